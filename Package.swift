@@ -1,0 +1,62 @@
+// swift-tools-version: 6.0
+// 6.0, not newer: Debian 13 ships swiftlang 6.0.3, and that is what a Raspberry Pi owner installs.
+import PackageDescription
+
+/// Swift 6 language mode everywhere, and a warning is an error, so that none is ever "known".
+let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .unsafeFlags(["-warnings-as-errors"])]
+
+/// A module of ours: its name and what it may import. Arrows point one way.
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+  .testTarget(name: name, dependencies: dependencies, path: path, swiftSettings: strict)
+}
+
+func library(_ name: String, pkgConfig: String, apt: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+let package = Package(
+  name: "microbit-gateway",
+  products: [
+    .executable(name: "microbit-gateway", targets: ["microbit-gateway"]),
+    .executable(name: "microbit-simulator", targets: ["microbit-simulator"]),
+  ],
+  targets: [
+    .systemLibrary(name: "CLinux"),
+    library("CDBus", pkgConfig: "dbus-1", apt: "libdbus-1-dev"),
+    library("CMosquitto", pkgConfig: "libmosquitto", apt: "libmosquitto-dev"),
+    library("CSystemd", pkgConfig: "libsystemd", apt: "libsystemd-dev"),
+
+    module("Log"),
+    module("EventLoop", ["CLinux"]),
+    module("DBus", ["EventLoop", "CDBus"]),
+    module("GATT"),
+    module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
+    module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
+    module("Gateway", ["EventLoop", "Log", "GATT", "BlueZ", "MQTT", "CSystemd"]),
+    .executableTarget(
+      name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "CLinux"],
+      swiftSettings: strict),
+
+    module("BlueZSimulator", ["EventLoop", "DBus", "GATT"]),
+    .executableTarget(
+      name: "microbit-simulator", dependencies: ["BlueZSimulator", "EventLoop", "CLinux"],
+      swiftSettings: strict),
+
+    .target(
+      name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport",
+      swiftSettings: strict),
+    tests("LogTests", ["Log"]),
+    tests("EventLoopTests", ["EventLoop", "TestSupport"]),
+    tests("DBusTests", ["DBus", "TestSupport"]),
+    tests("GATTTests", ["GATT"]),
+    tests("BlueZTests", ["BlueZ", "BlueZSimulator", "TestSupport"]),
+    tests("MQTTTests", ["MQTT", "TestSupport"]),
+    tests("GatewayTests", ["Gateway", "TestSupport"]),
+    tests("BlueZSimulatorTests", ["BlueZSimulator", "TestSupport"]),
+    tests("EndToEndTests", ["TestSupport", "microbit-gateway", "microbit-simulator"]),
+  ]
+)

@@ -1,0 +1,12 @@
+// What glibc's Swift module map leaves out, and accessors for globals that Swift 6 may not touch.
+#pragma once
+#include <getopt.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+
+static inline char *clinux_optarg(void) { return optarg; }
+static inline int clinux_optind(void) { return optind; }
+static inline int clinux_optopt(void) { return optopt; }
+static inline void clinux_reset_getopt(void) { optind = 0; opterr = 0; }

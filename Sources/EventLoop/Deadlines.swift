@@ -1,0 +1,34 @@
+/// A wait that went on for longer than it was given.
+public struct TimedOut: Error, Sendable {
+  public init() {}
+}
+
+extension EventLoop {
+  /// Suspends for `duration`; ends early, with `CancellationError`, when the task is cancelled.
+  public func sleep(for duration: Duration) async throws {
+    let waiter = Waiter<Void>()
+    onLoop { self.timer(after: duration) { waiter.resume(.success(())) } }
+    try await waiter.value()
+  }
+
+  /// What `operation` returns, or ``TimedOut`` when that takes longer than `limit`; `operation` is then
+  /// cancelled, and awaited.
+  public func withTimeout<T: Sendable>(
+    _ limit: Duration, _ operation: @escaping @Sendable () async throws -> T
+  ) async throws -> T {
+    try await withThrowingTaskGroup(of: T.self) { group in
+      group.addTask(executorPreference: self, operation: operation)
+      group.addTask(executorPreference: self) {
+        try await self.sleep(for: limit)
+        throw TimedOut()
+      }
+      defer { group.cancelAll() }
+      return try await group.next()!
+    }
+  }
+
+  /// Runs `body` on the loop: at once when the caller is there, else in a later turn.
+  public func onLoop(_ body: @escaping @Sendable () -> Void) {
+    if isCurrent { body() } else { Task(executorPreference: self) { body() } }
+  }
+}

@@ -1,0 +1,208 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// One thread, one `epoll`: the executor of every actor of the process.
+///
+/// A turn of the loop runs the jobs that are ready, then the timers that are due, then waits for file
+/// descriptors. Everything on it therefore runs one at a time, and an actor on it may be entered
+/// synchronously from a handler of the loop by `assumeIsolated`, without a hop.
+///
+/// Nothing on the loop may block. What must block (name look-up) goes through ``blocking(_:)``.
+public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
+  // @unchecked: `foreign` is behind a mutex and `running` is atomic; all else is touched on the loop's
+  // thread alone, which `preconditionOnLoop` checks at each door.
+
+  private let epoll: Int32
+  private let wakeUp: Int32
+  private let foreign = Mutex<[UnownedJob]>([])
+  private let thread = Atomic<UInt>(0)
+  private let stopping = Atomic<Bool>(false)
+
+  private var ready: [UnownedJob] = []
+  private var spare: [UnownedJob] = []
+  private var watches: [Watch?] = []
+  private var timers = TimerQueue()
+
+  public init() {
+    epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+    wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+    // Out of descriptors before anything has begun: there is no one to report it to.
+    precondition(epoll >= 0 && wakeUp >= 0, "no epoll or eventfd: errno \(errno)")
+    var event = epoll_event()
+    event.events = EPOLLIN.rawValue
+    event.data.fd = wakeUp
+    epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
+  }
+
+  deinit {
+    close(wakeUp)
+    close(epoll)
+  }
+
+  // MARK: Running
+
+  /// Runs on the calling thread until ``stop()``.
+  public func run() {
+    thread.store(UInt(pthread_self()), ordering: .releasing)
+    let capacity = 64
+    let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+    defer { events.deallocate() }
+    while !stopping.load(ordering: .acquiring) {
+      runReadyJobs()
+      timers.fire(at: .now)
+      let count = epoll_wait(epoll, events, Int32(capacity), timeout())
+      for index in 0..<max(0, Int(count)) { dispatch(events[index]) }
+    }
+    runReadyJobs()
+    thread.store(0, ordering: .releasing)
+  }
+
+  /// Ends ``run()`` after the present turn. From any thread.
+  public func stop() {
+    stopping.store(true, ordering: .releasing)
+    eventfd_write(wakeUp, 1)
+  }
+
+  /// A loop on a thread of its own, for tests and tools.
+  public static func onNewThread() -> EventLoop {
+    let loop = EventLoop()
+    detach { loop.run() }
+    return loop
+  }
+
+  /// Runs `body` where it may block: on a thread of its own, which ends with it.
+  ///
+  /// Meant for rare work (one name look-up per connection attempt), so there is no pool to size.
+  public static func blocking<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
+    await withCheckedContinuation { continuation in
+      detach { continuation.resume(returning: body()) }
+    }
+  }
+
+  /// `epoll_wait`'s time-out in ms: 0 when jobs are ready, -1 when there is nothing to wait for.
+  private func timeout() -> Int32 {
+    if !ready.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
+    guard let next = timers.next else { return -1 }
+    let wait = ContinuousClock.now.duration(to: next)
+    if wait <= .zero { return 0 }
+    let (seconds, attoseconds) = wait.components
+    // Rounded up, so that a timer is never met early and spun on.
+    return Int32(clamping: seconds &* 1000 &+ attoseconds / 1_000_000_000_000_000 &+ 1)
+  }
+
+  private func runReadyJobs() {
+    guard !ready.isEmpty else { return }
+    // Only those of now: jobs that make jobs must not keep descriptors and timers waiting.
+    swap(&ready, &spare)
+    for job in spare {
+      job.runSynchronously(
+        isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+    }
+    spare.removeAll(keepingCapacity: true)
+  }
+
+  private func dispatch(_ event: epoll_event) {
+    let fd = event.data.fd
+    if fd == wakeUp {
+      var count: eventfd_t = 0
+      eventfd_read(wakeUp, &count)
+      foreign.withLock { jobs in
+        ready.append(contentsOf: jobs)
+        jobs.removeAll(keepingCapacity: true)
+      }
+      return
+    }
+    guard Int(fd) < watches.count, let watch = watches[Int(fd)] else { return }
+    watch.handler(Readiness(rawValue: event.events))
+  }
+
+  // MARK: Executor
+
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    if isCurrent {
+      ready.append(job)
+    } else {
+      let first = foreign.withLock { jobs in
+        jobs.append(job)
+        return jobs.count == 1
+      }
+      if first { eventfd_write(wakeUp, 1) }
+    }
+  }
+
+  public func checkIsolated() { preconditionOnLoop() }
+
+  /// Whether the caller runs on this loop's thread.
+  public var isCurrent: Bool { thread.load(ordering: .acquiring) == UInt(pthread_self()) }
+
+  public func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+  func preconditionOnLoop() {
+    precondition(isCurrent, "called off the event loop's thread")
+  }
+
+  // MARK: Descriptors
+
+  /// Calls `handler` whenever `fd` is ready for what `interest` names, until the watch is cancelled.
+  /// Level-triggered: what a handler leaves unread calls it again. On the loop's thread only.
+  public func watch(
+    _ fd: Int32, for interest: Readiness, _ handler: @escaping @Sendable (Readiness) -> Void
+  ) -> Watch {
+    preconditionOnLoop()
+    let watch = Watch(fd: fd, interest: interest, handler: handler, loop: self)
+    if Int(fd) >= watches.count {
+      watches.append(contentsOf: repeatElement(nil, count: Int(fd) - watches.count + 16))
+    }
+    watches[Int(fd)] = watch
+    control(EPOLL_CTL_ADD, watch)
+    return watch
+  }
+
+  func control(_ operation: Int32, _ watch: Watch) {
+    var event = epoll_event()
+    event.events = watch.interest.rawValue
+    event.data.fd = watch.fd
+    epoll_ctl(epoll, operation, watch.fd, &event)
+  }
+
+  func forget(_ watch: Watch) {
+    preconditionOnLoop()
+    guard watches[Int(watch.fd)] === watch else { return }
+    watches[Int(watch.fd)] = nil
+    // Fails harmlessly when a library has closed the descriptor already.
+    control(EPOLL_CTL_DEL, watch)
+  }
+
+  // MARK: Time
+
+  /// Calls `handler` once, after `delay`, unless the timer is cancelled first. On the loop's thread only.
+  @discardableResult
+  public func timer(after delay: Duration, _ handler: @escaping @Sendable () -> Void) -> LoopTimer {
+    preconditionOnLoop()
+    let timer = LoopTimer(deadline: .now + delay, handler: handler)
+    timers.insert(timer)
+    return timer
+  }
+}
+
+private func detach(_ body: @escaping @Sendable () -> Void) {
+  final class Box: Sendable {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  // passRetained here, taken back exactly once on the new thread.
+  let box = Unmanaged.passRetained(Box(body))
+  var attributes = pthread_attr_t()
+  pthread_attr_init(&attributes)
+  pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+  var thread = pthread_t()
+  let failure = pthread_create(&thread, &attributes, { raw in
+    Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
+    return nil
+  }, box.toOpaque())
+  pthread_attr_destroy(&attributes)
+  // No thread to be had: do it here, late rather than never.
+  if failure != 0 { box.takeRetainedValue().body() }
+}

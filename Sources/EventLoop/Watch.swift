@@ -1,0 +1,42 @@
+import CLinux
+
+/// What a descriptor is ready for, or is watched for: `epoll`'s event bits.
+public struct Readiness: OptionSet, Sendable {
+  public let rawValue: UInt32
+  public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+  public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+  /// The other end has hung up, or the descriptor is in error. Always reported.
+  public static let closed = Readiness(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
+}
+
+/// A descriptor under watch. It does not own the descriptor: cancel the watch, then close.
+public final class Watch: @unchecked Sendable {
+  // @unchecked: touched on the loop's thread alone, which the loop checks.
+  public let fd: Int32
+  let handler: @Sendable (Readiness) -> Void
+  private weak var loop: EventLoop?
+
+  /// What is watched for; a change takes effect at once.
+  public var interest: Readiness {
+    didSet {
+      if interest != oldValue { loop?.control(EPOLL_CTL_MOD, self) }
+    }
+  }
+
+  init(
+    fd: Int32, interest: Readiness, handler: @escaping @Sendable (Readiness) -> Void, loop: EventLoop
+  ) {
+    self.fd = fd
+    self.interest = interest
+    self.handler = handler
+    self.loop = loop
+  }
+
+  /// Ends the watch. Harmless when repeated.
+  public func cancel() {
+    loop?.forget(self)
+    loop = nil
+  }
+}
