@@ -198,10 +198,12 @@ private func detach(_ body: @escaping @Sendable () -> Void) {
   pthread_attr_init(&attributes)
   pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
   var thread = pthread_t()
-  let failure = pthread_create(&thread, &attributes, { raw in
-    Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
-    return nil
-  }, box.toOpaque())
+  let failure = pthread_create(
+    &thread, &attributes,
+    { raw in
+      Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
+      return nil
+    }, box.toOpaque())
   pthread_attr_destroy(&attributes)
   // No thread to be had: do it here, late rather than never.
   if failure != 0 { box.takeRetainedValue().body() }

@@ -1,1 +1,179 @@
+import DBus
+import EventLoop
+import Synchronization
+import TestSupport
 import Testing
+
+/// Two connections on a real bus: what one sends the other gets, and every call ends.
+@Suite struct DBusTests {
+  let loop = EventLoop.onNewThread()
+
+  /// Serves `org.example.Echo`: `Echo` answers its arguments, `Fail` an error, `Silence` nothing.
+  private func echo(on bus: PrivateBus) async throws -> DBusConnection {
+    let holder = Holder()
+    let connection = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+      guard case .call(let call) = event, let connection = holder.connection else { return }
+      connection.assumeIsolated { connection in
+        switch call.member {
+        case "Echo": try? connection.reply(to: call, call.arguments)
+        case "Fail": try? connection.reply(to: call, error: "org.example.Error", "as asked")
+        default: break
+        }
+      }
+    }
+    holder.connection = connection
+    #expect(try await connection.requestName("org.example.Echo"))
+    return connection
+  }
+
+  private final class Holder: Sendable {
+    private let box = Mutex<DBusConnection?>(nil)
+    var connection: DBusConnection? {
+      get { box.withLock { $0 } }
+      set { box.withLock { $0 = newValue } }
+    }
+  }
+
+  private func call(_ member: String, _ arguments: [DBusValue] = []) -> DBusCall {
+    DBusCall(member, on: "org.example.Echo", of: "/", at: "org.example.Echo", arguments)
+  }
+
+  @Test func everyTypeComesBackAsItWent() async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    let values: [DBusValue] = [
+      .byte(255), .boolean(true), .int16(-32768), .uint16(65535), .int32(.min), .uint32(.max),
+      .int64(.min), .uint64(.max), .double(1.5), .string("größer"), .objectPath("/a/b"),
+      .signature("a{sv}"), .bytes([0, 1, 255]), .bytes([]), .strings(["a", ""]), .strings([]),
+      .array(of: "ay", [.bytes([1]), .bytes([])]),
+      .properties(["Connected": .boolean(true), "RSSI": .int16(-61)]),
+      .dictionary(key: "q", value: "v", []),
+      .structure([.string("x"), .variant(.variant(.byte(1)))]),
+    ]
+    let reply = try await client.call(call("Echo", values), timeout: .seconds(5))
+    #expect(reply == values)
+    await server.close()
+    await client.close()
+  }
+
+  @Test func aRemoteErrorKeepsItsNameAndWords() async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    await #expect(throws: DBusError.remote(name: "org.example.Error", message: "as asked")) {
+      try await client.call(call("Fail"), timeout: .seconds(5))
+    }
+    await server.close()
+    await client.close()
+  }
+
+  @Test func aCallThatIsNeverAnsweredEndsByItsOwnTimeOut() async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    await #expect(throws: DBusError.timedOut) {
+      try await client.call(call("Silence"), timeout: .milliseconds(20))
+    }
+    // The connection goes on.
+    #expect(try await client.call(call("Echo", [.byte(1)]), timeout: .seconds(5)) == [.byte(1)])
+    await server.close()
+    await client.close()
+  }
+
+  @Test func moreCallsThanTheBusAllowsWaitTheirTurn() async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<500 {
+        group.addTask {
+          try await client.call(
+            DBusCall(
+              "Echo", on: "org.example.Echo", of: "/", at: "org.example.Echo", [.int32(Int32(number))]),
+            timeout: .seconds(20)
+          ).first?.integer ?? 0
+        }
+      }
+      return try await group.reduce(0, +)
+    }
+    #expect(sum == 499 * 500 / 2)
+    await server.close()
+    await client.close()
+  }
+
+  @Test func signalsArriveInOrder() async throws {
+    let bus = try await PrivateBus()
+    let all = Waiter<Void>()
+    let server = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    let collector = Collector(all)
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+      if case .signal(let signal) = event, signal.member == "Tick" {
+        collector.add(signal.arguments[0].integer ?? -1)
+      }
+    }
+    try await client.addMatch("type='signal',interface='org.example.Clock'")
+    for number in 0..<1000 {
+      try await server.emit(
+        DBusSignal("Tick", on: "org.example.Clock", of: "/", [.int32(Int32(number))]))
+    }
+    try await deadline(.seconds(10), "1000 signals") { try await all.value() }
+    #expect(collector.numbers == Array(0..<1000))
+    await server.close()
+    await client.close()
+  }
+
+  private final class Collector: Sendable {
+    private let state = Mutex<[Int]>([])
+    private let all: Waiter<Void>
+    init(_ all: Waiter<Void>) { self.all = all }
+    var numbers: [Int] { state.withLock { $0 } }
+    func add(_ number: Int) {
+      let count = state.withLock { numbers in
+        numbers.append(number)
+        return numbers.count
+      }
+      if count == 1000 { all.resume(.success(())) }
+    }
+  }
+
+  @Test func theDaemonsDeathEndsEveryCallAndIsTold() async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let told = Waiter<Void>()
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+      if case .disconnected = event { told.resume(.success(())) }
+    }
+    let answer = Task { try await client.call(self.call("Silence"), timeout: .seconds(60)) }
+    // The call is on its way when an echo sent after it has come back.
+    _ = try await client.call(call("Echo"), timeout: .seconds(5))
+    bus.kill()
+    await #expect(throws: DBusError.disconnected) { _ = try await answer.value }
+    try await deadline(.seconds(10), "the disconnection") { try await told.value() }
+    await #expect(throws: DBusError.disconnected) {
+      try await client.call(call("Echo"), timeout: .seconds(5))
+    }
+    await server.close()
+  }
+
+  @Test func aBusThatIsNotThereIsNamed() async throws {
+    await #expect {
+      _ = try await DBusConnection.open(.at("unix:path=/nonexistent/bus"), on: loop) { _ in }
+    } throws: { error in
+      "\(error)".contains("unix:path=/nonexistent/bus")
+    }
+  }
+
+  @Test func whatDBusCannotCarryIsRefusedNotFatal() async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    for bad in [DBusValue.string("a\0b"), .objectPath("not a path"), .signature("a{")] {
+      await #expect(throws: DBusError.self) {
+        try await client.call(call("Echo", [.variant(.byte(1)), bad]), timeout: .seconds(5))
+      }
+    }
+    await server.close()
+    await client.close()
+  }
+}

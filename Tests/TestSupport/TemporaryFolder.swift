@@ -1,0 +1,37 @@
+import Glibc
+
+/// A folder that is removed, with what is in it, when the object goes.
+public final class TemporaryFolder: Sendable {
+  public let path: String
+
+  public init() throws {
+    var template = Array("/tmp/microbit-gateway-test.XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw Failure("mkdtemp: errno \(errno)") }
+    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  deinit {
+    _ = try? ChildProcess("/bin/rm", ["-rf", path]).waitForExit()
+  }
+
+  /// Writes a file into the folder; returns its path.
+  @discardableResult
+  public func write(_ text: String, to name: String) throws -> String {
+    try write(Array(text.utf8), to: name)
+  }
+
+  @discardableResult
+  public func write(_ bytes: [UInt8], to name: String) throws -> String {
+    let file = path + "/" + name
+    guard let stream = fopen(file, "w") else { throw Failure("\(file): errno \(errno)") }
+    defer { fclose(stream) }
+    guard fwrite(bytes, 1, bytes.count, stream) == bytes.count else { throw Failure("\(file): short write") }
+    return file
+  }
+}
+
+/// Something that a test needed did not happen.
+public struct Failure: Error, CustomStringConvertible {
+  public let description: String
+  public init(_ description: String) { self.description = description }
+}
