@@ -70,9 +70,7 @@ final class ConnectionHandle: @unchecked Sendable {
       }, me, nil)
   }
 
-  deinit { close() }
-
-  /// Ends the connection. While a message is being dispatched it waits until that is done.
+  /// Ends the connection; its owner must call it before letting go. While a message is being dispatched it waits until that is done.
   func close() {
     guard !closed else { return }
     if dispatching {

@@ -12,6 +12,7 @@ public actor DBusConnection {
   private let handler: @Sendable (DBusEvent) -> Void
   private var handle: ConnectionHandle?
   private var inFlight: [ObjectIdentifier: PendingCall] = [:]
+  private var slotsTaken = 0
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
   /// The stock system bus allows a connection 128 replies at a time; further calls wait their turn.
@@ -20,6 +21,11 @@ public actor DBusConnection {
   private init(loop: EventLoop, handler: @escaping @Sendable (DBusEvent) -> Void) {
     self.loop = loop
     self.handler = handler
+  }
+
+  deinit {
+    // Whoever lets go of it last may be on any thread; libdbus's watches belong to the loop's.
+    if let handle { loop.onLoop { handle.close() } }
   }
 
   /// Connects to the bus at `address` and greets it.
@@ -53,9 +59,8 @@ public actor DBusConnection {
   public func close() {
     handle?.close()
     handle = nil
+    // Each that ends lets one in that waits, which then finds the connection gone.
     for call in Array(inFlight.values) { call.finish(.failure(.disconnected)) }
-    for waiter in waiting { waiter.resume() }
-    waiting.removeAll()
   }
 
   // MARK: Calling
@@ -64,11 +69,22 @@ public actor DBusConnection {
   /// outcome of what was sent must be known.
   /// - Returns: the arguments of the reply.
   public func call(_ call: DBusCall, timeout: Duration) async throws(DBusError) -> [DBusValue] {
-    if inFlight.count >= Self.callsInFlight {
+    if slotsTaken < Self.callsInFlight {
+      slotsTaken += 1
+    } else {
       await withCheckedContinuation { waiting.append($0) }
     }
-    guard let handle else { throw .disconnected }
-    let message = try OutgoingMessage(call: call)
+    let message: OutgoingMessage
+    do {
+      message = try OutgoingMessage(call: call)
+    } catch {
+      releaseSlot()
+      throw error
+    }
+    guard let handle else {
+      releaseSlot()
+      throw .disconnected
+    }
     let result = await withCheckedContinuation { continuation in
       let pending = PendingCall {
         continuation.resume(returning: $0)
@@ -83,7 +99,12 @@ public actor DBusConnection {
 
   private func finished(_ call: PendingCall) {
     inFlight[ObjectIdentifier(call)] = nil
-    if !waiting.isEmpty, inFlight.count < Self.callsInFlight { waiting.removeFirst().resume() }
+    releaseSlot()
+  }
+
+  private func releaseSlot() {
+    // The slot passes on, so that a newcomer cannot slip in between.
+    if waiting.isEmpty { slotsTaken -= 1 } else { waiting.removeFirst().resume() }
   }
 
   /// Asks the bus for the signals that match `rule`, and returns when it will send them.

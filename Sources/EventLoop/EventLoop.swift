@@ -187,7 +187,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 }
 
-private func detach(_ body: @escaping @Sendable () -> Void) {
+/// Runs `body` on a new thread, which ends with it.
+public func detach(_ body: @escaping @Sendable () -> Void) {
   final class Box: Sendable {
     let body: @Sendable () -> Void
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }

@@ -21,13 +21,11 @@ public final class ChildProcess: Sendable {
     self.output = output
     let exit = Exit()
     self.exit = exit
-    Task.detached {
-      await EventLoop.blocking {
-        output.read(from: descriptor)
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        exit.set(status & 0x7f == 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f))
-      }
+    detach {
+      output.read(from: descriptor)
+      var status: Int32 = 0
+      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      exit.set(status & 0x7f == 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f))
     }
   }
 
