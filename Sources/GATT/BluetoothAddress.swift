@@ -1,0 +1,39 @@
+/// A Bluetooth device address: six bytes, the most significant first as people write it.
+///
+/// What identifies a micro:bit: its name does not, since the names are few and vanish after pairing.
+public struct BluetoothAddress: Hashable, Sendable {
+  /// The six bytes in the lower 48 bits.
+  public let value: UInt64
+
+  /// Reads `C5:A1:B2:C3:D4:E5`, in any case; nil for anything else.
+  public init?(_ text: some StringProtocol) {
+    let groups = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+    guard groups.count == 6 else { return nil }
+    var value: UInt64 = 0
+    for group in groups {
+      guard group.count == 2, let byte = hexadecimal(group) else { return nil }
+      value = value << 8 | byte
+    }
+    self.value = value
+  }
+
+  /// The address whose six bytes are the lower 48 bits of `value`; what is above them is dropped.
+  public init(truncating value: UInt64) {
+    self.value = value & 0xFFFF_FFFF_FFFF
+  }
+
+  /// `c5a1b2c3d4e5`: lower case without colons, as it stands in topics.
+  public var compact: String { paddedHexadecimal(value, bytes: 6) }
+}
+
+extension BluetoothAddress: CustomStringConvertible {
+  /// `C5:A1:B2:C3:D4:E5`: the form that BlueZ writes.
+  public var description: String {
+    var text = ""
+    for (index, digit) in compact.uppercased().enumerated() {
+      if index > 0, index.isMultiple(of: 2) { text.append(":") }
+      text.append(digit)
+    }
+    return text
+  }
+}

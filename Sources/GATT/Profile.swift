@@ -1,0 +1,34 @@
+/// What the gateway knows about a kind of peripheral, as data.
+public struct Profile: Sendable, Hashable {
+  /// The name as `info` shows it: `microbit`.
+  public let name: String
+  /// The service without which a peripheral is of no use as one of this kind.
+  public let identifyingService: BluetoothUUID
+  /// What to tell the user when that service is absent: the likely cause and what to do about it.
+  public let missingHint: String
+  public let properties: [Property]
+  /// The services that the properties live in, each once, in the order of the properties.
+  public let services: [BluetoothUUID]
+
+  public init(
+    name: String, identifyingService: BluetoothUUID, missingHint: String, properties: [Property]
+  ) {
+    self.name = name
+    self.identifyingService = identifyingService
+    self.missingHint = missingHint
+    self.properties = properties
+    self.services = properties.reduce(into: []) { services, property in
+      if !services.contains(property.service) { services.append(property.service) }
+    }
+  }
+
+  /// The property of this name, if there is one.
+  public func property(named name: some StringProtocol) -> Property? {
+    properties.first { $0.name == name }
+  }
+
+  /// The property that `characteristic` of `service` is, if it is one.
+  public func property(service: BluetoothUUID, characteristic: BluetoothUUID) -> Property? {
+    properties.first { $0.service == service && $0.characteristic == characteristic }
+  }
+}

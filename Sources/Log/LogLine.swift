@@ -1,0 +1,85 @@
+/// One line of the log as text, whatever its parts contain.
+///
+/// Names from the air and payloads from the broker end up in fields: no byte of theirs may begin a line of
+/// its own, look like another field, or reach the terminal as a control sequence.
+struct LogLine {
+  let level: LogLevel
+  /// `level component: message key=value …`, without prefix and end of line.
+  let text: String
+
+  /// Where a line is cut, in bytes: what fits a pipe at once (PIPE_BUF) with room for the prefix, and what
+  /// people still read.
+  static let limit = 2048
+  /// Where a single value is cut, so that one does not push the others out of the line.
+  static let valueLimit = 512
+
+  init(level: LogLevel, component: String, message: String, _ fields: LogFields) {
+    var line = "\(level.name) \(component): "
+    LogLine.append(message, to: &line, limit: LogLine.limit, quoted: false)
+    for (key, value) in fields {
+      line += " \(key)="
+      LogLine.appendValue(value.description, to: &line)
+    }
+    self.level = level
+    self.text = LogLine.cut(line)
+  }
+
+  private static func appendValue(_ value: String, to line: inout String) {
+    let plain = !value.isEmpty && value.unicodeScalars.allSatisfy { !needsQuotes($0) }
+    if !plain { line += "\"" }
+    append(value, to: &line, limit: valueLimit, quoted: !plain)
+    if !plain { line += "\"" }
+  }
+
+  /// Appends `text` with everything escaped that is not to be seen as itself.
+  private static func append(_ text: String, to line: inout String, limit: Int, quoted: Bool) {
+    var room = limit
+    for scalar in text.unicodeScalars {
+      let piece: String
+      switch scalar {
+      case "\n": piece = "\\n"
+      case "\r": piece = "\\r"
+      case "\t": piece = "\\t"
+      case "\"" where quoted, "\\" where quoted: piece = "\\\(scalar)"
+      case _ where isInvisible(scalar): piece = "\\u{\(String(scalar.value, radix: 16))}"
+      case _: piece = String(Character(scalar))
+      }
+      room -= piece.utf8.count
+      guard room >= 0 else {
+        line += "…"
+        return
+      }
+      line += piece
+    }
+  }
+
+  private static func needsQuotes(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.properties.isWhitespace || scalar == "\"" || scalar == "\\" || scalar == "=" || isInvisible(scalar)
+  }
+
+  /// Whether the scalar steers the terminal or the direction of the text, or shows nothing at all.
+  private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
+    if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
+      return true
+    case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
+      .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .otherNumber, .connectorPunctuation,
+      .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation, .finalPunctuation,
+      .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol, .spaceSeparator:
+      return false
+    @unknown default:
+      return true
+    }
+  }
+
+  /// The line, or its beginning where it is too long.
+  private static func cut(_ line: String) -> String {
+    guard line.utf8.count > limit else { return line }
+    let mark = "…"
+    var end = line.utf8.index(line.startIndex, offsetBy: limit - mark.utf8.count)
+    // Back to the first byte of a character: those after it are 10xxxxxx.
+    while line.utf8[end] & 0xC0 == 0x80 { end = line.utf8.index(before: end) }
+    return line[..<end] + mark
+  }
+}

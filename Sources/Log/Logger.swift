@@ -1,0 +1,53 @@
+import Synchronization
+
+/// What follows the message of a line, as `key=value`. Keys are the program's own; values may come from
+/// anywhere and are escaped.
+public typealias LogFields = KeyValuePairs<String, any CustomStringConvertible>
+
+/// Writes lines to stderr: `level component: message key=value …`.
+///
+/// Neither the message nor the fields are computed when the level is off.
+public struct Logger: Sendable {
+  private let component: StaticString
+
+  /// - Parameter component: the part of the program that speaks, as it stands in every line of it.
+  public init(component: StaticString) {
+    self.component = component
+  }
+
+  private static let threshold = Atomic<Int>(LogLevel.info.rawValue)
+
+  /// The least severe level that is written, for the whole process; `info` at the start.
+  public static var level: LogLevel {
+    get { LogLevel(rawValue: threshold.load(ordering: .relaxed)) ?? .info }
+    set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+  }
+
+  public static func isEnabled(_ level: LogLevel) -> Bool {
+    level.rawValue >= threshold.load(ordering: .relaxed)
+  }
+
+  public func debug(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
+    if Self.isEnabled(.debug) { write(.debug, message(), fields()) }
+  }
+
+  public func info(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
+    if Self.isEnabled(.info) { write(.info, message(), fields()) }
+  }
+
+  public func notice(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
+    if Self.isEnabled(.notice) { write(.notice, message(), fields()) }
+  }
+
+  public func warning(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
+    if Self.isEnabled(.warning) { write(.warning, message(), fields()) }
+  }
+
+  public func error(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
+    if Self.isEnabled(.error) { write(.error, message(), fields()) }
+  }
+
+  private func write(_ level: LogLevel, _ message: String, _ fields: LogFields) {
+    StandardError.write(LogLine(level: level, component: component.description, message: message, fields))
+  }
+}

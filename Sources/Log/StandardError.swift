@@ -1,0 +1,93 @@
+import Glibc
+import Synchronization
+
+/// The process's stderr, written to only as long as that does not block.
+enum StandardError {
+  private static let sink = Mutex(LineSink(descriptor: STDERR_FILENO))
+
+  static func write(_ line: LogLine) {
+    sink.withLock { $0.write(line) }
+  }
+}
+
+/// Writes lines to a descriptor that may not take them: then they are dropped and counted, since a gateway
+/// that waits for whoever reads its log is a gateway that stands still.
+struct LineSink {
+  private let descriptor: Int32
+  private let prefix: LinePrefix
+  private var dropped = 0
+  /// A line went out in part only: the next one has to begin on a line of its own.
+  private var isTorn = false
+
+  init(descriptor: Int32) {
+    self.init(descriptor: descriptor, prefix: LinePrefix(descriptor: descriptor))
+  }
+
+  init(descriptor: Int32, prefix: LinePrefix) {
+    self.descriptor = descriptor
+    self.prefix = prefix
+  }
+
+  mutating func write(_ line: LogLine) {
+    if dropped > 0 {
+      let lost = LogLine(
+        level: .warning, component: "log", message: "lines lost, as stderr was not read",
+        ["count": dropped])
+      guard put(lost) else {
+        dropped += 1
+        return
+      }
+      dropped = 0
+    }
+    if !put(line) { dropped += 1 }
+  }
+
+  /// Writes the line, unless that could block.
+  private mutating func put(_ line: LogLine) -> Bool {
+    var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    // A pipe is writable when PIPE_BUF fits, a socket when a quarter of its buffer does: a line does then.
+    // When nobody reads any more, writing would only bring SIGPIPE.
+    guard poll(&state, 1, 0) == 1, state.revents == Int16(POLLOUT) else { return false }
+    var bytes = Array((isTorn ? "\n" : "").utf8)
+    bytes += prefix.text(for: line.level).utf8
+    bytes += line.text.utf8
+    bytes.append(UInt8(ascii: "\n"))
+    let written = Glibc.write(descriptor, bytes, bytes.count)
+    if written > 0 { isTorn = written < bytes.count }
+    return written == bytes.count
+  }
+}
+
+/// What stands in front of a line: what the journal wants there, or the time for people.
+enum LinePrefix {
+  /// `<6>`: the journal takes the priority from it and adds the time itself (sd-daemon(3)).
+  case journalPriority
+  /// `12:34:56.789 `, local time.
+  case time
+
+  init(descriptor: Int32) {
+    var status = stat()
+    let stream = getenv("JOURNAL_STREAM").map { String(cString: $0) }
+    // As systemd.exec(5) says: the variable is inherited even when stderr has been redirected since.
+    let isJournal = fstat(descriptor, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
+    self = isJournal ? .journalPriority : .time
+  }
+
+  func text(for level: LogLevel) -> String {
+    switch self {
+    case .journalPriority: return "<\(level.journalPriority)>"
+    case .time:
+      var now = timespec()
+      clock_gettime(CLOCK_REALTIME, &now)
+      var local = tm()
+      localtime_r(&now.tv_sec, &local)
+      let milliseconds = now.tv_nsec / 1_000_000
+      return "\(two(local.tm_hour)):\(two(local.tm_min)):\(two(local.tm_sec)).\(three(milliseconds)) "
+    }
+  }
+
+  private func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+  private func three(_ number: Int) -> String {
+    String(repeating: "0", count: max(0, 3 - "\(number)".count)) + "\(number)"
+  }
+}
