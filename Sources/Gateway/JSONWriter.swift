@@ -1,0 +1,61 @@
+extension JSONValue {
+  /// The document on one line, without white space, its members in their order.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return bytes
+  }
+
+  private func append(to bytes: inout [UInt8]) {
+    switch self {
+    case .null: bytes += "null".utf8
+    case .bool(let value): bytes += (value ? "true" : "false").utf8
+    case .integer(let value): bytes += String(value).utf8
+    // JSON has no word for infinity and the like.
+    case .number(let value): bytes += (value.isFinite ? "\(value)" : "null").utf8
+    case .string(let value): JSONValue.append(value, to: &bytes)
+    case .array(let elements):
+      var separator = UInt8(ascii: "[")
+      for element in elements {
+        bytes.append(separator)
+        element.append(to: &bytes)
+        separator = UInt8(ascii: ",")
+      }
+      if elements.isEmpty { bytes.append(separator) }
+      bytes.append(UInt8(ascii: "]"))
+    case .object(let object):
+      var separator = UInt8(ascii: "{")
+      for member in object.members {
+        bytes.append(separator)
+        JSONValue.append(member.name, to: &bytes)
+        bytes.append(UInt8(ascii: ":"))
+        member.value.append(to: &bytes)
+        separator = UInt8(ascii: ",")
+      }
+      if object.members.isEmpty { bytes.append(separator) }
+      bytes.append(UInt8(ascii: "}"))
+    }
+  }
+
+  /// Appends `text` as a JSON string, in quotes.
+  static func append(_ text: String, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\""))
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+        bytes.append(UInt8(ascii: "\\"))
+        bytes.append(byte)
+      case UInt8(ascii: "\n"): bytes += "\\n".utf8
+      case UInt8(ascii: "\r"): bytes += "\\r".utf8
+      case UInt8(ascii: "\t"): bytes += "\\t".utf8
+      case 0..<0x20:
+        let digits = Array("0123456789abcdef".utf8)
+        bytes += "\\u00".utf8
+        bytes.append(digits[Int(byte >> 4)])
+        bytes.append(digits[Int(byte & 0xF)])
+      default: bytes.append(byte)
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+}
