@@ -1,0 +1,70 @@
+/// A queue open at both ends: a ring in an array that doubles when it is full.
+struct Deque<Element> {
+  private var slots: [Element?] = []
+  private var head = 0
+  private(set) var count = 0
+
+  var isEmpty: Bool { count == 0 }
+  var first: Element? { count == 0 ? nil : slots[head] }
+
+  subscript(index: Int) -> Element {
+    precondition(index >= 0 && index < count, "beyond the deque's end")
+    return slots[slot(index)]!
+  }
+
+  mutating func append(_ element: Element) {
+    makeRoom()
+    slots[slot(count)] = element
+    count += 1
+  }
+
+  mutating func prepend(_ element: Element) {
+    makeRoom()
+    head = slot(slots.count - 1)
+    slots[head] = element
+    count += 1
+  }
+
+  mutating func popFirst() -> Element? {
+    guard count > 0 else { return nil }
+    let element = slots[head]
+    slots[head] = nil
+    head = slot(1)
+    count -= 1
+    return element
+  }
+
+  mutating func popLast() -> Element? {
+    guard count > 0 else { return nil }
+    count -= 1
+    let last = slot(count)
+    let element = slots[last]
+    slots[last] = nil
+    return element
+  }
+
+  /// Takes out the element at `index`, at the cost of moving those before it.
+  mutating func remove(at index: Int) -> Element {
+    let element = self[index]
+    for place in stride(from: index, to: 0, by: -1) { slots[slot(place)] = slots[slot(place - 1)] }
+    slots[head] = nil
+    head = slot(1)
+    count -= 1
+    return element
+  }
+
+  mutating func removeAll() { self = Deque() }
+
+  /// Where the element at `index` lies. The number of slots is a power of two, or none.
+  private func slot(_ index: Int) -> Int { (head &+ index) & (slots.count &- 1) }
+
+  private mutating func makeRoom() {
+    guard count == slots.count else { return }
+    var larger: [Element?] = []
+    larger.reserveCapacity(max(16, count * 2))
+    for index in 0..<count { larger.append(slots[slot(index)]) }
+    larger.append(contentsOf: repeatElement(nil, count: max(16, count * 2) - count))
+    slots = larger
+    head = 0
+  }
+}

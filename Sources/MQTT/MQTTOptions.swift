@@ -1,0 +1,57 @@
+/// Everything a client is told once: which broker, who it is there, and how patient and how big it may be.
+public struct MQTTOptions: Sendable {
+  public enum ProtocolVersion: Sendable { case v311, v5 }
+
+  /// What TLS needs. The broker's certificate and host name are always verified.
+  public struct TLS: Sendable, Equatable {
+    /// PEM file with the certificates to trust; nil: those the system trusts.
+    public var caFile: String?
+    /// PEM files with the client's own certificate and its key: both or neither. The key has no passphrase.
+    public var certFile: String?
+    public var keyFile: String?
+
+    public init(caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil) {
+      self.caFile = caFile
+      self.certFile = certFile
+      self.keyFile = keyFile
+    }
+  }
+
+  public var host: String
+  public var port: UInt16
+  public var protocolVersion: ProtocolVersion
+  /// By what the broker knows the client; another client of the same name would push this one out. Empty:
+  /// the broker chooses.
+  public var clientID: String
+  public var username: String?
+  public var password: String?
+  /// Nil: no TLS.
+  public var tls: TLS?
+  /// The longest silence before the broker is asked whether it is there; 5 s … 65535 s.
+  public var keepAlive: Duration = .seconds(30)
+  /// What the broker publishes when the client is gone without having said good-bye.
+  public var will: MQTTMessage?
+  /// From the first look-up of the host name to the broker's answer to CONNECT.
+  public var connectTimeout: Duration = .seconds(10)
+  public var backOff = BackOff.Limits()
+  /// A number in 0..<1, new at each call: what spreads the attempts of many clients.
+  public var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
+  public var outbox = Outbox.Limits()
+  /// The largest packet that is accepted, in bytes. With MQTT 5 the broker is told, and holds back what is
+  /// larger; with 3.1.1 it arrives and is dropped here.
+  public var maximumIncomingPacket: UInt32 = 256 * 1024
+
+  public init(
+    host: String, port: UInt16 = 1883, protocolVersion: ProtocolVersion = .v5, clientID: String,
+    username: String? = nil, password: String? = nil, tls: TLS? = nil, will: MQTTMessage? = nil
+  ) {
+    self.host = host
+    self.port = port
+    self.protocolVersion = protocolVersion
+    self.clientID = clientID
+    self.username = username
+    self.password = password
+    self.tls = tls
+    self.will = will
+  }
+}
