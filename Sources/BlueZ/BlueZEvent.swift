@@ -1,0 +1,55 @@
+import DBus
+
+/// What a signal says about BlueZ's objects.
+enum BlueZEvent: Sendable, Equatable {
+  typealias Properties = [String: DBusValue]
+
+  /// An object has come, or has got more interfaces.
+  case added(path: String, interfaces: [String: Properties])
+  /// Interfaces of an object have gone; with the last of them the object.
+  case removed(path: String, interfaces: [String])
+  case changed(path: String, interface: String, properties: Properties, invalidated: [String])
+  /// `org.bluez` has another owner; nil: none, bluetoothd is gone and with it every object.
+  case owner(String?)
+
+  /// - Parameter owner: the unique name of bluetoothd. Signals of others say nothing about its objects.
+  init?(_ signal: DBusSignal, owner: String?) {
+    if signal.interface == DBusName.bus, signal.member == "NameOwnerChanged",
+      signal.sender == DBusName.bus
+    {
+      guard signal.arguments.count == 3, signal.arguments[0].text == BlueZName.service,
+        let new = signal.arguments[2].text
+      else { return nil }
+      self = .owner(new.isEmpty ? nil : new)
+      return
+    }
+    guard let owner, signal.sender == owner else { return nil }
+    let arguments = signal.arguments
+    switch (signal.interface, signal.member) {
+    case (DBusName.objectManager, "InterfacesAdded"):
+      guard arguments.count == 2, let path = arguments[0].text, let interfaces = arguments[1].map
+      else { return nil }
+      self = .added(path: path, interfaces: interfaces.compactMapValues(\.map))
+    case (DBusName.objectManager, "InterfacesRemoved"):
+      guard arguments.count == 2, let path = arguments[0].text, let interfaces = arguments[1].textArray
+      else { return nil }
+      self = .removed(path: path, interfaces: interfaces)
+    case (DBusName.properties, "PropertiesChanged"):
+      guard arguments.count == 3, let interface = arguments[0].text, let properties = arguments[1].map,
+        let invalidated = arguments[2].textArray
+      else { return nil }
+      self = .changed(
+        path: signal.path, interface: interface, properties: properties, invalidated: invalidated)
+    default:
+      return nil
+    }
+  }
+
+  /// The objects in the answer to `GetManagedObjects`, parents before their children.
+  static func objects(_ reply: [DBusValue]) -> [BlueZEvent]? {
+    guard let objects = reply.first?.map else { return nil }
+    return objects.sorted { $0.key < $1.key }.map { path, interfaces in
+      .added(path: path, interfaces: (interfaces.map ?? [:]).compactMapValues(\.map))
+    }
+  }
+}

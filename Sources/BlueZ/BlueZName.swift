@@ -1,0 +1,21 @@
+/// The vocabulary of `org.bluez` (BlueZ, doc/org.bluez.*.rst).
+enum BlueZName {
+  static let service = "org.bluez"
+  static let adapter = "org.bluez.Adapter1"
+  static let device = "org.bluez.Device1"
+  static let gattService = "org.bluez.GattService1"
+  static let characteristic = "org.bluez.GattCharacteristic1"
+
+  /// The errors that a central meets (recorded on bluetoothd 5.66).
+  enum Failure {
+    static let inProgress = "org.bluez.Error.InProgress"
+    static let failed = "org.bluez.Error.Failed"
+    static let notReady = "org.bluez.Error.NotReady"
+    static let notConnected = "org.bluez.Error.NotConnected"
+    static let notPermitted = "org.bluez.Error.NotPermitted"
+    static let notAuthorized = "org.bluez.Error.NotAuthorized"
+    static let notSupported = "org.bluez.Error.NotSupported"
+    static let invalidArguments = "org.bluez.Error.InvalidArguments"
+    static let doesNotExist = "org.bluez.Error.DoesNotExist"
+  }
+}

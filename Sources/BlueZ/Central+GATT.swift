@@ -1,0 +1,99 @@
+import DBus
+import EventLoop
+
+extension Central {
+  /// Beyond it the outcome of an operation is unknown. (bluetoothd itself gives up after 30 s.)
+  private static let operationLimit = Duration.seconds(10)
+  /// Somebody else's operation on the same characteristic: a matter of a connection interval or two.
+  private static let inProgressPauses: [Duration] = [50, 100, 200, 400, 800].map { .milliseconds($0) }
+
+  /// Reads the value of a characteristic.
+  public func read(_ characteristic: Characteristic) async throws(CentralError) -> [UInt8] {
+    let reply = try await operate("ReadValue", on: characteristic, [.properties([:])])
+    guard let bytes = reply.first?.byteArray else { throw .transient("ReadValue brought no bytes") }
+    return bytes
+  }
+
+  /// Writes the value of a characteristic and waits for the peripheral's response.
+  public func write(_ bytes: [UInt8], to characteristic: Characteristic) async throws(CentralError) {
+    _ = try await operate(
+      "WriteValue", on: characteristic,
+      [.bytes(bytes), .properties(["type": .string("request")])])
+  }
+
+  /// From now on `handler` gets, on the loop, each value that the peripheral notifies, until the link ends.
+  ///
+  /// By a socket of its own where bluetoothd grants one; where somebody has it already, by signals.
+  public func subscribe(
+    to characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
+  ) async throws(CentralError) {
+    do throws(CentralError) {
+      let reply = try await operate("AcquireNotify", on: characteristic, [.properties([:])])
+      guard let descriptor = reply.first?.descriptor else {
+        throw .transient("AcquireNotify brought no socket")
+      }
+      guard let link = links[characteristic.peripheral] else { throw .disconnected }
+      link.add(NotificationStream(descriptor, loop: loop, handler))
+    } catch {
+      switch error {
+      case .disconnected, .gone, .unavailable, .timedOut: throw error
+      case .refused, .transient: break
+      }
+      log.debug("no socket for notifications: taking signals", ["error": error])
+      guard let link = links[characteristic.peripheral] else { throw .disconnected }
+      link.listen(to: characteristic.path, handler)
+      _ = try await operate("StartNotify", on: characteristic, [])
+    }
+  }
+
+  /// One operation on a link: in its turn, again when bluetoothd is busy, and over when the link is.
+  private func operate(
+    _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue]
+  ) async throws(CentralError) -> [DBusValue] {
+    guard let link = links[characteristic.peripheral] else { throw .disconnected }
+    await link.turn.take()
+    let result = await repeatWhileInProgress(member, on: characteristic, arguments, over: link)
+    link.turn.pass()
+    if case .failure(.transient(let text)) = result, text.hasSuffix("ATT error: 0x0e"),
+      await wait(.milliseconds(2500), until: { _ in link.hasEnded })
+    {
+      // bluetoothd fails what is in flight with "unlikely error" before it says that the link is gone.
+      throw .disconnected
+    }
+    return try result.get()
+  }
+
+  private func repeatWhileInProgress(
+    _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue], over link: Link
+  ) async -> Link.OperationResult {
+    for pause in Self.inProgressPauses {
+      let result = await once(member, on: characteristic, arguments, over: link)
+      guard case .failure(.transient(let text)) = result, text.hasPrefix("InProgress") else { return result }
+      try? await loop.sleep(for: pause)
+    }
+    return await once(member, on: characteristic, arguments, over: link)
+  }
+
+  /// One call; it ends with the link at the latest, as bluetoothd never answers for a device that is gone.
+  private func once(
+    _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue], over link: Link
+  ) async -> Link.OperationResult {
+    let waiter = Waiter<Link.OperationResult>()
+    link.add(waiter)
+    Task {
+      let result: Link.OperationResult
+      do throws(CentralError) {
+        result = .success(
+          try await call(
+            member, on: BlueZName.characteristic, of: characteristic.path, arguments,
+            timeout: Self.operationLimit))
+      } catch {
+        result = .failure(error)
+      }
+      waiter.resume(.success(result))
+    }
+    let result = (try? await waiter.value()) ?? .failure(.disconnected)
+    link.remove(waiter)
+    return result
+  }
+}

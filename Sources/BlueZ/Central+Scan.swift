@@ -1,0 +1,141 @@
+import DBus
+import EventLoop
+
+/// Where discovery stands. bluetoothd is told one thing at a time, and what is wanted meanwhile afterwards.
+struct Scanner {
+  enum Phase {
+    /// bluetoothd is not scanning for us → changing.
+    case off
+    /// StartDiscovery or StopDiscovery is on its way → on, off, failed.
+    case changing
+    /// bluetoothd scans for us → changing; off when the adapter goes.
+    case on
+    /// bluetoothd would not start; it is asked again later → off.
+    case failed
+  }
+
+  var phase = Phase.off
+  /// Whether the owner of the central wants to see peripherals.
+  var isWanted = false
+  /// How often in a row it failed; told once.
+  var failures = 0
+  /// When discovery was last started or found to be on.
+  var health: LoopTimer?
+
+  var isIdle: Bool {
+    switch phase {
+    case .off, .failed: true
+    case .on, .changing: false
+    }
+  }
+
+  mutating func adapterWentAway() {
+    switch phase {
+    case .on, .failed: phase = .off
+    case .off, .changing: break
+    }
+    health?.cancel()
+  }
+}
+
+extension Central {
+  /// How often is looked whether bluetoothd still does what it promised.
+  private static let healthInterval = Duration.seconds(30)
+
+  /// Scans from now on, or no longer. While a connect is under way scanning pauses: beside a running scan
+  /// bluetoothd takes 11 s for one instead of 2.
+  public func scan(_ isWanted: Bool) {
+    scanner.isWanted = isWanted
+    reconcileScan()
+  }
+
+  /// Brings discovery to what is wanted, one call at a time.
+  func reconcileScan() {
+    let wanted = scanner.isWanted && state.isOn && !connectTurn.isWanted && !isStopping
+    switch (scanner.phase, wanted) {
+    case (.off, true): change { await $0.startDiscovery() }
+    case (.on, false): change { await $0.stopDiscovery() }
+    case (.failed, false): scanner.phase = .off
+    case (.off, false), (.on, true), (.changing, _), (.failed, true): break
+    }
+  }
+
+  private func change(_ body: @escaping @Sendable (isolated Central) async -> Scanner.Phase) {
+    scanner.phase = .changing
+    scanner.health?.cancel()
+    Task {
+      let phase = await body(self)
+      scanner.phase = state.isOn ? phase : .off
+      switch phase {
+      case .on: watchScan()
+      case .failed: retryScanLater()
+      case .off, .changing: break
+      }
+      reconcileScan()
+      checkConditions()
+    }
+  }
+
+  private func startDiscovery() async -> Scanner.Phase {
+    do throws(CentralError) {
+      // Without a filter bluetoothd would not report peripherals that are not discoverable, among them
+      // bonded micro:bits.
+      _ = try await call(
+        "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath,
+        [.properties(["Transport": .string("le")])], timeout: .seconds(10))
+      _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: .seconds(10))
+    } catch {
+      if case .transient(let text) = error, text.hasPrefix("InProgress") {
+        // It is on already: a stop of ours that was not answered in time.
+        return .on
+      }
+      if case .unavailable = error { return .off }
+      scanner.failures += 1
+      if scanner.failures == 1 { log.warning("scanning does not start", ["error": error]) }
+      return .failed
+    }
+    if scanner.failures > 0 { log.notice("scanning again") }
+    scanner.failures = 0
+    return .on
+  }
+
+  private func stopDiscovery() async -> Scanner.Phase {
+    do throws(CentralError) {
+      _ = try await call("StopDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: .seconds(10))
+    } catch {
+      log.debug("StopDiscovery", ["error": error])
+    }
+    return .off
+  }
+
+  private func retryScanLater() {
+    loop.timer(after: .seconds(5)) { [weak self] in
+      self?.assumeIsolated { central in
+        guard case .failed = central.scanner.phase else { return }
+        central.scanner.phase = .off
+        central.reconcileScan()
+      }
+    }
+  }
+
+  /// bluetoothd can stop scanning without a word (a controller that resets itself); then start again.
+  private func watchScan() {
+    scanner.health = loop.timer(after: Self.healthInterval) { [weak self] in
+      self?.assumeIsolated { central in
+        guard case .on = central.scanner.phase else { return }
+        if central.tree.adapters[central.adapterPath]?.isDiscovering == true {
+          central.watchScan()
+        } else {
+          central.log.notice("bluetoothd has stopped scanning by itself: starting it again")
+          central.change { await $0.stopDiscovery() }
+        }
+      }
+    }
+  }
+
+  /// Waits until the adapter is free of our discovery.
+  func pauseScan() async {
+    reconcileScan()
+    _ = await wait(.seconds(12)) { $0.scanner.isIdle }
+  }
+}

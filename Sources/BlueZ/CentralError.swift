@@ -1,0 +1,54 @@
+import DBus
+
+/// Why an operation of the central did not succeed, by what can be done about it.
+public enum CentralError: Error, Sendable, Equatable {
+  /// It may go better next time.
+  case transient(String)
+  /// No answer within the operation's own time-out: whether it took effect is unknown.
+  case timedOut(String)
+  /// bluetoothd no longer knows the peripheral: wait until it is seen again.
+  case gone
+  /// The link is not there, or ended under the operation.
+  case disconnected
+  /// The peripheral or bluetoothd will not do this, however often it is asked.
+  case refused(String)
+  /// No bus, no bluetoothd, or no adapter that is on.
+  case unavailable
+
+  /// - Parameter operation: what was tried, for the text of a time-out.
+  init(_ error: DBusError, during operation: String) {
+    switch error {
+    case .timedOut: self = .timedOut("\(operation): no answer in time")
+    case .disconnected, .unreachable: self = .unavailable
+    case .invalid(let what): self = .refused("\(operation): \(what)")
+    case .remote(let name, let message):
+      let short = name.split(separator: ".").last.map(String.init) ?? name
+      let text = message.isEmpty ? short : "\(short): \(message)"
+      switch name {
+      case DBusName.unknownObject, BlueZName.Failure.doesNotExist: self = .gone
+      case BlueZName.Failure.notReady: self = .unavailable
+      case BlueZName.Failure.notConnected: self = .disconnected
+      case BlueZName.Failure.failed where message == "Not connected": self = .disconnected
+      case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
+        BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.unknownMethod:
+        self = .refused(text)
+      case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+        "org.freedesktop.DBus.Error.NoReply":
+        // The bus itself says so when bluetoothd went away under the call.
+        self = .unavailable
+      default: self = .transient(text)
+      }
+    }
+  }
+}
+
+extension CentralError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .transient(let text), .timedOut(let text), .refused(let text): text
+    case .gone: "bluetoothd no longer knows it"
+    case .disconnected: "the link is gone"
+    case .unavailable: "no adapter that is on"
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import DBus
+import EventLoop
+import Glibc
+
+/// The link to one peripheral, from its being connected to its end: the turn of its operations, who waits
+/// for them, and its notifications.
+final class Link: @unchecked Sendable {
+  // @unchecked: touched by the central alone, on the loop's thread.
+
+  /// One GATT operation at a time: bluetoothd answers `InProgress` to a second one.
+  let turn = Turn()
+  private(set) var hasEnded = false
+  private var waiting: [ObjectIdentifier: Waiter<OperationResult>] = [:]
+  private var streams: [NotificationStream] = []
+  private var values: [String: @Sendable ([UInt8]) -> Void] = [:]
+
+  typealias OperationResult = Result<[DBusValue], CentralError>
+
+  /// Counts `waiter` among those who are told when the link ends.
+  func add(_ waiter: Waiter<OperationResult>) {
+    if hasEnded {
+      waiter.resume(.success(.failure(.disconnected)))
+    } else {
+      waiting[ObjectIdentifier(waiter)] = waiter
+    }
+  }
+
+  func remove(_ waiter: Waiter<OperationResult>) { waiting[ObjectIdentifier(waiter)] = nil }
+
+  func add(_ stream: NotificationStream) {
+    if hasEnded { stream.close() } else { streams.append(stream) }
+  }
+
+  /// Values of `characteristic` arrive as signals and go to `handler`.
+  func listen(to characteristic: String, _ handler: @escaping @Sendable ([UInt8]) -> Void) {
+    values[characteristic] = handler
+  }
+
+  func received(_ bytes: [UInt8], from characteristic: String) { values[characteristic]?(bytes) }
+
+  /// The link is gone: nobody waits in vain, and nothing more is heard.
+  func end() {
+    hasEnded = true
+    for waiter in waiting.values { waiter.resume(.success(.failure(.disconnected))) }
+    for stream in streams { stream.close() }
+    waiting.removeAll()
+    streams.removeAll()
+    values.removeAll()
+  }
+}
+
+/// Notifications by a socket of their own (BlueZ's `AcquireNotify`): a packet is a value, the end of file
+/// the end of the link.
+final class NotificationStream: @unchecked Sendable {
+  // @unchecked: touched on the loop's thread alone.
+  private let descriptor: FileDescriptor
+  private var watch: Watch?
+
+  /// The longest value of an attribute (Core Specification Vol 3, Part F, 3.2.9).
+  private static let longestValue = 512
+
+  init(_ descriptor: FileDescriptor, loop: EventLoop, _ handler: @escaping @Sendable ([UInt8]) -> Void) {
+    self.descriptor = descriptor
+    let fd = descriptor.raw
+    _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
+    watch = loop.watch(fd, for: .readable) { [weak self] _ in
+      // One packet a call: the loop calls again while there are more, and other peripherals get their turn.
+      var end = false
+      let bytes = [UInt8](unsafeUninitializedCapacity: Self.longestValue) { buffer, count in
+        let length = read(fd, buffer.baseAddress, buffer.count)
+        count = max(0, length)
+        end = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)
+      }
+      if end { self?.close() } else if !bytes.isEmpty { handler(bytes) }
+    }
+  }
+
+  /// Ends it; the descriptor is closed with the object.
+  func close() {
+    watch?.cancel()
+    watch = nil
+  }
+}

@@ -1,0 +1,174 @@
+import DBus
+import GATT
+
+/// BlueZ's objects as its signals tell them: adapters, devices, their services and characteristics.
+///
+/// A pure machine: each event returns what it changed. It is the truth that the central goes by; the reply
+/// to a call says less (an answered Connect may lose its link before the answer is read).
+struct ObjectTree: Sendable {
+  struct Adapter: Sendable, Equatable {
+    var address = ""
+    var isPowered = false
+    var isDiscovering = false
+    /// BlueZ 5.65 and newer with experimental features: `on`, `off`, `off-blocked` ….
+    var powerState: String?
+  }
+
+  struct Device: Sendable, Equatable {
+    var adapter = ""
+    var address: BluetoothAddress?
+    var name: String?
+    var rssi: Int?
+    var isConnected = false
+    var isPaired = false
+    var servicesResolved = false
+  }
+
+  private struct Service: Sendable {
+    let uuid: BluetoothUUID
+    let device: String
+  }
+
+  private struct GATTCharacteristic: Sendable {
+    let uuid: BluetoothUUID
+    let service: String
+    let flags: Characteristic.Flags
+  }
+
+  enum Change: Sendable, Equatable {
+    /// The adapter at this path has come, changed or gone.
+    case adapter(String)
+    /// The device is new or something about it changed.
+    case device(String)
+    /// The link ended.
+    case disconnected(String)
+    /// The device is forgotten.
+    case deviceRemoved(String)
+    /// A characteristic has a new value: a notification, or the answer to somebody's read.
+    case value(characteristic: String, [UInt8])
+    /// Nothing is left: bluetoothd ended. Another may have begun.
+    case owner(String?)
+  }
+
+  private(set) var adapters: [String: Adapter] = [:]
+  private(set) var devices: [String: Device] = [:]
+  private var services: [String: Service] = [:]
+  private var characteristics: [String: GATTCharacteristic] = [:]
+
+  // MARK: Looking
+
+  func peripheral(at path: String) -> Peripheral? {
+    guard let device = devices[path], let address = device.address else { return nil }
+    return Peripheral(
+      id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
+      isConnected: device.isConnected, isPaired: device.isPaired)
+  }
+
+  /// The characteristics of a device in the order of their handles.
+  func characteristics(of id: PeripheralID) -> [Characteristic] {
+    characteristics.compactMap { path, characteristic in
+      guard let service = services[characteristic.service], service.device == id.path else { return nil }
+      return Characteristic(
+        uuid: characteristic.uuid, service: service.uuid, flags: characteristic.flags, path: path,
+        peripheral: id)
+    }.sorted { $0.path < $1.path }
+  }
+
+  // MARK: Learning
+
+  mutating func apply(_ event: BlueZEvent) -> [Change] {
+    switch event {
+    case .added(let path, let interfaces):
+      return interfaces.flatMap { add(path, $0.key, $0.value) }
+    case .removed(let path, let interfaces):
+      return interfaces.flatMap { remove(path, $0) }
+    case .changed(let path, let interface, let properties, let invalidated):
+      return change(path, interface, properties, invalidated)
+    case .owner(let owner):
+      let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
+      self = ObjectTree()
+      return gone + [.owner(owner)]
+    }
+  }
+
+  private mutating func add(_ path: String, _ interface: String, _ properties: BlueZEvent.Properties)
+    -> [Change]
+  {
+    switch interface {
+    case BlueZName.adapter:
+      adapters[path] = Adapter()
+      return change(path, interface, properties, [])
+    case BlueZName.device:
+      // An object may be told twice (in GetManagedObjects and by a signal): its link is not to blink.
+      if devices[path] == nil { devices[path] = Device() }
+      return change(path, interface, properties, [])
+    case BlueZName.gattService:
+      guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
+        let device = properties["Device"]?.text
+      else { return [] }
+      services[path] = Service(uuid: uuid, device: device)
+      return [.device(device)]
+    case BlueZName.characteristic:
+      guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
+        let service = properties["Service"]?.text
+      else { return [] }
+      characteristics[path] = GATTCharacteristic(
+        uuid: uuid, service: service, flags: Characteristic.Flags(names: properties["Flags"]?.textArray ?? [])
+      )
+      return []
+    default:
+      return []
+    }
+  }
+
+  private mutating func remove(_ path: String, _ interface: String) -> [Change] {
+    switch interface {
+    case BlueZName.adapter:
+      return adapters.removeValue(forKey: path) == nil ? [] : [.adapter(path)]
+    case BlueZName.device:
+      guard let device = devices.removeValue(forKey: path) else { return [] }
+      return (device.isConnected ? [.disconnected(path)] : []) + [.deviceRemoved(path)]
+    case BlueZName.gattService:
+      services[path] = nil
+      return []
+    case BlueZName.characteristic:
+      characteristics[path] = nil
+      return []
+    default:
+      return []
+    }
+  }
+
+  private mutating func change(
+    _ path: String, _ interface: String, _ properties: BlueZEvent.Properties, _ invalidated: [String]
+  ) -> [Change] {
+    switch interface {
+    case BlueZName.adapter:
+      guard var adapter = adapters[path] else { return [] }
+      if let address = properties["Address"]?.text { adapter.address = address }
+      if let powered = properties["Powered"]?.bool { adapter.isPowered = powered }
+      if let discovering = properties["Discovering"]?.bool { adapter.isDiscovering = discovering }
+      if let state = properties["PowerState"]?.text { adapter.powerState = state }
+      adapters[path] = adapter
+      return [.adapter(path)]
+    case BlueZName.device:
+      guard var device = devices[path] else { return [] }
+      let wasConnected = device.isConnected
+      if let adapter = properties["Adapter"]?.text { device.adapter = adapter }
+      if let address = properties["Address"]?.text { device.address = BluetoothAddress(address) }
+      if let name = properties["Name"]?.text { device.name = name }
+      if let rssi = properties["RSSI"]?.integer { device.rssi = rssi }
+      if invalidated.contains("RSSI") { device.rssi = nil }
+      if let connected = properties["Connected"]?.bool { device.isConnected = connected }
+      if let paired = properties["Paired"]?.bool { device.isPaired = paired }
+      if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
+      devices[path] = device
+      return (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
+    case BlueZName.characteristic:
+      guard let value = properties["Value"]?.byteArray, characteristics[path] != nil else { return [] }
+      return [.value(characteristic: path, value)]
+    default:
+      return []
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import GATT
+
+/// Names a peripheral for as long as bluetoothd runs. Opaque: what it is made of stays in this module.
+public struct PeripheralID: Hashable, Sendable {
+  let path: String
+}
+
+/// A peripheral as the adapter knows it.
+public struct Peripheral: Sendable, Equatable {
+  public let id: PeripheralID
+  /// For a peripheral with a private address: its present one.
+  public let address: BluetoothAddress
+  /// As advertised: hostile text of any content and length; nil when none was heard.
+  public let name: String?
+  /// Signal strength in dBm of the last advertisement; nil when it is not being heard.
+  public let rssi: Int?
+  public let isConnected: Bool
+  public let isPaired: Bool
+
+  /// Whether an attempt to connect has a chance: it is heard, linked already, or known by a bond (bonded
+  /// micro:bits may be there without being discoverable).
+  public var isInReach: Bool { rssi != nil || isConnected || isPaired }
+}
+
+/// A characteristic of a connected peripheral. Valid until that connection ends.
+public struct Characteristic: Sendable, Hashable {
+  public let uuid: BluetoothUUID
+  public let service: BluetoothUUID
+  public let flags: Flags
+  let path: String
+  let peripheral: PeripheralID
+
+  /// What the characteristic says can be done with it (GATT characteristic properties, Core Specification
+  /// Vol 3, Part G, 3.3.1.1).
+  public struct Flags: OptionSet, Sendable, Hashable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    public static let read = Flags(rawValue: 1 << 0)
+    public static let write = Flags(rawValue: 1 << 1)
+    public static let writeWithoutResponse = Flags(rawValue: 1 << 2)
+    public static let notify = Flags(rawValue: 1 << 3)
+    public static let indicate = Flags(rawValue: 1 << 4)
+
+    /// - Parameter names: BlueZ's `Flags`; those that say nothing to a central are passed over.
+    init(names: [String]) {
+      self = []
+      for name in names {
+        switch name {
+        case "read": insert(.read)
+        case "write": insert(.write)
+        case "write-without-response": insert(.writeWithoutResponse)
+        case "notify": insert(.notify)
+        case "indicate": insert(.indicate)
+        default: break
+        }
+      }
+    }
+  }
+}
+
+/// The state of the way to the air, from the bus to the adapter.
+public enum CentralState: Sendable, Equatable {
+  /// No D-Bus, and why.
+  case noBus(String)
+  /// The bus is there, bluetoothd is not.
+  case noBluetoothd
+  /// bluetoothd is there, the adapter is not.
+  case adapterAbsent
+  /// The adapter is powered down.
+  case adapterOff
+  /// The adapter is held off by rfkill: nobody can power it up before it is unblocked.
+  case adapterBlocked
+  /// Ready, under this name (`hci0`) and address.
+  case on(adapter: String, address: String)
+
+  public var isOn: Bool {
+    if case .on = self { true } else { false }
+  }
+}
+
+/// What a central tells its owner, on the loop.
+public enum CentralEvent: Sendable {
+  case state(CentralState)
+  /// A peripheral was seen for the first time, or something about it changed (name, signal, link).
+  case seen(Peripheral)
+  /// The link ended: by the peripheral, by its being out of reach, by the adapter, by bluetoothd's end.
+  case disconnected(PeripheralID)
+  /// bluetoothd has forgotten the peripheral; it can only come back by being seen again.
+  case lost(PeripheralID)
+}
