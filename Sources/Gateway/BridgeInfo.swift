@@ -1,7 +1,7 @@
 import GATT
 
 /// What the gateway says of itself: the payload of `{base}/bridge/{gateway}/info`.
-struct BridgeInfo: Sendable, Equatable {
+struct BridgeInfo: Sendable {
   /// A Bluetooth adapter of the host.
   struct Adapter: Sendable, Equatable {
     /// As BlueZ names it: `hci0`.
@@ -66,8 +66,6 @@ struct BridgeInfo: Sendable, Equatable {
     ]
     return json.bytes
   }
-
-  static func == (a: BridgeInfo, b: BridgeInfo) -> Bool { a.payload == b.payload }
 }
 
 extension BridgeInfo.Adapter {

@@ -1,4 +1,5 @@
 import GATT
+import Glibc
 
 /// What a device is called in topics: `[a-z0-9_-]{1,64}`, and none of the names that topics use themselves.
 struct DeviceID: Hashable, Sendable, CustomStringConvertible {
@@ -43,6 +44,14 @@ struct GatewayID: Hashable, Sendable, CustomStringConvertible {
     }
     let text = String(characters.prefix(TopicWord.longest))
     description = text.allSatisfy { $0 == "-" } ? "gateway" : text
+  }
+
+  /// The id by the name of the host that this runs on.
+  static var ofThisHost: GatewayID {
+    var name = [CChar](repeating: 0, count: 256)
+    let failed = gethostname(&name, name.count - 1) != 0
+    let text = name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+    return GatewayID(hostName: failed ? "" : String(decoding: text, as: UTF8.self))
   }
 }
 

@@ -43,7 +43,7 @@ struct ReadingEncoder: Sendable {
 extension [UInt8] {
   /// Appends the number's decimal digits.
   mutating func append(decimal number: some BinaryInteger) {
-    // Not longer than 15 bytes as a rule, so that no string is allocated.
+    // A string of up to 15 bytes allocates nothing, and few numbers are longer.
     self += String(number).utf8
   }
 }

@@ -1,0 +1,146 @@
+import Glibc
+
+/// A configuration as it was found on disk, with what it refers to.
+struct ConfigurationFile: Sendable {
+  let path: String
+  let configuration: Configuration
+  /// What can be meant, but hardly is.
+  let warnings: [ConfigurationError]
+
+  /// Where the configuration is looked for when no file is named.
+  static let searched = ["./config.json", "/etc/microbit-gateway/config.json"]
+
+  /// Reads the configuration at `path`, else the first of ``searched`` that exists, and the files it names.
+  static func load(path: String?, searching places: [String] = searched) throws(ConfigurationFailure) -> Self
+  {
+    let (file, bytes) = try find(path, places)
+    switch Configuration.parse(bytes) {
+    case .failure(let failure): throw ConfigurationFailure(file: file, errors: failure.errors)
+    case .success(var configuration):
+      var resolver = FileResolver(folder: folder(of: file))
+      resolver.resolve(&configuration.mqtt)
+      guard resolver.errors.isEmpty else { throw ConfigurationFailure(file: file, errors: resolver.errors) }
+      return ConfigurationFile(
+        path: file, configuration: configuration, warnings: configuration.warnings + resolver.warnings)
+    }
+  }
+
+  private static func find(
+    _ path: String?, _ places: [String]
+  ) throws(ConfigurationFailure) -> (file: String, bytes: [UInt8]) {
+    for place in path.map({ [$0] }) ?? places {
+      do throws(FileProblem) {
+        return (place, try FileProblem.read(place, limit: 1 << 20))
+      } catch {
+        if path == nil, error.isMissing { continue }
+        let hint = error.isMissing ? "name another with --config" : nil
+        throw ConfigurationFailure(
+          file: place, errors: [ConfigurationError(path: "", problem: error.description, hint: hint)])
+      }
+    }
+    throw ConfigurationFailure(
+      file: nil,
+      errors: [
+        ConfigurationError(
+          path: "", problem: "no configuration: there is neither \(places.joined(separator: " nor "))",
+          hint: "name a file with --config")
+      ])
+  }
+
+  private static func folder(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+}
+
+/// Why there is no configuration: all of it.
+struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringConvertible {
+  /// Nil when none was found.
+  let file: String?
+  let errors: [ConfigurationError]
+
+  /// A line for each error: `config.json: devices[0].period: 0 is below 1`.
+  var description: String {
+    errors.map { error in (file.map { "\($0): " } ?? "") + error.description }.joined(separator: "\n")
+  }
+}
+
+/// Looks up the files that a configuration names, relative to the folder that it is in itself.
+private struct FileResolver {
+  let folder: String
+  var errors: [ConfigurationError] = []
+  var warnings: [ConfigurationError] = []
+
+  init(folder: String) {
+    self.folder = folder
+  }
+
+  mutating func resolve(_ mqtt: inout Configuration.MQTT) {
+    let path = ConfigurationPath.root.key("mqtt")
+    if let bytes = read(&mqtt.passwordFile, path.key("password_file"), isSecret: true) {
+      let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+      if line.isEmpty { errors.append(path.key("password_file").error("the file's first line is empty")) }
+      mqtt.password = Array(line)
+    }
+    guard var tls = mqtt.tls else { return }
+    _ = read(&tls.caFile, path.key("tls").key("ca_file"), isSecret: false)
+    _ = read(&tls.certFile, path.key("tls").key("cert_file"), isSecret: false)
+    _ = read(&tls.keyFile, path.key("tls").key("key_file"), isSecret: true)
+    mqtt.tls = tls
+  }
+
+  /// Makes the file's name absolute, or relative to the working directory, and reads it.
+  private mutating func read(_ file: inout String?, _ key: ConfigurationPath, isSecret: Bool) -> [UInt8]? {
+    guard let named = file else { return nil }
+    let resolved = named.hasPrefix("/") ? named : "\(folder)/\(named)"
+    file = resolved
+    if isSecret, FileProblem.isReadableByAll(resolved) {
+      warnings.append(key.error("\(resolved) can be read by every user", hint: "chmod o-r"))
+    }
+    do throws(FileProblem) {
+      return try FileProblem.read(resolved, limit: 1 << 20)
+    } catch {
+      errors.append(key.error("\(resolved): \(error)"))
+      return nil
+    }
+  }
+}
+
+/// Why a file cannot be read.
+private struct FileProblem: Error, CustomStringConvertible {
+  let description: String
+  var isMissing = false
+
+  private init(_ description: String) {
+    self.description = description
+  }
+
+  /// What `errno` says.
+  private init() {
+    let code = errno
+    description = String(cString: strerror(code))
+    isMissing = code == ENOENT
+  }
+
+  /// The whole file, which is no longer than `limit` bytes.
+  static func read(_ path: String, limit: Int) throws(FileProblem) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw FileProblem() }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      if count == 0 { return bytes }
+      guard count > 0 else { throw FileProblem() }
+      bytes += chunk[..<count]
+      // Not by its length: what is no plain file has none.
+      guard bytes.count <= limit else { throw FileProblem("this is longer than \(limit >> 20) MiB") }
+    }
+  }
+
+  static func isReadableByAll(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
+  }
+}

@@ -1,0 +1,108 @@
+/// An object in the configuration: its keys, and what they must be together.
+protocol ConfigurationSection {
+  /// All keys left out.
+  init()
+  static var keys: [ConfigurationKey<Self>] { get }
+  /// What is wrong with the whole, though each key by itself is right.
+  func problems(at path: ConfigurationPath) -> [ConfigurationError]
+}
+
+extension ConfigurationSection {
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { [] }
+}
+
+/// A key of a section: its name, its place in the section's value, and its rule, declared once. Reading, writing
+/// and the check of the JSON schema all go by it.
+struct ConfigurationKey<Section> {
+  let name: String
+  let shape: ConfigurationShape
+  let read: (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
+  let write: (Section) -> JSONValue?
+
+  init<Value>(
+    _ name: String, _ place: WritableKeyPath<Section, Value>, _ rule: ConfigurationRule<Value>
+  ) {
+    self.name = name
+    shape = rule.shape
+    read = { json, section, path, errors in
+      if let value = rule.read(json, section[keyPath: place], path, &errors) {
+        section[keyPath: place] = value
+      }
+    }
+    write = { rule.write($0[keyPath: place]) }
+  }
+
+  /// A key that is there for others: it must be what the rule says, and means nothing here.
+  init<Value>(ignored name: String, _ rule: ConfigurationRule<Value>) {
+    self.name = name
+    shape = rule.shape
+    read = { json, _, path, errors in _ = rule.read(json, nil, path, &errors) }
+    write = { _ in nil }
+  }
+}
+
+extension ConfigurationRule where Value: ConfigurationSection {
+  /// An object with the section's keys and no others.
+  static var section: Self {
+    let members = Value.keys.map { key in
+      ConfigurationShape.Member(name: key.name, shape: key.shape, default: key.write(Value()))
+    }
+    return ConfigurationRule(
+      shape: .object(members),
+      read: { json, current, path, errors in
+        guard case .object(let object) = json else {
+          errors.append(path.error("expected an object, found \(json.kind)"))
+          return nil
+        }
+        let before = errors.count
+        var section = current ?? Value()
+        let keys = Value.keys
+        for member in object.members {
+          if let key = keys.first(where: { $0.name == member.name }) {
+            key.read(member.value, &section, path.key(member.name), &errors)
+          } else {
+            let hint = hint(for: member.name, among: keys.map(\.name))
+            errors.append(path.key(member.name).error("unknown key", hint: hint))
+          }
+        }
+        if errors.count == before { errors += section.problems(at: path) }
+        return section
+      },
+      write: { section in
+        .object(
+          JSONObject(
+            Value.keys.compactMap { key in
+              key.write(section).map { JSONObject.Member(name: key.name, value: $0) }
+            }))
+      })
+  }
+
+  private static func hint(for name: String, among known: [String]) -> String {
+    if let near = nearest(to: name, among: known) { return "did you mean \(near)?" }
+    return "known here: \(known.joined(separator: ", "))"
+  }
+}
+
+/// The one of `words` that `text` was probably meant to be; nil when none is near.
+func nearest(to text: String, among words: [String]) -> String? {
+  // Nothing of this length is a slip of the hand, and the effort grows with it.
+  guard text.utf8.count <= 40 else { return nil }
+  let distances = words.map { (word: $0, distance: editDistance(Array(text.utf8), Array($0.utf8))) }
+  guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
+  return best.distance <= max(1, best.word.utf8.count / 3) ? best.word : nil
+}
+
+/// How many bytes must be inserted, deleted or replaced to make one of the other (Levenshtein).
+private func editDistance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+  var row = Array(0...b.count)
+  for (i, byte) in a.enumerated() {
+    var diagonal = row[0]
+    row[0] = i + 1
+    for (j, other) in b.enumerated() {
+      let replaced = diagonal + (byte == other ? 0 : 1)
+      diagonal = row[j + 1]
+      row[j + 1] = min(replaced, row[j] + 1, row[j + 1] + 1)
+    }
+  }
+  return row[b.count]
+}

@@ -1,0 +1,203 @@
+/// What a key may hold, how it becomes a value, and how the value is written again.
+struct ConfigurationRule<Value> {
+  /// The value that the JSON stands for; nil when it stands for none. What is wrong is added to the errors.
+  /// `current` is the value so far, for an object that names only some of its keys.
+  typealias Read = (
+    _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
+  ) -> Value?
+
+  let shape: ConfigurationShape
+  let read: Read
+  /// Nil for a value that is written by leaving its key out.
+  let write: (Value) -> JSONValue?
+}
+
+/// What the JSON schema says of a key as well.
+indirect enum ConfigurationShape: Equatable {
+  case bool
+  case integer(ClosedRange<Int>)
+  /// A string of so many characters (Unicode scalars), matching the regular expression, if there is one.
+  case text(ClosedRange<Int>, pattern: String? = nil)
+  case choice([String])
+  case list(ConfigurationShape)
+  case object([Member])
+
+  struct Member: Equatable {
+    let name: String
+    let shape: ConfigurationShape
+    let `default`: JSONValue?
+  }
+
+  /// For a sentence: "expected a string".
+  var expectation: String {
+    switch self {
+    case .bool: "true or false"
+    case .integer(let range): "a whole number, \(range.lowerBound)…\(range.upperBound)"
+    case .text: "a string"
+    case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: " or ")
+    case .list: "a list"
+    case .object: "an object"
+    }
+  }
+}
+
+extension ConfigurationRule {
+  /// A rule for JSON of one kind: `parse` gives nil for every other.
+  init(
+    shape: ConfigurationShape, parse: @escaping (JSONValue) throws(ConfigurationProblem) -> Value?,
+    write: @escaping (Value) -> JSONValue?
+  ) {
+    self.init(
+      shape: shape,
+      read: { json, _, path, errors in
+        do throws(ConfigurationProblem) {
+          if let value = try parse(json) { return value }
+          errors.append(path.error("expected \(shape.expectation), found \(json.kind)"))
+        } catch {
+          errors.append(path.error(error.problem, hint: error.hint))
+        }
+        return nil
+      },
+      write: write)
+  }
+
+  /// A string that `parse` makes a value of.
+  static func text(
+    _ lengths: ClosedRange<Int>, pattern: String? = nil,
+    parse: @escaping (String) throws(ConfigurationProblem) -> Value, write: @escaping (Value) -> String
+  ) -> Self {
+    ConfigurationRule(
+      shape: .text(lengths, pattern: pattern),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .string(let text) = json else { return nil }
+        guard !text.isEmpty else {
+          throw ConfigurationProblem("this is empty", hint: "leave the key out instead")
+        }
+        guard lengths.contains(text.unicodeScalars.count) else {
+          throw ConfigurationProblem("this is longer than \(lengths.upperBound) characters")
+        }
+        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+          throw ConfigurationProblem("\(Excerpt(text)) holds a control character")
+        }
+        return try parse(text)
+      },
+      write: { .string(write($0)) })
+  }
+}
+
+/// What is wrong with a value, before it is known where it stands.
+struct ConfigurationProblem: Error {
+  let problem: String
+  let hint: String?
+
+  init(_ problem: String, hint: String? = nil) {
+    self.problem = problem
+    self.hint = hint
+  }
+}
+
+extension ConfigurationRule<Bool> {
+  static var bool: Self {
+    ConfigurationRule(
+      shape: .bool,
+      parse: { json in
+        guard case .bool(let value) = json else { return nil }
+        return value
+      },
+      write: JSONValue.bool)
+  }
+}
+
+extension ConfigurationRule<Int> {
+  static func integer(_ range: ClosedRange<Int>) -> Self {
+    ConfigurationRule(
+      shape: .integer(range),
+      parse: { json throws(ConfigurationProblem) in
+        switch json {
+        case .integer(let value) where range.contains(value): return value
+        case .integer(let value):
+          let problem = value < range.lowerBound ? "below \(range.lowerBound)" : "above \(range.upperBound)"
+          throw ConfigurationProblem("\(value) is \(problem)")
+        case .number(let value): throw ConfigurationProblem("\(value) is not a whole number, \(range)")
+        case .string(let text) where Int(text) != nil:
+          throw ConfigurationProblem("expected a number, found a string", hint: "write it without quotes")
+        case .null, .bool, .string, .array, .object: return nil
+        }
+      },
+      write: JSONValue.integer)
+  }
+}
+
+extension ConfigurationRule<String> {
+  /// Words for people, a file's path, a user's name: anything on one line.
+  static func text(longest: Int) -> Self {
+    .text(1...longest, parse: { $0 }, write: { $0 })
+  }
+
+  /// A string of which `problem` finds nothing to say.
+  static func text(
+    longest: Int, pattern: String, problem: @escaping (String) -> ConfigurationProblem?
+  ) -> Self {
+    .text(
+      1...longest, pattern: pattern,
+      parse: { text throws(ConfigurationProblem) in
+        if let problem = problem(text) { throw problem }
+        return text
+      },
+      write: { $0 })
+  }
+}
+
+extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable {
+  /// One of the words that the type's cases are.
+  static var choice: Self {
+    let words = Value.allCases.map(\.rawValue)
+    let shape = ConfigurationShape.choice(words)
+    return ConfigurationRule(
+      shape: shape,
+      parse: { json throws(ConfigurationProblem) in
+        switch json {
+        case .string(let text):
+          if let value = Value(rawValue: text) { return value }
+          throw ConfigurationProblem("expected \(shape.expectation), found \(Excerpt(text))")
+        case .integer(let number) where words.contains("\(number)"):
+          throw ConfigurationProblem(
+            "expected \(shape.expectation), found a number", hint: "write it in quotes")
+        case .null, .bool, .integer, .number, .array, .object: return nil
+        }
+      },
+      write: { .string($0.rawValue) })
+  }
+}
+
+extension ConfigurationRule {
+  /// A key that has no default: nil when it is left out.
+  static func optional<Wrapped>(_ rule: ConfigurationRule<Wrapped>) -> Self where Value == Wrapped? {
+    ConfigurationRule(
+      shape: rule.shape,
+      read: { json, current, path, errors in rule.read(json, current ?? nil, path, &errors) },
+      write: { $0.flatMap(rule.write) })
+  }
+
+  /// A list, whose elements `check` compares with one another.
+  static func list<Element>(
+    of rule: ConfigurationRule<Element>,
+    check: @escaping (_ elements: [Element], _ path: ConfigurationPath) -> [ConfigurationError]
+  ) -> Self where Value == [Element] {
+    ConfigurationRule(
+      shape: .list(rule.shape),
+      read: { json, _, path, errors in
+        guard case .array(let elements) = json else {
+          errors.append(path.error("expected a list, found \(json.kind)"))
+          return nil
+        }
+        let values = elements.enumerated().compactMap { index, element in
+          rule.read(element, nil, path.index(index), &errors)
+        }
+        // Places are counted by elements: with one missing they would be wrong.
+        if values.count == elements.count { errors += check(values, path) }
+        return values
+      },
+      write: { .array($0.compactMap(rule.write)) })
+  }
+}
