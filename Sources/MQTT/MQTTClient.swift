@@ -5,42 +5,308 @@ import Log
 public typealias MQTTLog = @Sendable (_ level: LogLevel, _ line: String) -> Void
 
 /// A client of one broker: connects, stays connected, and keeps what it is told to say until it is said.
+///
+/// What it says and subscribes to belongs to the client, not to a connection: every new connection begins with
+/// the subscriptions, then all retained state, then the events that waited. Another actor on the same loop may
+/// call it synchronously by `assumeIsolated`.
 public actor MQTTClient {
   public nonisolated let loop: EventLoop
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
   private let options: MQTTOptions
   private let log: MQTTLog
   private var handler: (@Sendable (MQTTEvent) -> Void)?
+
+  private var link: BrokerLink
+  private var outbox: Outbox
+  private var troubles = TroubleLog()
+  private var subscriptions: [(filter: TopicFilter, qos: QoS)] = []
+  /// SUBSCRIBEs whose SUBACK is awaited, by packet identifier.
+  private var subscribing: [Int32: TopicFilter] = [:]
+  private var counters = MQTTStatistics()
+
+  private var socket: BrokerSocket?
+  private var timer: LoopTimer?
+  private var takesSecondFamily = false
+  private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
 
   public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = { _, _ in }) {
     self.options = options
     self.loop = loop
     self.log = log
+    link = BrokerLink(connectTimeout: options.connectTimeout, backOff: options.backOff)
+    outbox = Outbox(limits: options.outbox)
   }
 
   /// Who is told what happens: called on the loop, synchronously. It may call this client.
   public func setHandler(_ handler: @escaping @Sendable (MQTTEvent) -> Void) { self.handler = handler }
 
+  // MARK: Life
+
   /// Connects, and connects again whenever the connection is lost, until ``stop(deadline:)``. Trouble with the
-  /// broker never ends it; cancellation closes the connection as a crash would (the will is published).
-  public func run() async throws {}
+  /// broker never ends it; cancellation closes the connection as a crash would, so that the will is published.
+  public func run() async throws {
+    perform(link.start())
+    await withTaskCancellationHandler {
+      await end()
+    } onCancel: {
+      loop.onLoop { self.assumeIsolated { $0.perform($0.link.abandon()) } }
+    }
+    try Task.checkCancellation()
+  }
+
+  /// Sends what waits and awaits its PUBACKs, at most for `deadline`, then says good-bye to the broker, which
+  /// therefore does not publish the will. ``run()`` returns.
+  public func stop(deadline: Duration) async {
+    perform(link.stop(isWaiting: !outbox.isEmpty, deadline: deadline))
+    await end()
+  }
+
+  private func end() async {
+    if link.state == .stopped { return }
+    await withCheckedContinuation { awaitingEnd.append($0) }
+  }
+
+  public var statistics: MQTTStatistics {
+    var result = counters
+    result.lost = outbox.lost
+    result.expired = outbox.expired
+    result.refused = outbox.refused
+    result.queued = outbox.queuedCount
+    result.inFlight = outbox.inFlightCount
+    return result
+  }
+
+  // MARK: Saying
 
   /// Publishes `message`; what cannot be sent now waits, and of too many the oldest is lost.
-  public func publish(_ message: MQTTMessage) {}
+  public func publish(_ message: MQTTMessage) {
+    let lost = outbox.lost
+    outbox.append(message, now: .now)
+    if outbox.lost != lost { say(troubles.lost()) }
+    pump()
+  }
 
-  /// Publishes `payload` as retained state, now and after every CONNACK, until another value follows.
-  /// Values that cannot be sent one by one are skipped for the newest.
-  public func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce) {}
+  /// Publishes `payload` as retained state of `topic`, now and after every CONNACK, until another value
+  /// follows. Every value goes out as long as the broker keeps up; else only the newest does.
+  public func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce) {
+    outbox.setState(topic, payload, qos: qos)
+    pump()
+  }
 
   /// Takes the retained state of `topic` away from the broker, as soon as it can be told.
-  public func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {}
+  public func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {
+    outbox.clearState(topic, qos: qos)
+    pump()
+  }
+
+  /// Sends what the broker and the socket take now.
+  private func pump() {
+    guard link.isUp, let socket else { return }
+    // So many in a turn of the loop: who waits for its other ends waits for less than a millisecond or two.
+    var budget = 128
+    while budget > 0, !socket.wantsWrite, let packet = outbox.next(now: .now) {
+      budget -= 1
+      do throws(MQTTError) {
+        if let identifier = try socket.publish(packet) {
+          outbox.sent(packet, as: identifier)
+          counters.sent += 1
+        } else {
+          outbox.unsendable(packet)
+          say(troubles.refused(packet.topic, "it cannot be sent"))
+        }
+      } catch {
+        outbox.unsent(packet)
+        failed(error)
+        return
+      }
+    }
+    socket.updateInterest(hasMore: budget == 0)
+    if !outbox.tooLarge.isEmpty {
+      for topic in outbox.takeTooLarge() { say(troubles.refused(topic, "larger than the broker takes")) }
+    }
+    if outbox.isEmpty { perform(link.drained()) }
+  }
+
+  // MARK: Hearing
 
   /// Subscribes, now and after every CONNACK.
-  public func subscribe(_ filter: TopicFilter, qos: QoS = .atLeastOnce) {}
-  public func unsubscribe(_ filter: TopicFilter) {}
+  public func subscribe(_ filter: TopicFilter, qos: QoS = .atLeastOnce) {
+    if let index = subscriptions.firstIndex(where: { $0.filter == filter }) {
+      subscriptions[index].qos = qos
+    } else {
+      subscriptions.append((filter, qos))
+    }
+    guard link.isUp, let socket else { return }
+    do throws(MQTTError) {
+      try send(filter, qos, to: socket)
+      socket.updateInterest()
+    } catch {
+      failed(error)
+    }
+  }
 
-  /// Sends what waits and awaits its PUBACKs, at most for `deadline`, then says good-bye to the broker.
-  public func stop(deadline: Duration) async {}
+  public func unsubscribe(_ filter: TopicFilter) {
+    guard let index = subscriptions.firstIndex(where: { $0.filter == filter }) else { return }
+    subscriptions.remove(at: index)
+    guard link.isUp, let socket else { return }
+    do throws(MQTTError) {
+      try socket.unsubscribe(filter)
+      socket.updateInterest()
+    } catch {
+      failed(error)
+    }
+  }
 
-  public var statistics: MQTTStatistics { MQTTStatistics() }
+  private func send(_ filter: TopicFilter, _ qos: QoS, to socket: BrokerSocket) throws(MQTTError) {
+    subscribing[try socket.subscribe(filter, qos: qos)] = filter
+  }
+
+  // MARK: The connection
+
+  private func perform(_ actions: [BrokerLink.Action]) {
+    for action in actions {
+      switch action {
+      case .dial: dial()
+      case .setTimer(let duration): setTimer(duration)
+      case .cancelTimer: timer?.cancel()
+      case .begin: begin()
+      case .drop: drop()
+      case .sayGoodBye: sayGoodBye()
+      case .reportFailure(let error, let delay):
+        say(troubles.trouble(error, retryIn: delay))
+        handler?(.connectFailed(error, retryIn: delay))
+      case .reportLoss(let error, let delay):
+        say(troubles.trouble(error, retryIn: delay))
+        handler?(.disconnected(error))
+      case .reportOverdue(let error):
+        say(troubles.trouble(error, retryIn: nil))
+        handler?(.connectFailed(error, retryIn: .zero))
+      case .finish:
+        for continuation in awaitingEnd { continuation.resume() }
+        awaitingEnd = []
+      }
+    }
+  }
+
+  private func say(_ entry: (level: LogLevel, line: String)) { log(entry.level, entry.line) }
+
+  private func setTimer(_ duration: Duration) {
+    timer?.cancel()
+    timer = loop.timer(after: duration) { [weak self] in self?.assumeIsolated { $0.timeout() } }
+  }
+
+  private func timeout() {
+    let phase = socket?.phase ?? .lookUp
+    perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
+    if phase == .connect { takesSecondFamily.toggle() }
+  }
+
+  private func dial() {
+    let dialling = Dialling(options: options, takesSecondFamily: takesSecondFamily)
+    Task {
+      switch await EventLoop.blocking({ dialling() }) {
+      case .success(let handle): dialled(handle)
+      case .failure(let error): failed(error)
+      }
+    }
+  }
+
+  private func dialled(_ handle: MosquittoHandle) {
+    // Stopped meanwhile: the handle goes, and the socket with it.
+    guard case .dialling = link.state else { return }
+    let socket = BrokerSocket(handle, usesTLS: options.tls != nil, loop: loop) { [weak self] socket, error in
+      self?.assumeIsolated { $0.settle(socket, error) }
+    }
+    self.socket = socket
+    perform(link.dialled())
+    socket.start()
+  }
+
+  private func failed(_ error: MQTTError) {
+    if case .unreachable = error { takesSecondFamily.toggle() }
+    perform(link.failed(error, at: .now, jitter: options.jitter()))
+  }
+
+  private func drop() {
+    let wasConnected = socket.map { $0.phase == nil } ?? false
+    socket?.close()
+    socket = nil
+    subscribing = [:]
+    guard wasConnected else { return }
+    outbox.disconnected()
+    if link.state == .stopped { handler?(.disconnected(nil)) }
+  }
+
+  private func sayGoodBye() {
+    socket?.disconnect()
+    if let socket, !socket.isOpen { failed(.connectionLost(reason: "closed here")) }
+  }
+
+  private func begin() {
+    guard let socket else { return }
+    do throws(MQTTError) {
+      for (filter, qos) in subscriptions { try send(filter, qos, to: socket) }
+    } catch {
+      failed(error)
+    }
+  }
+
+  /// Something may have come, or the connection has ended.
+  private func settle(_ socket: BrokerSocket, _ error: MQTTError?) {
+    guard socket === self.socket else { return }
+    let events = socket.takeEvents()
+    var error = error ?? (socket.isOpen ? nil : .connectionLost(reason: "closed by the other end"))
+    if let reason = events.disconnectReason {
+      error = .closedByBroker(reasonCode: Int(reason), reason: MosquittoText.reason(reason))
+    }
+    if let connack = events.connack, socket.phase != nil {
+      if connack.reason != 0 {
+        error = MosquittoText.refusal(connack.reason)
+      } else if connack.connection.receiveMaximum == 0 {
+        error = .protocolViolation(reason: "Receive Maximum of 0")
+      } else if error == nil {
+        accepted(connack.connection, socket)
+      }
+    }
+    take(events)
+    // The owner may have stopped the client, or a PUBLISH of its may have met the end.
+    guard socket === self.socket else { return }
+    if let error { failed(error) } else { pump() }
+  }
+
+  private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
+    socket.accepted()
+    counters.connects += 1
+    outbox.connected(
+      Outbox.Peer(
+        window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
+        maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
+        hasProperties: options.protocolVersion == .v5))
+    say(troubles.over(options))
+    if !connection.retainAvailable {
+      log(.warning, "the broker keeps no retained messages: late subscribers will not see the state")
+    }
+    perform(link.accepted(at: .now))
+    if socket === self.socket { handler?(.connected(connection)) }
+  }
+
+  private func take(_ events: MosquittoHandle.Events) {
+    for (packet, reason) in events.acknowledgements {
+      guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80) else { continue }
+      counters.acknowledged += 1
+      if reason >= 0x80 { say(troubles.refused(topic, MosquittoText.reason(reason))) }
+    }
+    for (packet, reason) in events.subscriptions {
+      guard let filter = subscribing.removeValue(forKey: packet), reason >= 0x80 else { continue }
+      let text = reason == 0x80 ? "refused" : MosquittoText.reason(reason)
+      log(.error, "the broker refuses the subscription to \(filter): \(text)")
+      handler?(.subscriptionRefused(filter, reason: text))
+    }
+    counters.ignored += events.ignored
+    for message in events.messages {
+      counters.received += 1
+      handler?(.message(message))
+    }
+  }
 }

@@ -29,7 +29,13 @@ public enum MQTTError: Error, Equatable, Sendable {
   /// Anything else that libmosquitto reports.
   case library(code: Int32, reason: String)
 
-  public enum Phase: Sendable { case lookUp, connect, tls, connack }
+  public enum Phase: Sendable {
+    case lookUp, connect
+    /// From the TLS handshake to CONNACK.
+    case tls
+    /// From CONNECT to CONNACK, without TLS.
+    case connack
+  }
 
   /// What may help.
   public enum Remedy: Sendable {
@@ -61,7 +67,7 @@ extension MQTTError: CustomStringConvertible {
     case .unreachable(let reason, _): "the broker cannot be reached: \(reason)"
     case .timedOut(.lookUp): "the look-up of the host name takes too long"
     case .timedOut(.connect): "the broker cannot be reached: no answer"
-    case .timedOut(.tls): "the other end accepts the connection, but does not answer the TLS handshake"
+    case .timedOut(.tls): "the other end accepts the connection, but does not answer as a broker with TLS"
     case .timedOut(.connack): "the other end accepts the connection, but does not answer as a broker"
     case .notAuthorised(_, let reason): "the broker refuses user name, password or client: \(reason)"
     case .refused(_, let reason): "the broker refuses the connection: \(reason)"

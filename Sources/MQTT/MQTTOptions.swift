@@ -36,7 +36,7 @@ public struct MQTTOptions: Sendable {
   public var backOff = BackOff.Limits()
   /// A number in 0..<1, new at each call: what spreads the attempts of many clients.
   public var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
-  public var outbox = Outbox.Limits()
+  public var outbox = OutboxLimits()
   /// The largest packet that is accepted, in bytes. With MQTT 5 the broker is told, and holds back what is
   /// larger; with 3.1.1 it arrives and is dropped here.
   public var maximumIncomingPacket: UInt32 = 256 * 1024
@@ -54,4 +54,15 @@ public struct MQTTOptions: Sendable {
     self.tls = tls
     self.will = will
   }
+}
+
+/// How much may wait for a broker that is away or slow.
+public struct OutboxLimits: Sendable, Equatable {
+  /// Events, and their bytes (topics and payloads). Beyond either the oldest event is lost.
+  public var events = 10_000
+  public var bytes = 4 * 1024 * 1024
+  /// QoS 1 messages sent and not yet acknowledged; a broker may allow fewer.
+  public var inFlight = 64
+
+  public init() {}
 }

@@ -1,0 +1,119 @@
+import EventLoop
+
+/// Drives one ``MosquittoHandle`` by the loop: reads and writes when the socket is ready, pings each second,
+/// and says after each of these that something may have happened.
+final class BrokerSocket: @unchecked Sendable {
+  // @unchecked: touched on the loop's thread alone, which the loop checks.
+
+  /// How far the attempt has come; nil when the broker has accepted.
+  private(set) var phase: MQTTError.Phase? = .connect
+  private let handle: MosquittoHandle
+  private let usesTLS: Bool
+  private let loop: EventLoop
+  private let activity: @Sendable (BrokerSocket, MQTTError?) -> Void
+  private var watch: Watch?
+  private var ticker: LoopTimer?
+
+  /// - Parameter activity: called on the loop whenever there may be events, or the connection has ended: with
+  ///   an error, or with ``isOpen`` being false.
+  init(
+    _ handle: MosquittoHandle, usesTLS: Bool, loop: EventLoop,
+    activity: @escaping @Sendable (BrokerSocket, MQTTError?) -> Void
+  ) {
+    self.handle = handle
+    self.usesTLS = usesTLS
+    self.loop = loop
+    self.activity = activity
+  }
+
+  func start() {
+    watch = loop.watch(handle.socket, for: [.readable, .writable]) { [weak self] readiness in
+      self?.ready(readiness)
+    }
+    scheduleTick()
+  }
+
+  /// No more of it. The socket is closed with the last reference to the handle.
+  func close() {
+    watch?.cancel()
+    watch = nil
+    ticker?.cancel()
+  }
+
+  var isOpen: Bool { handle.socket >= 0 }
+  var wantsWrite: Bool { handle.wantsWrite }
+
+  func takeEvents() -> MosquittoHandle.Events { handle.takeEvents() }
+
+  func accepted() {
+    phase = nil
+    handle.endLogging()
+  }
+
+  func publish(_ packet: Outbox.Packet) throws(MQTTError) -> Int32? { try handle.publish(packet) }
+  func subscribe(_ filter: TopicFilter, qos: QoS) throws(MQTTError) -> Int32 {
+    try handle.subscribe(filter, qos: qos)
+  }
+  func unsubscribe(_ filter: TopicFilter) throws(MQTTError) { try handle.unsubscribe(filter) }
+
+  func disconnect() {
+    handle.disconnect()
+    if !isOpen { close() }
+  }
+
+  /// To be called after having sent something: what the socket did not take is written when it is ready.
+  /// - Parameter hasMore: come back in the next turn of the loop in any case.
+  func updateInterest(hasMore: Bool = false) {
+    guard let watch, isOpen else { return }
+    // In a handshake libmosquitto says that it wants to write while it waits for the other end; to believe it
+    // would be to spin. What a handshake writes is written along with each read.
+    let writes = phase == .connect || (phase != .tls && (hasMore || handle.wantsWrite))
+    watch.interest = writes ? [.readable, .writable] : .readable
+  }
+
+  private func ready(_ readiness: Readiness) {
+    guard watch != nil else { return }
+    do throws(MQTTError) {
+      try proceed(readiness)
+      settle(nil)
+    } catch {
+      settle(error)
+    }
+  }
+
+  private func proceed(_ readiness: Readiness) throws(MQTTError) {
+    if phase == .connect {
+      let error = handle.takeSocketError()
+      guard error == 0 else { throw .unreachable(reason: text(ofErrno: error), errno: error) }
+      phase = usesTLS ? .tls : .connack
+    }
+    let isClosed = !readiness.isDisjoint(with: .closed)
+    let usesTLS = phase == .tls
+    if usesTLS || isClosed || readiness.contains(.readable) { try handle.read() }
+    if isOpen, usesTLS || readiness.contains(.writable) { try handle.write() }
+    // 2.0.11 takes a connection that breaks in the TLS handshake for one that is still in it.
+    if isOpen, isClosed, phase != nil { throw .connectionLost(reason: "closed by the other end") }
+  }
+
+  private func settle(_ error: MQTTError?) {
+    // The descriptor may be closed: leave the loop before anyone opens another of its number.
+    if error != nil || !isOpen { close() } else { updateInterest() }
+    activity(self, error)
+  }
+
+  private func scheduleTick() {
+    ticker = loop.timer(after: .seconds(1)) { [weak self] in self?.tick() }
+  }
+
+  private func tick() {
+    guard watch != nil else { return }
+    scheduleTick()
+    do throws(MQTTError) {
+      if phase == .tls { try proceed([]) }
+      if isOpen { try handle.tick() }
+      settle(nil)
+    } catch {
+      settle(error)
+    }
+  }
+}

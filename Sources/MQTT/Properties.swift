@@ -1,0 +1,63 @@
+import CMosquitto
+import Glibc
+
+/// MQTT 5 properties between libmosquitto's lists and ours.
+enum Properties {
+  /// A new list, to be freed with `mosquitto_property_free_all`.
+  static func of(
+    responseTopic: TopicName?, correlationData: [UInt8]?, expirySeconds: UInt32?
+  ) -> OpaquePointer? {
+    var list: OpaquePointer?
+    if let expirySeconds {
+      mosquitto_property_add_int32(&list, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL.identifier, expirySeconds)
+    }
+    if let responseTopic {
+      mosquitto_property_add_string(&list, MQTT_PROP_RESPONSE_TOPIC.identifier, responseTopic.string)
+    }
+    if let correlationData, let count = UInt16(exactly: correlationData.count) {
+      mosquitto_property_add_binary(&list, MQTT_PROP_CORRELATION_DATA.identifier, correlationData, count)
+    }
+    return list
+  }
+
+  /// What the properties of a CONNACK say; what they leave out is as MQTT 5, 3.2.2.3 has it.
+  static func connection(sessionPresent: Bool, _ list: OpaquePointer?) -> MQTTConnection {
+    var connection = MQTTConnection()
+    connection.sessionPresent = sessionPresent
+    var byte: UInt8 = 0
+    if mosquitto_property_read_byte(list, MQTT_PROP_MAXIMUM_QOS.identifier, &byte, false) != nil {
+      connection.maximumQoS = QoS(rawValue: byte) ?? .exactlyOnce
+    }
+    if mosquitto_property_read_byte(list, MQTT_PROP_RETAIN_AVAILABLE.identifier, &byte, false) != nil {
+      connection.retainAvailable = byte != 0
+    }
+    mosquitto_property_read_int16(
+      list, MQTT_PROP_RECEIVE_MAXIMUM.identifier, &connection.receiveMaximum, false)
+    var size: UInt32 = 0
+    if mosquitto_property_read_int32(list, MQTT_PROP_MAXIMUM_PACKET_SIZE.identifier, &size, false) != nil {
+      connection.maximumPacketSize = size
+    }
+    return connection
+  }
+
+  /// Response topic and correlation data of a PUBLISH. A response topic that is none is as if not given.
+  static func read(_ list: OpaquePointer?, into message: inout MQTTReceived) {
+    var text: UnsafeMutablePointer<CChar>?
+    if mosquitto_property_read_string(list, MQTT_PROP_RESPONSE_TOPIC.identifier, &text, false) != nil {
+      message.responseTopic = text.flatMap { String(validatingCString: $0) }.flatMap(TopicName.init)
+      free(text)
+    }
+    var bytes: UnsafeMutableRawPointer?
+    var count: UInt16 = 0
+    if mosquitto_property_read_binary(
+      list, MQTT_PROP_CORRELATION_DATA.identifier, &bytes, &count, false) != nil
+    {
+      message.correlationData = Array(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+      free(bytes)
+    }
+  }
+}
+
+extension mqtt5_property {
+  fileprivate var identifier: Int32 { Int32(rawValue) }
+}
