@@ -1,0 +1,148 @@
+import Testing
+
+@testable import MQTT
+
+@Suite struct BrokerLinkTests {
+  private let start = ContinuousClock.now
+  private let trouble = MQTTError.unreachable(reason: "refused", errno: 111)
+
+  private func link() -> BrokerLink {
+    BrokerLink(connectTimeout: .seconds(10), backOff: BackOff.Limits())
+  }
+
+  private func connected() -> BrokerLink {
+    var link = link()
+    _ = link.start()
+    _ = link.dialled()
+    _ = link.accepted(at: start)
+    return link
+  }
+
+  @Test func theWayUp() {
+    var link = link()
+    #expect(link.start() == [.setTimer(.seconds(10)), .dial])
+    #expect(link.dialled() == [])
+    #expect(!link.isUp)
+    #expect(link.accepted(at: start) == [.cancelTimer, .begin])
+    #expect(link.isUp)
+    #expect(link.accepted(at: start) == [], "a second CONNACK begins nothing")
+    #expect(link.start() == [])
+  }
+
+  @Test func failuresAreFollowedByLongerWaits() {
+    var link = link()
+    _ = link.start()
+    for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+      let delay = Duration.seconds(seconds) * 0.5
+      #expect(
+        link.failed(trouble, at: start, jitter: 0.5)
+          == [.drop, .setTimer(delay), .reportFailure(trouble, retryIn: delay)])
+      #expect(link.state == .waiting)
+      #expect(link.failed(trouble, at: start, jitter: 0.5) == [])
+      #expect(link.timeout(in: .lookUp, at: start, jitter: 0.5) == [.setTimer(.seconds(10)), .dial])
+    }
+  }
+
+  @Test func aStableConnectionResetsTheWait() {
+    var link = connected()
+    for since in [0, 29, 30] {
+      let actions = link.failed(trouble, at: start + .seconds(since), jitter: 1)
+      let expected: Duration = [0: .seconds(1), 29: .seconds(2), 30: .seconds(1)][since]!
+      #expect(actions == [.drop, .setTimer(expected), .reportLoss(trouble, retryIn: expected)])
+      _ = link.timeout(in: .lookUp, at: start, jitter: 1)
+      _ = link.dialled()
+      _ = link.accepted(at: start)
+    }
+  }
+
+  @Test func aLookUpThatTakesTooLongIsReportedAndWaitedFor() {
+    var link = link()
+    _ = link.start()
+    #expect(link.timeout(in: .lookUp, at: start, jitter: 0) == [.reportOverdue(.timedOut(.lookUp))])
+    #expect(link.dialled() == [.setTimer(.seconds(10))], "the broker gets its own time")
+    #expect(link.accepted(at: start) == [.cancelTimer, .begin])
+  }
+
+  @Test(arguments: [MQTTError.Phase.connect, .tls, .connack])
+  func aBrokerThatSaysNothingIsGivenUp(_ phase: MQTTError.Phase) {
+    var link = link()
+    _ = link.start()
+    _ = link.dialled()
+    #expect(
+      link.timeout(in: phase, at: start, jitter: 1)
+        == [.drop, .setTimer(.seconds(1)), .reportFailure(.timedOut(phase), retryIn: .seconds(1))])
+  }
+
+  @Test func stopWithoutAConnectionIsAtOnce() {
+    var idle = link()
+    #expect(idle.stop(isWaiting: true, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
+    #expect(idle.start() == [])
+    var waiting = link()
+    _ = waiting.start()
+    _ = waiting.failed(trouble, at: start, jitter: 0)
+    #expect(waiting.stop(isWaiting: true, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
+    var dialling = link()
+    _ = dialling.start()
+    #expect(dialling.stop(isWaiting: false, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
+    #expect(dialling.dialled() == [])
+    #expect(dialling.failed(trouble, at: start, jitter: 0) == [])
+  }
+
+  @Test func stopSaysGoodBye() {
+    var link = connected()
+    #expect(link.stop(isWaiting: false, deadline: .seconds(5)) == [.setTimer(.seconds(5)), .sayGoodBye])
+    #expect(link.failed(trouble, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+    #expect(link.state == .stopped)
+  }
+
+  @Test func stopWaitsForWhatIsStillToBeSaid() {
+    var link = connected()
+    #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [.setTimer(.seconds(5))])
+    #expect(link.isUp)
+    #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [])
+    #expect(link.drained() == [.sayGoodBye])
+    #expect(link.timeout(in: .connack, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+  }
+
+  @Test func stopDoesNotWaitLongerThanItMay() {
+    var link = connected()
+    _ = link.stop(isWaiting: true, deadline: .seconds(5))
+    #expect(
+      link.timeout(in: .connack, at: start, jitter: 0) == [.sayGoodBye, .cancelTimer, .drop, .finish])
+  }
+
+  @Test func stopInAnAttemptWaitsForItsEnd() {
+    var link = link()
+    _ = link.start()
+    #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [.setTimer(.seconds(5))])
+    #expect(link.dialled() == [])
+    #expect(link.accepted(at: start) == [.begin])
+    #expect(link.drained() == [.sayGoodBye])
+
+    var failing = self.link()
+    _ = failing.start()
+    _ = failing.stop(isWaiting: true, deadline: .seconds(5))
+    #expect(failing.failed(trouble, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+  }
+
+  @Test func drainedMeansNothingWhileItIsNotStopping() {
+    var link = connected()
+    #expect(link.drained() == [])
+  }
+
+  @Test func abandoningEndsItWhateverItDoes() {
+    var link = connected()
+    #expect(link.abandon() == [.cancelTimer, .drop, .finish])
+    #expect(link.abandon() == [])
+  }
+
+  @Test func theBackOffTakesAPartOfItsSpan() {
+    var backOff = BackOff(BackOff.Limits(initial: .seconds(1), maximum: .seconds(3)))
+    #expect(backOff.next(jitter: 0) == .zero)
+    #expect(backOff.next(jitter: 0.25) == .milliseconds(500))
+    #expect(backOff.next(jitter: 1) == .seconds(3))
+    #expect(backOff.next(jitter: 7) == .seconds(3))
+    backOff.reset()
+    #expect(backOff.next(jitter: 1) == .seconds(1))
+  }
+}

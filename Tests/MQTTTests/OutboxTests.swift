@@ -1,0 +1,267 @@
+import Testing
+
+@testable import MQTT
+
+@Suite struct OutboxTests {
+  private static let start = ContinuousClock.now
+
+  private func topic(_ text: String) -> TopicName { TopicName(text)! }
+
+  private func event(_ text: String, qos: QoS = .atLeastOnce, expiry: Duration? = nil) -> MQTTMessage {
+    MQTTMessage(
+      topic: topic("e"), payload: Array(text.utf8), qos: qos, messageExpiry: expiry,
+      whenHeld: { Array("held ".utf8) + $0 })
+  }
+
+  private func outbox(events: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {
+    var limits = OutboxLimits()
+    limits.events = events
+    limits.bytes = bytes
+    return Outbox(limits: limits)
+  }
+
+  private func peer(window: Int = 100, maximumQoS: QoS = .exactlyOnce, maximumPacket: Int? = nil) -> Outbox.Peer {
+    Outbox.Peer(window: window, maximumQoS: maximumQoS, maximumPacketSize: maximumPacket)
+  }
+
+  /// What goes out until nothing does any more; identifiers count from `first`.
+  private func sendAll(_ outbox: inout Outbox, first: Int32 = 1, at time: Duration = .zero) -> [String] {
+    var sent: [String] = []
+    var identifier = first
+    while let packet = outbox.next(now: Self.start + time) {
+      sent.append("\(packet.topic)=\(String(decoding: packet.payload, as: UTF8.self))")
+      outbox.sent(packet, as: identifier)
+      identifier += 1
+    }
+    return sent
+  }
+
+  @Test func nothingGoesOutWithoutABroker() {
+    var outbox = outbox()
+    outbox.append(event("1"), now: Self.start)
+    outbox.setState(topic("s"), [1], qos: .atMostOnce)
+    #expect(outbox.next(now: Self.start) == nil)
+    #expect(!outbox.isEmpty)
+  }
+
+  @Test func eventsAndStateGoOutInTheOrderTheyWereGiven() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.append(event("1"), now: Self.start)
+    outbox.setState(topic("a"), Array("x".utf8), qos: .atLeastOnce)
+    outbox.append(event("2"), now: Self.start)
+    outbox.setState(topic("b"), Array("y".utf8), qos: .atLeastOnce)
+    #expect(sendAll(&outbox) == ["e=1", "a=x", "e=2", "b=y"])
+    #expect(outbox.inFlightCount == 4)
+    for identifier in 1...4 { outbox.acknowledged(Int32(identifier)) }
+    #expect(outbox.isEmpty)
+  }
+
+  @Test func stateThatWaitsIsSentOnceWithItsNewestValueInItsFirstPlace() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
+    outbox.append(event("1"), now: Self.start)
+    outbox.setState(topic("a"), Array("2".utf8), qos: .atLeastOnce)
+    #expect(sendAll(&outbox) == ["a=2", "e=1"])
+  }
+
+  @Test func stateThatDoesNotWaitIsSentEachTime() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    for _ in 1...3 {
+      outbox.setState(topic("a"), Array("21".utf8), qos: .atLeastOnce)
+      #expect(sendAll(&outbox) == ["a=21"])
+    }
+  }
+
+  @Test func everyConnectionBeginsWithAllStateInTheOrderOfItsFirstSetting() {
+    var outbox = outbox()
+    outbox.setState(topic("z"), Array("1".utf8), qos: .atMostOnce)
+    outbox.setState(topic("a"), Array("2".utf8), qos: .atMostOnce)
+    outbox.append(event("1"), now: Self.start)
+    outbox.setState(topic("z"), Array("3".utf8), qos: .atMostOnce)
+    for _ in 1...2 {
+      outbox.connected(peer())
+      #expect(sendAll(&outbox).prefix(2) == ["z=3", "a=2"])
+      outbox.disconnected()
+    }
+  }
+
+  @Test func whatIsUnacknowledgedComesAgainFirstAndHeld() {
+    var outbox = outbox()
+    outbox.connected(peer(window: 3))
+    for number in 1...5 { outbox.append(event("\(number)"), now: Self.start) }
+    #expect(sendAll(&outbox) == ["e=1", "e=2", "e=3"])
+    #expect(outbox.acknowledged(2) != nil)
+    outbox.disconnected()
+    outbox.append(event("6"), now: Self.start)
+    outbox.connected(peer())
+    outbox.append(event("7"), now: Self.start)
+    #expect(
+      sendAll(&outbox, first: 10)
+        == ["e=held 1", "e=held 3", "e=held 4", "e=held 5", "e=held 6", "e=7"])
+  }
+
+  @Test func aSecondOutageDoesNotHoldTwice() {
+    var outbox = outbox()
+    outbox.append(event("1"), now: Self.start)
+    for _ in 1...3 {
+      outbox.connected(peer())
+      #expect(sendAll(&outbox) == ["e=held 1"])
+      outbox.disconnected()
+    }
+  }
+
+  @Test func theWindowHoldsBackAndLetsGo() {
+    var outbox = outbox()
+    outbox.connected(peer(window: 2))
+    for number in 1...4 { outbox.append(event("\(number)"), now: Self.start) }
+    #expect(sendAll(&outbox) == ["e=1", "e=2"])
+    #expect(outbox.acknowledged(7) == nil)
+    #expect(sendAll(&outbox).isEmpty)
+    outbox.acknowledged(1)
+    #expect(sendAll(&outbox, first: 3) == ["e=3"])
+  }
+
+  @Test func qosZeroIsDoneWhenSentAndNeedsNoWindow() {
+    var outbox = outbox()
+    outbox.connected(peer(window: 1))
+    for number in 1...3 { outbox.append(event("\(number)", qos: .atMostOnce), now: Self.start) }
+    #expect(sendAll(&outbox).count == 3)
+    #expect(outbox.isEmpty)
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox).isEmpty)
+  }
+
+  @Test func theHighestQoSOfTheBrokerIsKeptTo() {
+    var outbox = outbox()
+    outbox.connected(peer(maximumQoS: .atMostOnce))
+    outbox.append(event("1"), now: Self.start)
+    #expect(outbox.next(now: Self.start)?.qos == .atMostOnce)
+  }
+
+  @Test func ofTooManyEventsTheOldestAreLostAndStateIsNot() {
+    var outbox = outbox(events: 3)
+    outbox.setState(topic("a"), [], qos: .atMostOnce)
+    for number in 1...5 { outbox.append(event("\(number)"), now: Self.start) }
+    outbox.setState(topic("b"), [], qos: .atMostOnce)
+    #expect(outbox.lost == 2)
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["a=", "b=", "e=held 3", "e=held 4", "e=held 5"])
+  }
+
+  @Test func ofTooManyBytesTheOldestAreLost() {
+    var outbox = outbox(bytes: 25)
+    for number in 1...5 { outbox.append(event("12345678\(number)"), now: Self.start) }
+    #expect(outbox.lost == 3)
+    outbox.append(event(String(repeating: "x", count: 30)), now: Self.start)
+    #expect(outbox.lost == 6)
+    #expect(outbox.queuedCount == 0)
+  }
+
+  @Test func theUnacknowledgedAreTheOldestWhenTheQueueIsFull() {
+    var outbox = outbox(events: 2)
+    outbox.connected(peer(window: 2))
+    for number in 1...4 {
+      outbox.append(event("\(number)"), now: Self.start)
+      if number <= 2 { _ = sendAll(&outbox, first: Int32(number)) }
+    }
+    outbox.disconnected()
+    #expect(outbox.lost == 2)
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["e=held 3", "e=held 4"])
+  }
+
+  @Test func expiryAgesInTheQueue() throws {
+    var outbox = outbox()
+    outbox.append(event("short", expiry: .seconds(5)), now: Self.start)
+    outbox.append(event("long", expiry: .seconds(60)), now: Self.start)
+    outbox.connected(peer())
+    let packet = try #require(outbox.next(now: Self.start + .milliseconds(10_500)))
+    #expect(packet.payload == Array("held long".utf8))
+    #expect(packet.expirySeconds == 50)
+    #expect(outbox.expired == 1)
+  }
+
+  @Test func aClearedTopicIsToldUntilTheBrokerHasIt() {
+    var outbox = outbox()
+    outbox.setState(topic("a"), [1], qos: .atLeastOnce)
+    outbox.clearState(topic("a"), qos: .atLeastOnce)
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["a="])
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["a="])
+    outbox.acknowledged(1)
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox).isEmpty)
+  }
+
+  @Test func aLateAcknowledgementOfAClearingDoesNotForgetWhatCameAfter() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.clearState(topic("a"), qos: .atLeastOnce)
+    #expect(sendAll(&outbox, first: 1) == ["a="])
+    outbox.setState(topic("a"), Array("2".utf8), qos: .atLeastOnce)
+    #expect(sendAll(&outbox, first: 2) == ["a=2"])
+    outbox.acknowledged(1)
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["a=2"])
+  }
+
+  @Test func whatIsLargerThanTheBrokerTakesIsDroppedAndCounted() throws {
+    // PUBLISH of MQTT 5, QoS 1: 1 + 1 bytes of header, 2 + 1 topic, 2 identifier, 1 properties, payload.
+    var outbox = outbox()
+    outbox.connected(peer(maximumPacket: 18))
+    outbox.append(event("12345678901"), now: Self.start)
+    outbox.append(event("1234567890"), now: Self.start)
+    let packet = try #require(outbox.next(now: Self.start))
+    #expect(packet.payload.count == 10)
+    #expect(packet.size(hasProperties: true) == 18)
+    #expect(packet.size(hasProperties: false) == 17)
+    #expect(outbox.refused == 1)
+    #expect(outbox.takeTooLarge() == [topic("e")])
+    #expect(outbox.takeTooLarge().isEmpty)
+  }
+
+  @Test func theSizeCountsProperties() throws {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.append(
+      MQTTMessage(
+        topic: topic("abc"), payload: [UInt8](repeating: 0, count: 200), qos: .atMostOnce,
+        responseTopic: topic("re"), correlationData: [1, 2, 3], messageExpiry: .seconds(1)),
+      now: Self.start)
+    let packet = try #require(outbox.next(now: Self.start))
+    // 1 + 2 header, 2 + 3 topic, 1 properties: 3 + 2, 3 + 3, 5; payload.
+    #expect(packet.size(hasProperties: true) == 1 + 2 + 5 + 1 + 16 + 200)
+  }
+
+  @Test func anUnsentPacketIsTheNextOneAgain() throws {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
+    outbox.append(event("1"), now: Self.start)
+    outbox.append(event("2"), now: Self.start)
+    outbox.unsent(try #require(outbox.next(now: Self.start)))
+    #expect(sendAll(&outbox) == ["a=1", "e=1", "e=2"])
+    outbox.append(event("3"), now: Self.start)
+    outbox.append(event("4"), now: Self.start)
+    outbox.unsent(try #require(outbox.next(now: Self.start)))
+    #expect(sendAll(&outbox, first: 4) == ["e=3", "e=4"])
+  }
+
+  @Test func theRefusedAreDoneAndCounted() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.append(event("1"), now: Self.start)
+    _ = sendAll(&outbox)
+    outbox.acknowledged(1, isRefusal: true)
+    #expect(outbox.refused == 1)
+    #expect(outbox.isEmpty)
+  }
+}

@@ -1,0 +1,59 @@
+import Log
+import Testing
+
+@testable import MQTT
+
+@Suite struct TroubleTests {
+  private let options = MQTTOptions(host: "broker", clientID: "c")
+
+  @Test func eachTroubleIsSaidOnceInAnOutage() {
+    var log = TroubleLog()
+    let refused = MQTTError.unreachable(reason: "Connection refused", errno: 111)
+    let wrong = MQTTError.notAuthorised(reasonCode: 135, reason: "Not authorized")
+    #expect(log.trouble(refused, retryIn: .milliseconds(1250)).level == .warning)
+    #expect(log.trouble(refused, retryIn: .seconds(2)).level == .debug)
+    #expect(log.trouble(wrong, retryIn: .seconds(2)).level == .error)
+    #expect(log.trouble(refused, retryIn: .seconds(2)).level == .debug)
+    #expect(log.over(options).line == "connected again to broker:1883")
+    #expect(log.trouble(refused, retryIn: .seconds(2)).line.hasSuffix("trying again in 2.0 s"))
+    #expect(log.lost().level == .warning)
+    #expect(log.lost().level == .debug)
+  }
+
+  @Test func aFirstConnectionIsNotSaidToBeARepetition() {
+    var log = TroubleLog()
+    #expect(log.over(options) == (.info, "connected to broker:1883"))
+  }
+
+  @Test func refusedTopicsAreBounded() throws {
+    var log = TroubleLog()
+    let levels = try (0..<200).map { log.refused(try #require(TopicName("t/\($0)")), "why").level }
+    #expect(levels.count { $0 == .warning } == 100)
+    #expect(log.refused(try #require(TopicName("t/0")), "why").level == .debug)
+  }
+
+  @Test func complaintsBecomeAReason() {
+    #expect(MosquittoText.reason(ofComplaints: []) == nil)
+    #expect(
+      MosquittoText.reason(ofComplaints: [
+        "Error: host name verification failed.",
+        "OpenSSL Error[0]: error:0A000086:SSL routines::certificate verify failed"
+      ]) == "host name verification failed; certificate verify failed")
+    #expect(
+      MosquittoText.reason(ofComplaints: ["Error: Unable to load client key file \"/k\".", " \n"])
+        == "Unable to load client key file \"/k\"")
+  }
+
+  @Test(arguments: [
+    (1, .unsupportedProtocol), (132, .unsupportedProtocol),
+    (4, .notAuthorised(reasonCode: 4, reason: "bad user name or password")),
+    (5, .notAuthorised(reasonCode: 5, reason: "not authorised")),
+    (134, .notAuthorised(reasonCode: 134, reason: "Bad User Name or Password")),
+    (3, .refused(reasonCode: 3, reason: "server unavailable")),
+    (137, .refused(reasonCode: 137, reason: "Server busy"))
+  ] as [(Int32, MQTTError)])
+  func refusals(_ code: Int32, _ error: MQTTError) {
+    #expect(MosquittoText.refusal(code) == error)
+    #expect(error.remedy == .refused)
+  }
+}
