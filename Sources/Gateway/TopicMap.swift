@@ -1,4 +1,5 @@
 import GATT
+import MQTT
 
 /// Every topic of the gateway, and what an arriving one means.
 struct TopicMap: Sendable {
@@ -15,12 +16,12 @@ struct TopicMap: Sendable {
 
   // MARK: Outbound
 
-  var bridgeState: String { "\(bridge)/state" }
-  var bridgeInfo: String { "\(bridge)/info" }
-  var bridgeDevices: String { "\(bridge)/devices" }
+  var bridgeState: TopicName { name("\(bridge)/state") }
+  var bridgeInfo: TopicName { name("\(bridge)/info") }
+  var bridgeDevices: TopicName { name("\(bridge)/devices") }
 
   /// Where a request is answered when it names no response topic of its own.
-  func bridgeResponse(to verb: String) -> String { "\(bridge)/response/\(verb)" }
+  func bridgeResponse(to verb: String) -> TopicName { name("\(bridge)/response/\(verb)") }
 
   /// The topics of a device. Built once, when the device is first known.
   func topics(of device: DeviceID) -> DeviceTopics {
@@ -30,7 +31,9 @@ struct TopicMap: Sendable {
   // MARK: Inbound
 
   /// The filters that bring everything this gateway acts on, and little else.
-  var subscriptions: [String] { ["\(base)/+/+/set", "\(bridge)/request/#"] }
+  var subscriptions: [TopicFilter] {
+    ["\(base)/+/+/set", "\(bridge)/request/#"].compactMap(TopicFilter.init)
+  }
 
   /// What a message on `topic` asks for; nil when it is none of this gateway's business.
   func request(on topic: String) -> InboundRequest? {
@@ -74,29 +77,35 @@ enum InboundRequest: Sendable, Equatable {
 struct DeviceTopics: Sendable, Equatable {
   /// The topics of one property.
   struct Topics: Sendable, Equatable {
-    let value: String
-    let set: String
-    let result: String
+    let value: TopicName
+    let set: TopicName
+    let result: TopicName
   }
 
-  let availability: String
-  let readings: String
-  let info: String
+  let availability: TopicName
+  let readings: TopicName
+  let info: TopicName
   /// In the order of the profile's properties.
   let properties: [Topics]
   private let prefix: String
 
   init(prefix: String, profile: Profile) {
     self.prefix = prefix
-    availability = "\(prefix)/availability"
-    readings = "\(prefix)/readings"
-    info = "\(prefix)/info"
+    availability = name("\(prefix)/availability")
+    readings = name("\(prefix)/readings")
+    info = name("\(prefix)/info")
     properties = profile.properties.map { property in
       let value = "\(prefix)/\(property.name)"
-      return Topics(value: value, set: "\(value)/set", result: "\(value)/result")
+      return Topics(value: name(value), set: name("\(value)/set"), result: name("\(value)/result"))
     }
   }
 
   /// Where a command for a property is answered, even one that the profile does not have.
-  func result(ofProperty name: String) -> String { "\(prefix)/\(name)/result" }
+  func result(ofProperty property: String) -> TopicName { name("\(prefix)/\(property)/result") }
+}
+
+/// A topic made of parts that were each validated when they came in.
+private func name(_ text: String) -> TopicName {
+  guard let name = TopicName(text) else { preconditionFailure("not a topic: \(text)") }
+  return name
 }

@@ -1,0 +1,230 @@
+import BlueZ
+
+/// The session with one peripheral: when to connect, whether it is online, when to give up and try again.
+///
+/// A pure machine: each input returns the actions to run, in order. It has one timer; setting it replaces the
+/// one before.
+struct PeripheralSession: Sendable {
+  enum State: String, Sendable {
+    /// Out of reach, or the adapter is → connecting when it is heard.
+    case absent
+    /// An attempt failed or a link ended; the back-off runs → connecting, absent.
+    case waiting
+    /// In the queue for the adapter, or being connected and resolved → subscribing, waiting, leaving, absent.
+    case connecting
+    /// Linked; first values are read and notifications asked for → live, leaving, waiting.
+    case subscribing
+    /// Readings arrive → leaving when they stop, waiting when the link ends.
+    case live
+    /// The link is being ended from this side → waiting, absent.
+    case leaving
+    /// The gateway stops. Final.
+    case stopped
+  }
+
+  enum Action: Sendable, Equatable {
+    case connect
+    /// Read, subscribe, then call ``PeripheralSession/subscribed(_:at:)``.
+    case subscribe
+    /// End the link, then call ``PeripheralSession/left()``.
+    case disconnect
+    case online
+    case offline
+    case setTimer(Duration)
+    case cancelTimer
+    /// For the user, once for each kind of trouble in a row.
+    case report(Trouble)
+  }
+
+  enum Trouble: Sendable, Equatable {
+    /// Connected, and not what it was taken for: it lacks what the profile is about.
+    case unsuitable
+    case connectFailed(String)
+    case subscribeFailed(String)
+    /// Connected, and no reading for this long.
+    case silent(Duration)
+    /// An operation was not answered: the link is as good as dead.
+    case unresponsive
+  }
+
+  /// How an attempt to connect ended.
+  enum Connection: Sendable {
+    case connected
+    /// Its services are not those of the profile.
+    case unsuitable
+    case failed(CentralError)
+  }
+
+  private(set) var state = State.absent
+  private var isInReach = false
+  private var backOff = BackOff(base: .seconds(1), cap: .seconds(60))
+  /// For a peripheral that cannot be served: it is left in peace for longer and longer.
+  private var longBackOff = BackOff(base: .seconds(60), cap: .seconds(3600))
+  private var leavingFor = Duration.zero
+  private var lastTrouble: Trouble?
+
+  private var liveSince: ContinuousClock.Instant?
+  private var lastSign: ContinuousClock.Instant
+  private var silence = Silence()
+
+  /// A link that lasted this long was a good one: the next attempt starts from the first back-off.
+  private static let goodLink = Duration.seconds(30)
+
+  init(now: ContinuousClock.Instant) { lastSign = now }
+
+  // MARK: Inputs
+
+  /// It was heard, or is no longer.
+  mutating func seen(inReach: Bool) -> [Action] {
+    isInReach = inReach
+    guard state == .absent, inReach else { return [] }
+    state = .connecting
+    return [.connect]
+  }
+
+  /// bluetoothd has forgotten it.
+  mutating func lost() -> [Action] { seen(inReach: false) }
+
+  mutating func connected(_ connection: Connection) -> [Action] {
+    guard state == .connecting else { return [] }
+    switch connection {
+    case .connected:
+      state = .subscribing
+      return [.subscribe]
+    case .unsuitable:
+      return trouble(.unsuitable) + leave(for: longBackOff.next())
+    case .failed(.gone), .failed(.unavailable):
+      state = .absent
+      isInReach = false
+      return []
+    case .failed(let error):
+      return trouble(.connectFailed(error.description)) + wait(backOff.next())
+    }
+  }
+
+  mutating func subscribed(_ failure: CentralError?, at now: ContinuousClock.Instant) -> [Action] {
+    guard state == .subscribing else { return [] }
+    if let failure {
+      return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
+    }
+    state = .live
+    liveSince = now
+    lastSign = now
+    lastTrouble = nil
+    longBackOff.reset()
+    return [.online, .setTimer(silence.limit)]
+  }
+
+  /// A reading: on the path of every notification.
+  mutating func heard(at now: ContinuousClock.Instant) {
+    lastSign = now
+    silence.ended()
+  }
+
+  /// The peripheral sends a reading every `milliseconds` from its next sample on.
+  mutating func periodIs(_ milliseconds: Int) -> [Action] {
+    silence.periodIs(.milliseconds(milliseconds))
+    return state == .live ? [.setTimer(silence.limit)] : []
+  }
+
+  /// The link ended.
+  mutating func disconnected(at now: ContinuousClock.Instant) -> [Action] {
+    switch state {
+    case .absent, .waiting, .stopped: return []
+    // The result of what is under way tells.
+    case .connecting, .leaving: return []
+    case .subscribing: return wait(backOff.next())
+    case .live:
+      if let liveSince, liveSince.duration(to: now) >= Self.goodLink { backOff.reset() }
+      return [.offline] + wait(backOff.next())
+    }
+  }
+
+  /// An operation on the live link was not answered in time.
+  mutating func unresponsive() -> [Action] {
+    guard state == .live else { return [] }
+    return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
+  }
+
+  /// The timer that was set has run out.
+  mutating func timer(at now: ContinuousClock.Instant) -> [Action] {
+    switch state {
+    case .absent, .connecting, .subscribing, .leaving, .stopped:
+      return []
+    case .waiting:
+      state = isInReach ? .connecting : .absent
+      return isInReach ? [.connect] : []
+    case .live:
+      let quiet = lastSign.duration(to: now)
+      if quiet < silence.limit { return [.setTimer(silence.limit - quiet)] }
+      return [.offline] + trouble(.silent(silence.limit)) + leave(for: backOff.next())
+    }
+  }
+
+  /// The link has been ended from this side.
+  mutating func left() -> [Action] {
+    guard state == .leaving else { return [] }
+    return wait(leavingFor)
+  }
+
+  /// There is no adapter that is on: nothing can be in reach.
+  mutating func adapterWentAway() -> [Action] {
+    isInReach = false
+    switch state {
+    case .stopped, .absent, .connecting, .leaving: return []
+    case .waiting, .subscribing:
+      state = .absent
+      return [.cancelTimer]
+    case .live:
+      state = .absent
+      return [.offline, .cancelTimer]
+    }
+  }
+
+  mutating func stop() -> [Action] {
+    let wasLive = state == .live
+    state = .stopped
+    return (wasLive ? [.offline] : []) + [.cancelTimer]
+  }
+
+  // MARK: Steps
+
+  private mutating func wait(_ delay: Duration) -> [Action] {
+    state = .waiting
+    return [.setTimer(delay)]
+  }
+
+  private mutating func leave(for delay: Duration) -> [Action] {
+    state = .leaving
+    leavingFor = delay
+    return [.cancelTimer, .disconnect]
+  }
+
+  private mutating func trouble(_ trouble: Trouble) -> [Action] {
+    if trouble == lastTrouble { return [] }
+    lastTrouble = trouble
+    return [.report(trouble)]
+  }
+}
+
+/// How long a live peripheral may say nothing: three periods, at least 30 s.
+///
+/// A new period starts after the sample that is scheduled already (up to 65 s away), so until the next reading
+/// the longer of the two counts.
+private struct Silence: Sendable {
+  private static let least = Duration.seconds(30)
+
+  private var present = Duration.seconds(1)
+  private var next: Duration?
+
+  var limit: Duration { max(Self.least, max(present, next ?? .zero) * 3) }
+
+  mutating func periodIs(_ period: Duration) { next = period }
+
+  mutating func ended() {
+    if let next {
+      present = next
+      self.next = nil
+    }
+  }
+}
