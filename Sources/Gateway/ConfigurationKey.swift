@@ -89,20 +89,22 @@ func nearest(to text: String, among words: [String]) -> String? {
   guard text.utf8.count <= 40 else { return nil }
   let distances = words.map { (word: $0, distance: editDistance(Array(text.utf8), Array($0.utf8))) }
   guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
-  return best.distance <= max(1, best.word.utf8.count / 3) ? best.word : nil
+  return best.distance <= max(2, best.word.utf8.count / 2) ? best.word : nil
 }
 
-/// How many bytes must be inserted, deleted or replaced to make one of the other (Levenshtein).
+/// How many bytes must be inserted, deleted, replaced or swapped with their neighbour to make one of the other
+/// (Damerau and Levenshtein, each byte touched once).
 private func editDistance(_ a: [UInt8], _ b: [UInt8]) -> Int {
-  var row = Array(0...b.count)
-  for (i, byte) in a.enumerated() {
-    var diagonal = row[0]
-    row[0] = i + 1
-    for (j, other) in b.enumerated() {
-      let replaced = diagonal + (byte == other ? 0 : 1)
-      diagonal = row[j + 1]
-      row[j + 1] = min(replaced, row[j] + 1, row[j + 1] + 1)
+  var beforeLast: [Int] = []
+  var last = Array(0...b.count)
+  for i in a.indices {
+    var row = [i + 1]
+    for j in b.indices {
+      var best = min(last[j] + (a[i] == b[j] ? 0 : 1), row[j] + 1, last[j + 1] + 1)
+      if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { best = min(best, beforeLast[j - 1] + 1) }
+      row.append(best)
     }
+    (beforeLast, last) = (last, row)
   }
-  return row[b.count]
+  return last[b.count]
 }

@@ -20,7 +20,9 @@ struct LineSink {
   private var isTorn = false
 
   init(descriptor: Int32) {
-    self.init(descriptor: descriptor, prefix: LinePrefix(descriptor: descriptor))
+    let journalStream = getenv("JOURNAL_STREAM").map { String(cString: $0) }
+    self.init(
+      descriptor: descriptor, prefix: LinePrefix(descriptor: descriptor, journalStream: journalStream))
   }
 
   init(descriptor: Int32, prefix: LinePrefix) {
@@ -65,11 +67,11 @@ enum LinePrefix {
   /// `12:34:56.789 `, local time.
   case time
 
-  init(descriptor: Int32) {
+  /// - Parameter journalStream: the environment's `JOURNAL_STREAM`.
+  init(descriptor: Int32, journalStream: String?) {
     var status = stat()
-    let stream = getenv("JOURNAL_STREAM").map { String(cString: $0) }
     // As systemd.exec(5) says: the variable is inherited even when stderr has been redirected since.
-    let isJournal = fstat(descriptor, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
+    let isJournal = fstat(descriptor, &status) == 0 && journalStream == "\(status.st_dev):\(status.st_ino)"
     self = isJournal ? .journalPriority : .time
   }
 

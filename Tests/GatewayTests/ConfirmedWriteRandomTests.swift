@@ -1,0 +1,187 @@
+import Testing
+
+@testable import Gateway
+
+/// What holds whatever happens, tried with what happens by chance; a failure names the seed that repeats it.
+@Suite struct ConfirmedWriteRandomTests {
+  @Test(arguments: 0..<200)
+  func everyCommandGetsOneFinalAnswerAndOneOperationIsInFlight(seed: UInt64) {
+    var world = World(seed: seed)
+    for _ in 0..<400 {
+      world.step()
+      if !world.violations.isEmpty { break }
+    }
+    world.settle()
+    #expect(world.violations == [], "seed \(seed)")
+  }
+}
+
+/// A machine, the device it writes to, and a link that comes and goes.
+private struct World {
+  typealias Machine = ConfirmedWrite<Int>
+
+  enum InFlight {
+    case write(Int, Machine.Operation)
+    case read(Machine.Operation)
+  }
+
+  var machine: Machine
+  var random: SplitMix64
+  var isUp = false
+  /// What the device holds; lost on reset.
+  var held = 1000
+  var inFlight: InFlight?
+  /// Results that come after their link is gone.
+  var late: [InFlight] = []
+  var commands: [Int: (value: Int, pending: Int, final: Outcome?)] = [:]
+  var nextTag = 0
+  var lastRead: Int?
+  var violations: [String] = []
+
+  init(seed: UInt64) {
+    random = SplitMix64(state: seed)
+    machine = Machine(wanted: Bool.random(using: &random) ? Int.random(in: 1...9, using: &random) : nil)
+  }
+
+  mutating func step() {
+    switch Int.random(in: 0..<12, using: &random) {
+    case 0: linkUp()
+    case 1: linkDown()
+    case 2, 3: command()
+    case 4: lateResult()
+    default: finish(fault: Int.random(in: 0..<8, using: &random))
+    }
+  }
+
+  /// The link holds and nothing fails any more: all must come to an end.
+  mutating func settle() {
+    // What waits for a link is to be answered after it; a link that is up may just have been lost unnoticed.
+    linkDown()
+    linkUp()
+    for _ in 0..<20 { finish(fault: 7) }
+    if inFlight != nil { violations.append("it never comes to rest") }
+    for (tag, command) in commands where command.final == nil {
+      violations.append("command \(tag) has no final answer")
+    }
+    if let wanted = machine.wanted, held != Self.rounded(wanted) {
+      violations.append("\(wanted) is wanted, the device holds \(held)")
+    }
+    if machine.actual != held { violations.append("the actual value is not what the device holds") }
+  }
+
+  private mutating func linkUp() {
+    if !isUp, Bool.random(using: &random) { held = 1000 }
+    isUp = true
+    run(machine.linkUp())
+  }
+
+  private mutating func linkDown() {
+    if let inFlight { late.append(inFlight) }
+    inFlight = nil
+    isUp = false
+    run(machine.linkDown())
+  }
+
+  private mutating func command() {
+    let value = Int.random(in: 1...9, using: &random)
+    commands[nextTag] = (value, 0, nil)
+    let command = Machine.Command(value: value, tag: nextTag)
+    nextTag += 1
+    run(machine.command(command))
+  }
+
+  private mutating func lateResult() {
+    guard let index = late.indices.randomElement(using: &random) else { return }
+    let before = machine.actual
+    switch late.remove(at: index) {
+    case .write(_, let operation): run(machine.wrote(operation, .success(())), mayAct: false)
+    case .read(let operation): run(machine.readBack(operation, .success(-1)), mayAct: false)
+    }
+    if machine.actual != before { violations.append("a late read was believed") }
+  }
+
+  private mutating func finish(fault: Int) {
+    guard let operation = inFlight else { return }
+    inFlight = nil
+    let failure: WriteFailure? =
+      switch fault {
+      case 0: .timeout
+      case 1: .failed(reason: "x")
+      case 2: .linkLost
+      default: nil
+      }
+    if failure == .linkLost { isUp = false }
+    switch operation {
+    case .write(let value, let operation):
+      // A write whose answer is lost may have been carried out.
+      if failure == nil || Bool.random(using: &random) { held = Self.rounded(value) }
+      run(machine.wrote(operation, failure.map(Result.failure) ?? .success(())))
+    case .read(let operation):
+      if failure == nil { lastRead = held }
+      run(machine.readBack(operation, failure.map(Result.failure) ?? .success(held)))
+    }
+  }
+
+  /// The device rounds up, as the micro:bit's accelerometer period does.
+  private static func rounded(_ value: Int) -> Int { value <= 5 ? value : 10 }
+
+  private mutating func run(_ actions: [Machine.Action], mayAct: Bool = true) {
+    if !mayAct, !actions.isEmpty { violations.append("a late result led to actions") }
+    for action in actions {
+      switch action {
+      case .write(let value, let operation): begin(.write(value, operation))
+      case .read(let operation): begin(.read(operation))
+      case .publish(let value):
+        if value != lastRead { violations.append("published \(value), which was not read") }
+      case .restoreFailed(let value, _):
+        if value != machine.wanted { violations.append("restored what is not wanted") }
+      case .answer(let command, let outcome): answer(command, outcome)
+      }
+    }
+  }
+
+  private mutating func begin(_ operation: InFlight) {
+    if inFlight != nil { violations.append("two operations in flight") }
+    if !isUp { violations.append("an operation without a link") }
+    inFlight = operation
+  }
+
+  private mutating func answer(_ command: Machine.Command, _ outcome: Outcome) {
+    guard let state = commands[command.tag], state.value == command.value else {
+      return violations.append("an answer to nobody")
+    }
+    if state.final != nil { violations.append("command \(command.tag) is answered after its end") }
+    switch outcome {
+    case .pending:
+      commands[command.tag]?.pending += 1
+      if state.pending > 0 { violations.append("command \(command.tag) is pending twice") }
+      if isUp { violations.append("pending with a link") }
+    case .applied(let actual):
+      if actual != command.value || actual != held { violations.append("applied, yet \(held) is held") }
+      commands[command.tag]?.final = outcome
+    case .adjusted(let actual):
+      if actual == command.value || actual != held { violations.append("adjusted, yet \(held) is held") }
+      commands[command.tag]?.final = outcome
+    case .superseded:
+      if !commands.keys.contains(where: { $0 > command.tag }) { violations.append("superseded by nothing") }
+      commands[command.tag]?.final = outcome
+    case .failed, .timeout:
+      commands[command.tag]?.final = outcome
+    case .rejected:
+      violations.append("the machine rejects nothing")
+    }
+  }
+}
+
+/// A small generator that gives the same numbers for the same seed (Steele, Lea and Flood, 2014).
+struct SplitMix64: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

@@ -1,0 +1,336 @@
+import Testing
+
+@testable import Gateway
+
+/// A confirmed write whose commands are told apart by a word, and whose operations are answered by order.
+struct Bench {
+  typealias Machine = ConfirmedWrite<String>
+  var machine: Machine
+  private(set) var started: [Machine.Operation] = []
+
+  init(wanted: Int? = nil) {
+    machine = Machine(wanted: wanted)
+  }
+
+  /// The actions in short: `read`, `write 5`, `a: applied 5`, `publish 5`.
+  mutating func run(_ actions: [Machine.Action]) -> [String] {
+    actions.map { action in
+      switch action {
+      case .write(let value, let operation):
+        started.append(operation)
+        return "write \(value)"
+      case .read(let operation):
+        started.append(operation)
+        return "read"
+      case .answer(let command, let outcome):
+        let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
+        return "\(command.tag): \(outcome.status)\(detail)"
+      case .publish(let value): return "publish \(value)"
+      case .restoreFailed(let value, let failure): return "not restored \(value) \(failure)"
+      }
+    }
+  }
+
+  mutating func linkUp() -> [String] { run(machine.linkUp()) }
+  mutating func linkDown() -> [String] { run(machine.linkDown()) }
+  mutating func command(_ tag: String, _ value: Int) -> [String] {
+    run(machine.command(Machine.Command(value: value, tag: tag)))
+  }
+  mutating func wrote(_ result: Result<Void, WriteFailure> = .success(())) -> [String] {
+    run(machine.wrote(started.last!, result))
+  }
+  mutating func read(_ value: Int) -> [String] { run(machine.readBack(started.last!, .success(value))) }
+  mutating func readFailed(_ failure: WriteFailure) -> [String] {
+    run(machine.readBack(started.last!, .failure(failure)))
+  }
+
+  /// A bench whose link is up and whose device holds `actual`.
+  static func idle(actual: Int = 1000, wanted: Int? = nil) -> Bench {
+    var bench = Bench(wanted: wanted)
+    _ = bench.linkUp()
+    _ = bench.read(actual)
+    return bench
+  }
+}
+
+@Suite struct ConfirmedWriteTests {
+  @Test func writesReadsBackAndAnswers() {
+    var bench = Bench.idle()
+    #expect(bench.command("a", 2000) == ["write 2000"])
+    #expect(bench.wrote() == ["read"])
+    #expect(bench.read(2000) == ["a: applied 2000", "publish 2000"])
+    #expect(bench.machine.wanted == 2000)
+    #expect(bench.machine.actual == 2000)
+  }
+
+  @Test func anotherValueReadBackIsAdjustedAndTheRequestStaysWanted() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 2000)
+    _ = bench.wrote()
+    #expect(bench.read(2048) == ["a: adjusted 2048", "publish 2048"])
+    #expect(bench.machine.wanted == 2000)
+    #expect(bench.machine.actual == 2048)
+  }
+
+  @Test func theNewestWaitingCommandWins() {
+    var bench = Bench.idle()
+    #expect(bench.command("a", 1) == ["write 1"])
+    #expect(bench.command("b", 2) == [])
+    #expect(bench.command("c", 3) == ["b: superseded"])
+    #expect(bench.wrote() == ["read"])
+    #expect(bench.command("d", 4) == ["c: superseded"])
+    #expect(bench.read(1) == ["a: applied 1", "publish 1", "write 4"])
+    #expect(bench.wrote() == ["read"])
+    #expect(bench.read(4) == ["d: applied 4", "publish 4"])
+    #expect(bench.command("e", 5) == ["write 5"])
+  }
+
+  @Test(arguments: [
+    (WriteFailure.timeout, "a: timeout the write was not answered in time"),
+    (.failed(reason: "org.bluez.Error.Failed"), "a: failed the write failed: org.bluez.Error.Failed"),
+  ])
+  func aWriteThatFailsEndsTheCommand(failure: WriteFailure, answer: String) {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    #expect(bench.wrote(.failure(failure)) == [answer])
+    #expect(bench.machine.wanted == nil)
+    #expect(bench.command("b", 6) == ["write 6"])
+  }
+
+  @Test(arguments: [
+    (WriteFailure.timeout, "a: timeout the read-back was not answered in time"),
+    (.failed(reason: "gone"), "a: failed the read-back failed: gone"),
+  ])
+  func aReadBackThatFailsEndsTheCommand(failure: WriteFailure, answer: String) {
+    var bench = Bench.idle(wanted: 1000)
+    _ = bench.command("a", 5)
+    _ = bench.wrote()
+    _ = bench.command("b", 6)
+    #expect(bench.readFailed(failure) == [answer, "write 6"])
+    #expect(bench.machine.wanted == 1000)
+  }
+
+  @Test func afterAFailureThePreviousValueIsWantedAgain() {
+    var bench = Bench.idle(wanted: 1000)
+    _ = bench.command("a", 5)
+    _ = bench.wrote()
+    _ = bench.read(5)
+    _ = bench.command("b", 6)
+    _ = bench.wrote(.failure(.timeout))
+    #expect(bench.machine.wanted == 5)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5"])
+  }
+
+  // MARK: Arrival
+
+  @Test func onArrivalTheActualValueIsPublished() {
+    var bench = Bench()
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.read(1000) == ["publish 1000"])
+    #expect(bench.machine.actual == 1000)
+  }
+
+  @Test func onArrivalTheWantedValueIsAppliedWhereItDiffers() {
+    var bench = Bench(wanted: 5000)
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5000"])
+    #expect(bench.wrote() == ["read"])
+    #expect(bench.read(5000) == ["publish 5000"])
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.read(5000) == ["publish 5000"])
+  }
+
+  @Test func aValueThatTheDeviceRoundsIsAppliedOncePerLink() {
+    var bench = Bench(wanted: 3)
+    _ = bench.linkUp()
+    _ = bench.read(20)
+    _ = bench.wrote()
+    #expect(bench.read(5) == ["publish 5"])
+  }
+
+  @Test func whereTheFirstReadFailsTheWantedValueIsAppliedAllTheSame() {
+    var bench = Bench(wanted: 5000)
+    _ = bench.linkUp()
+    #expect(bench.readFailed(.timeout) == ["write 5000"])
+    var other = Bench()
+    _ = other.linkUp()
+    #expect(other.readFailed(.failed(reason: "no")) == [])
+    #expect(other.command("a", 1) == ["write 1"])
+  }
+
+  @Test func aRestoreThatFailsIsReportedAndTriedAtTheNextArrival() {
+    var bench = Bench(wanted: 5000)
+    _ = bench.linkUp()
+    _ = bench.read(1000)
+    #expect(bench.wrote(.failure(.timeout)) == ["not restored 5000 timeout"])
+    #expect(bench.machine.wanted == 5000)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5000"])
+    _ = bench.wrote()
+    #expect(bench.readFailed(.failed(reason: "x")) == [#"not restored 5000 failed(reason: "x")"#])
+  }
+
+  @Test func aCommandThatFailsOnArrivalLeavesTheWantedValueToBeApplied() {
+    var bench = Bench(wanted: 5000)
+    _ = bench.command("a", 7)
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 7"])
+    #expect(
+      bench.wrote(.failure(.timeout)) == ["a: timeout the write was not answered in time", "write 5000"])
+  }
+
+  @Test func aCommandThatSucceedsOnArrivalReplacesTheWantedValue() {
+    var bench = Bench(wanted: 5000)
+    _ = bench.command("a", 7)
+    _ = bench.linkUp()
+    _ = bench.read(1000)
+    _ = bench.wrote()
+    #expect(bench.read(7) == ["a: applied 7", "publish 7"])
+  }
+
+  // MARK: Absence
+
+  @Test func whileAbsentTheLatestCommandIsKeptAndAppliedOnArrival() {
+    var bench = Bench()
+    #expect(bench.command("a", 1) == ["a: pending"])
+    #expect(bench.command("b", 2) == ["a: superseded", "b: pending"])
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.read(1000) == ["publish 1000", "write 2"])
+    #expect(bench.wrote() == ["read"])
+    #expect(bench.read(2) == ["b: applied 2", "publish 2"])
+  }
+
+  @Test func aKeptCommandIsWrittenEvenWhereTheDeviceHoldsTheValueAlready() {
+    var bench = Bench()
+    _ = bench.command("a", 1000)
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 1000"])
+  }
+
+  @Test func aCommandDuringTheFirstReadIsNotPending() {
+    var bench = Bench()
+    _ = bench.linkUp()
+    #expect(bench.command("a", 1) == [])
+    #expect(bench.command("b", 2) == ["a: superseded"])
+    #expect(bench.linkDown() == ["b: pending"])
+  }
+
+  @Test func aKeptCommandIsOvertakenDuringTheFirstRead() {
+    var bench = Bench()
+    _ = bench.command("a", 1)
+    _ = bench.linkUp()
+    #expect(bench.command("b", 2) == ["a: superseded"])
+    #expect(bench.read(1000) == ["publish 1000", "write 2"])
+  }
+
+  @Test(arguments: [false, true])
+  func aLinkLostInFlightKeepsTheCommand(afterTheWrite: Bool) {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    if afterTheWrite { _ = bench.wrote() }
+    #expect(bench.linkDown() == ["a: pending"])
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.read(1000) == ["publish 1000", "write 1"])
+    #expect(bench.linkDown() == [], "told already")
+    _ = bench.linkUp()
+    _ = bench.read(1000)
+    _ = bench.wrote()
+    #expect(bench.read(1) == ["a: applied 1", "publish 1"])
+  }
+
+  @Test func aLinkLostInFlightWithANewerCommandWaitingKeepsTheNewer() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    _ = bench.command("b", 2)
+    #expect(bench.linkDown() == ["a: superseded", "b: pending"])
+    #expect(bench.command("c", 3) == ["b: superseded", "c: pending"])
+  }
+
+  @Test func anOperationThatFailsAsTheLinkIsLostKeepsTheCommand() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    #expect(bench.wrote(.failure(.linkLost)) == ["a: pending"])
+    #expect(bench.linkDown() == [])
+    _ = bench.linkUp()
+    #expect(bench.readFailed(.linkLost) == [])
+    #expect(bench.linkUp() == ["read"])
+    _ = bench.read(1000)
+    _ = bench.wrote()
+    #expect(bench.readFailed(.linkLost) == [])
+    _ = bench.linkUp()
+    #expect(bench.read(1) == ["publish 1", "write 1"])
+  }
+
+  @Test func aLinkLostDuringARestoreRestoresAtTheNextArrival() {
+    var bench = Bench(wanted: 5)
+    _ = bench.linkUp()
+    _ = bench.read(1000)
+    #expect(bench.linkDown() == [])
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5"])
+    #expect(bench.wrote(.failure(.linkLost)) == [])
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5"])
+  }
+
+  // MARK: Late and doubled inputs
+
+  @Test func repeatedLinkInputsChangeNothing() {
+    var bench = Bench()
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.linkUp() == [])
+    #expect(bench.read(1) == ["publish 1"])
+    #expect(bench.linkUp() == [])
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkDown() == [])
+  }
+
+  @Test func resultsOfALinkThatIsGoneAreIgnored() throws {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    let write = try #require(bench.started.last)
+    _ = bench.linkDown()
+    #expect(bench.run(bench.machine.wrote(write, .success(()))) == [])
+    _ = bench.linkUp()
+    #expect(bench.run(bench.machine.wrote(write, .failure(.timeout))) == [])
+    #expect(bench.run(bench.machine.readBack(write, .success(1))) == [])
+    let read = try #require(bench.started.last)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.run(bench.machine.readBack(read, .success(77))) == [])
+    #expect(bench.machine.actual == 1000)
+    #expect(bench.read(1000) == ["publish 1000", "write 1"])
+    #expect(bench.run(bench.machine.wrote(write, .success(()))) == [], "of the link before")
+  }
+
+  @Test func aResultCountsOnce() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    _ = bench.wrote()
+    _ = bench.read(1)
+    #expect(bench.read(1) == [])
+    #expect(bench.wrote() == [])
+    #expect(bench.machine.actual == 1)
+  }
+
+  // MARK: The end
+
+  @Test func whoeverWaitsIsAnsweredWhenAllIsAbandoned() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    _ = bench.command("b", 2)
+    #expect(
+      bench.run(bench.machine.abandon(reason: "stopped")) == ["a: failed stopped", "b: failed stopped"])
+    #expect(bench.wrote() == [])
+    #expect(bench.run(bench.machine.abandon(reason: "stopped")) == [])
+
+    var absent = Bench()
+    _ = absent.command("c", 3)
+    #expect(absent.run(absent.machine.abandon(reason: "removed")) == ["c: failed removed"])
+  }
+}

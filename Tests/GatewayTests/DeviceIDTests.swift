@@ -1,0 +1,60 @@
+import GATT
+import Testing
+
+@testable import Gateway
+
+@Suite struct DeviceIDTests {
+  @Test(arguments: [
+    "kitchen", "a", "0", "-", "_", "bridge2", "c5a1b2c3d4e5", String(repeating: "x", count: 64),
+  ])
+  func takes(text: String) throws {
+    #expect(try DeviceID(text).description == text)
+  }
+
+  @Test(arguments: [
+    "", "Kitchen", "a b", "a/b", "a+", "#", "küche", "a\n", "a\0", "е", String(repeating: "x", count: 65),
+    "a\u{301}",
+  ])
+  func refusesCharacters(text: String) {
+    #expect(throws: DeviceID.Problem.characters) { try DeviceID(text) }
+    #expect(GatewayID(text) == nil)
+  }
+
+  @Test(arguments: ["bridge", "all", "area"])
+  func refusesWordsOfTheTopics(text: String) {
+    #expect(throws: DeviceID.Problem.reserved) { try DeviceID(text) }
+  }
+
+  @Test func isTheAddressWhereNoneIsConfigured() throws {
+    let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
+    #expect(DeviceID(address).description == "c5a1b2c3d4e5")
+  }
+
+  @Test(arguments: [
+    ("raspberrypi", "raspberrypi"), ("Living-Room.local", "living-room-local"), ("", "gateway"),
+    ("...", "gateway"), ("küche", "k-che"),
+    (String(repeating: "x", count: 100), String(repeating: "x", count: 64)),
+  ])
+  func aHostNameBecomesAGatewayID(host: String, id: String) {
+    #expect(GatewayID(hostName: host).description == id)
+  }
+
+  @Test func thisHostHasAValidID() {
+    #expect(GatewayID(GatewayID.ofThisHost.description) != nil)
+  }
+}
+
+@Suite struct RunIDTests {
+  @Test func isFourLettersOrDigits() {
+    var random = SplitMix64(state: 3)
+    var seen: Set<String> = []
+    for _ in 0..<100 {
+      let run = RunID(using: &random).description
+      #expect(run.utf8.count == 4)
+      #expect(run.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) })
+      seen.insert(run)
+    }
+    #expect(seen.count > 95)
+    #expect(RunID().description.utf8.count == 4)
+  }
+}

@@ -1,0 +1,156 @@
+import FoundationEssentials
+import Testing
+
+@testable import Gateway
+
+@Suite struct JSONParserTests {
+  func parse(_ text: String) throws -> JSONValue { try JSONParser.parse(Array(text.utf8)) }
+  func error(_ bytes: [UInt8]) -> String? {
+    do throws(JSONSyntaxError) {
+      _ = try JSONParser.parse(bytes)
+      return nil
+    } catch {
+      return error.description
+    }
+  }
+
+  @Test func readsEveryKindOfValue() throws {
+    let document = try parse(
+      #" {"a": [null, true, false, -0, 12, 1.5, -2E3, 1e-2], "b": {"c": {}}, "d": [], "e": "x"} "#)
+    let expected: JSONValue = [
+      "a": [
+        .null, .bool(true), .bool(false), .integer(0), .integer(12), .number(1.5), .number(-2000),
+        .number(0.01),
+      ],
+      "b": ["c": [:]], "d": [], "e": .string("x"),
+    ]
+    #expect(document == expected)
+  }
+
+  @Test func readsIntegersExactlyAndLargerOnesAsNumbers() throws {
+    #expect(try parse("9223372036854775807") == .integer(.max))
+    #expect(try parse("-9223372036854775808") == .integer(.min))
+    #expect(try parse("9223372036854775808") == .number(9_223_372_036_854_775_808))
+    #expect(try parse("1.0") == .number(1))
+  }
+
+  @Test(arguments: [
+    (#""a\"\\\/\b\f\n\r\tb""#, "a\"\\/\u{8}\u{C}\n\r\tb"), (#""\u00e9\u20AC""#, "é€"),
+    (#""\ud83c\udf21""#, "🌡"), (#""\u0000""#, "\0"), (#""🌡""#, "🌡"), (#""""#, ""),
+  ])
+  func readsStrings(text: String, expected: String) throws {
+    #expect(try parse(text) == .string(expected))
+  }
+
+  @Test(arguments: [
+    ("", "line 1, column 1: the text is empty"),
+    (" \n ", "line 2, column 2: the text is empty"),
+    ("{", "line 1, column 2: expected a key in double quotes, found the end"),
+    ("{\n  \"a\": 1,\n  \"b\" 2\n}", "line 3, column 7: expected a colon after the key, found \"2\""),
+    ("{\"ä\": x}", "line 1, column 7: expected a value, found \"x\""),
+    ("{\"a\": 1,}", "line 1, column 9: expected a key in double quotes, found \"}\""),
+    ("{a: 1}", "line 1, column 2: expected a key in double quotes, found \"a\""),
+    ("{\"a\": 1 \"b\": 2}", "line 1, column 9: expected a comma or }, found \"\"\""),
+    ("{\"a\": 1", "line 1, column 8: expected a comma or }, found the end"),
+    ("[1,]", "line 1, column 4: expected a value, found \"]\""),
+    ("[1", "line 1, column 3: expected a comma or ], found the end"),
+    ("{}\n// note", "line 2, column 1: expected the end, found \"/\""),
+    ("1 2", "line 1, column 3: expected the end, found \"2\""),
+    ("tru", "line 1, column 1: expected a value, found \"t\""),
+    ("{\"a\": 1,\n \"a\": 2}", "line 2, column 2: the key \"a\" stands here for the second time"),
+    ("\"abc", "line 1, column 1: this string has no end"),
+    ("\"abc\\", "line 1, column 5: there is no such escape: a backslash is written \\\\"),
+    ("\"a\nb\"", "line 1, column 3: a string cannot hold the end of the line: close it, or write \\n"),
+    ("\"\\x\"", "line 1, column 2: there is no such escape: a backslash is written \\\\"),
+    ("\"\\ud83c\"", "line 1, column 2: this \\u names no character"),
+    ("\"\\udf21\"", "line 1, column 2: this \\u names no character"),
+    ("\"\\u+123\"", "line 1, column 2: this \\u names no character"),
+    ("\"\\u12", "line 1, column 2: this \\u names no character"),
+    ("01", "line 1, column 1: a number does not begin with 0"),
+    ("-", "line 1, column 2: expected a digit, found the end"),
+    ("1.", "line 1, column 3: expected a digit after the point, found the end"),
+    ("1e", "line 1, column 3: expected a digit in the exponent, found the end"),
+    ("1e+-2", "line 1, column 4: expected a digit in the exponent, found \"-\""),
+    ("1e999", "line 1, column 1: this number is too large"),
+    ("+1", "line 1, column 1: expected a value, found \"+\""),
+    (".5", "line 1, column 1: expected a value, found \".\""),
+    ("'a'", "line 1, column 1: expected a value, found \"'\""),
+    ("\u{1}", "line 1, column 1: expected a value, found a control character"),
+    ("\r\n\t🌡", "line 2, column 2: expected a value, found \"🌡\""),
+  ])
+  func saysWhereAndWhy(text: String, expected: String) {
+    #expect(error(Array(text.utf8)) == expected)
+  }
+
+  @Test(arguments: [
+    ([0x7B, 0x0A, 0xFF], "line 2, column 1: this is not UTF-8"),
+    ([0x22, 0xC3, 0xA4, 0xC3, 0x22], "line 1, column 3: this is not UTF-8"),
+    ([0x22, 0xED, 0xA0, 0x80, 0x22], "line 1, column 2: this is not UTF-8"),
+    ([0x22, 0xC0, 0x80, 0x22], "line 1, column 2: this is not UTF-8"),
+  ])
+  func saysWhereItIsNotUTF8(bytes: [UInt8], expected: String) {
+    #expect(error(bytes) == expected)
+  }
+
+  @Test func toleratesAByteOrderMark() throws {
+    #expect(try JSONParser.parse([0xEF, 0xBB, 0xBF, 0x31]) == .integer(1))
+  }
+
+  @Test func refusesDeepNestingAtOnce() throws {
+    func nested(_ depth: Int) -> String {
+      String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+    }
+    _ = try parse(nested(JSONParser.deepest))
+    let deeper = "line 1, column 33: lists and objects nest deeper than 32"
+    #expect(error(Array(nested(JSONParser.deepest + 1).utf8)) == deeper)
+    #expect(
+      error(Array(String(repeating: "{\"a\":", count: 100_000).utf8))?.hasSuffix("nest deeper than 32")
+        == true)
+    // Depth is left again: lists beside one another do not nest.
+    _ = try parse("[" + Array(repeating: "[[]],{\"a\":{}}", count: 100).joined(separator: ",") + "]")
+  }
+
+  /// No bytes whatever may do more than fail.
+  @Test func survivesWhatChanceMakesOfADocument() {
+    var random = SplitMix64(state: 5)
+    let document = Array(
+      #"{"value":2000,"a":[1.5e3,"x\u00e9\n",null,true,{"b":{}}],"transaction":"a1 🌡"}"#.utf8)
+    for _ in 0..<5000 {
+      var bytes = document
+      for _ in 0..<Int.random(in: 1...4, using: &random) where !bytes.isEmpty {
+        let index = Int.random(in: bytes.indices, using: &random)
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0: bytes[index] = UInt8.random(in: 0...255, using: &random)
+        case 1: bytes.remove(at: index)
+        default: bytes.removeLast(bytes.count - max(index, 1))
+        }
+      }
+      if let value = try? JSONParser.parse(bytes) {
+        #expect((try? JSONParser.parse(value.bytes)) == value)
+      }
+    }
+  }
+}
+
+@Suite struct JSONWriterTests {
+  @Test func writesOnOneLineInOrder() {
+    let value: JSONValue = [
+      "b": .integer(-1), "a": [.null, .bool(true), .number(1.5), .number(.infinity)], "left out": nil,
+      "e": [:],
+      "l": [],
+    ]
+    #expect(
+      String(decoding: value.bytes, as: UTF8.self) == #"{"b":-1,"a":[null,true,1.5,null],"e":{},"l":[]}"#)
+  }
+
+  /// Foundation reads every string as it was.
+  @Test func escapesWhatJSONCannotHold() throws {
+    var texts = ["", "plain", "\"\\/", "é€🌡", "\u{2028}\u{FEFF}", "</script>"]
+    texts += (0...0xA0).compactMap { Unicode.Scalar($0).map { "a\(Character($0))b" } }
+    for text in texts {
+      let bytes = JSONValue.array([.string(text)]).bytes
+      #expect(try JSONDecoder().decode([String].self, from: Data(bytes)) == [text])
+      #expect(try JSONParser.parse(bytes) == [.string(text)])
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import GATT
+import Testing
+
+@testable import Gateway
+
+@Suite struct TopicMapTests {
+  let map = TopicMap(base: "home/microbit", gateway: GatewayID(hostName: "attic"), profile: .microbit)
+  func device(_ id: String) throws -> DeviceID { try DeviceID(id) }
+
+  @Test func namesEveryTopicOfTheBridge() {
+    #expect(map.bridgeState == "home/microbit/bridge/attic/state")
+    #expect(map.bridgeInfo == "home/microbit/bridge/attic/info")
+    #expect(map.bridgeDevices == "home/microbit/bridge/attic/devices")
+    #expect(map.bridgeResponse(to: "device/add") == "home/microbit/bridge/attic/response/device/add")
+    #expect(map.subscriptions == ["home/microbit/+/+/set", "home/microbit/bridge/attic/request/#"])
+  }
+
+  @Test func namesEveryTopicOfADevice() throws {
+    let topics = map.topics(of: try device("kitchen"))
+    #expect(topics.availability == "home/microbit/kitchen/availability")
+    #expect(topics.readings == "home/microbit/kitchen/readings")
+    #expect(topics.info == "home/microbit/kitchen/info")
+    #expect(topics.properties.count == 2)
+    #expect(topics.properties[0].value == "home/microbit/kitchen/temperature")
+    #expect(topics.properties[1].value == "home/microbit/kitchen/period")
+    #expect(topics.properties[1].set == "home/microbit/kitchen/period/set")
+    #expect(topics.properties[1].result == "home/microbit/kitchen/period/result")
+    #expect(topics.result(ofProperty: "humidity") == "home/microbit/kitchen/humidity/result")
+  }
+
+  @Test func readsCommands() throws {
+    let request = map.request(on: "home/microbit/kitchen/period/set")
+    #expect(request == .set(try device("kitchen"), .microbitPeriod))
+    #expect(
+      map.request(on: try map.topics(of: device("a")).properties[1].set)
+        == .set(try device("a"), .microbitPeriod))
+  }
+
+  @Test func refusesPropertiesThatCannotBeSetWithAReason() throws {
+    #expect(
+      map.request(on: "home/microbit/kitchen/temperature/set")
+        == .refused(try device("kitchen"), property: "temperature", reason: "temperature can only be read"))
+    #expect(
+      map.request(on: "home/microbit/kitchen/humidity/set")
+        == .refused(
+          try device("kitchen"), property: "humidity",
+          reason: "there is no property humidity; settable: period"))
+  }
+
+  @Test func readsRequestsToThisBridge() {
+    #expect(map.request(on: "home/microbit/bridge/attic/request/devices") == .bridge(verb: "devices"))
+    #expect(map.request(on: "home/microbit/bridge/attic/request/device/add") == .bridge(verb: "device/add"))
+  }
+
+  @Test(arguments: [
+    "", "/", "home/microbit", "home/microbit/", "home/microbit/kitchen", "home/microbit/kitchen/period",
+    "home/microbit/kitchen/period/get", "home/microbit/kitchen/period/set/",
+    "home/microbit/kitchen/period/set/x",
+    "home/microbit//period/set", "home/microbit/kitchen//set", "home/microbit/Kitchen/period/set",
+    "home/microbit/bridge/period/set", "home/microbit/all/period/set", "home/microbit/area/period/set",
+    "home/microbit/kitchen/per iod/set", "home/microbitx/kitchen/period/set",
+    "/home/microbit/kitchen/period/set",
+    "microbit/kitchen/period/set", "home/microbit/kitchen/period\u{301}/set",
+    "home/microbit/kitchen/period/set\0",
+    "home/microbit/bridge/attic/request", "home/microbit/bridge/attic/request/",
+    "home/microbit/bridge/attic/request/device/", "home/microbit/bridge/attic/request/Devices",
+    "home/microbit/bridge/other/request/devices", "home/microbit/bridge/attic/response/devices",
+    "home/microbit/bridge/attic/state",
+  ])
+  func leavesAllElseAlone(topic: String) {
+    #expect(map.request(on: topic) == nil)
+  }
+
+  @Test func comparesByBytes() {
+    // "é" in one and in two scalars: equal as strings, not as topics.
+    let map = TopicMap(base: "caf\u{E9}", gateway: GatewayID(hostName: "g"), profile: .microbit)
+    #expect(map.request(on: "caf\u{E9}/kitchen/period/set") != nil)
+    #expect(map.request(on: "cafe\u{301}/kitchen/period/set") == nil)
+  }
+}
