@@ -38,7 +38,7 @@ let package = Package(
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Gateway", ["EventLoop", "Log", "GATT", "BlueZ", "MQTT", "CSystemd"]),
     .executableTarget(
-      name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "CLinux"],
+      name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
     module("BlueZSimulator", ["EventLoop", "DBus", "GATT"]),

@@ -38,6 +38,14 @@ struct WriteCommand: Sendable, Equatable {
     self.transaction = transaction
   }
 
+  /// The transaction of a command that is refused for another reason than its payload.
+  static func transaction(in payload: [UInt8]) -> String? {
+    guard payload.count <= longestPayload, case .object(let object) = try? JSONParser.parse(payload) else {
+      return nil
+    }
+    return try? transaction(object)
+  }
+
   private static func transaction(_ object: JSONObject) throws(Rejection) -> String? {
     switch object["transaction"] {
     case nil: return nil

@@ -47,7 +47,9 @@ public struct Logger: Sendable {
     if Self.isEnabled(.error) { write(.error, message(), fields()) }
   }
 
-  private func write(_ level: LogLevel, _ message: String, _ fields: LogFields) {
+  /// Writes a line of a level that is known only at run time.
+  public func write(_ level: LogLevel, _ message: String, _ fields: LogFields = [:]) {
+    guard Self.isEnabled(level) else { return }
     StandardError.write(LogLine(level: level, component: component.description, message: message, fields))
   }
 }

@@ -1,1 +1,31 @@
-@main struct Main { static func main() {} }
+import EventLoop
+import Gateway
+import Glibc
+import Log
+
+@main
+struct Main {
+  static func main() {
+    // Before any thread starts, so that each inherits it.
+    Signals.block([SIGTERM, SIGINT])
+    let arguments: Arguments
+    do throws(Arguments.Usage) {
+      arguments = try Arguments(CommandLine.argc, CommandLine.unsafeArgv)
+    } catch {
+      switch error {
+      case .help(let text):
+        print(text)
+        exit(GatewayCommand.ExitStatus.done.rawValue)
+      case .wrong(let text):
+        complain("microbit-gateway: \(text)")
+        exit(GatewayCommand.ExitStatus.usage.rawValue)
+      }
+    }
+    if let level = arguments.logLevel { Logger.level = level }
+    let loop = EventLoop()
+    Task(executorPreference: loop) {
+      exit(await arguments.command.execute(on: loop).rawValue)
+    }
+    loop.run()
+  }
+}

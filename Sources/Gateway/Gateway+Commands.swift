@@ -1,0 +1,157 @@
+import BlueZ
+import GATT
+import Log
+import MQTT
+
+/// Commands come in, are written, and their outcomes go out.
+extension Gateway {
+  // MARK: The broker's events
+
+  func heard(_ event: MQTTEvent) {
+    switch event {
+    case .connected:
+      broker.connectedSince = .now
+      broker.connects += 1
+      recallDevices()
+      bridgeChanged()
+    case .disconnected:
+      broker.connectedSince = nil
+      bridgeChanged()
+    case .connectFailed, .subscriptionRefused:
+      // The client says so in the log.
+      break
+    case .message(let message):
+      if message.topic == topics.bridgeDevices { return recall(message.payload) }
+      take(message)
+    }
+  }
+
+  private func take(_ message: MQTTReceived) {
+    switch topics.request(on: message.topic.string) {
+    case .set(let id, let property):
+      // Not one of ours: it may be another gateway's.
+      guard let device = byID[id], let index = profile.properties.firstIndex(of: property) else { return }
+      command(message, device, index)
+    case .refused(let id, let property, let reason):
+      guard let device = byID[id] else { return }
+      let transaction = WriteCommand.transaction(in: message.payload)
+      answer(
+        .rejected(reason: reason), requested: nil, transaction: transaction,
+        on: device.topics.result(ofProperty: property), message.responseTopic, message.correlationData)
+    case .bridge, nil:
+      break
+    }
+  }
+
+  private func command(_ message: MQTTReceived, _ device: Device, _ index: Int) {
+    counters.commands += 1
+    let channel = device.channels[index]
+    let command: WriteCommand
+    do throws(Rejection) {
+      command = try WriteCommand(message.payload, for: channel.property)
+    } catch {
+      log.info("command rejected: \(error.reason)", device.fields)
+      return answer(
+        .rejected(reason: error.reason), requested: nil, transaction: error.transaction,
+        on: channel.topics.result, message.responseTopic, message.correlationData)
+    }
+    let reply = Device.Reply(
+      property: index, transaction: command.transaction, responseTopic: message.responseTopic,
+      correlationData: message.correlationData)
+    let actions = device.channels[index].write?.command(Device.Write.Command(value: command.value, tag: reply))
+    perform(actions ?? [], device, index)
+  }
+
+  // MARK: Confirmed writes
+
+  /// The link is live: what is wanted is brought about.
+  func writesCanBegin(on device: Device) {
+    for index in device.channels.indices where device.channels[index].characteristic != nil {
+      perform(device.channels[index].write?.linkUp() ?? [], device, index)
+    }
+  }
+
+  func writeEnded(_ device: Device, _ index: Int) {
+    perform(device.channels[index].write?.linkDown() ?? [], device, index)
+  }
+
+  func abandonWrites(of device: Device, reason: String) {
+    for index in device.channels.indices {
+      perform(device.channels[index].write?.abandon(reason: reason) ?? [], device, index)
+    }
+  }
+
+  private func perform(_ actions: [Device.Write.Action], _ device: Device, _ index: Int) {
+    let channel = device.channels[index]
+    for action in actions {
+      switch action {
+      case .write(let value, let operation):
+        Task {
+          let result = await write(value, channel)
+          perform(device.channels[index].write?.wrote(operation, result) ?? [], device, index)
+          if case .failure(.timeout) = result { perform(device.session.unresponsive(), on: device) }
+        }
+      case .read(let operation):
+        Task {
+          let result = await readBack(channel)
+          perform(device.channels[index].write?.readBack(operation, result) ?? [], device, index)
+          if case .failure(.timeout) = result { perform(device.session.unresponsive(), on: device) }
+        }
+      case .publish(let value):
+        publishState(channel.topics.value, Payload.value(value))
+        if channel.property == .microbitPeriod { perform(device.session.periodIs(value), on: device) }
+      case .answer(let command, let outcome):
+        let reply = command.tag
+        log.info(
+          "\(channel.property.name) \(command.value): \(outcome.status)", device.fields)
+        answer(
+          outcome, requested: command.value, transaction: reply.transaction, on: channel.topics.result,
+          reply.responseTopic, reply.correlationData)
+      case .restoreFailed(let value, let failure):
+        log.warning("\(channel.property.name) \(value) could not be applied: \(failure)", device.fields)
+      }
+    }
+  }
+
+  private func write(_ value: Int, _ channel: Device.Channel) async -> Result<Void, WriteFailure> {
+    guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
+    do {
+      try await central.write(try channel.property.codec.encode(value), to: characteristic)
+      return .success(())
+    } catch {
+      return .failure(WriteFailure(error))
+    }
+  }
+
+  private func readBack(_ channel: Device.Channel) async -> Result<Int, WriteFailure> {
+    guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
+    do {
+      return .success(try channel.property.codec.decode(try await central.read(characteristic)))
+    } catch {
+      return .failure(WriteFailure(error))
+    }
+  }
+
+  /// Tells the result topic, and whoever asked for an answer of its own.
+  private func answer(
+    _ outcome: Outcome, requested: Int?, transaction: String?, on topic: TopicName,
+    _ responseTopic: TopicName?, _ correlationData: [UInt8]?
+  ) {
+    let payload = Payload.result(outcome, requested: requested, transaction: transaction, time: .now)
+    publish(MQTTMessage(topic: topic, payload: payload, qos: qos))
+    if let responseTopic {
+      publish(
+        MQTTMessage(topic: responseTopic, payload: payload, qos: qos, correlationData: correlationData))
+    }
+  }
+}
+
+extension WriteFailure {
+  fileprivate init(_ error: any Error) {
+    switch error {
+    case CentralError.disconnected, CentralError.gone, CentralError.unavailable: self = .linkLost
+    case CentralError.timedOut: self = .timeout
+    default: self = .failed(reason: "\(error)")
+    }
+  }
+}

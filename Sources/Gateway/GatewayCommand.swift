@@ -1,0 +1,89 @@
+import BlueZ
+import EventLoop
+import GATT
+import Glibc
+import Log
+
+/// What the program can be asked to do: the one call that the command line makes.
+public enum GatewayCommand: Sendable, Equatable {
+  /// Work as the gateway until SIGTERM or SIGINT.
+  case run(configuration: String?)
+  /// Read the configuration, and say what is wrong with it.
+  case check(configuration: String?)
+  /// List the peripherals in reach.
+  case scan(timeout: Duration, json: Bool)
+  case version
+
+  /// The exit status of the program (sysexits.h).
+  public enum ExitStatus: Int32, Sendable {
+    case done = 0
+    case usage = 64
+    /// A service that a one-shot command needs is missing: the bus, bluetoothd, the adapter.
+    case unavailable = 69
+    case configuration = 78
+  }
+
+  public func execute(on loop: EventLoop) async -> ExitStatus {
+    switch self {
+    case .run(let path): await Self.run(path, on: loop)
+    case .check(let path): Self.check(path)
+    case .scan(let timeout, let json): await Scan(timeout: timeout, asJSON: json, loop: loop).run()
+    case .version: Self.version()
+    }
+  }
+
+  private static func run(_ path: String?, on loop: EventLoop) async -> ExitStatus {
+    guard let file = load(path) else { return .configuration }
+    let log = Logger(component: "gateway")
+    for warning in file.warnings { log.warning("\(file.path): \(warning)") }
+    let gateway = Gateway(configuration: file.configuration, loop: loop)
+    loop.onLoop {
+      loop.signals([SIGTERM, SIGINT]) { _ in gateway.stop() }
+    }
+    log.notice(
+      "started", ["version": Version.current, "gateway": gateway.gatewayID, "configuration": file.path])
+    await gateway.serve()
+    log.notice("stopped")
+    return .done
+  }
+
+  private static func check(_ path: String?) -> ExitStatus {
+    guard let file = load(path) else { return .configuration }
+    for warning in file.warnings { complain("\(file.path): \(warning)") }
+    let mqtt = file.configuration.mqtt
+    print("\(file.path): valid")
+    print("  gateway  \(file.configuration.gateway.id ?? .ofThisHost)")
+    print("  adapter  \(file.configuration.bluetooth.adapter)")
+    print("  broker   \(mqtt.host):\(mqtt.port)\(mqtt.tls == nil ? "" : " with TLS"), topics below \(mqtt.baseTopic)/")
+    for device in file.configuration.devices {
+      let match =
+        switch device.match {
+        case .identifier(let address): "\(address)"
+        case .namePrefix(let prefix): "every name that begins with \"\(prefix)\""
+        }
+      print("  device   \(match)\(device.id.map { " as \($0)" } ?? "")")
+    }
+    return .done
+  }
+
+  private static func version() -> ExitStatus {
+    print("microbit-gateway \(Version.current)")
+    return .done
+  }
+
+  /// The configuration, or nil after saying what is wrong with it.
+  private static func load(_ path: String?) -> ConfigurationFile? {
+    do throws(ConfigurationFailure) {
+      return try ConfigurationFile.load(path: path)
+    } catch {
+      complain("\(error)")
+      return nil
+    }
+  }
+}
+
+/// A line on standard error, for the person at the terminal.
+public func complain(_ text: String) {
+  let bytes = Array((text + "\n").utf8)
+  _ = write(2, bytes, bytes.count)
+}

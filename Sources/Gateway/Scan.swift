@@ -1,0 +1,101 @@
+import BlueZ
+import EventLoop
+import GATT
+import Log
+
+/// `scan`: the peripherals in reach, the strongest first.
+actor Scan {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private let timeout: Duration
+  private let asJSON: Bool
+  private var found: [PeripheralID: Peripheral] = [:]
+  private var state: CentralState?
+  private let ready = Waiter<Void>()
+
+  /// How long a bus, bluetoothd or adapter that is there may take to answer.
+  private static let patience = Duration.seconds(5)
+
+  init(timeout: Duration, asJSON: Bool, loop: EventLoop) {
+    self.timeout = timeout
+    self.asJSON = asJSON
+    self.loop = loop
+  }
+
+  func run() async -> GatewayCommand.ExitStatus {
+    let central = Central(adapter: Configuration().bluetooth.adapter, loop: loop) { [weak self] event in
+      self?.assumeIsolated { $0.heard(event) }
+    }
+    let running = Task { await central.run() }
+    let status = await look(with: central)
+    await central.stop(within: .seconds(3))
+    running.cancel()
+    await running.value
+    return status
+  }
+
+  private func look(with central: Central) async -> GatewayCommand.ExitStatus {
+    let ready = ready
+    _ = try? await loop.withTimeout(Self.patience) { try await ready.value() }
+    guard state?.isOn == true else {
+      complain("cannot scan: \(state.map(Self.describe) ?? "bluetoothd does not answer")")
+      return .unavailable
+    }
+    await central.scan(true)
+    if !asJSON { complain("scanning for \(timeout.components.seconds) s …") }
+    try? await loop.sleep(for: timeout)
+    show()
+    return .done
+  }
+
+  private func heard(_ event: CentralEvent) {
+    switch event {
+    case .state(let state):
+      self.state = state
+      switch state {
+      case .on, .noBus, .noBluetoothd: ready.resume(.success(()))
+      // The object tree comes in pieces: the adapter may follow in a moment.
+      case .adapterAbsent, .adapterOff, .adapterBlocked: break
+      }
+    case .seen(let peripheral):
+      // Once heard, its signal is kept: it is forgotten when scanning stops.
+      if peripheral.isInReach { found[peripheral.id] = peripheral }
+    case .disconnected, .lost:
+      break
+    }
+  }
+
+  private static func describe(_ state: CentralState) -> String {
+    switch state {
+    case .noBus(let reason): reason
+    case .noBluetoothd: "bluetoothd is not running (systemctl start bluetooth)"
+    case .adapterAbsent: "there is no Bluetooth adapter"
+    case .adapterOff: "the adapter is off (bluetoothctl power on)"
+    case .adapterBlocked: "the adapter is blocked (rfkill unblock bluetooth)"
+    case .on: "the adapter is on"
+    }
+  }
+
+  private func show() {
+    let peripherals = found.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) }
+    if asJSON {
+      let list = peripherals.map { peripheral -> JSONValue in
+        [
+          "identifier": .string(peripheral.address.description),
+          "name": peripheral.name.map(JSONValue.string),
+          "rssi": peripheral.rssi.map(JSONValue.integer),
+          "connected": .bool(peripheral.isConnected),
+        ]
+      }
+      print(String(decoding: JSONValue.array(list).bytes, as: UTF8.self))
+      return
+    }
+    if peripherals.isEmpty { complain("nothing in reach") }
+    for peripheral in peripherals {
+      let signal = peripheral.rssi.map { "\($0) dBm" } ?? "-"
+      let name = peripheral.name.map { Excerpt($0).description } ?? ""
+      print("\(peripheral.address)  \(signal)  \(name)\(peripheral.isConnected ? "  (connected)" : "")")
+    }
+  }
+}

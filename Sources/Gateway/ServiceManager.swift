@@ -1,0 +1,29 @@
+import CSystemd
+import EventLoop
+
+/// What systemd is told, where it asked to be (sd_notify(3)); elsewhere nothing happens.
+final class ServiceManager: Sendable {
+  private let loop: EventLoop
+
+  init(loop: EventLoop) {
+    self.loop = loop
+  }
+
+  /// The service works. From here on the watchdog is fed by a timer of the loop, so that it bites when the
+  /// loop no longer turns.
+  func ready() {
+    sd_notify(0, "READY=1")
+    var microseconds: UInt64 = 0
+    if sd_watchdog_enabled(0, &microseconds) > 0 { feed(every: .microseconds(Int64(clamping: microseconds / 2))) }
+  }
+
+  private func feed(every interval: Duration) {
+    sd_notify(0, "WATCHDOG=1")
+    loop.timer(after: interval) { self.feed(every: interval) }
+  }
+
+  func stopping() { sd_notify(0, "STOPPING=1") }
+
+  /// One line for `systemctl status`.
+  func status(_ text: String) { sd_notify(0, "STATUS=\(text)") }
+}

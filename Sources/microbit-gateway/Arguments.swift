@@ -1,0 +1,131 @@
+import CLinux
+import Gateway
+import Log
+
+/// The command line: `microbit-gateway COMMAND [OPTION …]`.
+struct Arguments {
+  let command: GatewayCommand
+  let logLevel: LogLevel?
+
+  enum Usage: Error {
+    /// Help was asked for.
+    case help(String)
+    /// Nothing can be done; what is wrong, and how to get help.
+    case wrong(String)
+  }
+
+  private enum Option: Int32, CaseIterable {
+    case config = 256, logLevel, timeout, json, help, version
+
+    var name: StaticString {
+      switch self {
+      case .config: "config"
+      case .logLevel: "log-level"
+      case .timeout: "timeout"
+      case .json: "json"
+      case .help: "help"
+      case .version: "version"
+      }
+    }
+
+    var takesValue: Bool {
+      switch self {
+      case .config, .logLevel, .timeout: true
+      case .json, .help, .version: false
+      }
+    }
+  }
+
+  /// - Parameters:
+  ///   - argc: as `main` got it.
+  ///   - argv: as `main` got it; `getopt_long` moves the options to the front.
+  init(_ argc: Int32, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) throws(Usage) {
+    var values: [Option: String] = [:]
+    var table = Option.allCases.map { option in
+      CLinux.option(
+        name: UnsafeRawPointer(option.name.utf8Start).assumingMemoryBound(to: CChar.self),
+        has_arg: option.takesValue ? required_argument : no_argument, flag: nil, val: option.rawValue)
+    }
+    table.append(CLinux.option())
+    clinux_reset_getopt()
+    while true {
+      let index = Int(clinux_optind())
+      let result = getopt_long(argc, argv, ":h", table, nil)
+      if result == -1 { break }
+      if result == Int32(UInt8(ascii: "h")) {
+        values[.help] = ""
+      } else if let option = Option(rawValue: result) {
+        values[option] = clinux_optarg().map { String(cString: $0) } ?? ""
+      } else {
+        let text = index < argc ? argv[index].map { String(cString: $0) } ?? "" : ""
+        throw result == Int32(UInt8(ascii: ":")) ? Self.wrong("\(text) wants a value") : Self.wrong("unknown option \(text)")
+      }
+    }
+    let words = (Int(clinux_optind())..<Int(argc)).compactMap { argv[$0].map { String(cString: $0) } }
+    if values[.help] != nil || words == ["help"] { throw .help(Self.help) }
+    if values[.version] != nil, words.isEmpty {
+      self.command = .version
+      self.logLevel = nil
+      return
+    }
+    guard let name = words.first else { throw Self.wrong("a command is missing: run, check, scan or version") }
+    guard words.count == 1 else { throw Self.wrong("too much: \(words.dropFirst().joined(separator: " "))") }
+    self.command = try Self.command(name, &values)
+    self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
+    if let (option, _) = values.first { throw Self.wrong("\(name) takes no --\(option.name)") }
+  }
+
+  private static func command(_ name: String, _ values: inout [Option: String]) throws(Usage) -> GatewayCommand {
+    switch name {
+    case "run": return .run(configuration: values.removeValue(forKey: .config))
+    case "check": return .check(configuration: values.removeValue(forKey: .config))
+    case "scan":
+      let timeout = try seconds(values.removeValue(forKey: .timeout))
+      return .scan(timeout: timeout, json: values.removeValue(forKey: .json) != nil)
+    case "version": return .version
+    default: throw wrong("unknown command \(name): there are run, check, scan and version")
+    }
+  }
+
+  private static func seconds(_ text: String?) throws(Usage) -> Duration {
+    guard let text else { return .seconds(10) }
+    guard let seconds = Int(text), (1...3600).contains(seconds) else {
+      throw wrong("--timeout \(text): whole seconds, 1 to 3600")
+    }
+    return .seconds(seconds)
+  }
+
+  private static func level(_ text: String?) throws(Usage) -> LogLevel? {
+    guard let text else { return nil }
+    guard let level = LogLevel.allCases.first(where: { "\($0)" == text }) else {
+      let known = LogLevel.allCases.map { "\($0)" }.joined(separator: ", ")
+      throw wrong("--log-level \(text): one of \(known)")
+    }
+    return level
+  }
+
+  private static func wrong(_ text: String) -> Usage {
+    .wrong("\(text)\nTry: microbit-gateway --help")
+  }
+
+  private static let help = """
+    Usage: microbit-gateway COMMAND [OPTION …]
+
+    A gateway between micro:bits (Bluetooth LE) and an MQTT broker.
+
+      run      work as the gateway until SIGTERM or SIGINT
+      check    read the configuration and say what is wrong with it
+      scan     list the Bluetooth peripherals in reach
+      version  print the version
+
+    Options:
+      --config FILE      run, check: the configuration
+                         (default: ./config.json, then /etc/microbit-gateway/config.json)
+      --log-level LEVEL  debug, info (the default), notice, warning or error
+      --timeout S        scan: for so many seconds (default: 10)
+      --json             scan: as JSON
+      --help             print this
+
+    Exit status: 0 done, 64 usage, 69 a service is missing (scan), 78 configuration.
+    """
+}
