@@ -88,8 +88,8 @@ func nearest(to text: String, among words: [String]) -> String? {
   // Nothing of this length is a slip of the hand, and the effort grows with it.
   guard text.utf8.count <= 40 else { return nil }
   let distances = words.map { (word: $0, distance: editDistance(Array(text.utf8), Array($0.utf8))) }
-  guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
-  return best.distance <= max(2, best.word.utf8.count / 2) ? best.word : nil
+  let near = distances.filter { $0.distance <= max(2, $0.word.utf8.count / 2) }
+  return near.min { $0.distance < $1.distance }?.word
 }
 
 /// How many bytes must be inserted, deleted, replaced or swapped with their neighbour to make one of the other

@@ -118,7 +118,8 @@ extension ConfigurationRule<Int> {
         case .integer(let value):
           let problem = value < range.lowerBound ? "below \(range.lowerBound)" : "above \(range.upperBound)"
           throw ConfigurationProblem("\(value) is \(problem)")
-        case .number(let value): throw ConfigurationProblem("\(value) is not a whole number, \(range)")
+        case .number(let value):
+          throw ConfigurationProblem("\(value) is not \(ConfigurationShape.integer(range).expectation)")
         case .string(let text) where Int(text) != nil:
           throw ConfigurationProblem("expected a number, found a string", hint: "write it without quotes")
         case .null, .bool, .string, .array, .object: return nil

@@ -1,0 +1,153 @@
+import Glibc
+import Testing
+
+@testable import Gateway
+
+@Suite struct ConfigurationFileTests {
+  /// A folder of its own, gone when the test ends.
+  final class Folder {
+    let path: String
+
+    init() throws {
+      var template = Array("/tmp/microbit-gateway-test-XXXXXX".utf8CString)
+      path = String(cString: try #require(mkdtemp(&template)))
+    }
+
+    deinit {
+      for name in (try? names()) ?? [] {
+        unlink("\(path)/\(name)")
+        rmdir("\(path)/\(name)")
+      }
+      rmdir(path)
+    }
+
+    private func names() throws -> [String] {
+      let folder = try #require(opendir(path))
+      defer { closedir(folder) }
+      var names: [String] = []
+      while let entry = readdir(folder) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != ".", name != ".." { names.append(name) }
+      }
+      return names
+    }
+
+    @discardableResult
+    func write(_ name: String, _ text: String, mode: mode_t = 0o600) throws -> String {
+      try write(name, Array(text.utf8), mode: mode)
+    }
+
+    @discardableResult
+    func write(_ name: String, _ bytes: [UInt8], mode: mode_t = 0o600) throws -> String {
+      let file = "\(path)/\(name)"
+      let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
+      try #require(descriptor >= 0)
+      defer { close(descriptor) }
+      #expect(Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
+      #expect(fchmod(descriptor, mode) == 0)
+      return file
+    }
+  }
+
+  func failure(_ path: String?, _ places: [String] = []) -> String? {
+    do throws(ConfigurationFailure) {
+      _ = try ConfigurationFile.load(path: path, searching: places)
+      return nil
+    } catch {
+      return error.description
+    }
+  }
+
+  @Test func readsTheFileThatIsNamed() throws {
+    let folder = try Folder()
+    let file = try folder.write("a.json", #"{"mqtt":{"port":1}}"#)
+    let loaded = try ConfigurationFile.load(path: file)
+    #expect(loaded.path == file)
+    #expect(loaded.configuration.mqtt.port == 1)
+    #expect(loaded.warnings == [])
+  }
+
+  @Test func looksInTheKnownPlacesInOrder() throws {
+    let folder = try Folder()
+    let places = ["\(folder.path)/1.json", "\(folder.path)/2.json"]
+    #expect(
+      failure(nil, places)
+        == "no configuration: there is neither \(places[0]) nor \(places[1]) (name a file with --config)")
+    try folder.write("2.json", #"{"mqtt":{"port":2}}"#)
+    #expect(try ConfigurationFile.load(path: nil, searching: places).path == places[1])
+    try folder.write("1.json", "")
+    #expect(failure(nil, places) == "\(places[0]): line 1, column 1: the text is empty")
+    #expect(ConfigurationFile.searched == ["./config.json", "/etc/microbit-gateway/config.json"])
+  }
+
+  @Test func saysWhyAFileCannotBeRead() throws {
+    let folder = try Folder()
+    let missing = "\(folder.path)/missing.json"
+    #expect(failure(missing) == "\(missing): No such file or directory (name another with --config)")
+    #expect(failure(folder.path) == "\(folder.path): Is a directory")
+    let closed = try folder.write("closed.json", "{}", mode: 0)
+    // Root may read everything.
+    if geteuid() != 0 { #expect(failure(closed) == "\(closed): Permission denied") }
+    let large = try folder.write("large.json", [UInt8](repeating: 0x20, count: (1 << 20) + 1))
+    #expect(failure(large) == "\(large): this is longer than 1 MiB")
+    let binary = try folder.write("binary.json", [0x7F, 0x45, 0x4C, 0x46, 0xFF])
+    #expect(failure(binary) == "\(binary): line 1, column 5: this is not UTF-8")
+  }
+
+  @Test func everyErrorIsALineWithTheFile() throws {
+    let folder = try Folder()
+    let file = try folder.write("a.json", #"{"mqtt":{"port":0,"qos":2}}"#)
+    #expect(failure(file) == "\(file): mqtt.port: 0 is below 1\n\(file): mqtt.qos: 2 is above 1")
+  }
+
+  @Test(arguments: ["secret", "secret\n", "secret\r\n", "secret\nsecond line\n"])
+  func readsThePasswordBesideTheConfiguration(content: String) throws {
+    let folder = try Folder()
+    let password = try folder.write("password", content)
+    let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"password"}}"#)
+    let loaded = try ConfigurationFile.load(path: file)
+    #expect(loaded.configuration.mqtt.password == Array("secret".utf8))
+    #expect(loaded.configuration.mqtt.passwordFile == password)
+    #expect(loaded.warnings == [])
+  }
+
+  @Test func warnsOfSecretsThatAllCanRead() throws {
+    let folder = try Folder()
+    let password = try folder.write("password", " with space ", mode: 0o644)
+    let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"\#(password)"}}"#)
+    let loaded = try ConfigurationFile.load(path: file)
+    #expect(loaded.configuration.mqtt.password == Array(" with space ".utf8))
+    #expect(
+      loaded.warnings.map(\.description)
+        == ["mqtt.password_file: \(password) can be read by every user (chmod o-r)"])
+  }
+
+  @Test func namesTheFilesThatAreMissing() throws {
+    let folder = try Folder()
+    try folder.write("empty", "\n")
+    try folder.write("ca", "x")
+    let file = try folder.write(
+      "a.json",
+      #"""
+      {"mqtt":{"username":"u","password_file":"empty",
+       "tls":{"ca_file":"ca","cert_file":"/nonexistent/cert","key_file":"key"}}}
+      """#)
+    #expect(
+      failure(file) == """
+        \(file): mqtt.password_file: the file's first line is empty
+        \(file): mqtt.tls.cert_file: /nonexistent/cert: No such file or directory
+        \(file): mqtt.tls.key_file: \(folder.path)/key: No such file or directory
+        """)
+  }
+
+  @Test func filesOfTLSAreRelativeToTheConfiguration() throws {
+    let folder = try Folder()
+    let ca = try folder.write("ca.pem", "x", mode: 0o644)
+    let file = try folder.write("a.json", #"{"mqtt":{"tls":{"ca_file":"ca.pem"}}}"#)
+    let loaded = try ConfigurationFile.load(path: file)
+    #expect(loaded.configuration.mqtt.tls == Configuration.TLS(caFile: ca, certFile: nil, keyFile: nil))
+    #expect(loaded.warnings == [], "a certificate is no secret")
+  }
+}

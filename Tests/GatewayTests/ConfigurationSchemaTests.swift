@@ -1,0 +1,113 @@
+import Glibc
+import Testing
+
+@testable import Gateway
+
+/// The configuration and the schema that are shipped say what the gateway does.
+@Suite struct ConfigurationSchemaTests {
+  /// A file of the repository, this one being Tests/GatewayTests/….
+  func shipped(_ name: String) throws -> [UInt8] {
+    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let file = try #require(fopen("/\(root)/\(name)", "r"), "no \(name)")
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    let count = fread(&bytes, 1, bytes.count, file)
+    return Array(bytes[..<count])
+  }
+
+  @Test func theShippedConfigurationIsTheDefault() throws {
+    let bytes = try shipped("config.json")
+    #expect(try Configuration.parse(bytes).get() == Configuration())
+    // Every key that has a default is shown with it.
+    let document = try #require(JSONParser.parse(bytes).object)
+    let defaults = try #require(Configuration().json?.object)
+    #expect(document.names == ["$schema"] + defaults.names)
+    for member in defaults.members { #expect(document[member.name] == member.value, "\(member.name)") }
+    #expect(document["$schema"] == .string("deploy/config.schema.json"))
+  }
+
+  @Test func theSchemaSaysWhatTheParserTakes() throws {
+    let schema = try JSONParser.parse(shipped("deploy/config.schema.json"))
+    #expect(schema["$schema"] == .string("https://json-schema.org/draft/2020-12/schema"))
+    var differences: [String] = []
+    compare(schema, ConfigurationRule<Configuration>.section.shape, "", &differences)
+    #expect(differences == [])
+  }
+
+  /// Were the comparison blind, the test above would say nothing.
+  @Test(arguments: [
+    (#""maximum": 65535"#, #""maximum": 65536"#), (#""default": "hci0""#, #""default": "hci1""#),
+    (#""base_topic": {"#, #""basetopic": {"#), (#""enum": ["5", "3.1.1"]"#, #""enum": ["5"]"#),
+    (#""type": "boolean""#, #""type": "string""#),
+    (#""additionalProperties": false"#, #""additionalProperties": true"#),
+    (#""maxLength": 128"#, #""maxLength": 127"#), (#""pattern": "^hci[0-9]+$""#, #""title": "x""#),
+    (#""description": "The room it stands in.""#, #""title": "x""#),
+  ])
+  func theComparisonSeesDifferences(text: String, replacement: String) throws {
+    let original = String(decoding: try shipped("deploy/config.schema.json"), as: UTF8.self)
+    let range = try #require(original.firstRange(of: text))
+    let changed = original.replacingCharacters(in: range, with: replacement)
+    let schema = try JSONParser.parse(Array(changed.utf8))
+    var differences: [String] = []
+    compare(schema, ConfigurationRule<Configuration>.section.shape, "", &differences)
+    #expect(!differences.isEmpty)
+  }
+
+  private func compare(
+    _ schema: JSONValue, _ shape: ConfigurationShape, _ path: String, _ differences: inout [String]
+  ) {
+    func check(_ keyword: String, _ expected: JSONValue?) {
+      if schema[keyword] != expected { differences.append("\(path): \(keyword)") }
+    }
+    switch shape {
+    case .bool:
+      check("type", .string("boolean"))
+    case .integer(let range):
+      check("type", .string("integer"))
+      check("minimum", .integer(range.lowerBound))
+      check("maximum", .integer(range.upperBound))
+    case .text(let lengths, let pattern):
+      check("type", .string("string"))
+      check("minLength", .integer(lengths.lowerBound))
+      check("maxLength", .integer(lengths.upperBound))
+      check("pattern", pattern.map(JSONValue.string))
+    case .choice(let words):
+      check("enum", .array(words.map(JSONValue.string)))
+    case .list(let element):
+      check("type", .string("array"))
+      compare(schema["items"] ?? .null, element, "\(path)[]", &differences)
+    case .object(let members):
+      check("type", .string("object"))
+      check("additionalProperties", .bool(false))
+      guard let properties = schema["properties"]?.object else {
+        return differences.append("\(path): properties")
+      }
+      if properties.names != members.map(\.name) { differences.append("\(path): names") }
+      for member in members {
+        let property = properties[member.name] ?? .null
+        let path = "\(path).\(member.name)"
+        if property["default"] != member.default { differences.append("\(path): default") }
+        if property["description"] == nil { differences.append("\(path): description") }
+        compare(property, member.shape, path, &differences)
+      }
+    }
+  }
+}
+
+extension JSONValue {
+  fileprivate var object: JSONObject? {
+    if case .object(let object) = self { object } else { nil }
+  }
+
+  fileprivate subscript(name: String) -> JSONValue? { object?[name] }
+}
+
+extension String {
+  fileprivate func firstRange(of text: String) -> Range<Index>? {
+    self.indices.first { self[$0...].hasPrefix(text) }.map { $0..<index($0, offsetBy: text.count) }
+  }
+
+  fileprivate func replacingCharacters(in range: Range<Index>, with text: String) -> String {
+    self[..<range.lowerBound] + text + self[range.upperBound...]
+  }
+}
