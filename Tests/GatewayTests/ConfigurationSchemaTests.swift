@@ -45,8 +45,8 @@ import Testing
   ])
   func theComparisonSeesDifferences(text: String, replacement: String) throws {
     let original = String(decoding: try shipped("deploy/config.schema.json"), as: UTF8.self)
-    let range = try #require(original.firstRange(of: text))
-    let changed = original.replacingCharacters(in: range, with: replacement)
+    let changed = original.replacing(text, with: replacement, maxReplacements: 1)
+    try #require(changed != original)
     let schema = try JSONParser.parse(Array(changed.utf8))
     var differences: [String] = []
     compare(schema, ConfigurationRule<Configuration>.section.shape, "", &differences)
@@ -100,14 +100,4 @@ extension JSONValue {
   }
 
   fileprivate subscript(name: String) -> JSONValue? { object?[name] }
-}
-
-extension String {
-  fileprivate func firstRange(of text: String) -> Range<Index>? {
-    self.indices.first { self[$0...].hasPrefix(text) }.map { $0..<index($0, offsetBy: text.count) }
-  }
-
-  fileprivate func replacingCharacters(in range: Range<Index>, with text: String) -> String {
-    self[..<range.lowerBound] + text + self[range.upperBound...]
-  }
 }

@@ -5,7 +5,11 @@ import Testing
 
 @Suite struct TopicMapTests {
   let map = TopicMap(base: "home/microbit", gateway: GatewayID(hostName: "attic"), profile: .microbit)
-  func device(_ id: String) throws -> DeviceID { try DeviceID(id) }
+  let kitchen: DeviceID
+
+  init() throws {
+    kitchen = try DeviceID("kitchen")
+  }
 
   @Test func namesEveryTopicOfTheBridge() {
     #expect(map.bridgeState == "home/microbit/bridge/attic/state")
@@ -15,8 +19,8 @@ import Testing
     #expect(map.subscriptions == ["home/microbit/+/+/set", "home/microbit/bridge/attic/request/#"])
   }
 
-  @Test func namesEveryTopicOfADevice() throws {
-    let topics = map.topics(of: try device("kitchen"))
+  @Test func namesEveryTopicOfADevice() {
+    let topics = map.topics(of: kitchen)
     #expect(topics.availability == "home/microbit/kitchen/availability")
     #expect(topics.readings == "home/microbit/kitchen/readings")
     #expect(topics.info == "home/microbit/kitchen/info")
@@ -28,22 +32,21 @@ import Testing
     #expect(topics.result(ofProperty: "humidity") == "home/microbit/kitchen/humidity/result")
   }
 
-  @Test func readsCommands() throws {
+  @Test func readsCommands() {
     let request = map.request(on: "home/microbit/kitchen/period/set")
-    #expect(request == .set(try device("kitchen"), .microbitPeriod))
-    #expect(
-      map.request(on: try map.topics(of: device("a")).properties[1].set)
-        == .set(try device("a"), .microbitPeriod))
+    #expect(request == .set(kitchen, .microbitPeriod))
+    let topic = map.topics(of: kitchen).properties[1].set
+    #expect(map.request(on: topic) == .set(kitchen, .microbitPeriod))
   }
 
-  @Test func refusesPropertiesThatCannotBeSetWithAReason() throws {
+  @Test func refusesPropertiesThatCannotBeSetWithAReason() {
     #expect(
       map.request(on: "home/microbit/kitchen/temperature/set")
-        == .refused(try device("kitchen"), property: "temperature", reason: "temperature can only be read"))
+        == .refused(kitchen, property: "temperature", reason: "temperature can only be read"))
     #expect(
       map.request(on: "home/microbit/kitchen/humidity/set")
         == .refused(
-          try device("kitchen"), property: "humidity",
+          kitchen, property: "humidity",
           reason: "there is no property humidity; settable: period"))
   }
 
