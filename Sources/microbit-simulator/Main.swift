@@ -1,1 +1,68 @@
-@main struct Main { static func main() {} }
+import BlueZSimulator
+import CLinux
+import EventLoop
+import Glibc
+
+/// Exit statuses (sysexits.h).
+enum Status {
+  static let usage: Int32 = 64
+  static let unavailable: Int32 = 69
+}
+
+@main struct Main {
+  static func main() {
+    switch Arguments.parse(CommandLine.arguments) {
+    case .help: say(Arguments.help)
+    case .version: say("microbit-simulator 0.1.0\n")
+    case .wrong(let reason):
+      complain("\(reason)\nTry 'microbit-simulator --help'.")
+      exit(Status.usage)
+    case .run(let arguments): serve(arguments)
+    }
+  }
+
+  private static func serve(_ arguments: Arguments) {
+    Signals.block([SIGTERM, SIGINT])
+    let loop = EventLoop()
+    Task(executorPreference: loop) {
+      let status = await run(arguments, on: loop)
+      exit(status)
+    }
+    loop.run()
+  }
+
+  private static func run(_ arguments: Arguments, on loop: EventLoop) async -> Int32 {
+    do {
+      let simulator = try await Simulator.start(arguments.options, address: arguments.bus, on: loop)
+      var control: ControlServer?
+      if let path = arguments.control { control = try await ControlServer.start(simulator, at: path) }
+      loop.onLoop {
+        loop.signals([SIGTERM, SIGINT]) { _ in Task(executorPreference: loop) { await simulator.stop() } }
+      }
+      say("ready\n")
+      do {
+        try await simulator.run()
+      } catch {
+        await control?.stop()
+        throw error
+      }
+      await control?.stop()
+      return 0
+    } catch SimulatorError.noBus(let reason) {
+      complain(reason)
+    } catch SimulatorError.nameTaken {
+      complain("org.bluez is taken on \(arguments.bus)")
+    } catch {
+      complain("\(error)")
+    }
+    return Status.unavailable
+  }
+}
+
+/// Writes at once: whoever waits for a line gets it, pipe or not.
+func say(_ text: String) { _ = write(1, text, text.utf8.count) }
+
+func complain(_ text: String) {
+  let line = "microbit-simulator: \(text)\n"
+  _ = write(2, line, line.utf8.count)
+}

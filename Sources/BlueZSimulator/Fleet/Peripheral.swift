@@ -1,0 +1,49 @@
+/// A peripheral and its radio: what is there whether bluetoothd knows of it or not.
+struct Peripheral: Sendable {
+  let index: Int
+  let name: String
+  let address: String
+  let database: GATTDatabase
+  /// nil for a stranger.
+  var microBit: MicroBit?
+  /// Within reach of the adapter.
+  var inRange = true
+  /// Advertises while it has no link.
+  var advertises = true
+  /// Keeps the link but sends no notifications.
+  var silent = false
+  /// Has a link to the adapter.
+  var linked = false
+  /// Mean signal strength in dBm.
+  let strength: Int
+  /// Notifications sent over the air so far.
+  var sent = 0
+
+  /// Can be heard, and would take a link.
+  var isAudible: Bool { inRange && advertises && !linked }
+}
+
+extension SimulatorOptions {
+  /// The peripherals that these options ask for: micro:bits first.
+  func peripherals(at now: ContinuousClock.Instant, random: inout SplitMix) -> [Peripheral] {
+    var peripherals: [Peripheral] = []
+    for index in 0..<devices {
+      peripherals.append(
+        Peripheral(
+          index: index,
+          name: names[index] ?? "\(namePrefix) [\(Identity.friendlyName(index))]",
+          address: addresses[index] ?? Identity.address(ofMicroBit: index),
+          database: .microBit(serial: 1_234_567_890 + index),
+          microBit: MicroBit(index: index, period: period, at: now, random: &random),
+          strength: Int.random(in: -70 ... -48, using: &random)))
+    }
+    for index in 0..<strangers {
+      peripherals.append(
+        Peripheral(
+          index: devices + index, name: Identity.strangerName(index),
+          address: Identity.address(ofStranger: index), database: .stranger,
+          strength: Int.random(in: -90 ... -60, using: &random)))
+    }
+    return peripherals
+  }
+}

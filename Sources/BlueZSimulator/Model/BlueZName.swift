@@ -1,0 +1,78 @@
+/// Names of the BlueZ D-Bus API (BlueZ sources, `doc/*-api.txt`).
+enum BlueZName {
+  static let bus = "org.bluez"
+  static let managerPath = "/org/bluez"
+  static let adapterPath = "/org/bluez/hci0"
+
+  static let adapter = "org.bluez.Adapter1"
+  static let device = "org.bluez.Device1"
+  static let service = "org.bluez.GattService1"
+  static let characteristic = "org.bluez.GattCharacteristic1"
+  static let descriptor = "org.bluez.GattDescriptor1"
+  static let agentManager = "org.bluez.AgentManager1"
+  static let profileManager = "org.bluez.ProfileManager1"
+  static let healthManager = "org.bluez.HealthManager1"
+  static let gattManager = "org.bluez.GattManager1"
+  static let media = "org.bluez.Media1"
+  static let network = "org.bluez.NetworkServer1"
+  static let advertising = "org.bluez.LEAdvertisingManager1"
+
+  static func devicePath(_ address: String) -> String {
+    "\(adapterPath)/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
+  }
+}
+
+/// A refusal: the D-Bus name of an error and its words, as recorded.
+struct BlueZError: Error, Sendable, Equatable {
+  let name: String
+  let text: String
+
+  private init(_ name: String, _ text: String) {
+    self.name = name
+    self.text = text
+  }
+
+  private static func bluez(_ name: String, _ text: String) -> BlueZError {
+    BlueZError("org.bluez.Error." + name, text)
+  }
+
+  static func failed(_ text: String) -> BlueZError { bluez("Failed", text) }
+  static let notConnected = failed("Not connected")
+  static let abortByLocal = failed("le-connection-abort-by-local")
+  static let canceled = failed("br-connection-canceled")
+  static let unlikely = failed("Operation failed with ATT error: 0x0e")
+  static let alreadyInProgress = bluez("InProgress", "Operation already in progress")
+  static let inProgress = bluez("InProgress", "In Progress")
+  static let notReady = bluez("NotReady", "Resource Not Ready")
+  static let notSupported = bluez("NotSupported", "Operation is not supported")
+  static let doesNotExist = bluez("DoesNotExist", "Does Not Exist")
+  static let notifyAcquired = bluez("NotPermitted", "Notify acquired")
+  static let readNotPermitted = bluez("NotPermitted", "Read not permitted")
+  static let writeNotPermitted = bluez("NotPermitted", "Write not permitted")
+  static let invalidArguments = bluez("InvalidArguments", "Invalid arguments in method call")
+  static let invalidLength = bluez("InvalidArguments", "Invalid Length")
+  static let invalidOffset = bluez("InvalidArguments", "Invalid offset")
+  static let authenticationFailed = bluez("AuthenticationFailed", "Authentication Failed")
+
+  private static func dbus(_ name: String, _ text: String) -> BlueZError {
+    BlueZError("org.freedesktop.DBus.Error." + name, text)
+  }
+
+  static func unknownObject(_ text: String) -> BlueZError { dbus("UnknownObject", text) }
+  static func unknownMethod(_ text: String) -> BlueZError { dbus("UnknownMethod", text) }
+  static func unknownProperty(_ name: String) -> BlueZError {
+    dbus("UnknownProperty", "No such property '\(name)'")
+  }
+  static func noSuchInterface(_ name: String) -> BlueZError {
+    dbus("InvalidArgs", "No such interface '\(name)'")
+  }
+  static func noSuchProperty(_ name: String) -> BlueZError {
+    dbus("InvalidArgs", "No such property '\(name)'")
+  }
+  static func readOnly(_ name: String) -> BlueZError {
+    dbus("PropertyReadOnly", "Property '\(name)' is not writable")
+  }
+  static func invalidSignature(_ name: String) -> BlueZError {
+    dbus("InvalidSignature", "Invalid signature for '\(name)'")
+  }
+}

@@ -1,0 +1,128 @@
+import DBus
+
+/// The adapter's power, its plug, and bluetoothd's own end and beginning.
+extension Bluetoothd {
+  // MARK: Power
+
+  /// Turns the adapter off or on: for a Set of Powered, or from outside without one.
+  mutating func setPowered(_ on: Bool, for call: CallID?, at now: ContinuousClock.Instant) {
+    switch (adapter, on) {
+    case (.absent, _), (.on, true), (.off, false):
+      if let call { emit(.reply(call, [])) }
+    case (.off, true):
+      adapter = .on
+      if let call { emit(.reply(call, [])) }
+      change(adapter: [("Powered", .boolean(true))])
+    case (.on, false):
+      adapter = .off
+      endLinks(at: now)
+      for index in devices.keys.sorted() where devices[index]?.temporary == true { forget(index) }
+      if let call { emit(.reply(call, [])) }
+      invalidateStrengths()
+      change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
+    }
+  }
+
+  /// Ends discovery, every link and every attempt at one.
+  private mutating func endLinks(at now: ContinuousClock.Instant) {
+    discoverers.removeAll()
+    scan += 1
+    for index in devices.keys.sorted() {
+      lose(index, at: now)
+      cancelConnect(index, .abortByLocal, at: now)
+    }
+  }
+
+  // MARK: Plug
+
+  mutating func unplug(at now: ContinuousClock.Instant) {
+    guard adapter != .absent else { return }
+    adapter = .off
+    // Calls that wait for a peripheral's answer never get one of their own.
+    for index in devices.keys {
+      for call in (devices[index]?.operations ?? []).flatMap(\.calls) { emit(.abandon(call)) }
+      devices[index]?.operations = []
+    }
+    endLinks(at: now)
+    for index in devices.keys.sorted() { forget(index) }
+    change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
+    emit(tree.remove(BlueZName.adapterPath))
+    adapter = .absent
+  }
+
+  mutating func replug(at now: ContinuousClock.Instant) {
+    guard adapter == .absent else { return }
+    adapter = .on
+    addAdapter(powered: false)
+    addStoredDevices(at: now)
+    // Its own services register one by one, each with a signal.
+    let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
+    for _ in 0..<2 { change(adapter: uuids) }
+    emit(.signal(tree.extend(BlueZName.adapterPath, with: [Describe.advertising])))
+    change(adapter: uuids)
+    change(adapter: [("Powered", .boolean(true))])
+    for _ in 0..<3 { change(adapter: uuids) }
+    change(adapter: [("Alias", .string("BlueZ 5.66"))])
+  }
+
+  private mutating func addAdapter(powered: Bool) {
+    emit(
+      .signal(
+        tree.add(
+          BlueZName.adapterPath, .adapter, under: BlueZName.managerPath, Describe.adapter(powered: powered))))
+  }
+
+  // MARK: bluetoothd itself
+
+  /// Makes the objects that are there from the start.
+  mutating func export(powered: Bool) {
+    emit(.signal(tree.add(BlueZName.managerPath, .manager, under: "/", Describe.manager)))
+    guard adapter != .absent else { return }
+    addAdapter(powered: powered)
+    _ = tree.extend(BlueZName.adapterPath, with: [Describe.advertising])
+  }
+
+  /// bluetoothd ends properly, as at `systemctl stop`: it takes leave of everything.
+  mutating func terminate(at now: ContinuousClock.Instant) -> [Effect] {
+    let hadAdapter = adapter != .absent
+    if hadAdapter {
+      if adapter == .on {
+        adapter = .off
+        endLinks(at: now)
+        change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
+      }
+      emit(.signal(tree.strip(BlueZName.adapterPath, of: [BlueZName.media])))
+    }
+    emit(.signal(tree.strip(BlueZName.managerPath, of: [BlueZName.healthManager])))
+    emit(
+      .signal(
+        tree.strip(
+          BlueZName.managerPath,
+          of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager])))
+    for index in devices.keys.sorted() { forget(index) }
+    if hadAdapter { emit(tree.remove(BlueZName.adapterPath)) }
+    return takeEffects()
+  }
+
+  /// bluetoothd is no more, however it ended: nothing is told, everything is gone.
+  mutating func vanish() -> [Effect] {
+    for index in devices.keys.sorted() { forget(index) }
+    discoverers.removeAll()
+    heard.removeAll()
+    connecting.removeAll()
+    linking = nil
+    scan += 1
+    tree = ObjectTree()
+    for index in peripherals.indices { peripherals[index].linked = false }
+    // Only the sockets are left to be closed; there is no bus to tell anything.
+    return takeEffects().filter { if case .hangUp = $0 { true } else { false } }
+  }
+
+  /// bluetoothd starts, with what it had stored.
+  mutating func restart(at now: ContinuousClock.Instant) -> [Effect] {
+    if adapter != .absent { adapter = .on }
+    export(powered: true)
+    if adapter != .absent { addStoredDevices(at: now) }
+    return takeEffects()
+  }
+}

@@ -1,0 +1,149 @@
+import DBus
+
+/// Discovery: who asked for it, what is heard, what is forgotten.
+extension Bluetoothd {
+  var isDiscovering: Bool { discoverers.values.contains { $0.active } }
+
+  // MARK: Calls
+
+  mutating func setDiscoveryFilter(_ request: Request) throws(BlueZError) {
+    guard adapter == .on else { throw .notReady }
+    let filter = try DiscoveryFilter(request.arguments[0])
+    discoverers[request.sender, default: DiscoveryClient()].filter = filter
+    emit(.reply(request.id, []))
+  }
+
+  mutating func startDiscovery(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
+    guard adapter == .on else { throw .notReady }
+    guard discoverers[request.sender]?.active != true else { throw .alreadyInProgress }
+    let first = !isDiscovering
+    discoverers[request.sender, default: DiscoveryClient()].active = true
+    emit(.reply(request.id, []))
+    guard first else { return }
+    change(adapter: [("Discovering", .boolean(true))])
+    beginScan(at: now)
+  }
+
+  mutating func stopDiscovery(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
+    guard adapter == .on else { throw .notReady }
+    guard discoverers[request.sender]?.active == true else { throw .failed("No discovery started") }
+    discoverers[request.sender]?.active = false
+    emit(.reply(request.id, []))
+    if !isDiscovering {
+      endDiscovery()
+      pursueConnects(at: now)
+    }
+  }
+
+  mutating func endDiscovery(ofLeaving name: String) {
+    guard discoverers.removeValue(forKey: name) != nil, !isDiscovering, adapter == .on else { return }
+    // Told even when this client had stopped before.
+    endDiscovery()
+  }
+
+  private mutating func endDiscovery() {
+    scan += 1
+    invalidateStrengths()
+    change(adapter: [("Discovering", .boolean(false))])
+  }
+
+  /// The strengths of what was heard are no longer known; the last one heard is told first.
+  mutating func invalidateStrengths() {
+    for index in heard.reversed() where devices[index] != nil {
+      change(device: index, [("RSSI", nil)])
+    }
+    heard.removeAll()
+  }
+
+  // MARK: Scans
+
+  private mutating func beginScan(at now: ContinuousClock.Instant) {
+    scan += 1
+    heardInScan.removeAll(keepingCapacity: true)
+    schedule.add(.scanEnds(scan), at: now + timing.scan)
+    for index in peripherals.indices { listen(for: index, at: now) }
+  }
+
+  /// Hears of a peripheral when it next advertises. Once in a scan: the controller filters duplicates.
+  mutating func listen(for index: Int, at now: ContinuousClock.Instant) {
+    guard isDiscovering, !heardInScan.contains(index), peripherals[index].isAudible else { return }
+    let delay = timing.advertising * Double.random(in: 0..<1, using: &random)
+    schedule.add(.heard(peripheral: index, scan: scan), at: now + delay)
+  }
+
+  mutating func endScan(_ scan: UInt64, at now: ContinuousClock.Instant) {
+    guard scan == self.scan else { return }
+    pursueConnects(at: now, betweenScans: true)
+    beginScan(at: now)
+  }
+
+  mutating func hear(_ index: Int, _ scan: UInt64, at now: ContinuousClock.Instant) {
+    guard scan == self.scan, peripherals[index].isAudible, heardInScan.insert(index).inserted else { return }
+    let strength = peripherals[index].strength + Int.random(in: -3...3, using: &random)
+    let admitted = discoverers.values.contains { client in
+      client.active && client.filter?.admits(peripherals[index], rssi: strength) != false
+    }
+    guard admitted else { return }
+    let rssi = Int16(clamping: strength)
+    if let device = devices[index] {
+      devices[index]?.lastHeard = now
+      if tree.value(device.path, BlueZName.device, "RSSI") != .int16(rssi) {
+        change(device: index, [("RSSI", .int16(rssi))])
+      }
+    } else {
+      addDevice(index, rssi: rssi, at: now)
+      schedule.add(.expires(peripheral: index), at: now + timing.temporary)
+    }
+    if !heard.contains(index) { heard.append(index) }
+  }
+
+  // MARK: Devices
+
+  private mutating func addDevice(_ index: Int, rssi: Int16?, at now: ContinuousClock.Instant) {
+    let peripheral = peripherals[index]
+    let known = stored.contains(index)
+    var device = Device(path: BlueZName.devicePath(peripheral.address), lastHeard: now)
+    device.temporary = !known
+    device.discovered = known
+    devices[index] = device
+    let interfaces = Describe.device(
+      peripheral, rssi: rssi, connected: false, uuids: known ? peripheral.database.uuids : [])
+    emit(.signal(tree.add(device.path, .device(index), under: BlueZName.adapterPath, interfaces)))
+  }
+
+  /// Brings back the devices of the storage.
+  mutating func addStoredDevices(at now: ContinuousClock.Instant) {
+    for index in stored.sorted() { addDevice(index, rssi: nil, at: now) }
+  }
+
+  mutating func expire(_ index: Int, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.temporary else { return }
+    let end = device.lastHeard + timing.temporary
+    guard case .none = device.link, end <= now else {
+      return schedule.add(.expires(peripheral: index), at: max(end, now + timing.temporary / 30))
+    }
+    forget(index)
+  }
+
+  /// Takes a device off the bus.
+  mutating func forget(_ index: Int) {
+    guard let device = devices.removeValue(forKey: index) else { return }
+    for operation in device.operations {
+      for call in operation.calls { emit(.abandon(call)) }
+    }
+    for channel in device.subscriptions.values.compactMap(\.channel) { emit(.hangUp(channel)) }
+    heard.removeAll { $0 == index }
+    emit(tree.remove(device.path))
+  }
+
+  mutating func removeDevice(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
+    guard let path = request.arguments.first?.text, case .device(let index)? = tree.role(of: path) else {
+      throw .doesNotExist
+    }
+    stored.remove(index)
+    if devices[index]?.isConnected == true { return remove(connected: index, for: request.id, at: now) }
+    cancelConnect(index, .canceled, at: now)
+    forget(index)
+    emit(.reply(request.id, []))
+  }
+}

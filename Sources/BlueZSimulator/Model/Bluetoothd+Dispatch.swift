@@ -1,0 +1,109 @@
+import DBus
+
+/// From a method call to what answers it.
+extension Bluetoothd {
+  mutating func dispatch(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
+    if request.interface == DBusName.introspectable, request.member == "Introspect" {
+      return try introspect(request)
+    }
+    guard let role = tree.role(of: request.path) else { throw .unknownObject(unknown(request)) }
+    switch request.interface {
+    case DBusName.properties where role != .root: return try property(request, role, at: now)
+    case DBusName.objectManager where role == .root:
+      guard request.member == "GetManagedObjects", request.signature == "" else {
+        throw .unknownMethod(unknown(request))
+      }
+      return emit(.reply(request.id, [tree.managedObjects()]))
+    default: break
+    }
+    let known: Bool
+    switch (role, request.interface) {
+    case (.adapter, BlueZName.adapter): known = try adapterCall(request, at: now)
+    case (.device(let index), BlueZName.device): known = try deviceCall(request, index, at: now)
+    case (.characteristic(let index, let handle), BlueZName.characteristic):
+      known = try characteristicCall(request, index, handle, at: now)
+    case (.descriptor(let index, let handle), BlueZName.descriptor):
+      known = try descriptorCall(request, index, handle)
+    case (.manager, BlueZName.agentManager): known = agentCall(request)
+    default: known = false
+    }
+    guard known else { throw .unknownMethod(unknown(request)) }
+  }
+
+  private func unknown(_ request: Request) -> String {
+    "Method \"\(request.member)\" with signature \"\(request.signature)\" on interface "
+      + "\"\(request.interface)\" doesn't exist\n"
+  }
+
+  private mutating func adapterCall(
+    _ request: Request, at now: ContinuousClock.Instant
+  ) throws(BlueZError) -> Bool {
+    switch (request.member, request.signature) {
+    case ("SetDiscoveryFilter", "a{sv}"): try setDiscoveryFilter(request)
+    case ("StartDiscovery", ""): try startDiscovery(request, at: now)
+    case ("StopDiscovery", ""): try stopDiscovery(request, at: now)
+    case ("GetDiscoveryFilters", ""): emit(.reply(request.id, [.strings(DiscoveryFilter.keys)]))
+    case ("RemoveDevice", "o"): try removeDevice(request, at: now)
+    default: return false
+    }
+    return true
+  }
+
+  private mutating func deviceCall(
+    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+  ) throws(BlueZError) -> Bool {
+    switch (request.member, request.signature) {
+    case ("Connect", ""): try connect(request, index, at: now)
+    case ("Disconnect", ""): disconnect(request, index, at: now)
+    // Nobody can confirm a pairing: there are no agents here.
+    case ("Pair", ""): throw .authenticationFailed
+    case ("CancelPairing", ""): throw .doesNotExist
+    default: return false
+    }
+    return true
+  }
+
+  private mutating func characteristicCall(
+    _ request: Request, _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant
+  ) throws(BlueZError) -> Bool {
+    guard let characteristic = peripherals[index].database.characteristic(handle) else { return false }
+    switch (request.member, request.signature) {
+    case ("ReadValue", "a{sv}"): try read(request, index, characteristic, at: now)
+    case ("WriteValue", "aya{sv}"): try write(request, index, characteristic, at: now)
+    case ("StartNotify", ""): try startNotify(request, index, characteristic, at: now)
+    case ("StopNotify", ""): try stopNotify(request, index, handle)
+    case ("AcquireNotify", "a{sv}"): try acquireNotify(request, index, characteristic, at: now)
+    // No characteristic of a micro:bit that is simulated takes a write without response.
+    case ("AcquireWrite", "a{sv}"): throw .notSupported
+    default: return false
+    }
+    return true
+  }
+
+  private mutating func descriptorCall(
+    _ request: Request, _ index: Int, _ handle: UInt16
+  ) throws(BlueZError) -> Bool {
+    switch (request.member, request.signature) {
+    case ("ReadValue", "a{sv}"):
+      guard devices[index]?.isUsable == true else { throw .notConnected }
+      let value = DBusValue.bytes([0, 0])
+      emit(.signal(tree.set(request.path, BlueZName.descriptor, [("Value", value)])))
+      emit(.reply(request.id, [value]))
+    case ("WriteValue", "aya{sv}"):
+      guard devices[index]?.isUsable == true else { throw .notConnected }
+      throw .writeNotPermitted
+    default: return false
+    }
+    return true
+  }
+
+  /// Agents are accepted and never asked: nothing here wants to be paired.
+  private mutating func agentCall(_ request: Request) -> Bool {
+    switch (request.member, request.signature) {
+    case ("RegisterAgent", "os"), ("UnregisterAgent", "o"), ("RequestDefaultAgent", "o"):
+      emit(.reply(request.id, []))
+      return true
+    default: return false
+    }
+  }
+}

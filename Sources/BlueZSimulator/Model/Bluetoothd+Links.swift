@@ -1,0 +1,246 @@
+import DBus
+
+/// Connect, Disconnect and the loss of links.
+extension Bluetoothd {
+  // MARK: Connect
+
+  mutating func connect(
+    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+  ) throws(BlueZError) {
+    guard adapter == .on else { throw .failed("Input/output error") }
+    guard let device = devices[index] else { return }
+    switch device.link {
+    case .waiting, .linking, .resolving: throw .failed("Operation already in progress")
+    // While a Disconnect waits the link is up: the answer is ok, and the link goes all the same.
+    case .up, .leaving: return emit(.reply(request.id, []))
+    case .none: break
+    }
+    devices[index]?.attempt += 1
+    devices[index]?.link = .waiting(request.id)
+    connecting.append(index)
+    let attempt = device.attempt + 1
+    schedule.add(.connectTimesOut(peripheral: index, attempt: attempt), at: now + timing.connectTimeout)
+    pursueConnects(at: now)
+  }
+
+  /// Makes a link to the first of those waited for that can be heard. The radio makes one at a time.
+  mutating func pursueConnects(at now: ContinuousClock.Instant, betweenScans: Bool = false) {
+    while linking == nil, !isDiscovering || betweenScans {
+      let next = connecting.first { index in
+        if case .waiting = devices[index]?.link { peripherals[index].isAudible } else { false }
+      }
+      guard let next, let device = devices[next], case .waiting(let call) = device.link else { return }
+      devices[next]?.link = .linking(call)
+      linking = next
+      // The exchange of features, after Connected is true, is the last eighth.
+      let delay = timing.connect * 7 / 8
+      if delay > .zero {
+        schedule.add(.linked(peripheral: next, attempt: device.attempt), at: now + delay)
+      } else {
+        linked(next, device.attempt, at: now)
+      }
+    }
+  }
+
+  mutating func linked(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.attempt == attempt, case .linking(let call) = device.link else {
+      return
+    }
+    linking = nil
+    guard peripherals[index].isAudible else {
+      // It went meanwhile: wait for it again.
+      devices[index]?.link = .waiting(call)
+      return pursueConnects(at: now)
+    }
+    connecting.removeAll { $0 == index }
+    peripherals[index].linked = true
+    devices[index]?.link = .resolving(call)
+    devices[index]?.temporary = false
+    stored.insert(index)
+    change(device: index, [("Connected", .boolean(true))])
+    if timing.connect > .zero {
+      schedule.add(.resolved(peripheral: index, attempt: attempt), at: now + timing.connect / 8)
+      pursueConnects(at: now)
+    } else {
+      resolved(index, attempt, at: now)
+    }
+  }
+
+  mutating func resolved(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.attempt == attempt, case .resolving(let call) = device.link
+    else { return }
+    devices[index]?.link = .up
+    emit(.reply(call, []))
+    exportServices(of: index)
+    let resolved: (String, DBusValue?) = ("ServicesResolved", .boolean(true))
+    if device.discovered {
+      change(device: index, [resolved])
+    } else {
+      devices[index]?.discovered = true
+      change(device: index, [("UUIDs", .strings(peripherals[index].database.uuids)), resolved])
+    }
+    resubscribe(index, at: now)
+  }
+
+  private mutating func exportServices(of index: Int) {
+    guard let device = devices[index], !device.exported else { return }
+    devices[index]?.exported = true
+    for service in peripherals[index].database.services {
+      let servicePath = Self.servicePath(device.path, service.handle)
+      emit(
+        .signal(
+          tree.add(
+            servicePath, .service(index), under: device.path, Describe.service(service, of: device.path))))
+      for characteristic in service.characteristics {
+        let path = Self.characteristicPath(device.path, service.handle, characteristic.handle)
+        emit(
+          .signal(
+            tree.add(
+              path, .characteristic(index, characteristic.handle), under: servicePath,
+              Describe.characteristic(characteristic, of: servicePath))))
+        guard let configuration = characteristic.configuration else { continue }
+        emit(
+          .signal(
+            tree.add(
+              "\(path)/desc\(hex(Int(configuration), digits: 4).lowercased())",
+              .descriptor(index, configuration), under: path, Describe.descriptor(of: path))))
+      }
+    }
+  }
+
+  mutating func connectTimesOut(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.attempt == attempt else { return }
+    cancelConnect(index, .abortByLocal, at: now)
+  }
+
+  /// Ends a Connect that has no link yet.
+  mutating func cancelConnect(_ index: Int, _ error: BlueZError, at now: ContinuousClock.Instant) {
+    guard let device = devices[index] else { return }
+    switch device.link {
+    case .waiting(let call), .linking(let call):
+      devices[index]?.link = .none
+      devices[index]?.lastHeard = now
+      connecting.removeAll { $0 == index }
+      if linking == index { linking = nil }
+      emit(.refuse(call, error))
+      if adapter == .on { pursueConnects(at: now) }
+    case .none, .resolving, .up, .leaving: break
+    }
+  }
+
+  // MARK: Disconnect
+
+  mutating func disconnect(_ request: Request, _ index: Int, at now: ContinuousClock.Instant) {
+    guard let device = devices[index] else { return }
+    switch device.link {
+    case .none: emit(.reply(request.id, []))
+    case .waiting, .linking:
+      cancelConnect(index, .canceled, at: now)
+      emit(.reply(request.id, []))
+    case .resolving, .up, .leaving:
+      leave(index, at: now) { $0.calls.append(request.id) }
+    }
+  }
+
+  /// RemoveDevice on a device with a link: the link first, then the device.
+  mutating func remove(connected index: Int, for call: CallID, at now: ContinuousClock.Instant) {
+    leave(index, at: now) { $0.removal = call }
+  }
+
+  /// Begins to leave, or joins a leaving that is under way.
+  private mutating func leave(
+    _ index: Int, at now: ContinuousClock.Instant, _ note: (inout Device.Leaving) -> Void
+  ) {
+    guard let device = devices[index] else { return }
+    var leaving: Device.Leaving
+    switch device.link {
+    case .none, .waiting, .linking: return
+    case .leaving(let present):
+      leaving = present
+      note(&leaving)
+      devices[index]?.link = .leaving(leaving)
+      return
+    case .resolving(let call):
+      emit(.refuse(call, .canceled))
+      leaving = Device.Leaving(resolved: false)
+    case .up:
+      leaving = Device.Leaving(resolved: true)
+    }
+    note(&leaving)
+    devices[index]?.link = .leaving(leaving)
+    schedule.add(.leaves(peripheral: index, attempt: device.attempt), at: now + timing.disconnect)
+    if timing.disconnect == .zero { leave(index, device.attempt, at: now) }
+  }
+
+  /// The wait of a Disconnect is over.
+  mutating func leave(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.attempt == attempt, case .leaving(let leaving) = device.link
+    else { return }
+    unlink(index, at: now)
+    if leaving.resolved { change(device: index, [("ServicesResolved", .boolean(false))]) }
+    hangUpChannels(of: index)
+    for call in leaving.calls { emit(.reply(call, [])) }
+    if let removal = leaving.removal { emit(.reply(removal, [])) }
+    change(device: index, [("Connected", .boolean(false))])
+    if leaving.removal != nil {
+      forget(index)
+    } else {
+      failOperations(of: index)
+    }
+    pursueConnects(at: now)
+  }
+
+  // MARK: Loss
+
+  /// The link ends from the other side, by the radio, or with the adapter's power.
+  mutating func lose(_ index: Int, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.isConnected else { return }
+    unlink(index, at: now)
+    switch device.link {
+    case .none, .waiting, .linking: break
+    case .resolving(let call):
+      emit(.refuse(call, .abortByLocal))
+      change(device: index, [("Connected", .boolean(false))])
+    case .up: loseServices(of: index)
+    case .leaving(let leaving):
+      loseServices(of: index)
+      for call in leaving.calls + [leaving.removal].compactMap({ $0 }) { emit(.reply(call, [])) }
+      if leaving.removal != nil { return forget(index) }
+    }
+    failOperations(of: index)
+  }
+
+  private mutating func loseServices(of index: Int) {
+    change(device: index, [("ServicesResolved", .boolean(false)), ("Connected", .boolean(false))])
+    hangUpChannels(of: index)
+  }
+
+  private mutating func unlink(_ index: Int, at now: ContinuousClock.Instant) {
+    devices[index]?.link = .none
+    devices[index]?.attempt += 1
+    peripherals[index].linked = false
+    listen(for: index, at: now)
+  }
+
+  /// The sockets of AcquireNotify do not outlive the link; StartNotify does.
+  private mutating func hangUpChannels(of index: Int) {
+    for (handle, subscription) in devices[index]?.subscriptions ?? [:] {
+      guard let channel = subscription.channel else { continue }
+      devices[index]?.subscriptions[handle] = nil
+      emit(.hangUp(channel))
+      change(characteristic: handle, of: index, "NotifyAcquired", .boolean(false))
+    }
+  }
+
+  private mutating func failOperations(of index: Int) {
+    let operations = devices[index]?.operations ?? []
+    devices[index]?.operations = []
+    for call in operations.flatMap(\.calls) { emit(.refuse(call, .unlikely)) }
+  }
+
+  mutating func superviseLink(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.attempt == attempt, !peripherals[index].inRange else { return }
+    lose(index, at: now)
+    pursueConnects(at: now)
+  }
+}

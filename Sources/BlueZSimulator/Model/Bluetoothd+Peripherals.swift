@@ -1,0 +1,64 @@
+/// What befalls the peripherals, from outside.
+extension Bluetoothd {
+  /// Goes out of range: the link, if there is one, ends by supervision time-out.
+  mutating func vanish(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+    peripherals[index].inRange = false
+    if peripherals[index].linked, let device = devices[index] {
+      schedule.add(.linkLost(peripheral: index, attempt: device.attempt), at: now + timing.supervision)
+    }
+    return takeEffects()
+  }
+
+  /// Comes back into range.
+  mutating func comeBack(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+    peripherals[index].inRange = true
+    listen(for: index, at: now)
+    pursueConnects(at: now)
+    return takeEffects()
+  }
+
+  /// Ends its link.
+  mutating func hangUp(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+    lose(index, at: now)
+    pursueConnects(at: now)
+    return takeEffects()
+  }
+
+  /// The reset button: the link ends, RAM is lost, and in 0.3 s it advertises again.
+  mutating func reset(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+    let start = now + .milliseconds(300)
+    lose(index, at: now)
+    peripherals[index].microBit?.reset(at: start)
+    if peripherals[index].advertises {
+      peripherals[index].advertises = false
+      schedule.add(.started(peripheral: index), at: start)
+    }
+    pursueConnects(at: now)
+    return takeEffects()
+  }
+
+  mutating func start(_ index: Int, at now: ContinuousClock.Instant) {
+    peripherals[index].advertises = true
+    listen(for: index, at: now)
+    pursueConnects(at: now)
+  }
+
+  mutating func setAdvertising(_ index: Int, _ on: Bool, at now: ContinuousClock.Instant) -> [Effect] {
+    peripherals[index].advertises = on
+    listen(for: index, at: now)
+    pursueConnects(at: now)
+    return takeEffects()
+  }
+
+  /// From outside, as another program would by rfkill or a Set of Powered.
+  mutating func power(_ on: Bool, at now: ContinuousClock.Instant) -> [Effect] {
+    setPowered(on, for: nil, at: now)
+    return takeEffects()
+  }
+
+  /// Pulls the adapter, or plugs it in.
+  mutating func plug(_ present: Bool, at now: ContinuousClock.Instant) -> [Effect] {
+    if present { replug(at: now) } else { unplug(at: now) }
+    return takeEffects()
+  }
+}

@@ -1,0 +1,59 @@
+import DBus
+
+/// org.freedesktop.DBus.Properties and Introspectable.
+extension Bluetoothd {
+  mutating func property(
+    _ request: Request, _ role: ObjectTree.Role, at now: ContinuousClock.Instant
+  ) throws(BlueZError) {
+    let names = request.arguments.prefix(2).compactMap(\.text)
+    switch (request.member, request.signature) {
+    case ("Get", "ss"):
+      guard let list = tree.properties(request.path, names[0]) else { throw .noSuchInterface(names[0]) }
+      guard let value = list.first(where: { $0.name == names[1] })?.value else {
+        throw .noSuchProperty(names[1])
+      }
+      emit(.reply(request.id, [.variant(value)]))
+    case ("GetAll", "s"):
+      guard let list = tree.properties(request.path, names[0]) else { throw .noSuchInterface(names[0]) }
+      emit(.reply(request.id, [ObjectTree.dictionary(of: list)]))
+    case ("Set", "ssv"):
+      try set(request, interface: names[0], name: names[1], to: request.arguments[2].unwrapped, at: now)
+    default:
+      throw .unknownMethod(
+        "Method \"\(request.member)\" with signature \"\(request.signature)\" on interface "
+          + "\"\(request.interface)\" doesn't exist\n")
+    }
+  }
+
+  /// What a client may set, beside the adapter's Powered.
+  private static let writable: Set<[String]> = [
+    [BlueZName.adapter, "Alias"], [BlueZName.adapter, "Discoverable"],
+    [BlueZName.adapter, "DiscoverableTimeout"], [BlueZName.adapter, "Pairable"],
+    [BlueZName.adapter, "PairableTimeout"], [BlueZName.device, "Alias"], [BlueZName.device, "Trusted"],
+    [BlueZName.device, "Blocked"],
+  ]
+
+  private mutating func set(
+    _ request: Request, interface: String, name: String, to value: DBusValue,
+    at now: ContinuousClock.Instant
+  ) throws(BlueZError) {
+    guard let list = tree.properties(request.path, interface) else { throw .noSuchInterface(interface) }
+    guard let property = list.first(where: { $0.name == name }) else { throw .unknownProperty(name) }
+    let powers = interface == BlueZName.adapter && name == "Powered"
+    guard powers || Self.writable.contains([interface, name]) else { throw .readOnly(name) }
+    guard property.value?.signature == value.signature else { throw .invalidSignature(name) }
+    if powers, let on = value.bool { return setPowered(on, for: request.id, at: now) }
+    emit(.reply(request.id, []))
+    if property.value != value { emit(.signal(tree.set(request.path, interface, [(name, value)]))) }
+  }
+
+  mutating func introspect(_ request: Request) throws(BlueZError) {
+    let below = tree.names(below: request.path)
+    guard tree.role(of: request.path) != nil || !below.isEmpty else {
+      throw .unknownObject(
+        "Method \"Introspect\" with signature \"\" on interface \"\(request.interface)\" doesn't exist\n")
+    }
+    let text = Introspection.document(tree.interfaces(of: request.path), children: below)
+    emit(.reply(request.id, [.string(text)]))
+  }
+}

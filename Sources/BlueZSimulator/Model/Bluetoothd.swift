@@ -1,0 +1,190 @@
+import DBus
+
+/// bluetoothd 5.66 with its adapter, and the peripherals around it: a pure machine.
+///
+/// Inputs are method calls, the passing of time, clients that leave the bus, and what befalls the
+/// peripherals; each returns what is to be done on the bus, in order. The order of signals and replies, the
+/// error names and the defaults of ``Timing`` are those recorded on the real one.
+struct Bluetoothd: Sendable {
+  static let mtu: UInt16 = 23
+
+  /// Where the adapter is.
+  enum Adapter: Sendable {
+    /// Unplugged: there is no adapter object.
+    case absent
+    case off
+    case on
+  }
+
+  /// What happens by itself at its time.
+  enum Event: Sendable {
+    /// A peripheral is heard. Of an earlier scan it means nothing.
+    case heard(peripheral: Int, scan: UInt64)
+    /// A scan ends and the next begins.
+    case scanEnds(UInt64)
+    /// A link that was being made is there.
+    case linked(peripheral: Int, attempt: UInt64)
+    /// Service discovery is through.
+    case resolved(peripheral: Int, attempt: UInt64)
+    /// A Connect has waited for long enough.
+    case connectTimesOut(peripheral: Int, attempt: UInt64)
+    /// A Disconnect has waited for long enough.
+    case leaves(peripheral: Int, attempt: UInt64)
+    /// The radio has been silent for the supervision time-out.
+    case linkLost(peripheral: Int, attempt: UInt64)
+    /// A micro:bit takes a sample that somebody may want.
+    case sample(peripheral: Int, chain: UInt64)
+    /// An ATT request is answered.
+    case answered(peripheral: Int, attempt: UInt64)
+    /// A temporary device may have become too old.
+    case expires(peripheral: Int)
+    /// A micro:bit that was reset has started.
+    case started(peripheral: Int)
+  }
+
+  /// A client of the bus that has to do with discovery.
+  struct DiscoveryClient: Sendable {
+    var filter: DiscoveryFilter?
+    var active = false
+  }
+
+  let timing: Timing
+  var tree = ObjectTree()
+  var adapter = Adapter.on
+  var peripherals: [Peripheral]
+  var devices: [Int: Device] = [:]
+  /// The peripherals whose device bluetoothd keeps in its storage, with whether it knows their services:
+  /// those that were connected once and not removed since.
+  var stored: Set<Int> = []
+
+  var discoverers: [String: DiscoveryClient] = [:]
+  /// Counts the scans.
+  var scan: UInt64 = 0
+  /// The devices heard in this discovery, in that order.
+  var heard: [Int] = []
+  /// The peripherals heard in this scan.
+  var heardInScan: Set<Int> = []
+
+  /// Devices with a Connect under way, in the order of the calls.
+  var connecting: [Int] = []
+  /// The device that the radio makes a link to.
+  var linking: Int?
+
+  /// For each peripheral, which chain of sample events counts.
+  var chains: [UInt64]
+  var schedule = Schedule<Event>()
+  var random: SplitMix
+  private var channels: UInt64 = 0
+  private(set) var out: [Effect] = []
+
+  init(_ options: SimulatorOptions, at now: ContinuousClock.Instant) {
+    var random = SplitMix(seed: options.seed)
+    timing = options.timing
+    peripherals = options.peripherals(at: now, random: &random)
+    chains = Array(repeating: 0, count: peripherals.count)
+    self.random = random
+    export(powered: true)
+    out.removeAll()
+  }
+
+  // MARK: Inputs
+
+  /// When ``advance(to:)`` has something to do next.
+  var nextEvent: ContinuousClock.Instant? { schedule.next }
+
+  /// Lets everything happen that is due by `now`.
+  mutating func advance(to now: ContinuousClock.Instant) -> [Effect] {
+    while let (event, _) = schedule.pop(by: now) {
+      switch event {
+      case .sample(let index, let chain): sample(index, chain, at: now)
+      case .heard(let index, let scan): hear(index, scan, at: now)
+      case .scanEnds(let scan): endScan(scan, at: now)
+      case .linked(let index, let attempt): linked(index, attempt, at: now)
+      case .resolved(let index, let attempt): resolved(index, attempt, at: now)
+      case .connectTimesOut(let index, let attempt): connectTimesOut(index, attempt, at: now)
+      case .leaves(let index, let attempt): leave(index, attempt, at: now)
+      case .linkLost(let index, let attempt): superviseLink(index, attempt, at: now)
+      case .answered(let index, let attempt): answer(index, attempt, at: now)
+      case .expires(let index): expire(index, at: now)
+      case .started(let index): start(index, at: now)
+      }
+    }
+    return takeEffects()
+  }
+
+  /// Handles a method call.
+  mutating func handle(_ request: Request, at now: ContinuousClock.Instant) -> [Effect] {
+    do throws(BlueZError) {
+      try dispatch(request, at: now)
+    } catch {
+      emit(.refuse(request.id, error))
+    }
+    return takeEffects()
+  }
+
+  /// A client has left the bus.
+  mutating func clientLeft(_ name: String, at now: ContinuousClock.Instant) -> [Effect] {
+    endDiscovery(ofLeaving: name)
+    endNotifications(ofLeaving: name)
+    return takeEffects()
+  }
+
+  /// The holder of a notification socket has closed it.
+  mutating func channelClosed(_ channel: ChannelID) -> [Effect] {
+    for (index, device) in devices {
+      for (handle, subscription) in device.subscriptions where subscription.channel == channel {
+        emit(.hangUp(channel))
+        devices[index]?.subscriptions[handle] = nil
+        change(characteristic: handle, of: index, "NotifyAcquired", .boolean(false))
+      }
+    }
+    return takeEffects()
+  }
+
+  // MARK: Output
+
+  mutating func emit(_ effect: Effect) { out.append(effect) }
+
+  mutating func emit(_ signals: [DBusSignal]) { out += signals.map(Effect.signal) }
+
+  mutating func takeEffects() -> [Effect] {
+    defer { out.removeAll(keepingCapacity: true) }
+    return out
+  }
+
+  mutating func makeChannel() -> ChannelID {
+    channels += 1
+    return ChannelID(number: channels)
+  }
+
+  mutating func change(adapter changes: [(String, DBusValue?)]) {
+    emit(.signal(tree.set(BlueZName.adapterPath, BlueZName.adapter, changes)))
+  }
+
+  mutating func change(device index: Int, _ changes: [(String, DBusValue?)]) {
+    guard let device = devices[index] else { return }
+    emit(.signal(tree.set(device.path, BlueZName.device, changes)))
+  }
+
+  mutating func change(characteristic handle: UInt16, of index: Int, _ name: String, _ value: DBusValue) {
+    guard let path = path(of: handle, in: index) else { return }
+    emit(.signal(tree.set(path, BlueZName.characteristic, [(name, value)])))
+  }
+
+  /// The object path of a characteristic.
+  func path(of handle: UInt16, in index: Int) -> String? {
+    guard let device = devices[index] else { return nil }
+    let services = peripherals[index].database.services
+    // The service with the greatest handle below that of the characteristic.
+    guard let service = services.last(where: { $0.handle < handle }) else { return nil }
+    return Self.characteristicPath(device.path, service.handle, handle)
+  }
+
+  static func servicePath(_ device: String, _ service: UInt16) -> String {
+    "\(device)/service\(hex(Int(service), digits: 4).lowercased())"
+  }
+
+  static func characteristicPath(_ device: String, _ service: UInt16, _ characteristic: UInt16) -> String {
+    "\(servicePath(device, service))/char\(hex(Int(characteristic), digits: 4).lowercased())"
+  }
+}

@@ -1,0 +1,136 @@
+import DBus
+
+/// What bluetoothd's objects look like: interfaces and properties in the recorded order.
+enum Describe {
+  typealias Interface = ObjectTree.Interface
+  typealias Property = ObjectTree.Property
+
+  private static let introspectable = Interface(DBusName.introspectable)
+  private static let properties = Interface(DBusName.properties)
+
+  static let manager = [
+    introspectable, Interface(BlueZName.agentManager), Interface(BlueZName.profileManager),
+    Interface(BlueZName.healthManager),
+  ]
+
+  static let adapterUUIDs = DBusValue.strings(
+    ["1801", "1800", "1200", "110c", "110e", "180a"].map { "0000\($0)-0000-1000-8000-00805f9b34fb" })
+
+  /// The adapter, all but ``advertising``.
+  static func adapter(powered: Bool) -> [Interface] {
+    [
+      introspectable,
+      Interface(
+        BlueZName.adapter,
+        [
+          Property("Address", .string("02:00:5E:00:53:01")),
+          Property("AddressType", .string("public")),
+          Property("Name", .string("BlueZ 5.66")),
+          Property("Alias", .string("BlueZ 5.66")),
+          Property("Class", .uint32(0)),
+          Property("Powered", .boolean(powered)),
+          Property("Discoverable", .boolean(false)),
+          Property("DiscoverableTimeout", .uint32(180)),
+          Property("Pairable", .boolean(false)),
+          Property("PairableTimeout", .uint32(0)),
+          Property("Discovering", .boolean(false)),
+          Property("UUIDs", adapterUUIDs),
+          Property("Modalias", .string("usb:v1D6Bp0246d0542")),
+          Property("Roles", .strings(["central", "peripheral"])),
+        ]),
+      properties,
+      Interface(BlueZName.gattManager),
+      Interface(
+        BlueZName.media,
+        [
+          Property(
+            "SupportedUUIDs",
+            .strings(["0000110a-0000-1000-8000-00805f9b34fb", "0000110b-0000-1000-8000-00805f9b34fb"]))
+        ]),
+      Interface(BlueZName.network),
+    ]
+  }
+
+  static let advertising = Interface(
+    BlueZName.advertising,
+    [
+      Property("ActiveInstances", .byte(0)), Property("SupportedInstances", .byte(5)),
+      Property("SupportedIncludes", .strings(["tx-power", "appearance", "local-name"])),
+    ])
+
+  static func device(_ peripheral: Peripheral, rssi: Int16?, connected: Bool, uuids: [String]) -> [Interface]
+  {
+    [
+      introspectable,
+      Interface(
+        BlueZName.device,
+        [
+          Property("Address", .string(peripheral.address)),
+          Property("AddressType", .string("random")),
+          Property("Name", .string(peripheral.name)),
+          Property("Alias", .string(peripheral.name)),
+          Property("Paired", .boolean(false)),
+          Property("Bonded", .boolean(false)),
+          Property("Trusted", .boolean(false)),
+          Property("Blocked", .boolean(false)),
+          Property("LegacyPairing", .boolean(false)),
+          Property("RSSI", rssi.map(DBusValue.int16)),
+          Property("Connected", .boolean(connected)),
+          Property("UUIDs", .strings(uuids)),
+          Property("Adapter", .objectPath(BlueZName.adapterPath)),
+          Property("ServicesResolved", .boolean(false)),
+        ]),
+      properties,
+    ]
+  }
+
+  static func service(_ service: GATTDatabase.Service, of device: String) -> [Interface] {
+    [
+      introspectable,
+      Interface(
+        BlueZName.service,
+        [
+          Property("UUID", .string(service.uuid)),
+          Property("Device", .objectPath(device)),
+          Property("Primary", .boolean(true)),
+          Property("Includes", .array(of: "o", [])),
+        ]),
+      properties,
+    ]
+  }
+
+  static func characteristic(_ characteristic: GATTDatabase.Characteristic, of service: String)
+    -> [Interface]
+  {
+    var list = [
+      Property("UUID", .string(characteristic.uuid)),
+      Property("Service", .objectPath(service)),
+    ]
+    if case .fixedAndCached(let bytes) = characteristic.content {
+      list.append(Property("Value", .bytes(bytes)))
+    } else {
+      list.append(Property("Value", .bytes([])))
+    }
+    if characteristic.notifies || characteristic.indicates {
+      list.append(Property("Notifying", .boolean(false)))
+    }
+    list.append(Property("Flags", .strings(characteristic.flags)))
+    if characteristic.notifies { list.append(Property("NotifyAcquired", .boolean(false))) }
+    list.append(Property("MTU", .uint16(Bluetoothd.mtu)))
+    return [introspectable, Interface(BlueZName.characteristic, list), properties]
+  }
+
+  static func descriptor(of characteristic: String) -> [Interface] {
+    [
+      introspectable,
+      Interface(
+        BlueZName.descriptor,
+        [
+          Property("UUID", .string("00002902-0000-1000-8000-00805f9b34fb")),
+          Property("Characteristic", .objectPath(characteristic)),
+          Property("Value", .bytes([])),
+        ]),
+      properties,
+    ]
+  }
+}

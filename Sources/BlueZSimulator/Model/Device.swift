@@ -1,0 +1,84 @@
+/// What bluetoothd holds of a peripheral.
+struct Device: Sendable {
+  /// Where a device is between "no link" and "link with services".
+  enum Link: Sendable {
+    /// No link, none wanted. Connect leads to waiting.
+    case none
+    /// Connect was called, the peripheral is not being linked to yet. Leads to linking, by being heard while
+    /// the radio is free, or back to none by time-out, Disconnect or power off.
+    case waiting(CallID)
+    /// The radio makes the link. Leads to resolving, or to none as from waiting.
+    case linking(CallID)
+    /// Connected is true; the features are being exchanged, Connect is not answered yet. Leads to up, to
+    /// leaving by Disconnect, or to none when the link is lost.
+    case resolving(CallID)
+    /// Services are resolved. Leads to leaving by Disconnect, to none when the link is lost.
+    case up
+    /// Disconnect was called: bluetoothd waits before it ends the link, and all goes on meanwhile. Leads to
+    /// none.
+    case leaving(Leaving)
+  }
+
+  struct Leaving: Sendable {
+    /// Disconnect calls to answer.
+    var calls: [CallID] = []
+    /// A RemoveDevice call to answer, after which the device goes altogether.
+    var removal: CallID?
+    /// Whether the services were resolved when Disconnect was called.
+    var resolved: Bool
+  }
+
+  /// Who wants the values of a characteristic.
+  struct Subscription: Sendable {
+    /// Callers of StartNotify.
+    var clients: [String] = []
+    /// The socket of AcquireNotify.
+    var channel: ChannelID?
+
+    var isActive: Bool { channel != nil || !clients.isEmpty }
+  }
+
+  /// An ATT request, queued or on its way.
+  enum Operation: Sendable {
+    /// Reads at the same time of the same characteristic share one request.
+    case read(UInt16, [CallID], offset: Int)
+    case write(UInt16, [UInt8], CallID, offset: Int)
+
+    var calls: [CallID] {
+      switch self {
+      case .read(_, let calls, _): calls
+      case .write(_, _, let call, _): [call]
+      }
+    }
+  }
+
+  let path: String
+  /// Never connected yet: forgotten when it is not heard for a while.
+  var temporary = true
+  var lastHeard: ContinuousClock.Instant
+  var link = Link.none
+  /// The GATT objects are on the bus; they stay there over a disconnect.
+  var exported = false
+  /// The UUIDs property is known.
+  var discovered = false
+  var subscriptions: [UInt16: Subscription] = [:]
+  var operations: [Operation] = []
+  /// Counts the links and attempts, so that a planned event of an earlier one is recognised.
+  var attempt: UInt64 = 0
+
+  var isConnected: Bool {
+    switch link {
+    case .none, .waiting, .linking: false
+    case .resolving, .up, .leaving: true
+    }
+  }
+
+  /// Whether values can be read and written.
+  var isUsable: Bool {
+    switch link {
+    case .none, .waiting, .linking, .resolving: false
+    case .up: true
+    case .leaving(let leaving): leaving.resolved
+    }
+  }
+}

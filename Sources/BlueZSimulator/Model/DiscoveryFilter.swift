@@ -1,0 +1,46 @@
+import DBus
+
+/// What a client of SetDiscoveryFilter wants to hear of.
+struct DiscoveryFilter: Sendable {
+  /// What GetDiscoveryFilters answers.
+  static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
+
+  /// Nothing that advertises no service UUIDs passes, when there are any.
+  private var uuids: [String] = []
+  /// The least signal strength, in dBm.
+  private var rssi: Int?
+  /// The beginning of a name or of an address.
+  private var pattern = ""
+  private var classicOnly = false
+
+  /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an impossible value.
+  init(_ options: DBusValue) throws(BlueZError) {
+    guard case .dictionary(_, _, let entries) = options else { throw .invalidArguments }
+    for entry in entries {
+      let value = entry.value.unwrapped
+      switch (entry.key.text, value) {
+      case ("UUIDs", .array("s", let list)):
+        uuids = list.compactMap(\.text)
+        guard uuids.allSatisfy(Self.isUUID) else { throw .invalidArguments }
+      case ("RSSI", .int16(let least)): rssi = Int(least)
+      case ("Transport", .string(let transport)):
+        guard ["auto", "bredr", "le"].contains(transport) else { throw .invalidArguments }
+        classicOnly = transport == "bredr"
+      case ("Pattern", .string(let text)): pattern = text
+      case ("Pathloss", .uint16), ("DuplicateData", .boolean), ("Discoverable", .boolean): break
+      default: throw .invalidArguments
+      }
+    }
+  }
+
+  private static func isUUID(_ text: String) -> Bool {
+    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard groups.allSatisfy({ $0.allSatisfy(\.isHexDigit) }) else { return false }
+    return groups.map(\.count) == [8, 4, 4, 4, 12] || groups.map(\.count) == [4]
+  }
+
+  func admits(_ peripheral: Peripheral, rssi strength: Int) -> Bool {
+    uuids.isEmpty && !classicOnly && strength >= rssi ?? .min
+      && (peripheral.name.hasPrefix(pattern) || peripheral.address.hasPrefix(pattern))
+  }
+}

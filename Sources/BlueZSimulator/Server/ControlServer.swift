@@ -1,0 +1,133 @@
+import EventLoop
+import Glibc
+
+/// The control channel: a unix stream socket, a JSON object a line in, one a line out.
+public actor ControlServer {
+  public nonisolated let loop: EventLoop
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private let simulator: Simulator
+  private let path: String
+  private let listener: Int32
+  private var watch: Watch?
+  private var clients: [Int32: Client] = [:]
+
+  private struct Client {
+    var watch: Watch
+    var rest: [UInt8] = []
+    /// Lines not answered yet; answers go in the order of the lines.
+    var lines: [[UInt8]] = []
+    var busy = false
+  }
+
+  /// No line of the protocol comes near this length.
+  private static let longestLine = 65536
+
+  private init(_ simulator: Simulator, path: String, listener: Int32) {
+    loop = simulator.loop
+    self.simulator = simulator
+    self.path = path
+    self.listener = listener
+  }
+
+  /// Listens on a socket at `path`, in the place of one that an earlier run has left there.
+  /// - Throws: ``ControlError``.
+  public static func start(_ simulator: Simulator, at path: String) async throws -> ControlServer {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
+      throw ControlError(path: path, reason: "the path is too long for a socket")
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let listener = socket(AF_UNIX, type, 0)
+    guard listener >= 0 else { throw ControlError(path: path, reason: String(cString: strerror(errno))) }
+    unlink(path)
+    let bound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard bound == 0, Glibc.listen(listener, 16) == 0 else {
+      let reason = String(cString: strerror(errno))
+      close(listener)
+      throw ControlError(path: path, reason: reason)
+    }
+    let server = ControlServer(simulator, path: path, listener: listener)
+    await server.begin()
+    return server
+  }
+
+  private func begin() {
+    let handler: @Sendable (Readiness) -> Void = { [weak self] _ in self?.assumeIsolated { $0.accept() } }
+    watch = loop.watch(listener, for: .readable, handler)
+  }
+
+  /// Closes everything and takes the socket away.
+  public func stop() {
+    watch?.cancel()
+    watch = nil
+    close(listener)
+    unlink(path)
+    for descriptor in Array(clients.keys) { drop(descriptor) }
+  }
+
+  private func accept() {
+    let descriptor = Glibc.accept(listener, nil, nil)
+    guard descriptor >= 0 else { return }
+    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    let handler: @Sendable (Readiness) -> Void = { [weak self] _ in
+      self?.assumeIsolated { $0.read(descriptor) }
+    }
+    clients[descriptor] = Client(watch: loop.watch(descriptor, for: .readable, handler))
+  }
+
+  private func drop(_ descriptor: Int32) {
+    guard let client = clients.removeValue(forKey: descriptor) else { return }
+    client.watch.cancel()
+    close(descriptor)
+  }
+
+  private func read(_ descriptor: Int32) {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = Glibc.read(descriptor, &buffer, buffer.count)
+    if count < 0, errno == EAGAIN || errno == EINTR { return }
+    guard count > 0, var client = clients[descriptor] else { return drop(descriptor) }
+    client.rest += buffer[..<count]
+    while let end = client.rest.firstIndex(of: 10) {
+      client.lines.append(Array(client.rest[..<end]))
+      client.rest.removeSubrange(...end)
+    }
+    if client.rest.count > Self.longestLine { return drop(descriptor) }
+    let idle = !client.busy
+    client.busy = true
+    clients[descriptor] = client
+    if idle { Task(executorPreference: loop) { await self.answerLines(of: descriptor) } }
+  }
+
+  private func answerLines(of descriptor: Int32) async {
+    while let line = clients[descriptor]?.lines.first {
+      clients[descriptor]?.lines.removeFirst()
+      let answer: ControlAnswer
+      switch ControlRequest.parse(line) {
+      case .success(let request): answer = await simulator.control(request)
+      case .failure(let failure): answer = .error(failure.text)
+      }
+      guard clients[descriptor] != nil else { return }
+      let bytes = answer.line
+      // A client that leaves its answers unread loses its connection, not our time.
+      if send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) != bytes.count {
+        return drop(descriptor)
+      }
+    }
+    clients[descriptor]?.busy = false
+  }
+}
+
+/// The control socket cannot be had.
+public struct ControlError: Error, Sendable, CustomStringConvertible {
+  public let path: String
+  public let reason: String
+  public var description: String { "\(path): \(reason)" }
+}

@@ -1,0 +1,39 @@
+import DBus
+import EventLoop
+import Glibc
+
+/// bluetoothd's end of the socket pair that AcquireNotify makes (BlueZ sources, `src/gatt-client.c`,
+/// `create_sock`): one packet a value.
+final class NotifySocket: @unchecked Sendable {
+  // @unchecked: touched on the loop's thread alone.
+  private let descriptor: Int32
+  private var watch: Watch?
+
+  private init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+  /// Makes a pair: our end, and the one for the client.
+  /// - Parameter onClose: called on the loop when the client has closed its end.
+  static func pair(on loop: EventLoop, onClose: @escaping @Sendable () -> Void) -> (
+    NotifySocket, FileDescriptor
+  )? {
+    var ends: [Int32] = [0, 0]
+    let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
+    let socket = NotifySocket(ends[0])
+    socket.watch = loop.watch(ends[0], for: []) { readiness in
+      if !readiness.isDisjoint(with: .closed) { onClose() }
+    }
+    return (socket, FileDescriptor(owning: ends[1]))
+  }
+
+  /// Writes a value; false when it does not fit any more, and is lost.
+  func send(_ bytes: [UInt8]) -> Bool {
+    Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+  }
+
+  func close() {
+    watch?.cancel()
+    watch = nil
+    Glibc.close(descriptor)
+  }
+}

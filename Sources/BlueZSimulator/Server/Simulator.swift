@@ -1,0 +1,233 @@
+import DBus
+import EventLoop
+
+/// Why the simulator cannot serve, or no longer.
+public enum SimulatorError: Error, Sendable, Equatable {
+  /// The bus cannot be reached, or it is gone; what was said of it.
+  case noBus(String)
+  /// Somebody else is org.bluez on that bus.
+  case nameTaken
+}
+
+/// Serves `org.bluez` on a bus: the pure model, its one timer, its sockets.
+public actor Simulator {
+  public nonisolated let loop: EventLoop
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private let address: String
+  private var model: Bluetoothd
+  private var connection: DBusConnection?
+  private var calls: [CallID: DBusCall] = [:]
+  private var lastCall: UInt64 = 0
+  private var sockets: [ChannelID: NotifySocket] = [:]
+  private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
+  private var counters = Counters()
+  private let ended = Waiter<Void>()
+
+  private init(_ options: SimulatorOptions, address: String, loop: EventLoop) {
+    self.loop = loop
+    self.address = address
+    model = Bluetoothd(options, at: .now)
+  }
+
+  /// Serves the bus at `address`; returns when `org.bluez` can be called there.
+  /// - Throws: ``SimulatorError``.
+  public static func start(_ options: SimulatorOptions, address: String, on loop: EventLoop) async throws
+    -> Simulator
+  {
+    let simulator = Simulator(options, address: address, loop: loop)
+    try await simulator.connect()
+    return simulator
+  }
+
+  /// Waits until the bus is gone (``SimulatorError/noBus(_:)``) or ``stop()`` is called.
+  public func run() async throws { try await ended.value() }
+
+  /// Leaves the bus.
+  public func stop() async {
+    leaveBus()
+    ended.resume(.success(()))
+  }
+
+  // MARK: The bus
+
+  private func connect() async throws {
+    let connection: DBusConnection
+    do {
+      connection = try await DBusConnection.open(.at(address), on: loop) { [weak self] event in
+        self?.assumeIsolated { $0.receive(event) }
+      }
+      self.connection = connection
+      // Clients that leave the bus end their discovery and their notifications.
+      try await connection.addMatch(
+        "type='signal',sender='\(DBusName.bus)',path='\(DBusName.busPath)',interface='\(DBusName.bus)',"
+          + "member='NameOwnerChanged',arg2=''")
+      guard try await connection.requestName(BlueZName.bus) else {
+        await connection.close()
+        throw SimulatorError.nameTaken
+      }
+    } catch let error as DBusError {
+      throw SimulatorError.noBus("\(error)")
+    }
+  }
+
+  private func leaveBus() {
+    connection?.assumeIsolated { $0.close() }
+    connection = nil
+    calls.removeAll()
+  }
+
+  private func receive(_ event: DBusEvent) {
+    switch event {
+    case .call(let call):
+      lastCall += 1
+      counters.calls += 1
+      let id = CallID(number: lastCall)
+      calls[id] = call
+      perform(
+        model.handle(
+          Request(
+            id: id, sender: call.sender ?? "", path: call.path, interface: call.interface ?? "",
+            member: call.member, arguments: call.arguments), at: .now))
+    case .signal(let signal):
+      guard signal.member == "NameOwnerChanged", signal.sender == DBusName.bus,
+        let name = signal.arguments.first?.text, signal.arguments.last?.text == ""
+      else { return }
+      perform(model.clientLeft(name, at: .now))
+    case .disconnected:
+      connection = nil
+      ended.resume(.failure(SimulatorError.noBus("the bus has ended")))
+    }
+  }
+
+  // MARK: Effects
+
+  /// Does what the model wants done, and sees to it that it is woken for what comes next.
+  private func perform(_ effects: [Effect]) {
+    for effect in effects { perform(effect) }
+    arm()
+  }
+
+  private func perform(_ effect: Effect) {
+    switch effect {
+    case .signal(let signal):
+      counters.signals += 1
+      // Only a bus that is gone can refuse, and that ends the run.
+      connection?.assumeIsolated { try? $0.emit(signal) }
+    case .reply(let id, let arguments):
+      guard let call = calls.removeValue(forKey: id) else { return }
+      connection?.assumeIsolated { try? $0.reply(to: call, arguments) }
+    case .refuse(let id, let error):
+      guard let call = calls.removeValue(forKey: id) else { return }
+      connection?.assumeIsolated { try? $0.reply(to: call, error: error.name, error.text) }
+    case .abandon(let id): calls[id] = nil
+    case .open(let channel, let id): open(channel, for: id)
+    case .packet(let channel, let bytes):
+      if sockets[channel]?.send(bytes) == true { counters.packets += 1 } else { counters.dropped += 1 }
+    case .hangUp(let channel): sockets.removeValue(forKey: channel)?.close()
+    }
+  }
+
+  private func open(_ channel: ChannelID, for id: CallID) {
+    guard let call = calls.removeValue(forKey: id) else { return }
+    let closed: @Sendable () -> Void = { [weak self] in
+      self?.assumeIsolated { $0.perform($0.model.channelClosed(channel)) }
+    }
+    guard let (socket, other) = NotifySocket.pair(on: loop, onClose: closed) else {
+      // Out of descriptors.
+      connection?.assumeIsolated {
+        try? $0.reply(to: call, error: "org.bluez.Error.Failed", "Resource temporarily unavailable")
+      }
+      return perform(model.channelClosed(channel))
+    }
+    sockets[channel] = socket
+    connection?.assumeIsolated {
+      try? $0.reply(to: call, [.fileDescriptor(other), .uint16(Bluetoothd.mtu)])
+    }
+  }
+
+  private func arm() {
+    guard let next = model.nextEvent else { return }
+    if let timer, timer.deadline <= next { return }
+    timer?.timer.cancel()
+    let wait = max(.zero, ContinuousClock.now.duration(to: next))
+    let handler: @Sendable () -> Void = { [weak self] in self?.assumeIsolated { $0.wake() } }
+    timer = (loop.timer(after: wait, handler), next)
+  }
+
+  private func wake() {
+    timer = nil
+    perform(model.advance(to: .now))
+  }
+
+  // MARK: Control
+
+  /// Carries out a request of the control channel.
+  func control(_ request: ControlRequest) async -> ControlAnswer {
+    let now = ContinuousClock.now
+    switch request.op {
+    case .list: return .devices(model.states(at: now))
+    case .count: return .numbers(model.peripherals.map(\.sent))
+    case .counters: return .counters(counters)
+    case .power:
+      perform(model.power(request.on ?? true, at: now))
+      return .done
+    case .plug:
+      perform(model.plug(request.on ?? true, at: now))
+      return .done
+    case .restart: return await restart(request)
+    case .temp, .value, .period, .silent, .vanish, .return, .disconnect, .adv, .reset:
+      let index = request.i ?? 0
+      guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
+      if let error = control(request, index, at: now) { return .error(error) }
+      return .device(model.state(of: index, at: now))
+    }
+  }
+
+  private func control(_ request: ControlRequest, _ index: Int, at now: ContinuousClock.Instant) -> String? {
+    switch request.op {
+    case .temp:
+      let value = request.v.flatMap { Int8(exactly: $0) }
+      guard request.v == nil || value != nil else { return "no int8: v" }
+      model.peripherals[index].microBit?.pinned = value
+    case .value:
+      guard let bytes = request.bytes else { return "not hexadecimal: hex" }
+      model.peripherals[index].microBit?.raw = bytes
+    case .silent: model.peripherals[index].silent = request.on ?? true
+    case .vanish: perform(model.vanish(index, at: now))
+    case .return: perform(model.comeBack(index, at: now))
+    case .disconnect: perform(model.hangUp(index, at: now))
+    case .adv: perform(model.setAdvertising(index, request.on ?? true, at: now))
+    case .reset: perform(model.reset(index, at: now))
+    case .period, .list, .count, .counters, .power, .plug, .restart: break
+    }
+    return nil
+  }
+
+  /// bluetoothd ends, by SIGTERM or by SIGKILL, and starts again.
+  private func restart(_ request: ControlRequest) async -> ControlAnswer {
+    guard connection != nil else { return .error("a restart is under way") }
+    if request.how != .kill { perform(model.terminate(at: .now)) }
+    perform(model.vanish())
+    leaveBus()
+    do {
+      try await loop.sleep(for: .milliseconds(request.ms ?? 100))
+      try await connect()
+      perform(model.restart(at: .now))
+      return .done
+    } catch {
+      ended.resume(.failure(error))
+      return .error("\(error)")
+    }
+  }
+}
+
+/// What was done, since the start.
+struct Counters: Sendable, Encodable {
+  var calls = 0
+  var signals = 0
+  /// Notifications written to sockets of AcquireNotify.
+  var packets = 0
+  /// Notifications that no longer fitted into such a socket.
+  var dropped = 0
+}

@@ -1,0 +1,200 @@
+import BlueZSimulator
+import CLinux
+import Glibc
+
+/// The command line.
+struct Arguments: Sendable {
+  enum Outcome {
+    case run(Arguments)
+    case help
+    case version
+    case wrong(String)
+  }
+
+  var options = SimulatorOptions()
+  var bus = ""
+  /// Where the control socket is to be.
+  var control: String?
+
+  static let help = """
+    Usage: microbit-simulator [OPTION]...
+    Serves org.bluez on a private D-Bus with virtual micro:bits, as bluetoothd 5.66 would.
+    Prints "ready" when it does; ends on SIGTERM or SIGINT.
+
+      --devices N          how many micro:bits (3)
+      --strangers N        how many peripherals that are no micro:bits (0)
+      --bus ADDRESS        the bus ($DBUS_SYSTEM_BUS_ADDRESS)
+      --system-bus         serve even on this machine's real system bus
+      --name-prefix TEXT   what the micro:bits' names begin with (BBC micro:bit)
+      --name I=NAME        the whole name of micro:bit I, counted from 0
+      --address I=ADDRESS  its address
+      --period MS          the period they start with (1000)
+      --seed N             what temperatures and signal strengths are drawn from (1)
+      --control SOCKET     a unix socket: a JSON object a line in, one a line out
+
+    How long things take, in ms; the defaults were recorded on the real one:
+      --connect-ms MS      Connect (470)
+      --disconnect-ms MS   Disconnect (2500)
+      --advertise-ms MS    until all advertisers in range are heard (200)
+      --scan-ms MS         between two reports of an advertiser; Connect waits for it during discovery (10700)
+      --temporary-ms MS    until a device that was never connected is forgotten (30000)
+      --supervision-ms MS  until a link without radio is lost (420)
+      --timeout-ms MS      until Connect to an absent device fails (40300)
+      --attribute-ms MS    an ATT request (0)
+
+      --help, --version
+
+    """
+
+  private enum Option: Int32, CaseIterable {
+    case devices = 1
+    case strangers, bus, systemBus, namePrefix, name, address, period, seed, control
+    case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
+    case help, version
+
+    var name: String {
+      switch self {
+      case .devices: "devices"
+      case .strangers: "strangers"
+      case .bus: "bus"
+      case .systemBus: "system-bus"
+      case .namePrefix: "name-prefix"
+      case .name: "name"
+      case .address: "address"
+      case .period: "period"
+      case .seed: "seed"
+      case .control: "control"
+      case .connect: "connect-ms"
+      case .disconnect: "disconnect-ms"
+      case .advertise: "advertise-ms"
+      case .scan: "scan-ms"
+      case .temporary: "temporary-ms"
+      case .supervision: "supervision-ms"
+      case .timeout: "timeout-ms"
+      case .attribute: "attribute-ms"
+      case .help: "help"
+      case .version: "version"
+      }
+    }
+
+    var takesValue: Bool {
+      switch self {
+      case .systemBus, .help, .version: false
+      case .devices, .strangers, .bus, .namePrefix, .name, .address, .period, .seed, .control, .connect,
+        .disconnect, .advertise, .scan, .temporary, .supervision, .timeout, .attribute:
+        true
+      }
+    }
+  }
+
+  private struct Wrong: Error {
+    let reason: String
+  }
+
+  static func parse(_ arguments: [String]) -> Outcome {
+    // getopt keeps pointers into what it is given; both live for as long as the process.
+    var argv = arguments.map { strdup($0) } + [nil]
+    var table = Option.allCases.map { kind in
+      option(
+        name: strdup(kind.name), has_arg: kind.takesValue ? required_argument : no_argument, flag: nil,
+        val: kind.rawValue)
+    }
+    table.append(option(name: nil, has_arg: 0, flag: nil, val: 0))
+    clinux_reset_getopt()
+    var result = Arguments()
+    var bus: String?
+    var allowSystemBus = false
+    do {
+      while true {
+        let code = getopt_long(Int32(arguments.count), &argv, ":", &table, nil)
+        if code == -1 { break }
+        let index = Int(clinux_optind()) - 1
+        guard let kind = Option(rawValue: code) else {
+          let culprit = arguments.indices.contains(index) ? arguments[index] : ""
+          throw Wrong(reason: code == 58 ? "\(culprit) wants a value" : "unknown option \(culprit)")
+        }
+        let text = clinux_optarg().map { String(cString: $0) } ?? ""
+        switch kind {
+        case .help: return .help
+        case .version: return .version
+        case .bus: bus = text
+        case .systemBus: allowSystemBus = true
+        case .control: result.control = text
+        default: try result.take(kind, text)
+        }
+      }
+      if clinux_optind() < arguments.count {
+        throw Wrong(reason: "not an option: \(arguments[Int(clinux_optind())])")
+      }
+      result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
+    } catch {
+      return .wrong((error as? Wrong)?.reason ?? "\(error)")
+    }
+    return .run(result)
+  }
+
+  /// A simulator on the real system bus would lie to every program of the machine.
+  private static func bus(_ given: String?, allowSystemBus: Bool) throws(Wrong) -> String {
+    let address = given ?? getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
+    let real = ["/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket"]
+    let isReal = address.isEmpty || real.contains { address.contains("path=" + $0) }
+    if isReal, !allowSystemBus {
+      throw Wrong(reason: "no private bus: give --bus, or --system-bus to serve on the real system bus")
+    }
+    return address.isEmpty ? "unix:path=/run/dbus/system_bus_socket" : address
+  }
+
+  private mutating func take(_ kind: Option, _ text: String) throws(Wrong) {
+    switch kind {
+    case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
+    case .strangers: options.strangers = Int(try Self.number(kind, text, 0...10_000))
+    case .namePrefix: options.namePrefix = text
+    case .name:
+      let (index, name) = try Self.indexed(kind, text)
+      options.names[index] = name
+    case .address:
+      let (index, address) = try Self.indexed(kind, text)
+      let groups = address.split(separator: ":", omittingEmptySubsequences: false)
+      guard groups.count == 6, groups.allSatisfy({ $0.count == 2 && $0.allSatisfy(\.isHexDigit) }) else {
+        throw Wrong(reason: "--address: not an address: \(address)")
+      }
+      options.addresses[index] = address.uppercased()
+    case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))
+    case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
+    case .connect: options.timing.connect = try Self.duration(kind, text)
+    case .disconnect: options.timing.disconnect = try Self.duration(kind, text)
+    case .advertise: options.timing.advertising = try Self.duration(kind, text)
+    case .scan: options.timing.scan = try Self.duration(kind, text, from: 10)
+    case .temporary: options.timing.temporary = try Self.duration(kind, text, from: 10)
+    case .supervision: options.timing.supervision = try Self.duration(kind, text)
+    case .timeout: options.timing.connectTimeout = try Self.duration(kind, text)
+    case .attribute: options.timing.attribute = try Self.duration(kind, text)
+    case .bus, .systemBus, .control, .help, .version: break
+    }
+  }
+
+  private static func number(_ kind: Option, _ text: String, _ range: ClosedRange<UInt64>) throws(Wrong)
+    -> UInt64
+  {
+    guard let number = UInt64(text), range.contains(number) else {
+      throw Wrong(
+        reason: "--\(kind.name): not a number from \(range.lowerBound) to \(range.upperBound): \(text)")
+    }
+    return number
+  }
+
+  private static func duration(_ kind: Option, _ text: String, from least: UInt64 = 0) throws(Wrong)
+    -> Duration
+  {
+    .milliseconds(Int64(try number(kind, text, least...86_400_000)))
+  }
+
+  /// `I=TEXT`.
+  private static func indexed(_ kind: Option, _ text: String) throws(Wrong) -> (Int, String) {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let index = Int(parts[0]), index >= 0 else {
+      throw Wrong(reason: "--\(kind.name): not I=TEXT: \(text)")
+    }
+    return (index, String(parts[1]))
+  }
+}
