@@ -1,0 +1,30 @@
+# Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help demo build test lint test-bluez test-debian13 bench clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-14s %s\n' "$$target" "$$what"; done
+
+demo: ## see it work without any hardware: 3 virtual micro:bits, a private broker, the gateway
+	@scripts/demo
+
+build: ## build the release programs
+	@scripts/build
+
+test: ## lint, build, unit and integration tests
+	@scripts/test
+
+lint: ## check the Swift sources' format
+	@swift format lint --strict --recursive Sources Tests Package.swift
+
+test-bluez: ## the gateway against a real bluetoothd with virtual controllers
+	@Tests/RealBlueZ/run
+
+test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
+	@scripts/test-debian13
+
+bench: ## measure CPU, latency, memory and throughput against the simulator
+	@scripts/bench
+
+clean: ## remove what was built here (not the caches outside the tree)
+	@swift package clean

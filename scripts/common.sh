@@ -1,0 +1,58 @@
+# What every script here shares; to be sourced. Afterwards the working directory is the root of the tree.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Debian keeps mosquitto in /usr/sbin, which is not on an ordinary user's PATH.
+export PATH="$PATH:/usr/sbin:/sbin"
+
+# Where things live that are too dear to build twice. Outside the tree, so that a clean clone is quick too.
+# shellcheck disable=SC2034 # used by the scripts that source this file
+CACHE=${MICROBIT_GATEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/microbit-gateway}
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+# logged WHAT LOG COMMAND…: runs the command with its output in the log file. On a terminal one line shows how far it is.
+# A failure shows the end of the log, says where all of it is, and returns the command's status.
+logged() {
+  local what=$1 log=$2 begin=$SECONDS status=0 ticker=
+  shift 2
+  mkdir -p "${log%/*}"
+  : >"$log"
+  printf '%s … ' "$what"
+  if [ -t 1 ]; then
+    show_progress "$what" "$log" &
+    ticker=$!
+  fi
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  if [ -n "$ticker" ]; then
+    kill "$ticker" 2>/dev/null || true
+    wait "$ticker" 2>/dev/null || true
+    printf '\r\e[K%s … ' "$what"
+  fi
+  if [ $status = 0 ]; then
+    say "done in $((SECONDS - begin)) s"
+  else
+    say "FAILED after $((SECONDS - begin)) s"
+    {
+      say "--- the end of $log (all of it is there):"
+      tail -n 40 "$log"
+      say "---"
+    } >&2
+  fi
+  return $status
+}
+
+# Runs beside the command; ends by itself should this script be killed.
+show_progress() {
+  local what=$1 log=$2 begin=$SECONDS width=${COLUMNS:-80} last
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    last=$(tail -c 400 "$log" | tr '\r' '\n' | sed -n '/./h; $ {x;p}')
+    last="$what … $((SECONDS - begin)) s  $last"
+    printf '\r\e[K%s' "${last:0:width-1}"
+  done
+}
