@@ -10,9 +10,10 @@ export PATH="$PATH:/usr/sbin:/sbin"
 # shellcheck disable=SC2034 # used by the scripts that source this file
 CACHE=${MICROBIT_GATEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/microbit-gateway}
 
-say() { printf '%s\n' "$*"; }
+# say LINE…
+say() { printf '%s\n' "$@"; }
 fail() {
-  printf '%s\n' "$@" >&2
+  say "$@" >&2
   exit 1
 }
 
