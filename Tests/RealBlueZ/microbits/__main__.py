@@ -1,0 +1,92 @@
+"""Virtual micro:bits and strangers in the air of the kernel's adapter hci0. Prints "ready" when all advertise.
+
+Control port 127.0.0.1:9000, one JSON object a line in, one a line out. "i" is the micro:bit's index, default 0;
+"stranger": true means the stranger with that index. The answer is the peripheral's state after the operation.
+  {"op":"list"}                       the states of all: {"microbits": […], "strangers": […]}
+  {"op":"state"}                      name, address, connected, links (so far), temperature, period, notified
+  {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
+  {"op":"temperature","value":25}     in whole °C, from the next sample on
+  {"op":"silent","on":true}           stays connected, sends no notifications
+  {"op":"disconnect"}                 the micro:bit ends the link
+  {"op":"vanish"}, {"op":"return"}    out of range: its link ends by supervision time-out; and back
+  {"op":"reset"}                      its reset button
+  {"op":"deaf","on":true}             advertises, but connection requests never reach it
+  {"op":"unstable","on":true}         its links fail 50 ms after they start
+  {"op":"wedged","on":true}           keeps the link, answers no ATT request
+"""
+
+import argparse
+import asyncio
+import json
+
+from peripherals import Microbit, Stranger
+from radio import Adapter, Air, Vhci, log
+
+
+async def operate(peripheral, request):
+    on = request.get("on", True)
+    match request["op"]:
+        case "state":
+            pass
+        case "until":
+            await peripheral.until(request["state"], request["within"])
+        case "temperature":
+            peripheral.temperature = request["value"]
+        case "silent":
+            peripheral.silent = on
+        case "disconnect":
+            await peripheral.disconnect()
+        case "vanish":
+            peripheral.vanish()
+        case "return":
+            peripheral.come_back()
+        case "reset":
+            await peripheral.reset()
+        case "deaf":
+            peripheral.set_deaf(on)
+        case "unstable":
+            peripheral.set_unstable(on)
+        case "wedged":
+            peripheral.wedged = on
+        case unknown:
+            raise ValueError("no such op: %s" % unknown)
+    return peripheral.state()
+
+
+async def main():
+    parser = argparse.ArgumentParser(prog="microbits")
+    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--strangers", type=int, default=0)
+    arguments = parser.parse_args()
+
+    air = Air()
+    adapter = Adapter("hci0", link=air, public_address="02:00:5E:00:53:01")
+    vhci = Vhci(adapter)
+    microbits = [Microbit(i, air, adapter) for i in range(arguments.count)]
+    strangers = [Stranger(i, air, adapter) for i in range(arguments.strangers)]
+    for peripheral in microbits + strangers:
+        await peripheral.start()
+
+    async def answer(request):
+        if request["op"] == "list":
+            return {"microbits": [p.state() for p in microbits], "strangers": [p.state() for p in strangers]}
+        kind = strangers if request.get("stranger") else microbits
+        return await operate(kind[request.get("i", 0)], request)
+
+    async def serve(reader, writer):
+        while line := await reader.readline():
+            log("control", line.decode().strip())
+            try:
+                reply = await answer(json.loads(line))
+            except Exception as error:
+                reply = {"error": repr(error)}
+            writer.write(json.dumps(reply).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 9000) as server:
+        print("ready", flush=True)
+        await server.serve_forever()
+
+
+asyncio.run(main())

@@ -1,0 +1,258 @@
+"""The virtual peripherals: micro:bits that behave as their firmware does, and strangers."""
+
+import asyncio
+import struct
+
+from bumble import hci
+from bumble.att import ATT_Error
+from bumble.core import AdvertisingData
+from bumble.device import Device, DeviceConfiguration
+from bumble.gatt import Characteristic, CharacteristicValue, Service
+from bumble.host import Host
+from bumble.transport.common import AsyncPipeSink
+
+from radio import TIMED_OUT, LinkController, later, log
+
+TEMPERATURE_SERVICE = "E95D6100-251D-470A-A062-FA1922DFA9A8"
+TEMPERATURE = "E95D9250-251D-470A-A062-FA1922DFA9A8"
+TEMPERATURE_PERIOD = "E95D1B25-251D-470A-A062-FA1922DFA9A8"
+WRITE_NOT_PERMITTED = 0x03
+INVALID_LENGTH = 0x0D
+
+DEFAULT_PERIOD = 1000
+ADVERTISING_INTERVAL = 200
+MTU = 23
+
+Properties = Characteristic.Properties
+
+
+def friendly_name(index):
+    """A name such as a micro:bit makes of its serial number: consonants and vowels in turn."""
+    number = index * 7919 + 1234
+    letters = ""
+    for position in range(5):
+        letters += ("zvgpt" if position % 2 == 0 else "uoiea")[number % 5]
+        number //= 5
+    return letters
+
+
+class Peripheral:
+    """A connectable advertiser: one host, one controller, one link at a time."""
+
+    def __init__(self, index, name, address, air, adapter):
+        self.index = index
+        self.name = name
+        self.address = hci.Address(address, hci.Address.RANDOM_DEVICE_ADDRESS)
+        self.air = air
+        self.adapter = adapter
+        self.link = None
+        self.links = 0
+        self.advertising = True
+        self.wedged = False
+        self.absence = 0
+        self.changed = asyncio.Condition()
+
+    def services(self):
+        return []
+
+    async def start(self):
+        self.controller = LinkController(self.name, link=self.air, public_address="00:00:00:00:00:00")
+        fields = [(AdvertisingData.FLAGS, bytes([0x06])), (AdvertisingData.COMPLETE_LOCAL_NAME, self.name.encode())]
+        configuration = DeviceConfiguration(
+            name=self.name,
+            address=self.address,
+            advertising_data=bytes(AdvertisingData(fields)),
+            scan_response_data=b"",
+            advertising_interval_min=ADVERTISING_INTERVAL,
+            advertising_interval_max=ADVERTISING_INTERVAL,
+            keystore=None,
+        )
+        self.device = Device(config=configuration, host=Host(self.controller, AsyncPipeSink(self.controller)))
+        self.device.gatt_server.max_mtu = MTU
+        for service in self.services():
+            self.device.add_service(service)
+        self.device.on("connection", self.on_link)
+        answer = self.device.gatt_server.on_gatt_pdu
+        self.device.gatt_server.on_gatt_pdu = lambda *pdu: None if self.wedged else answer(*pdu)
+        await self.device.power_on()
+        await self.advertise()
+
+    async def advertise(self):
+        if self.advertising and self.link is None:
+            await self.device.start_advertising(auto_restart=False)
+
+    def on_link(self, link):
+        self.link = link
+        self.links += 1
+        log(self.name, "connected")
+        link.on("disconnection", self.on_link_end)
+        self.notice()
+
+    def on_link_end(self, reason):
+        self.link = None
+        log(self.name, "disconnected", hex(reason))
+        later(0.02, lambda: asyncio.create_task(self.advertise()))
+        self.notice()
+
+    def notice(self):
+        """Wakes those who await a state (see `until`)."""
+
+        async def wake():
+            async with self.changed:
+                self.changed.notify_all()
+
+        asyncio.create_task(wake())
+
+    def state(self):
+        return dict(
+            name=self.name,
+            address=str(self.address).split("/")[0],
+            connected=self.link is not None,
+            links=self.links,
+        )
+
+    async def until(self, wanted, within):
+        """The state, as soon as it has the wanted values; TimeoutError after `within` seconds."""
+
+        def reached():
+            state = self.state()
+            return all(state[key] == value for key, value in wanted.items())
+
+        async with self.changed:
+            await asyncio.wait_for(self.changed.wait_for(reached), within)
+
+    async def disconnect(self):
+        if self.link is not None:
+            await self.link.disconnect()
+
+    def vanish(self):
+        self.air.out_of_range.add(self.controller)
+        self.absence += 1
+        absence = self.absence
+
+        def time_out():
+            if absence == self.absence:  # else it came back in time
+                self.air.cut(self.address, TIMED_OUT)
+
+        later(self.adapter.supervision, time_out)
+
+    def come_back(self):
+        self.air.out_of_range.discard(self.controller)
+        self.absence += 1
+
+    def set_deaf(self, on):
+        (self.adapter.deaf.add if on else self.adapter.deaf.discard)(bytes(self.address))
+
+    def set_unstable(self, on):
+        (self.adapter.unstable.add if on else self.adapter.unstable.discard)(bytes(self.address))
+
+
+class Microbit(Peripheral):
+    """A BBC micro:bit with device information and the temperature service, open (no pairing).
+
+    As in the firmware: it samples and notifies once in a period, changed or not; a new period counts from the sample
+    already scheduled; the period is echoed as written, kept over a disconnect and lost on reset.
+    """
+
+    def __init__(self, index, air, adapter):
+        address = "D%X:5A:0%X:%02X:C0:DE" % (index % 16, index // 16 % 16, index)
+        super().__init__(index, "BBC micro:bit [%s]" % friendly_name(index), address, air, adapter)
+        self.temperature = 20 + index
+        self.period = DEFAULT_PERIOD
+        self.notified = 0
+        self.silent = False
+
+    def services(self):
+        def readable(uuid, value):
+            return Characteristic(uuid, Properties.READ, Characteristic.READABLE, value)
+
+        self.temperature_characteristic = Characteristic(
+            TEMPERATURE,
+            Properties.READ | Properties.NOTIFY,
+            Characteristic.READABLE,
+            CharacteristicValue(read=lambda _: struct.pack("b", self.temperature), write=self.refuse_write),
+        )
+        period = Characteristic(
+            TEMPERATURE_PERIOD,
+            Properties.READ | Properties.WRITE,
+            Characteristic.READABLE | Characteristic.WRITEABLE,
+            CharacteristicValue(read=lambda _: struct.pack("<H", self.period), write=self.write_period),
+        )
+        return [
+            Service(
+                "180A",
+                [
+                    readable("2A24", b"BBC micro:bit"),
+                    readable("2A25", b"%010d" % (1234567890 + self.index)),
+                    readable("2A26", b"2.1.1"),
+                ],
+            ),
+            Service(TEMPERATURE_SERVICE, [self.temperature_characteristic, period]),
+        ]
+
+    async def start(self):
+        await super().start()
+        self.restart_sampling()
+
+    def restart_sampling(self):
+        self.sampling = asyncio.create_task(self.sample())
+
+    async def sample(self):
+        while True:
+            await asyncio.sleep(max(self.period, 1) / 1000)
+            await self.notify()
+
+    async def notify(self):
+        if self.silent or self.link is None:
+            return
+        subscriptions = self.device.gatt_server.subscribers.get(self.link) or {}
+        if subscriptions.get(self.temperature_characteristic.handle):
+            self.notified += 1
+            await self.device.notify_subscribers(
+                self.temperature_characteristic, struct.pack("b", self.temperature)
+            )
+
+    def refuse_write(self, *_):
+        raise ATT_Error(WRITE_NOT_PERMITTED)
+
+    def write_period(self, _, value):
+        if len(value) != 2:
+            raise ATT_Error(INVALID_LENGTH)
+        (self.period,) = struct.unpack("<H", value)
+        log(self.name, "period", self.period)
+        self.notice()
+
+    def state(self):
+        return super().state() | dict(
+            temperature=self.temperature, period=self.period, notified=self.notified
+        )
+
+    async def reset(self):
+        """The reset button: the radio falls silent, RAM is lost, and it advertises again when it has booted."""
+        self.sampling.cancel()
+        self.advertising = False
+        self.vanish()
+        try:
+            await self.until({"connected": False}, self.adapter.supervision + 5)
+        finally:
+            self.come_back()
+        await self.device.stop_advertising()
+        self.period = DEFAULT_PERIOD
+        self.notice()
+        await asyncio.sleep(0.3)
+        self.advertising = True
+        await self.advertise()
+        self.restart_sampling()
+
+
+class Stranger(Peripheral):
+    """A connectable peripheral that is no micro:bit, though it may have a name that looks like one."""
+
+    NAMES = ("Thermo beacon", "My BBC micro:bit", "bbc micro:bit [zugev]")
+
+    def __init__(self, index, air, adapter):
+        name = self.NAMES[index % len(self.NAMES)]
+        super().__init__(index, name, "E%X:00:00:00:5A:FE" % (index % 16), air, adapter)
+
+    def services(self):
+        return [Service("180F", [Characteristic("2A19", Properties.READ, Characteristic.READABLE, bytes([77]))])]

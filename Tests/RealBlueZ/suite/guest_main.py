@@ -1,0 +1,50 @@
+"""Runs one scenario in the guest: guest_main.py SCENARIO GATEWAY. Status 0: passed; 1: failed, with the evidence on stdout."""
+
+import os
+import sys
+import time
+import traceback
+
+from journal import Failed
+from scenarios import scenarios
+from world import World
+
+
+def tail(title, lines, count=20):
+    if lines:
+        print(f"  {title}:")
+        for line in lines[-count:]:
+            print(f"    {line}")
+
+
+def evidence(world):
+    if world.gateway:
+        tail("gateway", world.gateway.output.since())
+    elif os.path.exists("/out/gateway.log"):
+        tail("gateway", open("/out/gateway.log").read().splitlines())
+    if world.broker:
+        tail("MQTT", world.broker.messages.since())
+    if world.microbits:
+        tail("micro:bits", world.microbits.process.output.since(), 10)
+    if world.bluetoothd:
+        tail("bluetoothd", world.bluetoothd.output.since(), 10)
+
+
+def main():
+    name, gateway = sys.argv[1:]
+    world = World(gateway)
+    try:
+        scenarios[name](world)
+    except Failed as failure:
+        print(f"  at {time.monotonic():.3f}: {failure}")
+    except Exception:
+        print("".join("  " + line for line in traceback.format_exc().splitlines(keepends=True)))
+    else:
+        return 0
+    evidence(world)
+    return 1
+
+
+status = main()
+sys.stdout.flush()
+os._exit(status)  # the guest ends now, with all that runs in it

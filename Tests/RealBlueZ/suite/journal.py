@@ -1,0 +1,50 @@
+"""What happened, in order, and waiting for what shall happen."""
+
+import threading
+import time
+
+
+class Failed(Exception):
+    """A scenario's expectation was not met."""
+
+
+class Journal:
+    """A growing list that one thread appends to and a scenario awaits entries of."""
+
+    def __init__(self):
+        self.entries = []
+        self.grown = threading.Condition()
+
+    def append(self, entry):
+        with self.grown:
+            self.entries.append(entry)
+            self.grown.notify_all()
+
+    def mark(self):
+        """The place after all that happened so far, for `after`."""
+        with self.grown:
+            return len(self.entries)
+
+    def since(self, mark=0):
+        with self.grown:
+            return self.entries[mark:]
+
+    def wait(self, wanted, within, what, after=0):
+        """The first entry from `after` on for which `wanted` is true, awaited for at most `within` seconds."""
+        deadline = time.monotonic() + within
+        position = after
+        with self.grown:
+            while True:
+                while position < len(self.entries):
+                    if wanted(self.entries[position]):
+                        return self.entries[position]
+                    position += 1
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise Failed(f"within {within} s there was no {what}")
+                self.grown.wait(remaining)
+
+
+def expect(condition, complaint):
+    if not condition:
+        raise Failed(complaint)

@@ -1,0 +1,267 @@
+"""What a scenario has to play with in the guest: bluetoothd, the virtual micro:bits, an MQTT broker, the gateway."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+
+from journal import Failed, Journal, expect
+
+OUT = "/out"
+BASE = "microbit"
+GATEWAY_ID = "rig"
+BROKER_PORT = 1883
+RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+START = 60
+"""Seconds that a daemon of the guest may take to be ready."""
+
+
+class Process:
+    """A running program, whose output goes to a file of the scenario's folder and line by line to a journal."""
+
+    def __init__(self, name, command, environment=None):
+        self.name = name
+        self.output = Journal()
+        self.child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            text=True,
+            errors="replace",
+        )
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        with open(f"{OUT}/{self.name}.log", "a") as log:
+            for line in self.child.stdout:
+                log.write(line)
+                log.flush()
+                self.output.append(line.rstrip("\n"))
+
+    def wait_line(self, text, within=START):
+        return self.output.wait(lambda line: text in line, within, f"'{text}' of {self.name}")
+
+    def kill(self, number):
+        self.child.send_signal(number)
+
+    def wait_end(self, within):
+        """The exit status; negative for a signal."""
+        try:
+            status = self.child.wait(within)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.name} did not end within {within} s") from None
+        self.reader.join()
+        return status
+
+
+@dataclass
+class Message:
+    topic: str
+    payload: str
+    retain: bool
+    qos: int
+    at: float
+
+    def json(self):
+        try:
+            return json.loads(self.payload)
+        except ValueError:
+            raise Failed(f"{self.topic} is no JSON: {self.payload}") from None
+
+    def __str__(self):
+        return f"{self.at:9.3f} {self.topic} {self.payload}{' (retained)' if self.retain else ''}"
+
+
+class Broker:
+    """A private mosquitto, and everything that is published on it."""
+
+    def __init__(self):
+        configuration = f"{OUT}/mosquitto.conf"
+        with open(configuration, "w") as file:
+            file.write(f"listener {BROKER_PORT} 127.0.0.1\nallow_anonymous true\nuser root\nlog_dest stderr\n")
+        self.server = Process("mosquitto", ["mosquitto", "-c", configuration])
+        self.server.wait_line("running")
+        self.messages = Journal()
+        # A retained message, so that the subscriber tells when it is subscribed.
+        self.publish("rig/subscribed", "", "-r", "-m", "yes")
+        self.subscriber = subprocess.Popen(
+            ["mosquitto_sub", "-V", "mqttv5", "--retain-as-published", "-q", "1", "-t", "#", "-F", "%j"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        threading.Thread(target=self.read, daemon=True).start()
+        self.wait("rig/subscribed", START)
+
+    def read(self):
+        with open(f"{OUT}/messages.log", "w") as log:
+            for line in self.subscriber.stdout:
+                fields = json.loads(line)
+                message = Message(
+                    fields["topic"], fields["payload"], bool(fields["retain"]), fields["qos"], time.monotonic()
+                )
+                log.write(f"{message}\n")
+                log.flush()
+                self.messages.append(message)
+
+    def publish(self, topic, payload, *options):
+        words = options or ("-m", payload)
+        subprocess.run(["mosquitto_pub", "-V", "mqttv5", "-q", "1", "-t", topic, *words], check=True, timeout=START)
+
+    def wait(self, topic, within, wanted=lambda message: True, after=0, what="message"):
+        return self.messages.wait(
+            lambda message: message.topic == topic and wanted(message), within, f"{what} on {topic}", after
+        )
+
+    def on(self, topic, after=0):
+        return [message for message in self.messages.since(after) if message.topic == topic]
+
+
+class Microbits:
+    """The virtual peripherals (see ../microbits), by their control port."""
+
+    def __init__(self, count, strangers=0):
+        here = os.path.dirname(os.path.abspath(__file__))
+        program = os.path.join(os.path.dirname(here), "microbits")
+        self.process = Process(
+            "microbits", ["python3", program, "--count", str(count), "--strangers", str(strangers)]
+        )
+        self.process.wait_line("ready")
+        self.control = socket.create_connection(("127.0.0.1", 9000)).makefile("rw")
+
+    def ask(self, op, i=0, **more):
+        self.control.write(json.dumps(dict(op=op, i=i, **more)) + "\n")
+        self.control.flush()
+        answer = json.loads(self.control.readline())
+        expect("error" not in answer, f"micro:bit {i}: {op} {more}: {answer}")
+        return answer
+
+    def all(self):
+        return self.ask("list")["microbits"]
+
+    def strangers(self):
+        return self.ask("list")["strangers"]
+
+    def until(self, i, within, **state):
+        return self.ask("until", i, state=state, within=within)
+
+    def unplug(self):
+        """The adapter goes, as an USB stick that is pulled, and the micro:bits with it."""
+        self.process.kill(signal.SIGKILL)
+        self.process.wait_end(START)
+
+
+class Device:
+    """One micro:bit as the gateway shows it in MQTT."""
+
+    def __init__(self, world, index, state, id):
+        self.world = world
+        self.index = index
+        self.name = state["name"]
+        self.address = state["address"]
+        self.temperature = state["temperature"]
+        self.id = id
+
+    def topic(self, name):
+        return f"{BASE}/{self.id}/{name}"
+
+    def wait(self, name, within, wanted=lambda message: True, after=0, what="message"):
+        return self.world.broker.wait(self.topic(name), within, wanted, after, what)
+
+    def wait_availability(self, value, within, after=0):
+        message = self.wait("availability", within, lambda m: m.payload == value, after, f"'{value}'")
+        expect(message.retain, f"{message.topic} {value} was not retained")
+        return message
+
+    def wait_reading(self, within, after=0):
+        return self.wait("readings", within, after=after, what="reading")
+
+    def set_period(self, payload):
+        self.world.broker.publish(self.topic("period/set"), payload)
+
+    def wait_result(self, status, within, after=0):
+        message = self.wait("period/result", within, lambda m: m.json()["status"] == status, after, f"'{status}'")
+        expect(not message.retain, f"{message.topic} was retained")
+        expect(RFC3339.fullmatch(message.json()["time"]), f"{message.topic} has the time {message.json()['time']}")
+        return message.json()
+
+    def wait_period(self, value, within, after=0):
+        message = self.wait("period", within, lambda m: m.payload == str(value), after, f"'{value}'")
+        expect(message.retain, f"{message.topic} was not retained")
+
+
+class World:
+    def __init__(self, gateway):
+        self.gateway_program = gateway
+        self.broker = None
+        self.bluetoothd = None
+        self.gateway = None
+        self.microbits = None
+
+    def start_bluetoothd(self, adapter=True):
+        self.bluetoothd = Process("bluetoothd", ["/usr/libexec/bluetooth/bluetoothd", "--nodetach", "--debug"])
+        self.bluetoothd.wait_line("hci0 registered" if adapter else "initialized")
+
+    def start(self, microbits=1, strangers=0):
+        """The usual world, all but the gateway."""
+        self.broker = Broker()
+        self.microbits = Microbits(microbits, strangers)
+        self.start_bluetoothd()
+
+    def gateway_command(self, *arguments):
+        # The program belongs to this machine, whose libraries it needs: it runs in the machine's view of the files.
+        return ["chroot", "/hostrw", self.gateway_program, *arguments]
+
+    def gateway_environment(self, bus="unix:path=/run/dbus/system_bus_socket"):
+        keep = {"PATH": os.environ["RIG_HOST_PATH"], "HOME": "/root", "LANG": "C.UTF-8"}
+        return keep | {"DBUS_SYSTEM_BUS_ADDRESS": bus}
+
+    def start_gateway(self, devices):
+        configuration = {
+            "gateway": {"id": GATEWAY_ID},
+            "mqtt": {"host": "127.0.0.1", "port": BROKER_PORT, "base_topic": BASE},
+            "devices": devices,
+        }
+        with open(f"{OUT}/config.json", "w") as file:
+            json.dump(configuration, file, indent=2)
+        command = self.gateway_command("run", "--config", f"{OUT}/config.json")
+        self.gateway = Process("gateway", command, self.gateway_environment())
+
+    def run_gateway(self, *arguments, within, **environment):
+        """A one-shot command: exit status, stdout. Its stderr goes to gateway.log."""
+        with open(f"{OUT}/gateway.log", "a") as log:
+            try:
+                done = subprocess.run(
+                    self.gateway_command(*arguments),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=self.gateway_environment(**environment),
+                    timeout=within,
+                )
+            except subprocess.TimeoutExpired:
+                raise Failed(f"{' '.join(arguments)} did not end within {within} s") from None
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def devices(self, id=lambda index, address: address.replace(":", "").lower()):
+        """The micro:bits as MQTT devices; by default with the ids of devices that have none configured."""
+        return [Device(self, i, state, id(i, state["address"])) for i, state in enumerate(self.microbits.all())]
+
+    def set_powered(self, on):
+        properties = "org.freedesktop.DBus.Properties.Set"
+        value = f"variant:boolean:{'true' if on else 'false'}"
+        subprocess.run(
+            ["dbus-send", "--system", "--print-reply", "--dest=org.bluez", "/org/bluez/hci0", properties]
+            + ["string:org.bluez.Adapter1", "string:Powered", value],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=START,
+        )
