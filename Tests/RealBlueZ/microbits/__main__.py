@@ -3,7 +3,8 @@
 Control port 127.0.0.1:9000, one JSON object a line in, one a line out. "i" is the micro:bit's index, default 0;
 "stranger": true means the stranger with that index. The answer is the peripheral's state after the operation.
   {"op":"list"}                       the states of all: {"microbits": […], "strangers": […]}
-  {"op":"state"}                      name, address, connected, links (so far), temperature, period, notified
+  {"op":"state"}                      name, address, connected, links and unheard connection requests so far,
+                                      temperature, period, notified
   {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"silent","on":true}           stays connected, sends no notifications

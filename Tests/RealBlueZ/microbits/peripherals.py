@@ -47,6 +47,7 @@ class Peripheral:
         self.adapter = adapter
         self.link = None
         self.links = 0
+        self.unheard = 0
         self.advertising = True
         self.wedged = False
         self.absence = 0
@@ -109,6 +110,7 @@ class Peripheral:
             address=str(self.address).split("/")[0],
             connected=self.link is not None,
             links=self.links,
+            unheard=self.unheard,
         )
 
     async def until(self, wanted, within):
@@ -141,7 +143,14 @@ class Peripheral:
         self.absence += 1
 
     def set_deaf(self, on):
-        (self.adapter.deaf.add if on else self.adapter.deaf.discard)(bytes(self.address))
+        if on:
+            self.adapter.deaf[bytes(self.address)] = self.on_unheard
+        else:
+            self.adapter.deaf.pop(bytes(self.address), None)
+
+    def on_unheard(self):
+        self.unheard += 1
+        self.notice()
 
     def set_unstable(self, on):
         (self.adapter.unstable.add if on else self.adapter.unstable.discard)(bytes(self.address))

@@ -143,8 +143,8 @@ class Adapter(LinkController):
         self.reported = set()
         self.accept_list = set()
         self.supervision = 0.42
-        self.deaf = set()
-        """Addresses that never hear a connection request."""
+        self.deaf = {}
+        """Addresses that hear no connection request, and what to call for each request."""
         self.unstable = set()
         """Addresses whose links fail at once."""
 
@@ -210,7 +210,8 @@ class Adapter(LinkController):
         address = packet.advertiser_address
         pending = self.pending_le_connection
         if pending and pending.peer_address == address:
-            if bytes(address) in self.deaf:
+            if unheard := self.deaf.get(bytes(address)):
+                unheard()
                 return
             self.create_le_connection(address)
             if bytes(address) in self.unstable:

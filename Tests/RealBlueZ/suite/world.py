@@ -218,7 +218,7 @@ class World:
 
     def gateway_command(self, *arguments):
         # The program belongs to this machine, whose libraries it needs: it runs in the machine's view of the files.
-        return ["chroot", "/hostrw", self.gateway_program, *arguments]
+        return ["/usr/sbin/chroot", "/hostrw", self.gateway_program, *arguments]
 
     def gateway_environment(self, bus="unix:path=/run/dbus/system_bus_socket"):
         keep = {"PATH": os.environ["RIG_HOST_PATH"], "HOME": "/root", "LANG": "C.UTF-8"}
