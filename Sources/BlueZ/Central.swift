@@ -57,7 +57,7 @@ public actor Central {
         try await serve()
         pause = .milliseconds(500)
       } catch {
-        become(.noBus("\(error)"))
+        if !Task.isCancelled { become(.noBus("\(error)")) }
       }
       await leaveBus()
       do { try await loop.sleep(for: pause) } catch { return }
@@ -123,10 +123,10 @@ public actor Central {
 
   private func becomeOwned(by owner: String?) {
     self.owner = owner
+    // Until the objects are fetched, nothing is known of the adapter.
+    backlog = owner == nil ? nil : []
     apply(.owner(owner))
-    guard let owner else { return }
-    backlog = []
-    Task { await fetchTree(of: owner) }
+    if let owner { Task { await fetchTree(of: owner) } }
   }
 
   private func fetchTree(of owner: String) async {
@@ -135,9 +135,8 @@ public actor Central {
     while self.owner == owner {
       do {
         guard let reply = try await bus?.call(get, timeout: .seconds(30)), self.owner == owner else { return }
-        let later = backlog ?? []
+        for event in (BlueZEvent.objects(reply) ?? []) + (backlog ?? []) { apply(event) }
         backlog = nil
-        for event in (BlueZEvent.objects(reply) ?? []) + later { apply(event) }
         return updateState()
       } catch {
         log.warning("bluetoothd does not tell its objects", ["error": error])

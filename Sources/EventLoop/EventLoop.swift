@@ -50,7 +50,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     defer { events.deallocate() }
     while !stopping.load(ordering: .acquiring) {
       runReadyJobs()
-      timers.fire(at: .now)
+      fireTimers()
       let count = epoll_wait(epoll, events, Int32(capacity), timeout())
       for index in 0..<max(0, Int(count)) { dispatch(events[index]) }
     }
@@ -89,6 +89,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     let (seconds, attoseconds) = wait.components
     // Rounded up, so that a timer is never met early and spun on.
     return Int32(clamping: seconds &* 1000 &+ attoseconds / 1_000_000_000_000_000 &+ 1)
+  }
+
+  private func fireTimers() {
+    guard timers.next != nil else { return }
+    // Those that are due now: a timer set by a handler waits for the next turn.
+    let now = ContinuousClock.now
+    while let timer = timers.popDue(at: now) { timer.fire() }
   }
 
   private func runReadyJobs() {

@@ -42,10 +42,10 @@ struct TimerQueue {
     timers.insert(timer, at: low)
   }
 
-  mutating func fire(at now: ContinuousClock.Instant) {
-    while let timer = timers.last, timer.deadline <= now {
-      timers.removeLast()
-      timer.fire()
-    }
+  /// Takes out a timer that is due. One at a time, as its handler may set and cancel others.
+  mutating func popDue(at now: ContinuousClock.Instant) -> LoopTimer? {
+    guard let timer = timers.last, timer.deadline <= now else { return nil }
+    timers.removeLast()
+    return timer
   }
 }

@@ -41,7 +41,8 @@ extension Gateway {
     publishState(topics.bridgeInfo, info.payload)
     let live = byID.values.count { $0.session.state == .live }
     serviceManager.status(
-      "\(live) of \(byID.count) devices online, broker \(broker.connectedSince == nil ? "away" : "connected")")
+      "\(live) of \(byID.count) devices online, broker \(broker.connectedSince == nil ? "away" : "connected")"
+    )
     guard report.isRecalled else { return }
     let listing = byID.values.sorted { $0.id.description < $1.id.description }.map {
       DeviceListing(info: $0.info, state: $0.session.state.rawValue)

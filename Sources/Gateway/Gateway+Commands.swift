@@ -58,7 +58,8 @@ extension Gateway {
     let reply = Device.Reply(
       property: index, transaction: command.transaction, responseTopic: message.responseTopic,
       correlationData: message.correlationData)
-    let actions = device.channels[index].write?.command(Device.Write.Command(value: command.value, tag: reply))
+    let actions = device.channels[index].write?.command(
+      Device.Write.Command(value: command.value, tag: reply))
     perform(actions ?? [], device, index)
   }
 

@@ -88,7 +88,8 @@ extension Gateway {
     case .noBluetoothd:
       log.warning("bluetoothd is not running: waiting for it (systemctl start bluetooth)")
     case .adapterAbsent:
-      log.warning("there is no such Bluetooth adapter: waiting for it", ["adapter": configuration.bluetooth.adapter])
+      log.warning(
+        "there is no such Bluetooth adapter: waiting for it", ["adapter": configuration.bluetooth.adapter])
     case .adapterOff: log.warning("the adapter is off: waiting for it (bluetoothctl power on)")
     case .adapterBlocked: log.warning("the adapter is blocked: waiting for it (rfkill unblock bluetooth)")
     case .on(let adapter, let address): log.notice("scanning", ["adapter": adapter, "address": address])

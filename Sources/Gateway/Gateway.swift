@@ -48,7 +48,8 @@ public actor Gateway {
       protocolVersion: configuration.mqtt.protocolVersion.rawValue)
     serviceManager = ServiceManager(loop: loop)
     let log = Logger(component: "mqtt")
-    mqtt = MQTTClient(options: MQTTOptions(configuration, id: id, topics: topics), loop: loop) { level, line in
+    mqtt = MQTTClient(options: MQTTOptions(configuration, id: id, topics: topics), loop: loop) {
+      level, line in
       log.write(level, line)
     }
     // The central's events need the gateway, which is not complete yet: they go through this box.

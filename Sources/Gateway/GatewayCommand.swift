@@ -54,7 +54,9 @@ public enum GatewayCommand: Sendable, Equatable {
     print("\(file.path): valid")
     print("  gateway  \(file.configuration.gateway.id ?? .ofThisHost)")
     print("  adapter  \(file.configuration.bluetooth.adapter)")
-    print("  broker   \(mqtt.host):\(mqtt.port)\(mqtt.tls == nil ? "" : " with TLS"), topics below \(mqtt.baseTopic)/")
+    print(
+      "  broker   \(mqtt.host):\(mqtt.port)\(mqtt.tls == nil ? "" : " with TLS"), topics below \(mqtt.baseTopic)/"
+    )
     for device in file.configuration.devices {
       let match =
         switch device.match {

@@ -14,7 +14,9 @@ final class ServiceManager: Sendable {
   func ready() {
     sd_notify(0, "READY=1")
     var microseconds: UInt64 = 0
-    if sd_watchdog_enabled(0, &microseconds) > 0 { feed(every: .microseconds(Int64(clamping: microseconds / 2))) }
+    if sd_watchdog_enabled(0, &microseconds) > 0 {
+      feed(every: .microseconds(Int64(clamping: microseconds / 2)))
+    }
   }
 
   private func feed(every interval: Duration) {

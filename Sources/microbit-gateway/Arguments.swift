@@ -58,7 +58,8 @@ struct Arguments {
         values[option] = clinux_optarg().map { String(cString: $0) } ?? ""
       } else {
         let text = index < argc ? argv[index].map { String(cString: $0) } ?? "" : ""
-        throw result == Int32(UInt8(ascii: ":")) ? Self.wrong("\(text) wants a value") : Self.wrong("unknown option \(text)")
+        throw result == Int32(UInt8(ascii: ":"))
+          ? Self.wrong("\(text) wants a value") : Self.wrong("unknown option \(text)")
       }
     }
     let words = (Int(clinux_optind())..<Int(argc)).compactMap { argv[$0].map { String(cString: $0) } }
@@ -68,14 +69,18 @@ struct Arguments {
       self.logLevel = nil
       return
     }
-    guard let name = words.first else { throw Self.wrong("a command is missing: run, check, scan or version") }
+    guard let name = words.first else {
+      throw Self.wrong("a command is missing: run, check, scan or version")
+    }
     guard words.count == 1 else { throw Self.wrong("too much: \(words.dropFirst().joined(separator: " "))") }
     self.command = try Self.command(name, &values)
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
     if let (option, _) = values.first { throw Self.wrong("\(name) takes no --\(option.name)") }
   }
 
-  private static func command(_ name: String, _ values: inout [Option: String]) throws(Usage) -> GatewayCommand {
+  private static func command(_ name: String, _ values: inout [Option: String]) throws(Usage)
+    -> GatewayCommand
+  {
     switch name {
     case "run": return .run(configuration: values.removeValue(forKey: .config))
     case "check": return .check(configuration: values.removeValue(forKey: .config))
