@@ -1,4 +1,5 @@
 import GATT
+import MQTT
 
 // The strings of the configuration that are more than words. The patterns are for editors, which check by the
 // JSON schema; the gateway goes by the code beside them.
@@ -91,6 +92,9 @@ extension ConfigurationRule<String> {
       if levels.contains(where: \.isEmpty) {
         return ConfigurationProblem(
           "\(Excerpt(text)) has an empty level", hint: "no / at the ends, no two in a row")
+      }
+      guard TopicName(text) != nil else {
+        return ConfigurationProblem("\(Excerpt(text)) holds a character that brokers refuse")
       }
       return nil
     }

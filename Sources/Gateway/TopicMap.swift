@@ -39,7 +39,9 @@ struct TopicMap: Sendable {
   func request(on topic: String) -> InboundRequest? {
     if let verb = rest(of: topic, after: "\(bridge)/request/") {
       let words = verb.split(separator: "/", omittingEmptySubsequences: false)
-      return words.allSatisfy(TopicWord.isValid) ? .bridge(verb: verb) : nil
+      // No longer than a word either: the topic of its answer has to be one.
+      let isVerb = verb.utf8.count <= TopicWord.longest && words.allSatisfy(TopicWord.isValid)
+      return isVerb ? .bridge(verb: verb) : nil
     }
     guard let rest = rest(of: topic, after: "\(base)/") else { return nil }
     let levels = rest.split(separator: "/", omittingEmptySubsequences: false).map(String.init)

@@ -124,6 +124,10 @@ import Testing
       #"mqtt.base_topic: "$SYS" begins with $, which brokers keep for themselves"#
     ),
     (#"{"mqtt":{"base_topic":"a\u0000b"}}"#, #"mqtt.base_topic: "a·b" holds a control character"#),
+    (
+      #"{"mqtt":{"base_topic":"a\uFFFE"}}"#,
+      "mqtt.base_topic: \"a\u{FFFE}\" holds a character that brokers refuse"
+    ),
     (#"{"mqtt":{"base_topic":""}}"#, "mqtt.base_topic: this is empty (leave the key out instead)"),
     (##"{"home_assistant":{"prefix":"#"}}"##, ##"home_assistant.prefix: "#" holds a wildcard, + or #"##),
     (#"{"bluetooth":{"adapter":"hci"}}"#, #"bluetooth.adapter: "hci" is no adapter (like hci0)"#),

@@ -12,31 +12,32 @@ import Testing
   }
 
   @Test func namesEveryTopicOfTheBridge() {
-    #expect(map.bridgeState == "home/microbit/bridge/attic/state")
-    #expect(map.bridgeInfo == "home/microbit/bridge/attic/info")
-    #expect(map.bridgeDevices == "home/microbit/bridge/attic/devices")
-    #expect(map.bridgeResponse(to: "device/add") == "home/microbit/bridge/attic/response/device/add")
-    #expect(map.subscriptions == ["home/microbit/+/+/set", "home/microbit/bridge/attic/request/#"])
+    #expect(map.bridgeState.string == "home/microbit/bridge/attic/state")
+    #expect(map.bridgeInfo.string == "home/microbit/bridge/attic/info")
+    #expect(map.bridgeDevices.string == "home/microbit/bridge/attic/devices")
+    #expect(map.bridgeResponse(to: "device/add").string == "home/microbit/bridge/attic/response/device/add")
+    #expect(
+      map.subscriptions.map(\.string) == ["home/microbit/+/+/set", "home/microbit/bridge/attic/request/#"])
   }
 
   @Test func namesEveryTopicOfADevice() {
     let topics = map.topics(of: kitchen)
-    #expect(topics.availability == "home/microbit/kitchen/availability")
-    #expect(topics.readings == "home/microbit/kitchen/readings")
-    #expect(topics.info == "home/microbit/kitchen/info")
+    #expect(topics.availability.string == "home/microbit/kitchen/availability")
+    #expect(topics.readings.string == "home/microbit/kitchen/readings")
+    #expect(topics.info.string == "home/microbit/kitchen/info")
     #expect(topics.properties.count == 2)
-    #expect(topics.properties[0].value == "home/microbit/kitchen/temperature")
-    #expect(topics.properties[1].value == "home/microbit/kitchen/period")
-    #expect(topics.properties[1].set == "home/microbit/kitchen/period/set")
-    #expect(topics.properties[1].result == "home/microbit/kitchen/period/result")
-    #expect(topics.result(ofProperty: "humidity") == "home/microbit/kitchen/humidity/result")
+    #expect(topics.properties[0].value.string == "home/microbit/kitchen/temperature")
+    #expect(topics.properties[1].value.string == "home/microbit/kitchen/period")
+    #expect(topics.properties[1].set.string == "home/microbit/kitchen/period/set")
+    #expect(topics.properties[1].result.string == "home/microbit/kitchen/period/result")
+    #expect(topics.result(ofProperty: "humidity").string == "home/microbit/kitchen/humidity/result")
   }
 
   @Test func readsCommands() {
     let request = map.request(on: "home/microbit/kitchen/period/set")
     #expect(request == .set(kitchen, .microbitPeriod))
     let topic = map.topics(of: kitchen).properties[1].set
-    #expect(map.request(on: topic) == .set(kitchen, .microbitPeriod))
+    #expect(map.request(on: topic.string) == .set(kitchen, .microbitPeriod))
   }
 
   @Test func refusesPropertiesThatCannotBeSetWithAReason() {
@@ -72,6 +73,18 @@ import Testing
   ])
   func leavesAllElseAlone(topic: String) {
     #expect(map.request(on: topic) == nil)
+  }
+
+  /// Its answer's topic would be longer than a topic can be.
+  @Test func leavesVerbsAloneThatAreNone() {
+    let request = "home/microbit/bridge/attic/request/"
+    let words = Array(repeating: "device", count: 10_000).joined(separator: "/")
+    for length in [65, 1000, 65_535 - request.utf8.count] {
+      #expect(map.request(on: request + words.prefix(length)) == nil)
+    }
+    let longest = String(words.prefix(64).dropLast()) + "x"
+    #expect(map.request(on: request + longest) == .bridge(verb: longest))
+    #expect(map.bridgeResponse(to: longest).string.hasSuffix(longest))
   }
 
   @Test func comparesByBytes() {
