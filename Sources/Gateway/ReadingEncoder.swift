@@ -41,9 +41,15 @@ struct ReadingEncoder: Sendable {
 }
 
 extension [UInt8] {
-  /// Appends the number's decimal digits.
-  mutating func append(decimal number: some BinaryInteger) {
-    // A string of up to 15 bytes allocates nothing, and few numbers are longer.
-    self += String(number).utf8
+  /// Appends the number's decimal digits, without a `String` in between.
+  mutating func append(decimal number: some FixedWidthInteger) {
+    if number < 0 { append(UInt8(ascii: "-")) }
+    let magnitude = UInt64(number.magnitude)
+    var divisor: UInt64 = 1
+    while magnitude / divisor >= 10 { divisor *= 10 }
+    while divisor > 0 {
+      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / divisor % 10))
+      divisor /= 10
+    }
   }
 }

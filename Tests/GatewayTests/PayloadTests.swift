@@ -15,6 +15,18 @@ import Testing
     #expect(text(Payload.availability(false)) == "offline")
   }
 
+  @Test func decimalsAreThoseOfStrings() {
+    var random = SplitMix64(state: 2)
+    let chance = (0..<200).map { _ in
+      Int.random(in: .min ... .max, using: &random) >> Int.random(in: 0..<63, using: &random)
+    }
+    for number in [0, 9, 10, -9, -10, 99, 100, .min, .max] + chance {
+      var bytes = Array("x".utf8)
+      bytes.append(decimal: number)
+      #expect(text(bytes) == "x\(number)")
+    }
+  }
+
   @Test(arguments: [
     (
       Outcome.applied(actual: 2000),
