@@ -1,11 +1,11 @@
-"""Virtual micro:bits and strangers in the air of the kernel's adapter hci0. Prints "ready" when all advertise.
+"""Virtual micro:bits and strangers in the air of the kernel's hci0. Prints "ready" when all advertise.
 
-Control port 127.0.0.1:9000, one JSON object a line in, one a line out. "i" is the micro:bit's index, default 0;
-"stranger": true means the stranger with that index. The answer is the peripheral's state after the operation.
+Control port 127.0.0.1:9000, one JSON object a line in, one a line out. "i" is the micro:bit's index, default 0.
+The answer is its state after the operation.
   {"op":"list"}                       the states of all: {"microbits": […], "strangers": […]}
   {"op":"state"}                      name, address, connected, links and unheard connection requests so far,
                                       temperature, period, notified
-  {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
+  {"op":"until","state":{…},"within":S}  the same, once the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"silent","on":true}           stays connected, sends no notifications
   {"op":"disconnect"}                 the micro:bit ends the link
@@ -62,7 +62,7 @@ async def main():
 
     air = Air()
     adapter = Adapter("hci0", link=air, public_address="02:00:5E:00:53:01")
-    vhci = Vhci(adapter)
+    Vhci(adapter)
     microbits = [Microbit(i, air, adapter) for i in range(arguments.count)]
     strangers = [Stranger(i, air, adapter) for i in range(arguments.strangers)]
     for peripheral in microbits + strangers:
@@ -71,8 +71,7 @@ async def main():
     async def answer(request):
         if request["op"] == "list":
             return {"microbits": [p.state() for p in microbits], "strangers": [p.state() for p in strangers]}
-        kind = strangers if request.get("stranger") else microbits
-        return await operate(kind[request.get("i", 0)], request)
+        return await operate(microbits[request.get("i", 0)], request)
 
     async def serve(reader, writer):
         while line := await reader.readline():

@@ -58,7 +58,10 @@ class Peripheral:
 
     async def start(self):
         self.controller = LinkController(self.name, link=self.air, public_address="00:00:00:00:00:00")
-        fields = [(AdvertisingData.FLAGS, bytes([0x06])), (AdvertisingData.COMPLETE_LOCAL_NAME, self.name.encode())]
+        fields = [
+            (AdvertisingData.FLAGS, bytes([0x06])),
+            (AdvertisingData.COMPLETE_LOCAL_NAME, self.name.encode()),
+        ]
         configuration = DeviceConfiguration(
             name=self.name,
             address=self.address,
@@ -159,8 +162,8 @@ class Peripheral:
 class Microbit(Peripheral):
     """A BBC micro:bit with device information and the temperature service, open (no pairing).
 
-    As in the firmware: it samples and notifies once in a period, changed or not; a new period counts from the sample
-    already scheduled; the period is echoed as written, kept over a disconnect and lost on reset.
+    As in the firmware: it samples and notifies once in a period, changed or not; a new period counts from the
+    sample already scheduled; the period is echoed as written, kept over a disconnect and lost on reset.
     """
 
     def __init__(self, index, air, adapter):
@@ -237,7 +240,7 @@ class Microbit(Peripheral):
         )
 
     async def reset(self):
-        """The reset button: the radio falls silent, RAM is lost, and it advertises again when it has booted."""
+        """The reset button: the radio falls silent, RAM is lost, and it advertises again once it has booted."""
         self.sampling.cancel()
         self.advertising = False
         self.vanish()
@@ -264,4 +267,6 @@ class Stranger(Peripheral):
         super().__init__(index, name, "E%X:00:00:00:5A:FE" % (index % 16), air, adapter)
 
     def services(self):
-        return [Service("180F", [Characteristic("2A19", Properties.READ, Characteristic.READABLE, bytes([77]))])]
+        return [
+            Service("180F", [Characteristic("2A19", Properties.READ, Characteristic.READABLE, bytes([77]))])
+        ]

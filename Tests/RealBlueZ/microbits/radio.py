@@ -1,4 +1,4 @@
-"""The air: one in-process radio that joins the virtual peripherals' controllers and the one that the kernel sees.
+"""The air: one in-process radio that joins the virtual peripherals' controllers and the kernel's one.
 
 Bumble's LocalLink and Controller, bent where they differ from real ones in what a central can notice.
 """
@@ -34,8 +34,8 @@ def soon(function, *arguments):
 class Air(LocalLink):
     """LocalLink with controllers that may be out of range.
 
-    Bumble looks a link's other end up by the sender's random address, which a central with a public address such as
-    the kernel's does not have; here both addresses of the link decide.
+    Bumble looks a link's other end up by the sender's random address, which a central with a public address
+    such as the kernel's does not have; here both addresses of the link decide.
     """
 
     def __init__(self):
@@ -65,7 +65,11 @@ class Air(LocalLink):
                 soon(controller.on_advertisement, packet, sender)
 
     def send_ll_control_pdu(self, sender_address, receiver_address, packet):
-        if any(link.self_address == sender_address for c in self.out_of_range for link in c.le_connections.values()):
+        if any(
+            link.self_address == sender_address
+            for c in self.out_of_range
+            for link in c.le_connections.values()
+        ):
             return
         for controller in self.controllers:
             for link in controller.le_connections.values():
@@ -75,7 +79,7 @@ class Air(LocalLink):
                     return
 
     def cut(self, address, reason):
-        """Ends the link of the peripheral with that address, at both ends, as the controllers themselves do it."""
+        """Ends the link of the peripheral with that address, at both ends."""
         for controller in self.controllers:
             for link in list(controller.le_connections.values()):
                 if address in (link.self_address, link.peer_address):

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Which Debian the guest is made of. Sourced by build-root and build-kernel.
 release=bookworm
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg

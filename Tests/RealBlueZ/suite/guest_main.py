@@ -1,4 +1,7 @@
-"""Runs one scenario in the guest: guest_main.py SCENARIO GATEWAY. Status 0: passed; 1: failed, with the evidence on stdout."""
+"""Runs one scenario in the guest: guest_main.py SCENARIO GATEWAY.
+
+Status 0: passed; 1: failed, with the evidence on stdout.
+"""
 
 import os
 import sys
@@ -29,7 +32,10 @@ def evidence(world):
     if world.bluetoothd:
         # Without the traffic itself, which bluetoothd.log has.
         chatter = ("can_read_data()", "send_request()")
-        tail("bluetoothd", [line for line in world.bluetoothd.output.since() if not any(c in line for c in chatter)])
+        tail(
+            "bluetoothd",
+            [line for line in world.bluetoothd.output.since() if not any(c in line for c in chatter)],
+        )
 
 
 def main():

@@ -30,18 +30,26 @@ class Journal:
             return self.entries[mark:]
 
     def wait(self, wanted, within, what, after=0):
-        """The first entry from `after` on for which `wanted` is true, awaited for at most `within` seconds."""
+        """The first entry from `after` on for which `wanted` is true; Failed after `within` seconds."""
+        return self.collect(wanted, 1, within, what, after)[0]
+
+    def collect(self, wanted, count, within, what, after=0):
+        """The first `count` such entries."""
         deadline = time.monotonic() + within
         position = after
+        found = []
         with self.grown:
             while True:
                 while position < len(self.entries):
                     if wanted(self.entries[position]):
-                        return self.entries[position]
+                        found.append(self.entries[position])
+                        if len(found) == count:
+                            return found
                     position += 1
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    raise Failed(f"within {within} s there was no {what}")
+                    missing = "no" if count == 1 else f"{len(found)} of {count} times"
+                    raise Failed(f"within {within} s there was {missing} {what}")
                 self.grown.wait(remaining)
 
 

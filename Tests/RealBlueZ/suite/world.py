@@ -1,4 +1,4 @@
-"""What a scenario has to play with in the guest: bluetoothd, the virtual micro:bits, an MQTT broker, the gateway."""
+"""What a scenario has to play with in the guest: bluetoothd, virtual micro:bits, an MQTT broker, the gateway."""
 
 import json
 import os
@@ -23,7 +23,7 @@ START = 60
 
 
 class Process:
-    """A running program, whose output goes to a file of the scenario's folder and line by line to a journal."""
+    """A running program; its output goes to a file of the scenario's folder and line by line to a journal."""
 
     def __init__(self, name, command, environment=None):
         self.name = name
@@ -87,7 +87,9 @@ class Broker:
     def __init__(self):
         configuration = f"{OUT}/mosquitto.conf"
         with open(configuration, "w") as file:
-            file.write(f"listener {BROKER_PORT} 127.0.0.1\nallow_anonymous true\nuser root\nlog_dest stderr\n")
+            file.write(
+                f"listener {BROKER_PORT} 127.0.0.1\nallow_anonymous true\nuser root\nlog_dest stderr\n"
+            )
         self.server = Process("mosquitto", ["mosquitto", "-c", configuration])
         self.server.wait_line("running")
         self.messages = Journal()
@@ -106,7 +108,11 @@ class Broker:
             for line in self.subscriber.stdout:
                 fields = json.loads(line)
                 message = Message(
-                    fields["topic"], fields["payload"], bool(fields["retain"]), fields["qos"], time.monotonic()
+                    fields["topic"],
+                    fields["payload"],
+                    bool(fields["retain"]),
+                    fields["qos"],
+                    time.monotonic(),
                 )
                 log.write(f"{message}\n")
                 log.flush()
@@ -114,7 +120,9 @@ class Broker:
 
     def publish(self, topic, payload, *options):
         words = options or ("-m", payload)
-        subprocess.run(["mosquitto_pub", "-V", "mqttv5", "-q", "1", "-t", topic, *words], check=True, timeout=START)
+        subprocess.run(
+            ["mosquitto_pub", "-V", "mqttv5", "-q", "1", "-t", topic, *words], check=True, timeout=START
+        )
 
     def wait(self, topic, within, wanted=lambda message: True, after=0, what="message"):
         return self.messages.wait(
@@ -181,16 +189,32 @@ class Device:
         expect(message.retain, f"{message.topic} {value} was not retained")
         return message
 
-    def wait_reading(self, within, after=0):
-        return self.wait("readings", within, after=after, what="reading")
+    def wait_readings(self, count, within, after=None):
+        """The next `count` readings, as their JSON objects."""
+        messages = self.world.broker.messages
+        topic = self.topic("readings")
+        found = messages.collect(
+            lambda message: message.topic == topic,
+            count,
+            within,
+            f"reading on {topic}",
+            messages.mark() if after is None else after,
+        )
+        expect(not any(message.retain for message in found), f"readings of {self.id} were retained")
+        return [message.json() for message in found]
 
     def set_period(self, payload):
         self.world.broker.publish(self.topic("period/set"), payload)
 
     def wait_result(self, status, within, after=0):
-        message = self.wait("period/result", within, lambda m: m.json()["status"] == status, after, f"'{status}'")
+        message = self.wait(
+            "period/result", within, lambda m: m.json()["status"] == status, after, f"'{status}'"
+        )
         expect(not message.retain, f"{message.topic} was retained")
-        expect(RFC3339.fullmatch(message.json()["time"]), f"{message.topic} has the time {message.json()['time']}")
+        expect(
+            RFC3339.fullmatch(message.json()["time"]),
+            f"{message.topic} has the time {message.json()['time']}",
+        )
         return message.json()
 
     def wait_period(self, value, within, after=0):
@@ -207,7 +231,9 @@ class World:
         self.microbits = None
 
     def start_bluetoothd(self, adapter=True):
-        self.bluetoothd = Process("bluetoothd", ["/usr/libexec/bluetooth/bluetoothd", "--nodetach", "--debug"])
+        self.bluetoothd = Process(
+            "bluetoothd", ["/usr/libexec/bluetooth/bluetoothd", "--nodetach", "--debug"]
+        )
         self.bluetoothd.wait_line("hci0 registered" if adapter else "initialized")
 
     def start(self, microbits=1, strangers=0):
@@ -217,7 +243,7 @@ class World:
         self.start_bluetoothd()
 
     def gateway_command(self, *arguments):
-        # The program belongs to this machine, whose libraries it needs: it runs in the machine's view of the files.
+        # The program belongs to the host, whose libraries it needs: it runs in the host's view of the files.
         return ["/usr/sbin/chroot", "/hostrw", self.gateway_program, *arguments]
 
     def gateway_environment(self, bus="unix:path=/run/dbus/system_bus_socket"):
@@ -253,7 +279,9 @@ class World:
 
     def devices(self, id=lambda index, address: address.replace(":", "").lower()):
         """The micro:bits as MQTT devices; by default with the ids of devices that have none configured."""
-        return [Device(self, i, state, id(i, state["address"])) for i, state in enumerate(self.microbits.all())]
+        return [
+            Device(self, i, state, id(i, state["address"])) for i, state in enumerate(self.microbits.all())
+        ]
 
     def set_powered(self, on):
         properties = "org.freedesktop.DBus.Properties.Set"

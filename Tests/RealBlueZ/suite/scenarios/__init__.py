@@ -1,0 +1,10 @@
+"""The scenarios by name: each a function of a World of its own, in a guest of its own."""
+
+from scenarios import (
+    command_line,
+    commands,
+    finding,
+    microbit_faults,
+    system_faults,
+)  # noqa: F401 (they register)
+from scenarios.common import scenarios  # noqa: F401

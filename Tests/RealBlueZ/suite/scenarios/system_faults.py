@@ -1,0 +1,87 @@
+"""Adapter, bluetoothd, broker and the gateway itself fail or are late."""
+
+import signal
+import time
+
+from journal import expect
+from scenarios.common import ANSWER, BY_PREFIX, CONNECT, RETURN, expect_return, scenario, start_one
+from world import BASE, GATEWAY_ID, START, Broker, Microbits
+
+
+@scenario()
+def adapter_off_and_on(world):
+    world.start(microbits=2)
+    world.start_gateway(BY_PREFIX)
+    devices = world.devices()
+    for device in devices:
+        device.wait_availability("online", 2 * CONNECT)
+    mark = world.broker.messages.mark()
+    world.set_powered(False)
+    for device in devices:
+        device.wait_availability("offline", RETURN, after=mark)
+    mark = world.broker.messages.mark()
+    world.set_powered(True)
+    for device in devices:
+        expect_return(device, mark)
+    expect(world.gateway.child.poll() is None, "the gateway ended")
+
+
+@scenario()
+def adapter_unplugged(world):
+    device = start_one(world)
+    mark = world.broker.messages.mark()
+    world.microbits.unplug()
+    device.wait_availability("offline", RETURN, after=mark)
+    mark = world.broker.messages.mark()
+    world.microbits = Microbits(1)
+    expect_return(device, mark)
+
+
+@scenario()
+def bluetoothd_killed(world):
+    world.start(microbits=2)
+    world.start_gateway(BY_PREFIX)
+    devices = world.devices()
+    for device in devices:
+        device.wait_availability("online", 2 * CONNECT)
+    mark = world.broker.messages.mark()
+    world.bluetoothd.kill(signal.SIGKILL)
+    world.bluetoothd.wait_end(START)
+    for device in devices:
+        device.wait_availability("offline", RETURN, after=mark)
+    mark = world.broker.messages.mark()
+    world.start_bluetoothd()
+    for device in devices:
+        expect_return(device, mark)
+    expect(world.gateway.child.poll() is None, "the gateway ended")
+
+
+@scenario()
+def gateway_starts_before_all_else(world):
+    """Without bluetoothd, adapter and broker: it waits for them."""
+    world.start_gateway(BY_PREFIX)
+    time.sleep(20)  # of the story: nothing is there that long
+    expect(world.gateway.child.poll() is None, "the gateway gave up")
+    world.broker = Broker()
+    time.sleep(5)
+    world.start_bluetoothd(adapter=False)
+    time.sleep(5)
+    world.microbits = Microbits(1)
+    device = world.devices()[0]
+    device.wait_availability("online", RETURN)
+    device.wait_readings(1, RETURN)
+
+
+@scenario()
+def gateway_killed_and_started_again(world):
+    """Its will says so, and the new one takes over the link that it finds."""
+    device = start_one(world)
+    state = f"{BASE}/bridge/{GATEWAY_ID}/state"
+    mark = world.broker.messages.mark()
+    world.gateway.kill(signal.SIGKILL)
+    world.gateway.wait_end(ANSWER)
+    world.broker.wait(state, ANSWER, lambda message: message.payload == "offline", mark, "will")
+    mark = world.broker.messages.mark()
+    world.start_gateway(BY_PREFIX)
+    expect_return(device, mark)
+    expect(world.microbits.ask("state")["links"] == 1, "the link that was there was not used")
