@@ -8,13 +8,18 @@ from scenarios.common import ANSWER, BY_PREFIX, CONNECT, RETURN, expect_return, 
 from world import BASE, GATEWAY_ID, START, Broker, Microbits
 
 
-@scenario()
-def adapter_off_and_on(world):
+def start_two(world):
     world.start(microbits=2)
     world.start_gateway(BY_PREFIX)
     devices = world.devices()
     for device in devices:
         device.wait_availability("online", 2 * CONNECT)
+    return devices
+
+
+@scenario()
+def adapter_off_and_on(world):
+    devices = start_two(world)
     mark = world.broker.messages.mark()
     world.set_powered(False)
     for device in devices:
@@ -39,11 +44,7 @@ def adapter_unplugged(world):
 
 @scenario()
 def bluetoothd_killed(world):
-    world.start(microbits=2)
-    world.start_gateway(BY_PREFIX)
-    devices = world.devices()
-    for device in devices:
-        device.wait_availability("online", 2 * CONNECT)
+    devices = start_two(world)
     mark = world.broker.messages.mark()
     world.bluetoothd.kill(signal.SIGKILL)
     world.bluetoothd.wait_end(START)
@@ -54,6 +55,20 @@ def bluetoothd_killed(world):
     for device in devices:
         expect_return(device, mark)
     expect(world.gateway.child.poll() is None, "the gateway ended")
+
+
+@scenario()
+def bluetoothd_killed_and_back_at_once(world):
+    """The kernel keeps the links for 2 s more: a Connect meanwhile says that all is well, and then they go."""
+    devices = start_two(world)
+    mark = world.broker.messages.mark()
+    world.bluetoothd.kill(signal.SIGKILL)
+    world.bluetoothd.wait_end(START)
+    world.start_bluetoothd()
+    for device in devices:
+        device.wait_availability("offline", RETURN, after=mark)
+    for device in devices:
+        device.wait_readings(10, RETURN)  # far more than what the old link could still bring
 
 
 @scenario()
