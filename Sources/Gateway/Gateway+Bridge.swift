@@ -81,7 +81,7 @@ extension Gateway {
   private func recalled() {
     guard !report.isRecalled else { return }
     report.isRecalled = true
-    mqtt.assumeIsolated { $0.unsubscribe(TopicFilter(topics.bridgeDevices)) }
+    mqtt.assumeIsolated { [topics] in $0.unsubscribe(TopicFilter(topics.bridgeDevices)) }
     bridgeChanged()
   }
 }

@@ -75,6 +75,7 @@ public actor Gateway {
     publishState(topics.bridgeState, Payload.availability(true))
     for entry in configuration.devices { expect(entry) }
     bridgeChanged()
+    refreshBridge()
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.central.run() }
       group.addTask { try? await self.mqtt.run() }
@@ -104,7 +105,7 @@ public actor Gateway {
   // MARK: Sending
 
   func publishState(_ topic: TopicName, _ payload: [UInt8]) {
-    mqtt.assumeIsolated { $0.setState(topic, payload, qos: qos) }
+    mqtt.assumeIsolated { [qos] in $0.setState(topic, payload, qos: qos) }
   }
 
   func publish(_ message: MQTTMessage) {

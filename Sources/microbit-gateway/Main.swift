@@ -8,6 +8,8 @@ struct Main {
   static func main() {
     // Before any thread starts, so that each inherits it.
     Signals.block([SIGTERM, SIGINT])
+    // A reader of the log, or a broker, that goes away is an error of that write, not the end of the process.
+    signal(SIGPIPE, SIG_IGN)
     let arguments: Arguments
     do throws(Arguments.Usage) {
       arguments = try Arguments(CommandLine.argc, CommandLine.unsafeArgv)
