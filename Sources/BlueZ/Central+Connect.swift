@@ -76,11 +76,12 @@ extension Central {
     // bluetoothd takes 2 s over it, and notifications would go on meanwhile.
     links.removeValue(forKey: id)?.end()
     checkConditions()
+    let deadline = ContinuousClock.now + limit
     do throws(CentralError) {
       _ = try await call("Disconnect", on: BlueZName.device, of: id.path, timeout: limit)
     } catch {
       log.debug("Disconnect", ["error": error])
     }
-    _ = await wait(.seconds(1)) { !$0.isConnected(id) }
+    _ = await wait(min(.seconds(1), ContinuousClock.now.duration(to: deadline))) { !$0.isConnected(id) }
   }
 }

@@ -214,12 +214,12 @@ public actor Central {
 
   /// Somebody who waits for the tree to come to something.
   private struct Condition {
-    let isMet: (isolated Central) -> Bool
+    let isMet: @Sendable (isolated Central) -> Bool
     let waiter: Waiter<Bool>
   }
 
   /// Waits until `condition` holds, for at most `limit`; whether it does then.
-  func wait(_ limit: Duration, until condition: @escaping (isolated Central) -> Bool) async -> Bool {
+  func wait(_ limit: Duration, until condition: @escaping @Sendable (isolated Central) -> Bool) async -> Bool {
     if condition(self) { return true }
     let waiter = Waiter<Bool>()
     conditions.append(Condition(isMet: condition, waiter: waiter))
@@ -245,7 +245,7 @@ public actor Central {
     if let connecting { ends.insert(connecting) }
     await withTaskGroup(of: Void.self) { group in
       for id in ends { group.addTask { await self.disconnect(id, within: limit) } }
+      group.addTask { _ = await self.wait(limit) { $0.scanner.isIdle } }
     }
-    _ = await wait(limit) { $0.scanner.isIdle }
   }
 }

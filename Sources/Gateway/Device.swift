@@ -7,15 +7,7 @@ import MQTT
 final class Device: @unchecked Sendable {
   // @unchecked: touched by the gateway's actor alone, on the loop's thread.
 
-  /// What the sender of a command needs with its answer.
-  struct Reply: Sendable {
-    let property: Int
-    let transaction: String?
-    let responseTopic: TopicName?
-    let correlationData: [UInt8]?
-  }
-
-  typealias Write = ConfirmedWrite<Reply>
+  typealias Write = ConfirmedWrite<Asker>
 
   /// A property of the profile as this device has it.
   struct Channel {

@@ -29,16 +29,19 @@ extension Gateway {
   private func take(_ message: MQTTReceived) {
     switch topics.request(on: message.topic.string) {
     case .set(let id, let property):
-      // Not one of ours: it may be another gateway's.
       guard let device = byID[id], let index = profile.properties.firstIndex(of: property) else { return }
       command(message, device, index)
     case .refused(let id, let property, let reason):
       guard let device = byID[id] else { return }
-      let transaction = WriteCommand.transaction(in: message.payload)
-      answer(
-        .rejected(reason: reason), requested: nil, transaction: transaction,
-        on: device.topics.result(ofProperty: property), message.responseTopic, message.correlationData)
-    case .bridge, nil:
+      let asker = Asker(
+        of: message, answeredOn: device.topics.result(ofProperty: property),
+        transaction: WriteCommand.transaction(in: message.payload))
+      answer(.rejected(reason: reason), requested: nil, to: asker)
+    case .bridge(let verb):
+      let asker = Asker(of: message, answeredOn: topics.bridgeResponse(to: verb), transaction: nil)
+      let error = "version \(Version.current) does not know the request \(verb)"
+      send(Payload.response(error: error, transaction: nil), to: asker)
+    case nil:
       break
     }
   }
@@ -46,21 +49,17 @@ extension Gateway {
   private func command(_ message: MQTTReceived, _ device: Device, _ index: Int) {
     counters.commands += 1
     let channel = device.channels[index]
-    let command: WriteCommand
     do throws(Rejection) {
-      command = try WriteCommand(message.payload, for: channel.property)
+      let command = try WriteCommand(message.payload, for: channel.property)
+      let asker = Asker(of: message, answeredOn: channel.topics.result, transaction: command.transaction)
+      let actions = device.channels[index].write?.command(
+        Device.Write.Command(value: command.value, tag: asker))
+      perform(actions ?? [], device, index)
     } catch {
       log.info("command rejected: \(error.reason)", device.fields)
-      return answer(
-        .rejected(reason: error.reason), requested: nil, transaction: error.transaction,
-        on: channel.topics.result, message.responseTopic, message.correlationData)
+      let asker = Asker(of: message, answeredOn: channel.topics.result, transaction: error.transaction)
+      answer(.rejected(reason: error.reason), requested: nil, to: asker)
     }
-    let reply = Device.Reply(
-      property: index, transaction: command.transaction, responseTopic: message.responseTopic,
-      correlationData: message.correlationData)
-    let actions = device.channels[index].write?.command(
-      Device.Write.Command(value: command.value, tag: reply))
-    perform(actions ?? [], device, index)
   }
 
   // MARK: Confirmed writes
@@ -102,12 +101,8 @@ extension Gateway {
         publishState(channel.topics.value, Payload.value(value))
         if channel.property == .microbitPeriod { perform(device.session.periodIs(value), on: device) }
       case .answer(let command, let outcome):
-        let reply = command.tag
-        log.info(
-          "\(channel.property.name) \(command.value): \(outcome.status)", device.fields)
-        answer(
-          outcome, requested: command.value, transaction: reply.transaction, on: channel.topics.result,
-          reply.responseTopic, reply.correlationData)
+        log.info("\(channel.property.name) \(command.value): \(outcome.status)", device.fields)
+        answer(outcome, requested: command.value, to: command.tag)
       case .restoreFailed(let value, let failure):
         log.warning("\(channel.property.name) \(value) could not be applied: \(failure)", device.fields)
       }
@@ -133,17 +128,13 @@ extension Gateway {
     }
   }
 
-  /// Tells the result topic, and whoever asked for an answer of its own.
-  private func answer(
-    _ outcome: Outcome, requested: Int?, transaction: String?, on topic: TopicName,
-    _ responseTopic: TopicName?, _ correlationData: [UInt8]?
-  ) {
-    let payload = Payload.result(outcome, requested: requested, transaction: transaction, time: .now)
-    publish(MQTTMessage(topic: topic, payload: payload, qos: qos))
-    if let responseTopic {
-      publish(
-        MQTTMessage(topic: responseTopic, payload: payload, qos: qos, correlationData: correlationData))
-    }
+  private func answer(_ outcome: Outcome, requested: Int?, to asker: Asker) {
+    send(
+      Payload.result(outcome, requested: requested, transaction: asker.transaction, time: .now), to: asker)
+  }
+
+  private func send(_ payload: [UInt8], to asker: Asker) {
+    for message in asker.answer(payload, qos: qos) { publish(message) }
   }
 }
 

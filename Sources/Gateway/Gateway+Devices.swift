@@ -38,6 +38,8 @@ extension Gateway {
     devices[address] = device
     byID[id] = device
     publishState(device.topics.availability, Payload.availability(false))
+    // From now on, and with it a retained command that has waited for the device to be known.
+    subscribe(to: device.topics.commands)
     bridgeChanged()
     return device
   }

@@ -70,8 +70,8 @@ public actor Gateway {
   /// Works until ``stop()``; then ends every link, says good-bye, and returns. Never longer than 5 s.
   func serve() async {
     await mqtt.setHandler { [weak self] event in self?.assumeIsolated { $0.heard(event) } }
-    for filter in topics.subscriptions { await mqtt.subscribe(filter, qos: .atLeastOnce) }
-    await mqtt.subscribe(TopicFilter(topics.bridgeDevices), qos: .atMostOnce)
+    subscribe(to: topics.requests)
+    subscribe(to: TopicFilter(topics.bridgeDevices))
     publishState(topics.bridgeState, Payload.availability(true))
     for entry in configuration.devices { expect(entry) }
     bridgeChanged()
@@ -106,6 +106,10 @@ public actor Gateway {
 
   func publishState(_ topic: TopicName, _ payload: [UInt8]) {
     mqtt.assumeIsolated { [qos] in $0.setState(topic, payload, qos: qos) }
+  }
+
+  func subscribe(to filter: TopicFilter) {
+    mqtt.assumeIsolated { $0.subscribe(filter, qos: .atLeastOnce) }
   }
 
   func publish(_ message: MQTTMessage) {

@@ -30,10 +30,8 @@ struct TopicMap: Sendable {
 
   // MARK: Inbound
 
-  /// The filters that bring everything this gateway acts on, and little else.
-  var subscriptions: [TopicFilter] {
-    ["\(base)/+/+/set", "\(bridge)/request/#"].compactMap(TopicFilter.init)
-  }
+  /// What brings the requests to the gateway itself.
+  var requests: TopicFilter { filter("\(bridge)/request/#") }
 
   /// What a message on `topic` asks for; nil when it is none of this gateway's business.
   func request(on topic: String) -> InboundRequest? {
@@ -84,6 +82,8 @@ struct DeviceTopics: Sendable, Equatable {
     let result: TopicName
   }
 
+  /// What brings the commands for the device, and none for those of other gateways.
+  let commands: TopicFilter
   let availability: TopicName
   let readings: TopicName
   let info: TopicName
@@ -93,6 +93,7 @@ struct DeviceTopics: Sendable, Equatable {
 
   init(prefix: String, profile: Profile) {
     self.prefix = prefix
+    commands = filter("\(prefix)/+/set")
     availability = name("\(prefix)/availability")
     readings = name("\(prefix)/readings")
     info = name("\(prefix)/info")
@@ -110,4 +111,9 @@ struct DeviceTopics: Sendable, Equatable {
 private func name(_ text: String) -> TopicName {
   guard let name = TopicName(text) else { preconditionFailure("not a topic: \(text)") }
   return name
+}
+
+private func filter(_ text: String) -> TopicFilter {
+  guard let filter = TopicFilter(text) else { preconditionFailure("not a topic filter: \(text)") }
+  return filter
 }

@@ -17,7 +17,7 @@ import Testing
     #expect(map.bridgeDevices.string == "home/microbit/bridge/attic/devices")
     #expect(map.bridgeResponse(to: "device/add").string == "home/microbit/bridge/attic/response/device/add")
     #expect(
-      map.subscriptions.map(\.string) == ["home/microbit/+/+/set", "home/microbit/bridge/attic/request/#"])
+      map.requests.string == "home/microbit/bridge/attic/request/#")
   }
 
   @Test func namesEveryTopicOfADevice() {
