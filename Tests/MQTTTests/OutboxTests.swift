@@ -24,6 +24,12 @@ import Testing
     Outbox.Peer(window: window, maximumQoS: maximumQoS, maximumPacketSize: maximumPacket)
   }
 
+  /// The packet that goes out next.
+  private func next(_ outbox: inout Outbox, at time: Duration = .zero) throws -> Outbox.Packet {
+    let packet = outbox.next(now: Self.start + time)
+    return try #require(packet)
+  }
+
   /// What goes out until nothing does any more; identifiers count from `first`.
   private func sendAll(_ outbox: inout Outbox, first: Int32 = 1, at time: Duration = .zero) -> [String] {
     var sent: [String] = []
@@ -179,7 +185,7 @@ import Testing
     outbox.append(event("short", expiry: .seconds(5)), now: Self.start)
     outbox.append(event("long", expiry: .seconds(60)), now: Self.start)
     outbox.connected(peer())
-    let packet = try #require(outbox.next(now: Self.start + .milliseconds(10_500)))
+    let packet = try next(&outbox, at: .milliseconds(10_500))
     #expect(packet.payload == Array("held long".utf8))
     #expect(packet.expirySeconds == 50)
     #expect(outbox.expired == 1)
@@ -219,7 +225,7 @@ import Testing
     outbox.connected(peer(maximumPacket: 18))
     outbox.append(event("12345678901"), now: Self.start)
     outbox.append(event("1234567890"), now: Self.start)
-    let packet = try #require(outbox.next(now: Self.start))
+    let packet = try next(&outbox)
     #expect(packet.payload.count == 10)
     #expect(packet.size(hasProperties: true) == 18)
     #expect(packet.size(hasProperties: false) == 17)
@@ -236,7 +242,7 @@ import Testing
         topic: topic("abc"), payload: [UInt8](repeating: 0, count: 200), qos: .atMostOnce,
         responseTopic: topic("re"), correlationData: [1, 2, 3], messageExpiry: .seconds(1)),
       now: Self.start)
-    let packet = try #require(outbox.next(now: Self.start))
+    let packet = try next(&outbox)
     // 1 + 2 header, 2 + 3 topic, 1 properties: 3 + 2, 3 + 3, 5; payload.
     #expect(packet.size(hasProperties: true) == 1 + 2 + 5 + 1 + 16 + 200)
   }
@@ -247,11 +253,11 @@ import Testing
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
     outbox.append(event("1"), now: Self.start)
     outbox.append(event("2"), now: Self.start)
-    outbox.unsent(try #require(outbox.next(now: Self.start)))
+    outbox.unsent(try next(&outbox))
     #expect(sendAll(&outbox) == ["a=1", "e=1", "e=2"])
     outbox.append(event("3"), now: Self.start)
     outbox.append(event("4"), now: Self.start)
-    outbox.unsent(try #require(outbox.next(now: Self.start)))
+    outbox.unsent(try next(&outbox))
     #expect(sendAll(&outbox, first: 4) == ["e=3", "e=4"])
   }
 

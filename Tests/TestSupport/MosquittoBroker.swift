@@ -25,7 +25,7 @@ public final class MosquittoBroker: Sendable {
       """
       user root
       log_type all
-      log_dest stdout
+      log_dest stderr
       listener \(port) 127.0.0.1
       \(configuration(folder.path))
 

@@ -1,0 +1,143 @@
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+/// What a client keeps while its broker is away. Against a real mosquitto without persistence.
+@Suite(.timeLimit(.minutes(2))) struct OutageTests {
+  @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
+  func theSessionIsRenewedAfterARestart(_ version: MQTTOptions.ProtocolVersion) async throws {
+    let broker = try await MosquittoBroker()
+    let client = await TestClient(.local(broker.port, version)) {
+      $0.subscribe(filter("cmd/#"))
+      $0.setState(topic("state/a"), Array("1".utf8))
+      $0.setState(topic("state/b"), Array("2".utf8))
+    }
+    try await client.connected()
+    await client.client.setState(topic("state/a"), Array("3".utf8))
+    try await broker.stop()
+    #expect(try await client.disconnected()?.remedy == .retry)
+    await client.client.setState(topic("state/b"), Array("4".utf8))
+    await client.client.clearState(topic("state/a"))
+    await client.client.setState(topic("state/c"), Array("5".utf8))
+    try await broker.start()
+    try await client.connected()
+
+    let other = await TestClient(.local(broker.port)) { $0.subscribe(filter("state/#")) }
+    var seen: Set<String> = []
+    for _ in 0..<2 {
+      let message = try await other.message()
+      seen.insert("\(message.topic)=\(message.text)")
+    }
+    #expect(seen == ["state/b=4", "state/c=5"])
+
+    await other.client.publish(MQTTMessage(topic: topic("cmd/x"), payload: Array("go".utf8)))
+    #expect(try await client.message().text == "go")
+    #expect(await client.client.statistics.connects == 2)
+  }
+
+  @Test func eventsAreKeptInOrderAndMarked() async throws {
+    let broker = try await MosquittoBroker()
+    let client = await TestClient(.local(broker.port)) { $0.subscribe(filter("e")) }
+    try await client.connected()
+    func publish(_ numbers: Range<Int>) async {
+      for number in numbers {
+        await client.client.publish(
+          MQTTMessage(
+            topic: topic("e"), payload: Array("\(number)".utf8), whenHeld: { $0 + Array(" held".utf8) }))
+      }
+    }
+    await publish(0..<10)
+    #expect(try await client.texts(10) == (0..<10).map { "\($0)" })
+    try await broker.kill()
+    _ = try await client.disconnected()
+    await publish(10..<500)
+    try await broker.start()
+    try await client.connected()
+    await publish(500..<510)
+    let expected = (10..<500).map { "\($0) held" } + (500..<510).map { "\($0)" }
+    #expect(try await client.texts(500) == expected)
+    #expect(await client.client.statistics.lost == 0)
+  }
+
+  /// The broker is stopped in the middle of the exchange: what it had not acknowledged comes again.
+  @Test func theUnacknowledgedComeAgain() async throws {
+    let broker = try await MosquittoBroker()
+    let client = await TestClient(.local(broker.port)) { $0.subscribe(filter("e")) }
+    try await client.connected()
+    broker.freeze(true)
+    for number in 0..<200 {
+      await client.client.publish(
+        MQTTMessage(
+          topic: topic("e"), payload: Array("\(number)".utf8), whenHeld: { $0 + Array(" held".utf8) }))
+    }
+    let statistics = await client.client.statistics
+    #expect(statistics.inFlight == 20 && statistics.queued == 180, "mosquitto allows 20 in flight")
+    try await broker.kill()
+    _ = try await client.disconnected()
+    try await broker.start()
+    try await client.connected()
+    #expect(try await client.texts(200) == (0..<200).map { "\($0) held" })
+  }
+
+  @Test func beyondTheBoundTheOldestAreLost() async throws {
+    let broker = try await MosquittoBroker()
+    var options = MQTTOptions.local(broker.port)
+    options.outbox.events = 100
+    let client = await TestClient(options) { $0.subscribe(filter("e")) }
+    try await client.connected()
+    try await broker.kill()
+    _ = try await client.disconnected()
+    for number in 0..<250 {
+      await client.client.publish(MQTTMessage(topic: topic("e"), payload: Array("\(number)".utf8)))
+    }
+    #expect(await client.client.statistics.lost == 150)
+    try await broker.start()
+    try await client.connected()
+    #expect(try await client.texts(100) == (150..<250).map(String.init))
+    #expect(client.lines.all.count { $0.line.contains("the oldest are lost") && $0.level == .warning } == 1)
+  }
+
+  @Test func aBrokerThatGoesSilentIsFoundOut() async throws {
+    let broker = try await MosquittoBroker()
+    var options = MQTTOptions.local(broker.port)
+    options.keepAlive = .seconds(5)
+    let client = await TestClient(options)
+    try await client.connected()
+    broker.freeze(true)
+    let error = try await client.events.next("the loss", within: .seconds(20)) {
+      if case .disconnected(let error) = $0 { error } else { nil }
+    }
+    #expect(error == .keepAliveTimedOut)
+    broker.freeze(false)
+    try await client.connected()
+  }
+
+  @Test func anotherClientOfTheSameNameTakesOver() async throws {
+    let broker = try await MosquittoBroker()
+    let options = MQTTOptions.local(broker.port)
+    let first = await TestClient(options)
+    try await first.connected()
+    let second = await TestClient(options)
+    try await second.connected()
+    #expect(try await first.disconnected() == .closedByBroker(reasonCode: 142, reason: "Session taken over"))
+    await second.client.stop(deadline: .seconds(1))
+  }
+
+  @Test func troubleIsSaidOnceAndItsEndToo() async throws {
+    let broker = try await MosquittoBroker()
+    let client = await TestClient(.local(broker.port))
+    try await client.connected()
+    try await broker.kill()
+    _ = try await client.disconnected()
+    for _ in 0..<4 { _ = try await client.connectFailed() }
+    try await broker.start()
+    try await client.connected()
+    let said = client.lines.all.filter { $0.level > .debug }.map { $0.line }
+    #expect(said.count == 4, "\(said)")
+    #expect(said.first == "connected to 127.0.0.1:\(broker.port)")
+    #expect(said.dropFirst().first?.contains("is lost") == true)
+    #expect(said.dropFirst(2).first?.contains("Connection refused") == true)
+    #expect(said.last == "connected again to 127.0.0.1:\(broker.port)")
+  }
+}

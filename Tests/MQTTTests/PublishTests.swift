@@ -1,0 +1,175 @@
+@testable import MQTT
+import TestSupport
+import Testing
+
+/// Against a real mosquitto.
+@Suite(.timeLimit(.minutes(2))) struct PublishTests {
+  private func subscriber(_ port: UInt16, _ filters: String...) async throws -> TestClient {
+    let client = await TestClient(.local(port)) { client in
+      for text in filters { client.subscribe(filter(text)) }
+    }
+    try await client.connected()
+    // The subscriptions are in force when what is published after them comes back.
+    let probe = topic(filters[0].replacing("#", with: "probe"))
+    await client.client.publish(MQTTMessage(topic: probe, payload: []))
+    _ = try await client.message()
+    return client
+  }
+
+  @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311], [QoS.atMostOnce, .atLeastOnce])
+  func messagesArriveInOrder(_ version: MQTTOptions.ProtocolVersion, _ qos: QoS) async throws {
+    let broker = try await MosquittoBroker()
+    let subscriber = try await subscriber(broker.port, "t/#")
+    let publisher = await TestClient(.local(broker.port, version))
+    try await publisher.connected()
+    for number in 0..<500 {
+      await publisher.client.publish(
+        MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8), qos: qos))
+    }
+    #expect(try await subscriber.texts(500) == (0..<500).map(String.init))
+    await publisher.client.stop(deadline: .seconds(5))
+    let statistics = await publisher.client.statistics
+    #expect(statistics.sent == 500)
+    #expect(statistics.acknowledged == (qos == .atMostOnce ? 0 : 500))
+    #expect(statistics.queued == 0 && statistics.inFlight == 0 && statistics.lost == 0)
+  }
+
+  /// By a subscriber that is not of our making.
+  @Test func mosquittoSubReadsWhatIsPublished() async throws {
+    let broker = try await MosquittoBroker()
+    let publisher = await TestClient(.local(broker.port)) {
+      $0.setState(topic("t/state"), Array("21".utf8))
+      $0.publish(
+        MQTTMessage(
+          topic: topic("t/result"), payload: Array("{}".utf8), retain: true,
+          responseTopic: topic("answer/here"), correlationData: Array("abc".utf8),
+          messageExpiry: .seconds(1000)))
+    }
+    try await publisher.connected()
+    await publisher.client.stop(deadline: .seconds(5))
+    let reader = try ChildProcess(
+      "/usr/bin/mosquitto_sub",
+      ["-p", "\(broker.port)", "-V", "5", "-t", "t/#", "-C", "2", "-F", "%t %p retained %r qos %q R=%R D=%D E=%E"])
+    #expect(try await reader.exitStatus(within: .seconds(10)) == 0)
+    let lines = reader.text.split(separator: "\n").sorted()
+    #expect(lines.count == 2)
+    #expect(lines.first?.hasPrefix("t/result {} retained 1 qos 0 R=answer/here D=abc E=") == true, "\(lines)")
+    #expect(lines.last?.hasPrefix("t/state 21 retained 1") == true, "\(lines)")
+  }
+
+  @Test func responseTopicAndCorrelationDataComeBack() async throws {
+    let broker = try await MosquittoBroker()
+    let subscriber = try await subscriber(broker.port, "t/#")
+    let data = (0...255).map { UInt8($0) }
+    await subscriber.client.publish(
+      MQTTMessage(
+        topic: topic("t/ask"), payload: [1], responseTopic: topic("t/answer"), correlationData: data))
+    let message = try await subscriber.message()
+    #expect(message.responseTopic == topic("t/answer"))
+    #expect(message.correlationData == data)
+    #expect(message.qos == .atLeastOnce && !message.retain)
+  }
+
+  @Test func theWillIsPublishedWhenTheClientDiesAndNotWhenItStops() async throws {
+    let broker = try await MosquittoBroker()
+    let subscriber = try await subscriber(broker.port, "t/#")
+    for version in [MQTTOptions.ProtocolVersion.v5, .v311] {
+      var options = MQTTOptions.local(broker.port, version)
+      options.will = MQTTMessage(topic: topic("t/will"), payload: Array("offline".utf8), retain: true)
+      let dying = await TestClient(options)
+      try await dying.connected()
+      await dying.die()
+      let will = try await subscriber.message()
+      #expect(will.text == "offline" && will.topic == topic("t/will"))
+      #expect(try await dying.disconnected() == nil)
+
+      let leaving = await TestClient(options)
+      try await leaving.connected()
+      await leaving.client.stop(deadline: .seconds(5))
+      #expect(try await leaving.disconnected() == nil)
+      await subscriber.client.publish(MQTTMessage(topic: topic("t/next"), payload: []))
+      #expect(try await subscriber.message().topic == topic("t/next"))
+    }
+  }
+
+  @Test func stopSendsAndAwaitsWhatIsQueued() async throws {
+    let broker = try await MosquittoBroker()
+    let subscriber = try await subscriber(broker.port, "t/#")
+    let publisher = await TestClient(.local(broker.port)) { client in
+      for number in 0..<1000 {
+        client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
+      }
+    }
+    // Still connecting: the stop waits for that too.
+    await publisher.client.stop(deadline: .seconds(10))
+    #expect(await publisher.client.statistics.acknowledged == 1000)
+    #expect(try await subscriber.texts(1000) == (0..<1000).map(String.init))
+    try await publisher.connected()
+  }
+
+  @Test func stopDoesNotWaitLongerThanItsDeadline() async throws {
+    let broker = try await MosquittoBroker()
+    let publisher = await TestClient(.local(broker.port))
+    try await publisher.connected()
+    broker.freeze(true)
+    await publisher.client.publish(MQTTMessage(topic: topic("t"), payload: []))
+    let client = publisher.client
+    try await deadline(.seconds(5), "the end of stop") { await client.stop(deadline: .milliseconds(200)) }
+    #expect(await publisher.client.statistics.acknowledged == 0)
+    broker.freeze(false)
+  }
+
+  @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
+  func hugeMessagesDoNotArrive(_ version: MQTTOptions.ProtocolVersion) async throws {
+    let broker = try await MosquittoBroker()
+    let victim = await TestClient(.local(broker.port, version)) { $0.subscribe(filter("set")) }
+    try await victim.connected()
+    try await broker.logLine { $0.contains("SUBACK") }
+    let sender = await TestClient(.local(broker.port))
+    try await sender.connected()
+    let huge = [UInt8](repeating: UInt8(ascii: "9"), count: 1_000_000)
+    for payload in [huge, Array("2000".utf8)] {
+      await sender.client.publish(MQTTMessage(topic: topic("set"), payload: payload))
+    }
+    let message = try await victim.message()
+    #expect(message.text == "2000")
+    // With MQTT 5 the broker has held it back.
+    #expect(await victim.client.statistics.ignored == (version == .v5 ? 0 : 1))
+  }
+
+  @Test func whatIsLargerThanTheBrokerTakesIsDroppedAndTheRestGoesOn() async throws {
+    let broker = try await MosquittoBroker { _ in "allow_anonymous true\nmax_packet_size 1000" }
+    let client = await TestClient(.local(broker.port)) { $0.subscribe(filter("t/#")) }
+    #expect(try await client.connected().maximumPacketSize == 1000)
+    // 3 bytes of header, 5 topic, 2 identifier, 1 properties: 989 bytes fit, and 990 do not.
+    for size in [2000, 990, 989] {
+      await client.client.publish(
+        MQTTMessage(topic: topic("t/x"), payload: [UInt8](repeating: 46, count: size)))
+    }
+    #expect(try await client.message().payload.count == 989)
+    #expect(await client.client.statistics.refused == 2)
+    let complaint = try await client.lines.next("a complaint") { $0.line.contains("larger") ? $0 : nil }
+    #expect(complaint.level == .warning)
+  }
+
+  @Test func theBrokersReceiveMaximumIsKept() async throws {
+    let broker = try await MosquittoBroker { _ in "allow_anonymous true\nmax_inflight_messages 3" }
+    let subscriber = try await subscriber(broker.port, "t/#")
+    let client = await TestClient(.local(broker.port))
+    #expect(try await client.connected().receiveMaximum == 3)
+    for number in 0..<100 {
+      await client.client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
+      #expect(await client.client.statistics.inFlight <= 3)
+    }
+    #expect(try await subscriber.texts(100) == (0..<100).map(String.init))
+  }
+
+  @Test func anUnsubscribedTopicIsSilent() async throws {
+    let broker = try await MosquittoBroker()
+    let client = try await subscriber(broker.port, "a/#", "b/#")
+    await client.client.unsubscribe(filter("a/#"))
+    await client.client.publish(MQTTMessage(topic: topic("a/x"), payload: []))
+    await client.client.publish(MQTTMessage(topic: topic("b/x"), payload: []))
+    #expect(try await client.message().topic == topic("b/x"))
+  }
+}

@@ -1,0 +1,162 @@
+import Log
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+/// Brokers that refuse, say nothing, or are none.
+@Suite(.timeLimit(.minutes(2))) struct RefusalTests {
+  private func guardedBroker() async throws -> MosquittoBroker {
+    let folder = try TemporaryFolder()
+    let tool = try ChildProcess(
+      "/usr/bin/mosquitto_passwd", ["-c", "-b", folder.path + "/passwords", "gateway", "s3cret ü"])
+    #expect(try await tool.exitStatus(within: .seconds(10)) == 0, "\(tool.text)")
+    try folder.write("user gateway\ntopic readwrite allowed/#\n", to: "acl")
+    return try await MosquittoBroker(folder: folder) { folder in
+      "allow_anonymous false\npassword_file \(folder)/passwords\nacl_file \(folder)/acl"
+    }
+  }
+
+  @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
+  func userNameAndPassword(_ version: MQTTOptions.ProtocolVersion) async throws {
+    let broker = try await guardedBroker()
+    var options = MQTTOptions.local(broker.port, version)
+    options.username = "gateway"
+    options.password = "s3cret ü"
+    let welcome = await TestClient(options)
+    try await welcome.connected()
+
+    options = .local(broker.port, version)
+    for (user, password) in [("gateway", "wrong"), ("nobody", "s3cret ü"), (nil, nil)] {
+      options.username = user
+      options.password = password
+      let stranger = await TestClient(options)
+      let error = try await stranger.connectFailed()
+      #expect(error.remedy == .refused)
+      guard case .notAuthorised = error else {
+        Issue.record("\(error)")
+        continue
+      }
+      // It goes on trying, and says so once.
+      _ = try await stranger.connectFailed()
+      #expect(stranger.lines.all.count { $0.level == .error } == 1)
+    }
+  }
+
+  @Test func aForbiddenMessageIsDoneAndCounted() async throws {
+    let broker = try await guardedBroker()
+    var options = MQTTOptions.local(broker.port)
+    options.username = "gateway"
+    options.password = "s3cret ü"
+    let client = await TestClient(options) { $0.subscribe(filter("allowed/#")) }
+    try await client.connected()
+    await client.client.publish(MQTTMessage(topic: topic("forbidden/x"), payload: []))
+    await client.client.publish(MQTTMessage(topic: topic("allowed/x"), payload: []))
+    #expect(try await client.message().topic == topic("allowed/x"))
+    #expect(await client.client.statistics.refused == 1)
+  }
+
+  @Test func aPasswordNeedsAUserNameWithTheOldProtocol() async throws {
+    var options = MQTTOptions.local(1883, .v311)
+    options.password = "x"
+    let client = await TestClient(options)
+    #expect(
+      try await client.connectFailed() == .invalidOption("MQTT 3.1.1 takes no password without a user name"))
+  }
+
+  @Test func aClosedPort() async throws {
+    let client = await TestClient(.local(try freePort()))
+    #expect(try await client.connectFailed() == .unreachable(reason: "Connection refused", errno: 111))
+    _ = try await client.connectFailed()
+  }
+
+  /// `localhost` is ::1 first on many machines, and the broker listens on 127.0.0.1 alone.
+  @Test func theOtherAddressFamilyIsTried() async throws {
+    let broker = try await MosquittoBroker()
+    var options = MQTTOptions.local(broker.port)
+    options.host = "localhost"
+    let client = await TestClient(options)
+    try await client.connected()
+  }
+
+  @Test func aHostNameThatLeadsNowhere() async throws {
+    var options = MQTTOptions.local(1883)
+    options.host = "no-such-host.invalid"
+    let client = await TestClient(options)
+    let error = try await client.connectFailed(within: .seconds(60))
+    guard case .lookUpFailed(let host, let reason) = error else {
+      Issue.record("\(error)")
+      return
+    }
+    #expect(host == "no-such-host.invalid" && !reason.isEmpty)
+  }
+
+  @Test(arguments: [false, true])
+  func somethingThatAcceptsAndSaysNothing(_ usesTLS: Bool) async throws {
+    let server = try await StubServer()
+    var options = MQTTOptions.local(server.port)
+    options.connectTimeout = .milliseconds(300)
+    if usesTLS { options.tls = MQTTOptions.TLS() }
+    let client = await TestClient(options)
+    #expect(try await client.connectFailed() == .timedOut(usesTLS ? .tls : .connack))
+    _ = try await server.received.next("a CONNECT or ClientHello") { $0.first == (usesTLS ? 0x16 : 0x10) ? $0 : nil }
+    _ = try await client.connectFailed()
+  }
+
+  @Test func somethingThatAcceptsAndCloses() async throws {
+    let server = try await StubServer(thenCloses: true)
+    let client = await TestClient(.local(server.port))
+    #expect(try await client.connectFailed() == .connectionLost(reason: "closed by the other end"))
+  }
+
+  @Test(arguments: [
+    Array("HTTP/1.1 400 Bad Request\r\n\r\n<html><body>What do you want?</body></html>\r\n".utf8)
+      + [UInt8](repeating: 0x40, count: 100),
+    Array("220 mail.example ESMTP\r\n".utf8) + [UInt8](repeating: 0x20, count: 200),
+    // PUBLISH before CONNACK, a CONNACK with half of it, one with a nonsensical property, a length without end.
+    [0x30, 0x04, 0x00, 0x01, 0x61, 0x00], [0x20, 0x01, 0x00], [0x20, 0x05, 0x00, 0x00, 0x02, 0x77, 0x01],
+    [0x20, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x00], [0xF0, 0x00],
+    // CONNACK, then SUBACK without a body, PUBACK of packet 0.
+    [0x20, 0x03, 0x00, 0x00, 0x00, 0x90, 0x00], [0x20, 0x03, 0x00, 0x00, 0x00, 0x40, 0x02, 0x00, 0x00]
+  ])
+  func somethingThatSpeaksNonsense(_ bytes: [UInt8]) async throws {
+    let server = try await StubServer(saying: bytes)
+    var options = MQTTOptions.local(server.port)
+    options.connectTimeout = .seconds(2)
+    let client = await TestClient(options)
+    let error = try await client.events.next("an error") { event -> MQTTError? in
+      switch event {
+      case .connectFailed(let error, _), .disconnected(.some(let error)): error
+      case .connected, .disconnected, .message, .subscriptionRefused: nil
+      }
+    }
+    if case .protocolViolation = error { return }
+    Issue.record("\(error)")
+  }
+
+  @Test func aReceiveMaximumOfZeroIsNonsense() async throws {
+    let server = try await StubServer(saying: [0x20, 0x06, 0x00, 0x00, 0x03, 0x21, 0x00, 0x00])
+    let client = await TestClient(.local(server.port))
+    #expect(try await client.connectFailed().remedy == .retry)
+    #expect(await client.client.statistics.connects == 0)
+  }
+
+  @Test func aBrokerOfTheOldProtocolAlone() async throws {
+    // What a 3.1.1 broker answers to MQTT 5: CONNACK, unacceptable protocol version.
+    let server = try await StubServer(saying: [0x20, 0x02, 0x00, 0x01])
+    let client = await TestClient(.local(server.port))
+    #expect(try await client.connectFailed() == .unsupportedProtocol)
+  }
+
+  @Test func optionsThatCannotBeMeant() async throws {
+    var options = MQTTOptions.local(1883)
+    options.host = ""
+    #expect(try await TestClient(options).connectFailed() == .invalidOption("the host is empty"))
+    options = .local(1883)
+    options.password = "a\0b"
+    #expect(try await TestClient(options).connectFailed() == .invalidOption("the password contains NUL"))
+    options = .local(1883)
+    options.tls = MQTTOptions.TLS(certFile: "/x")
+    #expect(try await TestClient(options).connectFailed().remedy == .configuration)
+  }
+}

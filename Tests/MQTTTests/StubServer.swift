@@ -1,0 +1,63 @@
+import EventLoop
+import Glibc
+import Synchronization
+import TestSupport
+
+/// Something on a TCP port that is no broker: says to each comer what it is told to say, and no more.
+final class StubServer: Sendable {
+  let port: UInt16
+  /// The bytes that comers have sent.
+  let received = Inbox<[UInt8]>()
+  private let loop = EventLoop.onNewThread()
+  private let listener: Int32
+
+  init(saying reply: [UInt8] = [], thenCloses: Bool = false) async throws {
+    port = try freePort()
+    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    listener = fd
+    var one: Int32 = 1
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+    let bound = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 && listen(fd, 5) == 0
+      }
+    }
+    guard bound else { throw Failure("no listener: errno \(errno)") }
+    let (loop, received) = (loop, received)
+    let watches = Watches()
+    loop.onLoop {
+      _ = loop.watch(fd, for: .readable) { _ in
+        let peer = accept(fd, nil, nil)
+        guard peer >= 0 else { return }
+        _ = reply.withUnsafeBytes { write(peer, $0.baseAddress, $0.count) }
+        if thenCloses {
+          shutdown(peer, Int32(SHUT_WR))
+        }
+        let watch = loop.watch(peer, for: .readable) { _ in
+          var buffer = [UInt8](repeating: 0, count: 4096)
+          let count = read(peer, &buffer, buffer.count)
+          if count > 0 {
+            received.append(Array(buffer[..<count]))
+          } else {
+            watches.byPeer.withLock { $0.removeValue(forKey: peer) }?.cancel()
+            close(peer)
+          }
+        }
+        watches.byPeer.withLock { $0[peer] = watch }
+      }
+    }
+  }
+
+  deinit {
+    loop.stop()
+    close(listener)
+  }
+}
+
+private final class Watches: Sendable {
+  let byPeer = Mutex<[Int32: Watch]>([:])
+}

@@ -1,0 +1,143 @@
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+/// Certificates made for the test, by openssl.
+@Suite(.timeLimit(.minutes(2))) struct TLSTests {
+  /// A folder with `ca`, `server` (for 127.0.0.1), `other-host` and `client`, all of one authority, and
+  /// `stranger`, an authority that nobody trusts: `.crt` and `.key` of each.
+  private static func certificates() async throws -> TemporaryFolder {
+    let folder = try TemporaryFolder()
+    let script = """
+      set -e
+      cd '\(folder.path)'
+      authority() {
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" \\
+          -keyout $1.key -out $1.crt
+      }
+      certificate() {
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout $1.key -out $1.csr
+        printf '%s' "$2" > $1.ext
+        openssl x509 -req -in $1.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $1.ext -out $1.crt
+      }
+      authority ca
+      authority stranger
+      certificate server subjectAltName=IP:127.0.0.1
+      certificate other-host subjectAltName=DNS:elsewhere.example
+      certificate client ''
+      openssl ec -in client.key -aes128 -passout pass:secret -out locked.key
+      """
+    let shell = try ChildProcess("/bin/sh", ["-c", script])
+    let status = try await shell.exitStatus(within: .seconds(30))
+    guard status == 0 else { throw Failure(shell.text) }
+    return folder
+  }
+
+  private func broker(
+    _ folder: TemporaryFolder, certificate: String = "server", requiresClient: Bool = false
+  ) async throws -> MosquittoBroker {
+    try await MosquittoBroker(folder: folder) { path in
+      """
+      allow_anonymous true
+      cafile \(path)/ca.crt
+      certfile \(path)/\(certificate).crt
+      keyfile \(path)/\(certificate).key
+      require_certificate \(requiresClient)
+      """
+    }
+  }
+
+  private func client(
+    _ broker: MosquittoBroker, ca: String? = "ca.crt", cert: String? = nil, key: String? = nil,
+    host: String = "127.0.0.1", version: MQTTOptions.ProtocolVersion = .v5
+  ) async -> TestClient {
+    let path = broker.folder.path + "/"
+    var options = MQTTOptions.local(broker.port, version)
+    options.host = host
+    options.tls = MQTTOptions.TLS(
+      caFile: ca.map { path + $0 }, certFile: cert.map { path + $0 }, keyFile: key.map { path + $0 })
+    return await TestClient(options) { $0.subscribe(filter("t")) }
+  }
+
+  private func reason(_ client: TestClient) async throws -> String {
+    let error = try await client.connectFailed()
+    guard case .tls(let reason) = error else { throw Failure("\(error)") }
+    return reason
+  }
+
+  @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
+  func withAnAuthorityAndAClientCertificate(_ version: MQTTOptions.ProtocolVersion) async throws {
+    let folder = try await Self.certificates()
+    let broker = try await broker(folder, requiresClient: true)
+    let client = await client(broker, cert: "client.crt", key: "client.key", version: version)
+    try await client.connected()
+    let large = [UInt8](repeating: 1, count: 200_000)
+    for payload in [[1], large, [2]] {
+      await client.client.publish(MQTTMessage(topic: topic("t"), payload: payload))
+    }
+    #expect(try await client.message().payload == [1])
+    #expect(try await client.message().payload == large)
+    #expect(try await client.message().payload == [2])
+    await client.client.stop(deadline: .seconds(5))
+    #expect(await client.client.statistics.acknowledged == 3)
+  }
+
+  @Test func whatIsWrongWithTheBrokersCertificateIsSaid() async throws {
+    let folder = try await Self.certificates()
+    let broker = try await broker(folder)
+    #expect(try await reason(client(broker, ca: "stranger.crt")).contains("certificate verify failed"))
+    #expect(try await reason(client(broker, ca: nil)).contains("certificate verify failed"))
+    let misnamed = try await self.broker(folder, certificate: "other-host")
+    #expect(try await reason(client(misnamed)).contains("host name verification failed"))
+  }
+
+  @Test func aMissingClientCertificateIsRefusedByTheBroker() async throws {
+    let folder = try await Self.certificates()
+    let broker = try await broker(folder, requiresClient: true)
+    let text = try await reason(client(broker))
+    #expect(text.contains("certificate required"), "\(text)")
+  }
+
+  @Test func filesThatCannotBeUsedAreNamed() async throws {
+    let folder = try await Self.certificates()
+    let broker = try await broker(folder)
+    let path = folder.path + "/"
+    try folder.write("", to: "empty.crt")
+    try folder.write("no certificate", to: "text.crt")
+    #expect(
+      try await client(broker, ca: "missing.crt").connectFailed()
+        == .file(path: path + "missing.crt", reason: "No such file or directory"))
+    #expect(
+      try await client(broker, ca: "empty.crt").connectFailed()
+        == .file(path: path + "empty.crt", reason: "it is empty"))
+    #expect(
+      try await client(broker, ca: "ca.crt", cert: "client.crt", key: "none.key").connectFailed()
+        == .file(path: path + "none.key", reason: "No such file or directory"))
+    #expect(try await reason(client(broker, ca: "text.crt")).contains(path + "text.crt"))
+    #expect(try await reason(client(broker, cert: "client.crt", key: "text.crt")).contains(path + "text.crt"))
+    #expect(
+      try await reason(client(broker, cert: "client.crt", key: "locked.key")).contains(path + "locked.key"))
+    #expect(
+      try await reason(client(broker, cert: "client.crt", key: "server.key")).contains("mismatch"))
+  }
+
+  @Test func aBrokerWithoutTLS() async throws {
+    let broker = try await MosquittoBroker()
+    let folder = try await Self.certificates()
+    var options = MQTTOptions.local(broker.port)
+    options.tls = MQTTOptions.TLS(caFile: folder.path + "/ca.crt")
+    let error = try await TestClient(options).connectFailed()
+    switch error {
+    case .tls, .connectionLost: break
+    default: Issue.record("\(error)")
+    }
+  }
+
+  @Test func aBrokerWithTLSForAClientWithout() async throws {
+    let folder = try await Self.certificates()
+    let broker = try await broker(folder)
+    let error = try await TestClient(.local(broker.port)).connectFailed()
+    #expect(error.remedy == .retry)
+  }
+}

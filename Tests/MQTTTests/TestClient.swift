@@ -1,0 +1,135 @@
+import EventLoop
+import Log
+import Synchronization
+import TestSupport
+
+@testable import MQTT
+
+/// A client that runs on a loop of its own, with everything it told and logged.
+final class TestClient: Sendable {
+  let client: MQTTClient
+  let loop = EventLoop.onNewThread()
+  let events = Inbox<MQTTEvent>()
+  let lines = Inbox<(level: LogLevel, line: String)>()
+  private let task: Task<Void, any Error>
+
+  init(_ options: MQTTOptions, prepare: @Sendable (isolated MQTTClient) -> Void = { _ in }) async {
+    let (events, lines) = (events, lines)
+    let client = MQTTClient(options: options, loop: loop) { lines.append(($0, $1)) }
+    self.client = client
+    await client.setHandler { events.append($0) }
+    await prepare(client)
+    task = Task { try await client.run() }
+  }
+
+  deinit {
+    task.cancel()
+    let (task, loop) = (task, loop)
+    // The loop must turn until the client has closed its connection.
+    Task {
+      _ = await task.result
+      loop.stop()
+    }
+  }
+
+  /// Closes the connection without a word, as the death of the process would.
+  func die() async {
+    task.cancel()
+    _ = await task.result
+  }
+
+  @discardableResult
+  func connected() async throws -> MQTTConnection {
+    try await events.next("a connection") { if case .connected(let connection) = $0 { connection } else { nil } }
+  }
+
+  func disconnected() async throws -> MQTTError? {
+    try await events.next("the loss of the connection") {
+      if case .disconnected(let error) = $0 { .some(error) } else { nil }
+    }
+  }
+
+  func connectFailed(within limit: Duration = .seconds(10)) async throws -> MQTTError {
+    try await events.next("a failed attempt", within: limit) {
+      if case .connectFailed(let error, _) = $0 { error } else { nil }
+    }
+  }
+
+  func message(within limit: Duration = .seconds(10)) async throws -> MQTTReceived {
+    try await events.next("a message", within: limit) {
+      if case .message(let message) = $0 { message } else { nil }
+    }
+  }
+
+  /// The payloads of the next `count` messages, as text.
+  func texts(_ count: Int) async throws -> [String] {
+    var texts: [String] = []
+    for _ in 0..<count { texts.append(try await message().text) }
+    return texts
+  }
+}
+
+extension MQTTReceived {
+  var text: String { String(decoding: payload, as: UTF8.self) }
+}
+
+extension MQTTOptions {
+  /// For a broker on the loopback interface: no patience, and a name of its own for every client.
+  static func local(_ port: UInt16, _ version: ProtocolVersion = .v5) -> MQTTOptions {
+    let number = counter.withLock { counter in
+      counter += 1
+      return counter
+    }
+    var options = MQTTOptions(
+      host: "127.0.0.1", port: port, protocolVersion: version, clientID: "test-\(number)")
+    options.backOff = BackOff.Limits(initial: .milliseconds(20), maximum: .milliseconds(100))
+    return options
+  }
+
+  private static let counter = Mutex(0)
+}
+
+func topic(_ text: String) -> TopicName { TopicName(text)! }
+func filter(_ text: String) -> TopicFilter { TopicFilter(text)! }
+
+/// Things that arrive, kept in order, for the one task that waits for the next of a kind.
+final class Inbox<Element: Sendable>: Sendable {
+  private struct State {
+    var elements: [Element] = []
+    var looked = 0
+    var waiter: Waiter<Void>?
+  }
+
+  private let state = Mutex(State())
+
+  var all: [Element] { state.withLock { $0.elements } }
+
+  func append(_ element: Element) {
+    state.withLock { state in
+      state.elements.append(element)
+      defer { state.waiter = nil }
+      return state.waiter
+    }?.resume(.success(()))
+  }
+
+  /// What `pick` makes of the next element of which it makes anything; those before it are passed over.
+  func next<R: Sendable>(
+    _ what: String, within limit: Duration = .seconds(10), _ pick: @escaping @Sendable (Element) -> R?
+  ) async throws -> R {
+    try await deadline(limit, "\(what); so far: \(self.all)") {
+      while true {
+        let (found, waiter) = self.state.withLock { state -> (R?, Waiter<Void>?) in
+          while state.looked < state.elements.count {
+            state.looked += 1
+            if let found = pick(state.elements[state.looked - 1]) { return (found, nil) }
+          }
+          let waiter = Waiter<Void>()
+          state.waiter = waiter
+          return (nil, waiter)
+        }
+        if let found { return found }
+        try await waiter?.value()
+      }
+    }
+  }
+}
