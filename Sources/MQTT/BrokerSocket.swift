@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 
 /// Drives one ``MosquittoHandle`` by the loop: reads and writes when the socket is ready, pings each second,
 /// and says after each of these that something may have happened.
@@ -9,19 +10,23 @@ final class BrokerSocket: @unchecked Sendable {
   private(set) var phase: MQTTError.Phase? = .connect
   private let handle: MosquittoHandle
   private let usesTLS: Bool
+  private let version: MQTTOptions.ProtocolVersion
   private let loop: EventLoop
   private let activity: @Sendable (BrokerSocket, MQTTError?) -> Void
   private var watch: Watch?
   private var ticker: LoopTimer?
+  /// A part of the CONNACK is there.
+  private var awaitsRest = false
 
   /// - Parameter activity: called on the loop whenever there may be events, or the connection has ended: with
   ///   an error, or with ``isOpen`` being false.
   init(
-    _ handle: MosquittoHandle, usesTLS: Bool, loop: EventLoop,
+    _ handle: MosquittoHandle, _ options: MQTTOptions, loop: EventLoop,
     activity: @escaping @Sendable (BrokerSocket, MQTTError?) -> Void
   ) {
     self.handle = handle
-    self.usesTLS = usesTLS
+    usesTLS = options.tls != nil
+    version = options.protocolVersion
     self.loop = loop
     self.activity = activity
   }
@@ -47,7 +52,7 @@ final class BrokerSocket: @unchecked Sendable {
 
   func accepted() {
     phase = nil
-    handle.endLogging()
+    handle.accepted()
   }
 
   func publish(_ packet: Outbox.Packet) throws(MQTTError) -> Int32? { try handle.publish(packet) }
@@ -68,7 +73,9 @@ final class BrokerSocket: @unchecked Sendable {
     // In a handshake libmosquitto says that it wants to write while it waits for the other end; to believe it
     // would be to spin. What a handshake writes is written along with each read.
     let writes = phase == .connect || (phase != .tls && (hasMore || handle.wantsWrite))
-    watch.interest = writes ? [.readable, .writable] : .readable
+    var interest: Readiness = awaitsRest ? [] : .readable
+    if writes { interest.insert(.writable) }
+    watch.interest = interest
   }
 
   private func ready(_ readiness: Readiness) {
@@ -84,15 +91,34 @@ final class BrokerSocket: @unchecked Sendable {
   private func proceed(_ readiness: Readiness) throws(MQTTError) {
     if phase == .connect {
       let error = handle.takeSocketError()
+      // A reset can only come after the connection was made.
+      if error == ECONNRESET { throw .connectionLost(reason: text(ofErrno: error)) }
       guard error == 0 else { throw .unreachable(reason: text(ofErrno: error), errno: error) }
       phase = usesTLS ? .tls : .connack
     }
     let isClosed = !readiness.isDisjoint(with: .closed)
     let usesTLS = phase == .tls
-    if usesTLS || isClosed || readiness.contains(.readable) { try handle.read() }
+    if usesTLS || isClosed || readiness.contains(.readable), try mayRead() { try handle.read() }
     if isOpen, usesTLS || readiness.contains(.writable) { try handle.write() }
     // 2.0.11 takes a connection that breaks in the TLS handshake for one that is still in it.
     if isOpen, isClosed, phase != nil { throw .connectionLost(reason: "closed by the other end") }
+  }
+
+  /// Whether libmosquitto may read what has come: before it has met a broker, not everything.
+  private func mayRead() throws(MQTTError) -> Bool {
+    guard phase == .connack else { return true }
+    let bytes = handle.peek()
+    if bytes.isEmpty { return true }
+    switch ConnackCheck(bytes, version) {
+    case .plausible:
+      return true
+    case .incomplete:
+      // Hardly ever; look again at the next tick rather than all the time.
+      awaitsRest = true
+      return false
+    case .nonsense(let reason):
+      throw .protocolViolation(reason: reason)
+    }
   }
 
   private func settle(_ error: MQTTError?) {
@@ -110,6 +136,10 @@ final class BrokerSocket: @unchecked Sendable {
     scheduleTick()
     do throws(MQTTError) {
       if phase == .tls { try proceed([]) }
+      if awaitsRest {
+        awaitsRest = false
+        try proceed(.readable)
+      }
       if isOpen { try handle.tick() }
       settle(nil)
     } catch {

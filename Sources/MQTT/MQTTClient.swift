@@ -215,7 +215,7 @@ public actor MQTTClient {
   private func dialled(_ handle: MosquittoHandle) {
     // Stopped meanwhile: the handle goes, and the socket with it.
     guard case .dialling = link.state else { return }
-    let socket = BrokerSocket(handle, usesTLS: options.tls != nil, loop: loop) { [weak self] socket, error in
+    let socket = BrokerSocket(handle, options, loop: loop) { [weak self] socket, error in
       self?.assumeIsolated { $0.settle(socket, error) }
     }
     self.socket = socket

@@ -45,6 +45,7 @@ final class MosquittoHandle: @unchecked Sendable {
   /// `on_publish` means a PUBACK only when it comes while packets are read; else it says that a QoS 0 packet
   /// has been written.
   private var isReading = false
+  private var isAccepted = false
 
   /// - Parameter clientID: empty, to be given one by the broker.
   init(clientID: String, maximumIncoming: UInt32) throws(MQTTError) {
@@ -150,6 +151,14 @@ final class MosquittoHandle: @unchecked Sendable {
     return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno
   }
 
+  /// What has arrived on a connection without TLS, left to be read; empty at its end.
+  func peek() -> [UInt8] {
+    let fd = socket
+    return [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
+      count = max(0, recv(fd, buffer.baseAddress, buffer.count, Int32(MSG_PEEK)))
+    }
+  }
+
   func read() throws(MQTTError) {
     isReading = true
     let code = mosquitto_loop_read(raw, 1)
@@ -214,7 +223,8 @@ final class MosquittoHandle: @unchecked Sendable {
 
   /// The broker has accepted: from here on libmosquitto's log has nothing to tell, and its lines, made for
   /// each packet, cost time.
-  func endLogging() {
+  func accepted() {
+    isAccepted = true
     mosquitto_log_callback_set(raw, nil)
     complaints = []
   }
@@ -244,6 +254,9 @@ final class MosquittoHandle: @unchecked Sendable {
       return .protocolViolation(reason: complaint ?? String(cString: mosquitto_strerror(code)))
     case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code:
       return .connectionLost(reason: "closed by the other end")
+    case MOSQ_ERR_ERRNO.code where errno == EPROTO && !isAccepted:
+      // How libmosquitto reports every end of a TLS connection, here before the CONNACK.
+      return .tls(reason: "the broker broke it off; it may want a client certificate")
     case MOSQ_ERR_ERRNO.code:
       return .connectionLost(reason: text(ofErrno: errno))
     case MOSQ_ERR_KEEPALIVE.code:

@@ -113,15 +113,13 @@ import Testing
     try await client.connected()
   }
 
-  @Test func anotherClientOfTheSameNameTakesOver() async throws {
-    let broker = try await MosquittoBroker()
-    let options = MQTTOptions.local(broker.port)
-    let first = await TestClient(options)
-    try await first.connected()
-    let second = await TestClient(options)
-    try await second.connected()
-    #expect(try await first.disconnected() == .closedByBroker(reasonCode: 142, reason: "Session taken over"))
-    await second.client.stop(deadline: .seconds(1))
+  @Test(arguments: [[0xE0, 0x01, 0x8E], [0xE0, 0x02, 0x8E, 0x00]] as [[UInt8]])
+  func aBrokerThatSaysGoodBye(_ goodBye: [UInt8]) async throws {
+    let server = try await StubServer(saying: [0x20, 0x03, 0x00, 0x00, 0x00] + goodBye)
+    let client = await TestClient(.local(server.port))
+    try await client.connected()
+    let error = try await client.disconnected()
+    #expect(error == .closedByBroker(reasonCode: 142, reason: "Session taken over"))
   }
 
   @Test func troubleIsSaidOnceAndItsEndToo() async throws {

@@ -95,16 +95,14 @@ import Testing
   @Test func stopSendsAndAwaitsWhatIsQueued() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
-    let publisher = await TestClient(.local(broker.port)) { client in
-      for number in 0..<1000 {
-        client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
-      }
+    let publisher = await TestClient(.local(broker.port))
+    try await publisher.connected()
+    for number in 0..<1000 {
+      await publisher.client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
     }
-    // Still connecting: the stop waits for that too.
     await publisher.client.stop(deadline: .seconds(10))
     #expect(await publisher.client.statistics.acknowledged == 1000)
     #expect(try await subscriber.texts(1000) == (0..<1000).map(String.init))
-    try await publisher.connected()
   }
 
   @Test func stopDoesNotWaitLongerThanItsDeadline() async throws {
