@@ -21,7 +21,9 @@ enum ConnackCheck: Equatable {
         self = bytes.count >= 4 ? .plausible : .incomplete
         return
       }
-      guard version == .v5, (3...65536).contains(length) else { throw .nonsense("a CONNACK of \(length) bytes") }
+      guard version == .v5, (3...65536).contains(length) else {
+        throw .nonsense("a CONNACK of \(length) bytes")
+      }
       var body = Reader(bytes: try reader.bytes(length))
       do throws(Reader.Trouble) {
         _ = try body.bytes(2)

@@ -79,7 +79,7 @@ struct Dialling: Sendable {
   private func checkOptions() throws(MQTTError) {
     let texts = [
       ("host", options.host), ("client id", options.clientID), ("user name", options.username ?? ""),
-      ("password", options.password ?? "")
+      ("password", options.password ?? ""),
     ]
     for (name, text) in texts {
       if text.utf8.contains(0) { throw .invalidOption("the \(name) contains NUL") }

@@ -50,7 +50,8 @@ final class MosquittoHandle: @unchecked Sendable {
   /// - Parameter clientID: empty, to be given one by the broker.
   init(clientID: String, maximumIncoming: UInt32) throws(MQTTError) {
     _ = Self.library
-    guard let raw = clientID.isEmpty ? mosquitto_new(nil, true, nil) : mosquitto_new(clientID, true, nil) else {
+    guard let raw = clientID.isEmpty ? mosquitto_new(nil, true, nil) : mosquitto_new(clientID, true, nil)
+    else {
       throw .library(code: errno, reason: "no memory for a client, or a client id of forbidden characters")
     }
     self.raw = raw

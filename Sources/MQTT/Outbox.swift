@@ -240,7 +240,9 @@ struct Outbox {
   @discardableResult
   mutating func acknowledged(_ identifier: Int32, isRefusal: Bool = false) -> TopicName? {
     // Brokers acknowledge in order: it is the first one, but for the odd one.
-    guard let index = (0..<inFlight.count).first(where: { inFlight[$0].packet == identifier }) else { return nil }
+    guard let index = (0..<inFlight.count).first(where: { inFlight[$0].packet == identifier }) else {
+      return nil
+    }
     let source = inFlight.remove(at: index).source
     if isRefusal { refused += 1 }
     isDone(source)

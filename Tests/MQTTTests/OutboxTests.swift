@@ -20,7 +20,9 @@ import Testing
     return Outbox(limits: limits)
   }
 
-  private func peer(window: Int = 100, maximumQoS: QoS = .exactlyOnce, maximumPacket: Int? = nil) -> Outbox.Peer {
+  private func peer(window: Int = 100, maximumQoS: QoS = .exactlyOnce, maximumPacket: Int? = nil)
+    -> Outbox.Peer
+  {
     Outbox.Peer(window: window, maximumQoS: maximumQoS, maximumPacketSize: maximumPacket)
   }
 

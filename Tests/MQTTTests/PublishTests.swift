@@ -49,7 +49,10 @@ import Testing
     await publisher.client.stop(deadline: .seconds(5))
     let reader = try ChildProcess(
       "/usr/bin/mosquitto_sub",
-      ["-p", "\(broker.port)", "-V", "5", "-t", "t/#", "-C", "2", "-F", "%t %p retained %r qos %q R=%R D=%D E=%E"])
+      [
+        "-p", "\(broker.port)", "-V", "5", "-t", "t/#", "-C", "2", "-F",
+        "%t %p retained %r qos %q R=%R D=%D E=%E",
+      ])
     #expect(try await reader.exitStatus(within: .seconds(10)) == 0)
     let lines = reader.text.split(separator: "\n").sorted()
     #expect(lines.count == 2)

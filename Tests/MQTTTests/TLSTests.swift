@@ -97,7 +97,8 @@ import Testing
     let broker = try await broker(folder, requiresClient: true)
     let text = try await reason(client(broker))
     // The broker's alert, or the reset that may overtake it.
-    #expect(text.contains("certificate required") || text.contains("may want a client certificate"), "\(text)")
+    #expect(
+      text.contains("certificate required") || text.contains("may want a client certificate"), "\(text)")
   }
 
   @Test func filesThatCannotBeUsedAreNamed() async throws {

@@ -40,7 +40,9 @@ final class TestClient: Sendable {
 
   @discardableResult
   func connected() async throws -> MQTTConnection {
-    try await events.next("a connection") { if case .connected(let connection) = $0 { connection } else { nil } }
+    try await events.next("a connection") {
+      if case .connected(let connection) = $0 { connection } else { nil }
+    }
   }
 
   func disconnected() async throws -> MQTTError? {

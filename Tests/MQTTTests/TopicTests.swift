@@ -51,7 +51,7 @@ import Testing
     ("$SYS/#", "$SYS/x", true), ("$SYS/monitor/+", "$SYS/monitor/Clients", true),
     ("a/b", "a/b", true), ("a/b", "a/b/", false), ("a/b/", "a/b", false), ("a", "A", false),
     ("+/b/#", "a/b", true), ("+/b/#", "a/c", false), ("a/+/c", "a//c", true),
-    ("a", "ab", false), ("ab", "a", false)
+    ("a", "ab", false), ("ab", "a", false),
   ])
   func matching(_ filter: String, _ topic: String, _ expected: Bool) throws {
     let filter = try #require(TopicFilter(filter))

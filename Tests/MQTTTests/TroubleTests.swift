@@ -37,21 +37,22 @@ import Testing
     #expect(
       MosquittoText.reason(ofComplaints: [
         "Error: host name verification failed.",
-        "OpenSSL Error[0]: error:0A000086:SSL routines::certificate verify failed"
+        "OpenSSL Error[0]: error:0A000086:SSL routines::certificate verify failed",
       ]) == "host name verification failed; certificate verify failed")
     #expect(
       MosquittoText.reason(ofComplaints: ["Error: Unable to load client key file \"/k\".", " \n"])
         == "Unable to load client key file \"/k\"")
   }
 
-  @Test(arguments: [
-    (1, .unsupportedProtocol), (132, .unsupportedProtocol),
-    (4, .notAuthorised(reasonCode: 4, reason: "bad user name or password")),
-    (5, .notAuthorised(reasonCode: 5, reason: "not authorised")),
-    (134, .notAuthorised(reasonCode: 134, reason: "Bad User Name or Password")),
-    (3, .refused(reasonCode: 3, reason: "server unavailable")),
-    (137, .refused(reasonCode: 137, reason: "Server busy"))
-  ] as [(Int32, MQTTError)])
+  @Test(
+    arguments: [
+      (1, .unsupportedProtocol), (132, .unsupportedProtocol),
+      (4, .notAuthorised(reasonCode: 4, reason: "bad user name or password")),
+      (5, .notAuthorised(reasonCode: 5, reason: "not authorised")),
+      (134, .notAuthorised(reasonCode: 134, reason: "Bad User Name or Password")),
+      (3, .refused(reasonCode: 3, reason: "server unavailable")),
+      (137, .refused(reasonCode: 137, reason: "Server busy")),
+    ] as [(Int32, MQTTError)])
   func refusals(_ code: Int32, _ error: MQTTError) {
     #expect(MosquittoText.refusal(code) == error)
     #expect(error.remedy == .refused)
