@@ -15,6 +15,8 @@ final class BrokerSocket: @unchecked Sendable {
   private let activity: @Sendable (BrokerSocket, MQTTError?) -> Void
   private var watch: Watch?
   private var ticker: LoopTimer?
+  /// A call has failed, and the owner is about to be told.
+  private(set) var isBroken = false
   /// A part of the CONNACK is there.
   private var awaitsRest = false
 
@@ -61,9 +63,19 @@ final class BrokerSocket: @unchecked Sendable {
   }
   func unsubscribe(_ filter: TopicFilter) throws(MQTTError) { try handle.unsubscribe(filter) }
 
+  /// Says good-bye; `activity` follows when the connection is closed.
   func disconnect() {
     handle.disconnect()
-    if !isOpen { close() }
+    if isOpen { updateInterest() } else { breakOff(.connectionLost(reason: "closed here")) }
+  }
+
+  /// Ends it because of a call that failed. `activity` follows in a later turn of the loop: whoever made the
+  /// call must not find everything changed when it returns.
+  func breakOff(_ error: MQTTError) {
+    guard !isBroken else { return }
+    isBroken = true
+    close()
+    loop.timer(after: .zero) { self.activity(self, error) }
   }
 
   /// To be called after having sent something: what the socket did not take is written when it is ready.
@@ -92,16 +104,20 @@ final class BrokerSocket: @unchecked Sendable {
     if phase == .connect {
       let error = handle.takeSocketError()
       // A reset can only come after the connection was made.
-      if error == ECONNRESET { throw .connectionLost(reason: text(ofErrno: error)) }
+      if error == ECONNRESET {
+        throw usesTLS ? .brokenOffTLS : .connectionLost(reason: text(ofErrno: error))
+      }
       guard error == 0 else { throw .unreachable(reason: text(ofErrno: error), errno: error) }
       phase = usesTLS ? .tls : .connack
     }
     let isClosed = !readiness.isDisjoint(with: .closed)
-    let usesTLS = phase == .tls
-    if usesTLS || isClosed || readiness.contains(.readable), try mayRead() { try handle.read() }
-    if isOpen, usesTLS || readiness.contains(.writable) { try handle.write() }
+    let joinsTLS = phase == .tls
+    if joinsTLS || isClosed || readiness.contains(.readable), try mayRead() { try handle.read() }
+    if isOpen, joinsTLS || readiness.contains(.writable) { try handle.write() }
     // 2.0.11 takes a connection that breaks in the TLS handshake for one that is still in it.
-    if isOpen, isClosed, phase != nil { throw .connectionLost(reason: "closed by the other end") }
+    if isOpen, isClosed, phase != nil {
+      throw joinsTLS ? .brokenOffTLS : .connectionLost(reason: "closed by the other end")
+    }
   }
 
   /// Whether libmosquitto may read what has come: before it has met a broker, not everything.

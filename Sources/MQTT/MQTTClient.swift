@@ -4,6 +4,20 @@ import Log
 /// What a client writes about itself: level and line.
 public typealias MQTTLog = @Sendable (_ level: LogLevel, _ line: String) -> Void
 
+extension MQTTClient {
+  /// To stderr, as component `mqtt`.
+  public static let standardLog: MQTTLog = { level, line in
+    let log = Logger(component: "mqtt")
+    switch level {
+    case .debug: log.debug(line)
+    case .info: log.info(line)
+    case .notice: log.notice(line)
+    case .warning: log.warning(line)
+    case .error: log.error(line)
+    }
+  }
+}
+
 /// A client of one broker: connects, stays connected, and keeps what it is told to say until it is said.
 ///
 /// What it says and subscribes to belongs to the client, not to a connection: every new connection begins with
@@ -30,7 +44,7 @@ public actor MQTTClient {
   private var takesSecondFamily = false
   private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
 
-  public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = { _, _ in }) {
+  public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = MQTTClient.standardLog) {
     self.options = options
     self.loop = loop
     self.log = log
@@ -38,7 +52,8 @@ public actor MQTTClient {
     outbox = Outbox(limits: options.outbox)
   }
 
-  /// Who is told what happens: called on the loop, synchronously. It may call this client.
+  /// Who is told what happens: called on the loop, synchronously, but never from inside a call of ``publish(_:)``
+  /// and its like. It may call this client.
   public func setHandler(_ handler: @escaping @Sendable (MQTTEvent) -> Void) { self.handler = handler }
 
   // MARK: Life
@@ -102,7 +117,7 @@ public actor MQTTClient {
 
   /// Sends what the broker and the socket take now.
   private func pump() {
-    guard link.isUp, let socket else { return }
+    guard let socket = session else { return }
     // So many in a turn of the loop: who waits for its other ends waits for less than a millisecond or two.
     var budget = 128
     while budget > 0, !socket.wantsWrite, let packet = outbox.next(now: .now) {
@@ -117,7 +132,7 @@ public actor MQTTClient {
         }
       } catch {
         outbox.unsent(packet)
-        failed(error)
+        socket.breakOff(error)
         return
       }
     }
@@ -137,32 +152,37 @@ public actor MQTTClient {
     } else {
       subscriptions.append((filter, qos))
     }
-    guard link.isUp, let socket else { return }
-    do throws(MQTTError) {
-      try send(filter, qos, to: socket)
-      socket.updateInterest()
-    } catch {
-      failed(error)
-    }
+    if let session { send(filter, qos, to: session) }
   }
 
   public func unsubscribe(_ filter: TopicFilter) {
     guard let index = subscriptions.firstIndex(where: { $0.filter == filter }) else { return }
     subscriptions.remove(at: index)
-    guard link.isUp, let socket else { return }
+    guard let session else { return }
     do throws(MQTTError) {
-      try socket.unsubscribe(filter)
-      socket.updateInterest()
+      try session.unsubscribe(filter)
+      session.updateInterest()
     } catch {
-      failed(error)
+      session.breakOff(error)
     }
   }
 
-  private func send(_ filter: TopicFilter, _ qos: QoS, to socket: BrokerSocket) throws(MQTTError) {
-    subscribing[try socket.subscribe(filter, qos: qos)] = filter
+  private func send(_ filter: TopicFilter, _ qos: QoS, to socket: BrokerSocket) {
+    do throws(MQTTError) {
+      subscribing[try socket.subscribe(filter, qos: qos)] = filter
+      socket.updateInterest()
+    } catch {
+      socket.breakOff(error)
+    }
   }
 
   // MARK: The connection
+
+  /// The socket to a broker that listens to us.
+  private var session: BrokerSocket? {
+    guard link.isUp, let socket, !socket.isBroken else { return nil }
+    return socket
+  }
 
   private func perform(_ actions: [BrokerLink.Action]) {
     for action in actions {
@@ -170,9 +190,10 @@ public actor MQTTClient {
       case .dial: dial()
       case .setTimer(let duration): setTimer(duration)
       case .cancelTimer: timer?.cancel()
-      case .begin: begin()
+      case .begin:
+        if let socket { for (filter, qos) in subscriptions { send(filter, qos, to: socket) } }
       case .drop: drop()
-      case .sayGoodBye: sayGoodBye()
+      case .sayGoodBye: socket?.disconnect()
       case .reportFailure(let error, let delay):
         say(troubles.trouble(error, retryIn: delay))
         handler?(.connectFailed(error, retryIn: delay))
@@ -236,20 +257,6 @@ public actor MQTTClient {
     guard wasConnected else { return }
     outbox.disconnected()
     if link.state == .stopped { handler?(.disconnected(nil)) }
-  }
-
-  private func sayGoodBye() {
-    socket?.disconnect()
-    if let socket, !socket.isOpen { failed(.connectionLost(reason: "closed here")) }
-  }
-
-  private func begin() {
-    guard let socket else { return }
-    do throws(MQTTError) {
-      for (filter, qos) in subscriptions { try send(filter, qos, to: socket) }
-    } catch {
-      failed(error)
-    }
   }
 
   /// Something may have come, or the connection has ended.

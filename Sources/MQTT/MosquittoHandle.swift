@@ -46,13 +46,14 @@ final class MosquittoHandle: @unchecked Sendable {
   /// has been written.
   private var isReading = false
   private var isAccepted = false
+  private var usesTLS = false
 
   /// - Parameter clientID: empty, to be given one by the broker.
   init(clientID: String, maximumIncoming: UInt32) throws(MQTTError) {
     _ = Self.library
     guard let raw = clientID.isEmpty ? mosquitto_new(nil, true, nil) : mosquitto_new(clientID, true, nil)
     else {
-      throw .library(code: errno, reason: "no memory for a client, or a client id of forbidden characters")
+      throw .invalidOption("the client id contains characters that are not allowed")
     }
     self.raw = raw
     self.maximumIncoming = Int(maximumIncoming)
@@ -74,14 +75,14 @@ final class MosquittoHandle: @unchecked Sendable {
   // MARK: Setting up
 
   func set(_ option: mosq_opt_t, _ value: Int32) throws(MQTTError) {
-    try check(mosquitto_int_option(raw, option, value))
+    try check(mosquitto_int_option(raw, option, value), "option \(option.rawValue)")
   }
 
   func setCredentials(username: String?, password: String?) throws(MQTTError) {
     try check(
       withOptionalCString(username) { user in
         withOptionalCString(password) { password in mosquitto_username_pw_set(raw, user, password) }
-      })
+      }, "the user name or password")
   }
 
   func setWill(_ will: MQTTMessage, version: MQTTOptions.ProtocolVersion) throws(MQTTError) {
@@ -97,10 +98,11 @@ final class MosquittoHandle: @unchecked Sendable {
     }
     // On success the properties are libmosquitto's.
     if code != MOSQ_ERR_SUCCESS.code { mosquitto_property_free_all(&properties) }
-    try check(code)
+    try check(code, "the will")
   }
 
   func setTLS(_ tls: MQTTOptions.TLS) throws(MQTTError) {
+    usesTLS = true
     let code = withOptionalCString(tls.caFile) { ca in
       withOptionalCString(tls.certFile) { certificate in
         withOptionalCString(tls.keyFile) { key in
@@ -109,7 +111,11 @@ final class MosquittoHandle: @unchecked Sendable {
         }
       }
     }
-    try check(code)
+    try check(code, "the TLS files")
+  }
+
+  private func check(_ code: Int32, _ what: String) throws(MQTTError) {
+    if code != 0 { throw .invalidOption("\(what): \(String(cString: mosquitto_strerror(code)))") }
   }
 
   /// Looks `host` up, which may block, and begins to connect. `bindAddress` confines it to an address family.
@@ -131,7 +137,9 @@ final class MosquittoHandle: @unchecked Sendable {
     let reason = errno
     switch code {
     case MOSQ_ERR_SUCCESS.code: return
-    case MOSQ_ERR_ERRNO.code: throw .unreachable(reason: text(ofErrno: reason), errno: reason)
+    case MOSQ_ERR_ERRNO.code where ![EPROTO, ECONNRESET, EPIPE].contains(reason):
+      // Those would mean that there was a connection: the other end was quick.
+      throw .unreachable(reason: text(ofErrno: reason), errno: reason)
     case MOSQ_ERR_EAI.code: throw .lookUpFailed(host: host, reason: String(cString: gai_strerror(reason)))
     default: throw error(code, errno: reason)
     }
@@ -209,12 +217,14 @@ final class MosquittoHandle: @unchecked Sendable {
   /// Returns the packet identifier.
   func subscribe(_ filter: TopicFilter, qos: QoS) throws(MQTTError) -> Int32 {
     var identifier: Int32 = 0
-    try check(mosquitto_subscribe(raw, &identifier, filter.string, Int32(qos.rawValue)))
+    let code = mosquitto_subscribe(raw, &identifier, filter.string, Int32(qos.rawValue))
+    if code != 0 { throw error(code, errno: errno) }
     return identifier
   }
 
   func unsubscribe(_ filter: TopicFilter) throws(MQTTError) {
-    try check(mosquitto_unsubscribe(raw, nil, filter.string))
+    let code = mosquitto_unsubscribe(raw, nil, filter.string)
+    if code != 0 { throw error(code, errno: errno) }
   }
 
   /// Says good-bye; the socket is closed as soon as that is written.
@@ -239,10 +249,6 @@ final class MosquittoHandle: @unchecked Sendable {
 
   // MARK: Errors
 
-  private func check(_ code: Int32) throws(MQTTError) {
-    if code != 0 { throw error(code, errno: errno) }
-  }
-
   private func error(_ code: Int32, errno: Int32) -> MQTTError {
     let complaint = MosquittoText.reason(ofComplaints: complaints)
     switch code {
@@ -253,11 +259,12 @@ final class MosquittoHandle: @unchecked Sendable {
     case MOSQ_ERR_PROTOCOL.code, MOSQ_ERR_MALFORMED_PACKET.code, MOSQ_ERR_MALFORMED_UTF8.code,
       MOSQ_ERR_DUPLICATE_PROPERTY.code, MOSQ_ERR_NOT_SUPPORTED.code, MOSQ_ERR_TOPIC_ALIAS_INVALID.code:
       return .protocolViolation(reason: complaint ?? String(cString: mosquitto_strerror(code)))
+    case MOSQ_ERR_ERRNO.code where usesTLS && !isAccepted,
+      MOSQ_ERR_CONN_LOST.code where usesTLS && !isAccepted:
+      // Without a complaint of OpenSSL's; what errno says comes from closing the socket.
+      return .brokenOffTLS
     case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code:
       return .connectionLost(reason: "closed by the other end")
-    case MOSQ_ERR_ERRNO.code where errno == EPROTO && !isAccepted:
-      // How libmosquitto reports every end of a TLS connection, here before the CONNACK.
-      return .tls(reason: "the broker broke it off; it may want a client certificate")
     case MOSQ_ERR_ERRNO.code:
       return .connectionLost(reason: text(ofErrno: errno))
     case MOSQ_ERR_KEEPALIVE.code:
@@ -323,6 +330,11 @@ final class MosquittoHandle: @unchecked Sendable {
 private func withOptionalCString<R>(_ string: String?, _ body: (UnsafePointer<CChar>?) -> R) -> R {
   if let string { return string.withCString(body) }
   return body(nil)
+}
+
+extension MQTTError {
+  static let brokenOffTLS = MQTTError.tls(
+    reason: "the other end broke it off: it may not speak TLS, or want a client certificate")
 }
 
 extension mosq_err_t {

@@ -65,9 +65,12 @@ import Testing
   }
 
   @Test func aClosedPort() async throws {
-    let client = await TestClient(.local(try freePort()))
-    #expect(try await client.connectFailed() == .unreachable(reason: "Connection refused", errno: 111))
-    _ = try await client.connectFailed()
+    let port = try ClosedPort()
+    let client = await TestClient(.local(port.number))
+    for _ in 0..<3 {
+      let error = try await client.connectFailed()
+      #expect(error == .unreachable(reason: "Connection refused", errno: 111))
+    }
   }
 
   /// `localhost` is ::1 first on many machines, and the broker listens on 127.0.0.1 alone.
@@ -89,6 +92,20 @@ import Testing
       return
     }
     #expect(host == "no-such-host.invalid" && !reason.isEmpty)
+  }
+
+  @Test(arguments: [false, true])
+  func nothingThatAnswersAtAll(_ usesTLS: Bool) async throws {
+    let nowhere = try BlackHole()
+    var options = MQTTOptions.local(nowhere.port)
+    options.connectTimeout = .milliseconds(300)
+    if usesTLS { options.tls = MQTTOptions.TLS() }
+    let client = await TestClient(options)
+    #expect(try await client.connectFailed() == .timedOut(.connect))
+    _ = try await client.connectFailed()
+    // A stop in the middle of an attempt does not wait for it.
+    let stopping = client.client
+    try await deadline(.seconds(2), "the end of stop") { await stopping.stop(deadline: .seconds(60)) }
   }
 
   @Test(arguments: [false, true])

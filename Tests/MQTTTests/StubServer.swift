@@ -12,21 +12,9 @@ final class StubServer: Sendable {
   private let listener: Int32
 
   init(saying reply: [UInt8] = [], thenCloses: Bool = false) async throws {
-    port = try freePort()
-    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    listener = fd
-    var one: Int32 = 1
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-    let bound = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 && listen(fd, 5) == 0
-      }
-    }
-    guard bound else { throw Failure("no listener: errno \(errno)") }
+    let (port, fd) = try boundPort()
+    (self.port, listener) = (port, fd)
+    guard listen(fd, 5) == 0 else { throw Failure("no listener: errno \(errno)") }
     let (loop, received) = (loop, received)
     let watches = Watches()
     loop.onLoop {
@@ -60,4 +48,46 @@ final class StubServer: Sendable {
 
 private final class Watches: Sendable {
   let byPeer = Mutex<[Int32: Watch]>([:])
+}
+
+/// A TCP port that nobody listens on, and nobody can take while this object lives.
+final class ClosedPort: Sendable {
+  let number: UInt16
+  private let descriptor: Int32
+
+  init() throws {
+    (number, descriptor) = try boundPort()
+  }
+
+  deinit { close(descriptor) }
+}
+
+/// A TCP port whose queue of connections is full: a further SYN gets no answer, as from a black hole.
+final class BlackHole: Sendable {
+  let port: UInt16
+  private let descriptors: [Int32]
+
+  init() throws {
+    let (port, listener) = try boundPort()
+    self.port = port
+    var descriptors = [listener]
+    guard listen(listener, 0) == 0 else { throw Failure("no listener: errno \(errno)") }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+    // More than the queue holds, whatever the kernel makes of 0.
+    for _ in 0..<4 {
+      let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+      descriptors.append(fd)
+      withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          _ = connect(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+    }
+    self.descriptors = descriptors
+  }
+
+  deinit { for fd in descriptors { close(fd) } }
 }

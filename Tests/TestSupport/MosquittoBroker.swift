@@ -72,18 +72,34 @@ public final class MosquittoBroker: Sendable {
 
 /// A TCP port of the loopback interface that nobody listens on now.
 public func freePort() throws -> UInt16 {
-  let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  let (port, descriptor) = try boundPort()
+  close(descriptor)
+  return port
+}
+
+/// A TCP port of the loopback interface, and the socket that is bound to it: nobody else gets it before that
+/// is closed, and nobody can connect to it before it listens.
+///
+/// It is none of those that the kernel gives to outgoing connections (ip_local_port_range), so that it stays
+/// free while a server is restarted.
+public func boundPort() throws -> (port: UInt16, descriptor: Int32) {
+  let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
   guard fd >= 0 else { throw Failure("socket: errno \(errno)") }
-  defer { close(fd) }
-  var address = sockaddr_in()
-  address.sin_family = sa_family_t(AF_INET)
-  address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-  let bound = withUnsafeMutablePointer(to: &address) { pointer in
-    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-      bind(fd, generic, size) == 0 && getsockname(fd, generic, &size) == 0
+  var one: Int32 = 1
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+  for _ in 0..<100 {
+    let port = UInt16.random(in: 12_000..<32_000)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+    let isBound = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
     }
+    if isBound { return (port, fd) }
   }
-  guard bound else { throw Failure("no free port: errno \(errno)") }
-  return UInt16(bigEndian: address.sin_port)
+  close(fd)
+  throw Failure("no free port: errno \(errno)")
 }
