@@ -128,6 +128,8 @@ final class BrokerSocket: @unchecked Sendable {
     switch ConnackCheck(bytes, version) {
     case .plausible:
       return true
+    case .olderProtocol:
+      throw .unsupportedProtocol
     case .incomplete:
       // Hardly ever; look again at the next tick rather than all the time.
       awaitsRest = true

@@ -6,6 +6,8 @@
 enum ConnackCheck: Equatable {
   /// Go on: libmosquitto may read it.
   case plausible
+  /// The CONNACK of a broker that knows 3.1.1 alone to a client of MQTT 5.
+  case olderProtocol
   /// It has only begun to arrive.
   case incomplete
   case nonsense(String)
@@ -16,9 +18,16 @@ enum ConnackCheck: Equatable {
     do throws(Reader.Trouble) {
       guard try reader.byte() == 0x20 else { throw .nonsense("the first bytes are no CONNACK") }
       let length = try reader.variableInteger()
-      // 3.1.1 brokers answer so to MQTT 5 too, with the code for "unacceptable protocol version".
-      guard length != 2 else {
-        self = bytes.count >= 4 ? .plausible : .incomplete
+      if length == 2 {
+        _ = try reader.byte()
+        let code = try reader.byte()
+        if version == .v311 {
+          self = .plausible
+        } else if code == 1 {
+          self = .olderProtocol
+        } else {
+          throw .nonsense("a CONNACK of MQTT 3.1.1")
+        }
         return
       }
       guard version == .v5, (3...65536).contains(length) else {

@@ -5,22 +5,29 @@ import Testing
 @Suite struct ConnackCheckTests {
   @Test(
     arguments: [
-      [0x20, 0x02, 0x00, 0x00], [0x20, 0x02, 0x01, 0x05], [0x20, 0x03, 0x00, 0x87, 0x00],
+      [0x20, 0x03, 0x00, 0x87, 0x00],
       // What mosquitto says: Topic Alias Maximum, Receive Maximum.
       [0x20, 0x09, 0x00, 0x00, 0x06, 0x22, 0x00, 0x0A, 0x21, 0x00, 0x14],
       // A client id, a user property, a byte, a reason; and the next packet behind it.
       [0x20, 0x12, 0, 0, 0x0F, 18, 0, 1, 97, 38, 0, 0, 0, 1, 98, 37, 1, 31, 0, 0, 0xD0, 0x00],
     ] as [[UInt8]])
-  func answers(_ bytes: [UInt8]) {
+  func answersOfMQTT5(_ bytes: [UInt8]) {
     #expect(ConnackCheck(bytes, .v5) == .plausible)
     let whole = 2 + Int(bytes[1])
     for count in 0..<whole { #expect(ConnackCheck(Array(bytes[..<count]), .v5) == .incomplete) }
-    if bytes[1] != 2 {
-      guard case .nonsense = ConnackCheck(bytes, .v311) else {
-        Issue.record("3.1.1 has no properties")
-        return
-      }
+    guard case .nonsense = ConnackCheck(bytes, .v311) else {
+      Issue.record("3.1.1 has no properties")
+      return
     }
+  }
+
+  @Test func answersOfTheOldProtocol() {
+    for code: UInt8 in 0...5 {
+      #expect(ConnackCheck([0x20, 0x02, 0x00, code], .v311) == .plausible)
+      #expect(ConnackCheck([0x20, 0x02, 0x00, code], .v5) != .plausible)
+    }
+    #expect(ConnackCheck([0x20, 0x02, 0x00, 0x01], .v5) == .olderProtocol)
+    #expect(ConnackCheck([0x20, 0x02, 0x00], .v311) == .incomplete)
   }
 
   @Test(
