@@ -18,7 +18,7 @@ fail() {
 }
 
 # logged WHAT LOG COMMAND…: runs the command with its output in the log file. On a terminal one line shows how far it is.
-# A failure shows the end of the log, says where all of it is, and returns the command's status.
+# A failure shows the errors and the end of the log, says where all of it is, and returns the command's status.
 logged() {
   local what=$1 log=$2 begin=$SECONDS status=0 ticker=
   shift 2
@@ -40,8 +40,10 @@ logged() {
   else
     say "FAILED after $((SECONDS - begin)) s"
     {
-      say "--- the end of $log (all of it is there):"
-      tail -n 40 "$log"
+      say "--- from $log, which has it all:"
+      grep -E '(^|[ :])error:|recorded an issue|Fatal error' "$log" | head -n 20 || true
+      say "--- its end:"
+      tail -n 15 "$log"
       say "---"
     } >&2
   fi
