@@ -53,7 +53,7 @@ extension Bluetoothd {
   mutating func replug(at now: ContinuousClock.Instant) {
     guard adapter == .absent else { return }
     adapter = .on
-    addAdapter(powered: false)
+    addAdapter(Describe.adapter(powered: false))
     addStoredDevices(at: now)
     // Its own services register one by one, each with a signal.
     let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
@@ -65,21 +65,18 @@ extension Bluetoothd {
     change(adapter: [("Alias", .string("BlueZ 5.66"))])
   }
 
-  private mutating func addAdapter(powered: Bool) {
+  private mutating func addAdapter(_ interfaces: [ObjectTree.Interface]) {
     emit(
-      .signal(
-        tree.add(
-          BlueZName.adapterPath, .adapter, under: BlueZName.managerPath, Describe.adapter(powered: powered))))
+      .signal(tree.add(BlueZName.adapterPath, .adapter, under: BlueZName.managerPath, interfaces)))
   }
 
   // MARK: bluetoothd itself
 
   /// Makes the objects that are there from the start.
-  mutating func export(powered: Bool) {
+  mutating func export() {
     emit(.signal(tree.add(BlueZName.managerPath, .manager, under: "/", Describe.manager)))
     guard adapter != .absent else { return }
-    addAdapter(powered: powered)
-    _ = tree.extend(BlueZName.adapterPath, with: [Describe.advertising])
+    addAdapter(Describe.adapter(powered: true) + [Describe.advertising])
   }
 
   /// bluetoothd ends properly, as at `systemctl stop`: it takes leave of everything.
@@ -104,7 +101,8 @@ extension Bluetoothd {
     return takeEffects()
   }
 
-  /// bluetoothd is no more, however it ended: nothing is told, everything is gone.
+  /// bluetoothd is no more, however it ended: nothing is told, its objects are gone. Links that it has not
+  /// ended itself stay: they are the kernel's.
   mutating func vanish() -> [Effect] {
     for index in devices.keys.sorted() { forget(index) }
     discoverers.removeAll()
@@ -113,7 +111,6 @@ extension Bluetoothd {
     linking = nil
     scan += 1
     tree = ObjectTree()
-    for index in peripherals.indices { peripherals[index].linked = false }
     // Only the sockets are left to be closed; there is no bus to tell anything.
     return takeEffects().filter { if case .hangUp = $0 { true } else { false } }
   }
@@ -121,7 +118,7 @@ extension Bluetoothd {
   /// bluetoothd starts, with what it had stored.
   mutating func restart(at now: ContinuousClock.Instant) -> [Effect] {
     if adapter != .absent { adapter = .on }
-    export(powered: true)
+    export()
     if adapter != .absent { addStoredDevices(at: now) }
     return takeEffects()
   }

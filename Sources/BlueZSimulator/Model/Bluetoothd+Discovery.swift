@@ -107,13 +107,19 @@ extension Bluetoothd {
     device.discovered = known
     devices[index] = device
     let interfaces = Describe.device(
-      peripheral, rssi: rssi, connected: false, uuids: known ? peripheral.database.uuids : [])
+      peripheral, rssi: rssi, connected: peripheral.linked, uuids: known ? peripheral.database.uuids : [])
     emit(.signal(tree.add(device.path, .device(index), under: BlueZName.adapterPath, interfaces)))
   }
 
   /// Brings back the devices of the storage.
   mutating func addStoredDevices(at now: ContinuousClock.Instant) {
-    for index in stored.sorted() { addDevice(index, rssi: nil, at: now) }
+    for index in stored.sorted() {
+      addDevice(index, rssi: nil, at: now)
+      guard peripherals[index].linked else { continue }
+      // A link that has outlived a killed bluetoothd is ended by the next one as soon as that is up.
+      devices[index]?.link = .leaving(Device.Leaving(resolved: false))
+      schedule.add(.leaves(peripheral: index, attempt: 0), at: now + .milliseconds(15))
+    }
   }
 
   mutating func expire(_ index: Int, at now: ContinuousClock.Instant) {

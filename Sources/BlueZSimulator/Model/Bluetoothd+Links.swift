@@ -10,9 +10,9 @@ extension Bluetoothd {
     guard adapter == .on else { throw .failed("Input/output error") }
     guard let device = devices[index] else { return }
     switch device.link {
-    case .waiting, .linking, .resolving: throw .failed("Operation already in progress")
+    case .waiting, .linking, .linked: throw .failed("Operation already in progress")
     // While a Disconnect waits the link is up: the answer is ok, and the link goes all the same.
-    case .up, .leaving: return emit(.reply(request.id, []))
+    case .resolving, .up, .leaving: return emit(.reply(request.id, []))
     case .none: break
     }
     devices[index]?.attempt += 1
@@ -54,23 +54,35 @@ extension Bluetoothd {
     }
     connecting.removeAll { $0 == index }
     peripherals[index].linked = true
-    devices[index]?.link = .resolving(call)
+    devices[index]?.link = .linked(call)
     devices[index]?.temporary = false
     stored.insert(index)
     change(device: index, [("Connected", .boolean(true))])
     if timing.connect > .zero {
-      schedule.add(.resolved(peripheral: index, attempt: attempt), at: now + timing.connect / 8)
+      schedule.add(.featured(peripheral: index, attempt: attempt), at: now + timing.connect / 8)
       pursueConnects(at: now)
+    } else {
+      featured(index, attempt, at: now)
+    }
+  }
+
+  mutating func featured(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.attempt == attempt, case .linked(let call) = device.link else {
+      return
+    }
+    devices[index]?.link = .resolving
+    emit(.reply(call, []))
+    // Short as it is, a caller that looks at once finds no services yet, as with the real one.
+    if timing.connect > .zero {
+      schedule.add(.resolved(peripheral: index, attempt: attempt), at: now + timing.connect / 100)
     } else {
       resolved(index, attempt, at: now)
     }
   }
 
   mutating func resolved(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, case .resolving(let call) = device.link
-    else { return }
+    guard let device = devices[index], device.attempt == attempt, case .resolving = device.link else { return }
     devices[index]?.link = .up
-    emit(.reply(call, []))
     exportServices(of: index)
     let resolved: (String, DBusValue?) = ("ServicesResolved", .boolean(true))
     if device.discovered {
@@ -124,7 +136,7 @@ extension Bluetoothd {
       if linking == index { linking = nil }
       emit(.refuse(call, error))
       if adapter == .on { pursueConnects(at: now) }
-    case .none, .resolving, .up, .leaving: break
+    case .none, .linked, .resolving, .up, .leaving: break
     }
   }
 
@@ -137,7 +149,7 @@ extension Bluetoothd {
     case .waiting, .linking:
       cancelConnect(index, .canceled, at: now)
       emit(.reply(request.id, []))
-    case .resolving, .up, .leaving:
+    case .linked, .resolving, .up, .leaving:
       leave(index, at: now) { $0.calls.append(request.id) }
     }
   }
@@ -160,8 +172,10 @@ extension Bluetoothd {
       note(&leaving)
       devices[index]?.link = .leaving(leaving)
       return
-    case .resolving(let call):
+    case .linked(let call):
       emit(.refuse(call, .canceled))
+      leaving = Device.Leaving(resolved: false)
+    case .resolving:
       leaving = Device.Leaving(resolved: false)
     case .up:
       leaving = Device.Leaving(resolved: true)
@@ -198,20 +212,22 @@ extension Bluetoothd {
     unlink(index, at: now)
     switch device.link {
     case .none, .waiting, .linking: break
-    case .resolving(let call):
+    case .linked(let call):
       emit(.refuse(call, .abortByLocal))
       change(device: index, [("Connected", .boolean(false))])
-    case .up: loseServices(of: index)
+    case .resolving: change(device: index, [("Connected", .boolean(false))])
+    case .up: loseServices(of: index, resolved: true)
     case .leaving(let leaving):
-      loseServices(of: index)
+      loseServices(of: index, resolved: leaving.resolved)
       for call in leaving.calls + [leaving.removal].compactMap({ $0 }) { emit(.reply(call, [])) }
       if leaving.removal != nil { return forget(index) }
     }
     failOperations(of: index)
   }
 
-  private mutating func loseServices(of index: Int) {
-    change(device: index, [("ServicesResolved", .boolean(false)), ("Connected", .boolean(false))])
+  private mutating func loseServices(of index: Int, resolved: Bool) {
+    let connected: (String, DBusValue?) = ("Connected", .boolean(false))
+    change(device: index, resolved ? [("ServicesResolved", .boolean(false)), connected] : [connected])
     hangUpChannels(of: index)
   }
 

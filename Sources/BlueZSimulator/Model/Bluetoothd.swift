@@ -24,6 +24,8 @@ struct Bluetoothd: Sendable {
     case scanEnds(UInt64)
     /// A link that was being made is there.
     case linked(peripheral: Int, attempt: UInt64)
+    /// The features are exchanged: Connect is answered.
+    case featured(peripheral: Int, attempt: UInt64)
     /// Service discovery is through.
     case resolved(peripheral: Int, attempt: UInt64)
     /// A Connect has waited for long enough.
@@ -53,8 +55,8 @@ struct Bluetoothd: Sendable {
   var adapter = Adapter.on
   var peripherals: [Peripheral]
   var devices: [Int: Device] = [:]
-  /// The peripherals whose device bluetoothd keeps in its storage, with whether it knows their services:
-  /// those that were connected once and not removed since.
+  /// The peripherals whose device bluetoothd keeps in its storage: those that were connected once and not
+  /// removed since.
   var stored: Set<Int> = []
 
   var discoverers: [String: DiscoveryClient] = [:]
@@ -83,7 +85,7 @@ struct Bluetoothd: Sendable {
     peripherals = options.peripherals(at: now, random: &random)
     chains = Array(repeating: 0, count: peripherals.count)
     self.random = random
-    export(powered: true)
+    export()
     out.removeAll()
   }
 
@@ -100,6 +102,7 @@ struct Bluetoothd: Sendable {
       case .heard(let index, let scan): hear(index, scan, at: now)
       case .scanEnds(let scan): endScan(scan, at: now)
       case .linked(let index, let attempt): linked(index, attempt, at: now)
+      case .featured(let index, let attempt): featured(index, attempt, at: now)
       case .resolved(let index, let attempt): resolved(index, attempt, at: now)
       case .connectTimesOut(let index, let attempt): connectTimesOut(index, attempt, at: now)
       case .leaves(let index, let attempt): leave(index, attempt, at: now)

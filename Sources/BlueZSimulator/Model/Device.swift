@@ -7,11 +7,13 @@ struct Device: Sendable {
     /// Connect was called, the peripheral is not being linked to yet. Leads to linking, by being heard while
     /// the radio is free, or back to none by time-out, Disconnect or power off.
     case waiting(CallID)
-    /// The radio makes the link. Leads to resolving, or to none as from waiting.
+    /// The radio makes the link. Leads to linked, or to none as from waiting.
     case linking(CallID)
-    /// Connected is true; the features are being exchanged, Connect is not answered yet. Leads to up, to
-    /// leaving by Disconnect, or to none when the link is lost.
-    case resolving(CallID)
+    /// Connected is true; the features are being exchanged, Connect is not answered yet. Leads to resolving,
+    /// to leaving by Disconnect, or to none when the link is lost.
+    case linked(CallID)
+    /// Connect is answered; services are being discovered. Leads to up, else as from linked.
+    case resolving
     /// Services are resolved. Leads to leaving by Disconnect, to none when the link is lost.
     case up
     /// Disconnect was called: bluetoothd waits before it ends the link, and all goes on meanwhile. Leads to
@@ -69,14 +71,14 @@ struct Device: Sendable {
   var isConnected: Bool {
     switch link {
     case .none, .waiting, .linking: false
-    case .resolving, .up, .leaving: true
+    case .linked, .resolving, .up, .leaving: true
     }
   }
 
   /// Whether values can be read and written.
   var isUsable: Bool {
     switch link {
-    case .none, .waiting, .linking, .resolving: false
+    case .none, .waiting, .linking, .linked, .resolving: false
     case .up: true
     case .leaving(let leaving): leaving.resolved
     }

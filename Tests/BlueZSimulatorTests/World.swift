@@ -1,0 +1,137 @@
+import DBus
+import Testing
+
+@testable import BlueZSimulator
+
+/// The pure model with a clock of its own, and what it wants done as lines of text.
+///
+/// The lines are those of the recordings (recordings/normalise.py says how they are made).
+struct World {
+  var model: Bluetoothd
+  private(set) var now: ContinuousClock.Instant
+  /// What the model did and no test has looked at yet.
+  private(set) var lines: [String] = []
+  private var calls: [CallID: (client: String, member: String)] = [:]
+  private var lastCall: UInt64 = 0
+  private(set) var channels: [ChannelID] = []
+  /// Packets written to notification sockets.
+  private(set) var packets: [[UInt8]] = []
+
+  init(_ change: (inout SimulatorOptions) -> Void = { $0.devices = 1 }) {
+    var options = SimulatorOptions()
+    change(&options)
+    now = .now
+    model = Bluetoothd(options, at: now)
+  }
+
+  // MARK: Inputs
+
+  mutating func call(_ client: String, _ path: String, _ method: String, _ arguments: [DBusValue] = []) {
+    guard let dot = method.lastIndex(of: ".") else { return }
+    let member = String(method[method.index(after: dot)...])
+    lastCall += 1
+    let id = CallID(number: lastCall)
+    calls[id] = (client, member)
+    take(
+      model.handle(
+        Request(
+          id: id, sender: client, path: path, interface: String(method[..<dot]), member: member,
+          arguments: arguments), at: now))
+  }
+
+  mutating func take(_ effects: [Effect]) {
+    for effect in effects {
+      switch effect {
+      case .signal(let signal): lines.append(Self.line(signal))
+      case .reply(let id, let arguments): answer(id, ["ok"], arguments)
+      case .refuse(let id, let error):
+        answer(id, [error.name, error.text.trimmingNewline], [])
+      case .abandon(let id): calls[id] = nil
+      case .open(let channel, let id):
+        channels.append(channel)
+        answer(id, ["ok"], [])
+      case .packet(_, let bytes): packets.append(bytes)
+      case .hangUp(let channel): channels.removeAll { $0 == channel }
+      }
+    }
+  }
+
+  private mutating func answer(_ id: CallID, _ outcome: [String], _ arguments: [DBusValue]) {
+    guard let call = calls.removeValue(forKey: id) else {
+      Issue.record("a second answer to \(id)")
+      return
+    }
+    var fields = ["<", call.client, call.member] + outcome
+    if ["Get", "GetAll", "ReadValue"].contains(call.member), let value = arguments.first {
+      fields.append(Self.text(value))
+    }
+    lines.append(fields.joined(separator: "\t"))
+  }
+
+  /// Lets time pass until the next event, but not beyond `limit`; false when there is none before that.
+  mutating func advanceToNextEvent(within limit: Duration) -> Bool {
+    guard let next = model.nextEvent, next <= now + limit else { return false }
+    now = max(now, next)
+    take(model.advance(to: now))
+    return true
+  }
+
+  mutating func advance(by duration: Duration) {
+    let end = now + duration
+    while let next = model.nextEvent, next <= end {
+      now = max(now, next)
+      take(model.advance(to: now))
+    }
+    now = end
+  }
+
+  // MARK: Lines
+
+  /// The lines since they were last taken.
+  mutating func takeLines() -> [String] {
+    defer { lines = [] }
+    return lines
+  }
+
+  mutating func takeLine() -> String? { lines.isEmpty ? nil : lines.removeFirst() }
+
+  mutating func takePackets() -> [[UInt8]] {
+    defer { packets = [] }
+    return packets
+  }
+
+  /// Calls that have no answer yet.
+  var unanswered: Int { calls.count }
+
+  private static func line(_ signal: DBusSignal) -> String {
+    let arguments = signal.arguments
+    if signal.member == "PropertiesChanged" {
+      return [
+        "!", signal.path, signal.member, arguments[0].text ?? "", text(arguments[1]),
+        (arguments[2].textArray ?? []).joined(separator: ","),
+      ].joined(separator: "\t")
+    }
+    return ["!", arguments[0].text ?? "", signal.member, text(arguments[1])].joined(separator: "\t")
+  }
+
+  /// A value as in the recordings: signal strengths and database hashes are without what they hold.
+  static func text(_ value: DBusValue) -> String {
+    switch value.unwrapped {
+    case .dictionary(_, _, let entries):
+      "{" + entries.map { "\($0.key.text ?? "")=\(text($0.value))" }.joined(separator: ";") + "}"
+    case .array(_, let elements):
+      elements.isEmpty ? "{}" : "as:" + elements.compactMap(\.text).joined(separator: ",")
+    case .bytes(let bytes):
+      bytes.count == 16 ? "ay" : "ay:" + bytes.map { hex(Int($0), digits: 2).lowercased() }.joined()
+    case .int16: "n"
+    case .boolean(let value): "b:\(value)"
+    case .string(let value): "s:\(value)"
+    case .objectPath(let value): "o:\(value)"
+    case let other: "\(other.signature):\(other.integer ?? 0)"
+    }
+  }
+}
+
+extension String {
+  fileprivate var trimmingNewline: String { last == "\n" ? String(dropLast()) : self }
+}
