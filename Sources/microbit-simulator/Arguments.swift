@@ -31,6 +31,7 @@ struct Arguments: Sendable {
       --period MS          the period they start with (1000)
       --seed N             what temperatures and signal strengths are drawn from (1)
       --control SOCKET     a unix socket: a JSON object a line in, one a line out
+      --trace FILE         temperatures count notifications; when each was sent goes to this file, for benchmarks
 
     How long things take, in ms; the defaults were recorded on the real one:
       --connect-ms MS      Connect (470)
@@ -48,7 +49,7 @@ struct Arguments: Sendable {
 
   private enum Option: Int32, CaseIterable {
     case devices = 1
-    case strangers, bus, systemBus, namePrefix, name, address, period, seed, control
+    case strangers, bus, systemBus, namePrefix, name, address, period, seed, control, trace
     case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
     case help, version
 
@@ -64,6 +65,7 @@ struct Arguments: Sendable {
       case .period: "period"
       case .seed: "seed"
       case .control: "control"
+      case .trace: "trace"
       case .connect: "connect-ms"
       case .disconnect: "disconnect-ms"
       case .advertise: "advertise-ms"
@@ -80,7 +82,8 @@ struct Arguments: Sendable {
     var takesValue: Bool {
       switch self {
       case .systemBus, .help, .version: false
-      case .devices, .strangers, .bus, .namePrefix, .name, .address, .period, .seed, .control, .connect,
+      case .devices, .strangers, .bus, .namePrefix, .name, .address, .period, .seed, .control, .trace,
+        .connect,
         .disconnect, .advertise, .scan, .temporary, .supervision, .timeout, .attribute:
         true
       }
@@ -160,6 +163,7 @@ struct Arguments: Sendable {
       }
       options.addresses[index] = address.uppercased()
     case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))
+    case .trace: options.trace = text
     case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
     case .connect: options.timing.connect = try Self.duration(kind, text)
     case .disconnect: options.timing.disconnect = try Self.duration(kind, text)

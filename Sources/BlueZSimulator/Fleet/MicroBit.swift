@@ -15,14 +15,18 @@ struct MicroBit: Sendable {
   /// Bytes to be read and notified in place of the temperature.
   var raw: [UInt8]?
 
+  /// The samples taken, in place of a temperature; nil for the temperature.
+  private var count: UInt8?
+
   private let born: ContinuousClock.Instant
   private let base: Double
   private let phase: Double
 
   init(
-    index: Int, period: UInt16, at now: ContinuousClock.Instant, random: inout SplitMix
+    index: Int, period: UInt16, counts: Bool = false, at now: ContinuousClock.Instant, random: inout SplitMix
   ) {
     self.period = period
+    count = counts ? 0 : nil
     born = now
     base = 20 + Double(index % 8)
     phase = Double.random(in: 0..<1, using: &random)
@@ -47,6 +51,7 @@ struct MicroBit: Sendable {
     nextSample += Self.interval(period)
     // Held up for longer than a period: go on from here rather than make up for what is lost.
     if nextSample <= now { nextSample = now + Self.interval(period) }
+    if let count { self.count = count &+ 1 }
     return value(at: now)
   }
 
@@ -57,6 +62,7 @@ struct MicroBit: Sendable {
 
   /// Whole degrees Celsius: a slow swing of ±2.5 °C within ten minutes around a value of its own.
   func temperature(at now: ContinuousClock.Instant) -> Int8 {
+    if let count { return Int8(bitPattern: count) }
     if let pinned { return pinned }
     let turns = born.duration(to: now) / .seconds(600)
     return Int8((base + 2.5 * sin(2 * .pi * (turns + phase))).rounded())

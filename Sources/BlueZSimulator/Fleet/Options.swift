@@ -15,6 +15,9 @@ public struct SimulatorOptions: Sendable {
   /// What temperatures, signal strengths and phases are drawn from.
   public var seed: UInt64 = 1
   public var timing = Timing()
+  /// A file in which to note when each notification is sent, as ``NotificationTrace`` lays it out; the
+  /// temperatures then count the notifications.
+  public var trace: String?
 
   public init() {}
 }

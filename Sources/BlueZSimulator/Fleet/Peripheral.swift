@@ -34,7 +34,8 @@ extension SimulatorOptions {
           name: names[index] ?? "\(namePrefix) [\(Identity.friendlyName(index))]",
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
           database: .microBit(serial: 1_234_567_890 + index),
-          microBit: MicroBit(index: index, period: period, at: now, random: &random),
+          microBit: MicroBit(
+            index: index, period: period, counts: trace != nil, at: now, random: &random),
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     for index in 0..<strangers {

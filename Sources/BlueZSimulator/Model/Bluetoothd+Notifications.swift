@@ -108,7 +108,7 @@ extension Bluetoothd {
     guard !peripherals[index].silent, peripherals[index].inRange else { return }
     peripherals[index].sent += 1
     if let channel = subscription.channel {
-      emit(.packet(channel, bytes))
+      emit(.packet(channel, bytes, from: index))
     } else {
       change(characteristic: Self.temperature, of: index, "Value", .bytes(bytes))
     }

@@ -32,6 +32,7 @@ enum Effect: Sendable {
   case abandon(CallID)
   /// Make a socket pair, keep one end under this name, answer the call with the other and the MTU.
   case open(ChannelID, for: CallID)
-  case packet(ChannelID, [UInt8])
+  /// A notification of the peripheral of this index.
+  case packet(ChannelID, [UInt8], from: Int)
   case hangUp(ChannelID)
 }

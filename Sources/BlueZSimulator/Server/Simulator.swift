@@ -22,20 +22,24 @@ public actor Simulator {
   private var sockets: [ChannelID: NotifySocket] = [:]
   private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
   private var counters = Counters()
+  private let trace: NotificationTrace?
   private let ended = Waiter<Void>()
 
-  private init(_ options: SimulatorOptions, address: String, loop: EventLoop) {
+  private init(_ options: SimulatorOptions, address: String, loop: EventLoop) throws(TraceError) {
     self.loop = loop
     self.address = address
+    var trace: NotificationTrace?
+    if let path = options.trace { trace = try NotificationTrace(path: path, microBits: options.devices) }
+    self.trace = trace
     model = Bluetoothd(options, at: .now)
   }
 
   /// Serves the bus at `address`; returns when `org.bluez` can be called there.
-  /// - Throws: ``SimulatorError``.
+  /// - Throws: ``SimulatorError``, ``TraceError``.
   public static func start(_ options: SimulatorOptions, address: String, on loop: EventLoop) async throws
     -> Simulator
   {
-    let simulator = Simulator(options, address: address, loop: loop)
+    let simulator = try Simulator(options, address: address, loop: loop)
     try await simulator.connect()
     return simulator
   }
@@ -122,8 +126,11 @@ public actor Simulator {
       connection?.assumeIsolated { try? $0.reply(to: call, error: error.name, error.text) }
     case .abandon(let id): calls[id] = nil
     case .open(let channel, let id): open(channel, for: id)
-    case .packet(let channel, let bytes):
-      if sockets[channel]?.send(bytes) == true { counters.packets += 1 } else { counters.dropped += 1 }
+    case .packet(let channel, let bytes, let index):
+      trace?.sends(bytes, from: index)
+      let isSent = sockets[channel]?.send(bytes) == true
+      if isSent { counters.packets += 1 } else { counters.dropped += 1 }
+      trace?.sent(from: index, isSent)
     case .hangUp(let channel): sockets.removeValue(forKey: channel)?.close()
     }
   }

@@ -1,0 +1,52 @@
+import Glibc
+
+/// When each micro:bit sent its last notifications, in a file mapped into memory: noting one costs no system
+/// call, so that what is measured is not disturbed, and another program reads along while it happens.
+///
+/// For each micro:bit in turn, as native 64-bit words: how many notifications were sent, how many did not fit
+/// into the socket any more, and for each of the 256 values of the temperature's byte the CLOCK_MONOTONIC
+/// time in ns at which it was last sent. The temperature then counts notifications, so that its byte names
+/// one of the last 256.
+final class NotificationTrace: @unchecked Sendable {
+  // @unchecked: written on the loop's thread alone.
+  private static let wordsEach = 2 + 256
+  private let words: UnsafeMutableBufferPointer<UInt64>
+
+  init(path: String, microBits: Int) throws(TraceError) {
+    let size = max(1, microBits) * Self.wordsEach * MemoryLayout<UInt64>.stride
+    let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard file >= 0 else { throw TraceError(path: path, errno: errno) }
+    defer { close(file) }
+    guard ftruncate(file, size) == 0,
+      let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), memory != MAP_FAILED
+    else { throw TraceError(path: path, errno: errno) }
+    words = UnsafeMutableRawBufferPointer(start: memory, count: size).bindMemory(to: UInt64.self)
+  }
+
+  deinit { munmap(words.baseAddress, words.count * MemoryLayout<UInt64>.stride) }
+
+  /// To be called just before micro:bit `index` sends `bytes`.
+  func sends(_ bytes: [UInt8], from index: Int) {
+    guard let slot = slot(index), let value = bytes.first else { return }
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    words[slot + 2 + Int(value)] = UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
+  }
+
+  func sent(from index: Int, _ isSent: Bool) {
+    guard let slot = slot(index) else { return }
+    words[slot + (isSent ? 0 : 1)] += 1
+  }
+
+  private func slot(_ index: Int) -> Int? {
+    let slot = index * Self.wordsEach
+    return slot + Self.wordsEach <= words.count ? slot : nil
+  }
+}
+
+/// The file for the trace cannot be had.
+public struct TraceError: Error, Sendable, CustomStringConvertible {
+  public let path: String
+  public let errno: Int32
+  public var description: String { "\(path): \(String(cString: strerror(errno)))" }
+}
