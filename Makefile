@@ -18,7 +18,7 @@ lint: ## check the Swift sources' format
 	@swift format lint --strict --recursive Sources Tests Package.swift
 
 test-bluez: ## the gateway against a real bluetoothd with virtual controllers
-	@Tests/RealBlueZ/run
+	@scripts/build && GATEWAY=.build/release/microbit-gateway Tests/RealBlueZ/run
 
 test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
 	@scripts/test-debian13
