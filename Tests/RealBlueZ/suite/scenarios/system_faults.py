@@ -24,6 +24,7 @@ def adapter_off_and_on(world):
     world.set_powered(False)
     for device in devices:
         device.wait_availability("offline", RETURN, after=mark)
+    time.sleep(20)  # of the story: the adapter is off that long
     mark = world.broker.messages.mark()
     world.set_powered(True)
     for device in devices:
@@ -50,6 +51,7 @@ def bluetoothd_killed(world):
     world.bluetoothd.wait_end(START)
     for device in devices:
         device.wait_availability("offline", RETURN, after=mark)
+    time.sleep(20)  # of the story: bluetoothd is away that long
     mark = world.broker.messages.mark()
     world.start_bluetoothd()
     for device in devices:
