@@ -1,6 +1,6 @@
 """Virtual micro:bits and strangers in the air of the kernel's hci0. Prints "ready" when all advertise.
 
-Control port 127.0.0.1:9000, one JSON object a line in, one a line out. "i" is the micro:bit's index, default 0.
+Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is the micro:bit's index, or 0.
 The answer is its state after the operation.
   {"op":"list"}                       the states of all: {"microbits": […], "strangers": […]}
   {"op":"state"}                      name, address, connected, links and unheard connection requests so far,

@@ -240,7 +240,7 @@ class Microbit(Peripheral):
         )
 
     async def reset(self):
-        """The reset button: the radio falls silent, RAM is lost, and it advertises again once it has booted."""
+        """The reset button: the radio falls silent, RAM is lost, and it advertises again once booted."""
         self.sampling.cancel()
         self.advertising = False
         self.vanish()

@@ -1,4 +1,4 @@
-"""What a scenario has to play with in the guest: bluetoothd, virtual micro:bits, an MQTT broker, the gateway."""
+"""What a scenario has to play with in the guest: bluetoothd, micro:bits, an MQTT broker, the gateway."""
 
 import json
 import os

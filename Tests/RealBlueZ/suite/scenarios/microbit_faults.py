@@ -131,7 +131,7 @@ def deaf_microbit_is_tried_again(world):
     world.microbits.ask("deaf", on=True)
     world.start_gateway(BY_PREFIX)
     device = world.devices()[0]
-    # It advertises five times a second, and the kernel gives an attempt up after 4 s: these are a few of them.
+    # It advertises five times a second, and the kernel gives an attempt up after 4 s: a few of them.
     world.microbits.until(0, 3 * RETURN, unheard=50)
     mark = world.broker.messages.mark()
     world.microbits.ask("deaf", on=False)

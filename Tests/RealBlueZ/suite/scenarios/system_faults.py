@@ -61,7 +61,7 @@ def bluetoothd_killed(world):
 
 @scenario()
 def bluetoothd_killed_and_back_at_once(world):
-    """The kernel keeps the links for 2 s more: a Connect meanwhile says that all is well, and then they go."""
+    """The kernel keeps the links for 2 s more: a Connect meanwhile says "ok", and then they go."""
     devices = start_two(world)
     mark = world.broker.messages.mark()
     world.bluetoothd.kill(signal.SIGKILL)
