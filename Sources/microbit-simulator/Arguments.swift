@@ -107,7 +107,7 @@ struct Arguments: Sendable {
     var result = Arguments()
     var bus: String?
     var allowSystemBus = false
-    do {
+    do throws(Wrong) {
       while true {
         let code = getopt_long(Int32(arguments.count), &argv, ":", &table, nil)
         if code == -1 { break }
@@ -131,7 +131,7 @@ struct Arguments: Sendable {
       }
       result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
     } catch {
-      return .wrong((error as? Wrong)?.reason ?? "\(error)")
+      return .wrong(error.reason)
     }
     return .run(result)
   }

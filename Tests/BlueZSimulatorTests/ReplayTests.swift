@@ -18,7 +18,7 @@ import Testing
     let folder = String(#filePath.prefix(#filePath.utf8.count - "ReplayTests.swift".utf8.count))
     let recording = try read("\(folder)recordings/\(name).tsv")
     #expect(recording.count > 10)
-    var world = World()
+    let world = World()
     world.model.peripherals[0].microBit?.pinned = 20
     for (number, line) in recording.enumerated() {
       let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
@@ -28,14 +28,14 @@ import Testing
         if fields[3].hasSuffix(".Properties.Set") { arguments[2] = .variant(arguments[2]) }
         world.call(fields[1], fields[2], fields[3], arguments)
       case "-": world.take(world.model.clientLeft(fields[1], at: world.now))
-      case "*": befall(&world, fields[1])
+      case "*": befall(world, fields[1])
       case "~":
-        guard next(&world, notification: true) != nil else {
+        guard next(world, notification: true) != nil else {
           Issue.record("\(name).tsv:\(number + 1): no notification came")
           return
         }
       default:
-        let actual = next(&world)
+        let actual = next(world)
         guard actual == line else {
           Issue.record(
             "\(name).tsv:\(number + 1): recorded\n  \(line)\nbut came\n  \(actual ?? "nothing")")
@@ -47,7 +47,7 @@ import Testing
   }
 
   /// The next line, after as much time as it takes.
-  private func next(_ world: inout World, notification: Bool = false) -> String? {
+  private func next(_ world: World, notification: Bool = false) -> String? {
     while true {
       while let line = world.takeLine() {
         // Notifications come when they come; a value that an answer follows has been read.
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  private func befall(_ world: inout World, _ what: String) {
+  private func befall(_ world: World, _ what: String) {
     let now = world.now
     switch what {
     case "vanish": world.take(world.model.vanish(0, at: now))

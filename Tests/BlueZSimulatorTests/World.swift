@@ -6,7 +6,7 @@ import Testing
 /// The pure model with a clock of its own, and what it wants done as lines of text.
 ///
 /// The lines are those of the recordings (recordings/normalise.py says how they are made).
-struct World {
+final class World {
   var model: Bluetoothd
   private(set) var now: ContinuousClock.Instant
   /// What the model did and no test has looked at yet.
@@ -26,7 +26,7 @@ struct World {
 
   // MARK: Inputs
 
-  mutating func call(_ client: String, _ path: String, _ method: String, _ arguments: [DBusValue] = []) {
+  func call(_ client: String, _ path: String, _ method: String, _ arguments: [DBusValue] = []) {
     guard let dot = method.lastIndex(of: ".") else { return }
     let member = String(method[method.index(after: dot)...])
     lastCall += 1
@@ -39,7 +39,7 @@ struct World {
           arguments: arguments), at: now))
   }
 
-  mutating func take(_ effects: [Effect]) {
+  func take(_ effects: [Effect]) {
     for effect in effects {
       switch effect {
       case .signal(let signal): lines.append(Self.line(signal))
@@ -56,7 +56,7 @@ struct World {
     }
   }
 
-  private mutating func answer(_ id: CallID, _ outcome: [String], _ arguments: [DBusValue]) {
+  private func answer(_ id: CallID, _ outcome: [String], _ arguments: [DBusValue]) {
     guard let call = calls.removeValue(forKey: id) else {
       Issue.record("a second answer to \(id)")
       return
@@ -69,14 +69,14 @@ struct World {
   }
 
   /// Lets time pass until the next event, but not beyond `limit`; false when there is none before that.
-  mutating func advanceToNextEvent(within limit: Duration) -> Bool {
+  func advanceToNextEvent(within limit: Duration) -> Bool {
     guard let next = model.nextEvent, next <= now + limit else { return false }
     now = max(now, next)
     take(model.advance(to: now))
     return true
   }
 
-  mutating func advance(by duration: Duration) {
+  func advance(by duration: Duration) {
     let end = now + duration
     while let next = model.nextEvent, next <= end {
       now = max(now, next)
@@ -88,14 +88,14 @@ struct World {
   // MARK: Lines
 
   /// The lines since they were last taken.
-  mutating func takeLines() -> [String] {
+  func takeLines() -> [String] {
     defer { lines = [] }
     return lines
   }
 
-  mutating func takeLine() -> String? { lines.isEmpty ? nil : lines.removeFirst() }
+  func takeLine() -> String? { lines.isEmpty ? nil : lines.removeFirst() }
 
-  mutating func takePackets() -> [[UInt8]] {
+  func takePackets() -> [[UInt8]] {
     defer { packets = [] }
     return packets
   }

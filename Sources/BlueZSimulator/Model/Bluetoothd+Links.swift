@@ -81,7 +81,9 @@ extension Bluetoothd {
   }
 
   mutating func resolved(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, case .resolving = device.link else { return }
+    guard let device = devices[index], device.attempt == attempt, case .resolving = device.link else {
+      return
+    }
     devices[index]?.link = .up
     exportServices(of: index)
     let resolved: (String, DBusValue?) = ("ServicesResolved", .boolean(true))

@@ -1,0 +1,97 @@
+import Testing
+
+@testable import BlueZSimulator
+
+/// The firmware's behaviour: what a period is, when it counts, what is lost with a reset.
+@Suite struct MicroBitTests {
+  private static let start = ContinuousClock.now
+
+  private func microBit(period: UInt16 = 1000, seed: UInt64 = 1) -> MicroBit {
+    var random = SplitMix(seed: seed)
+    return MicroBit(index: 0, period: period, at: Self.start, random: &random)
+  }
+
+  @Test func aNewPeriodBeginsAfterTheSampleAlreadyPlanned() {
+    var microBit = microBit()
+    let planned = microBit.nextSample
+    #expect(planned > Self.start && planned <= Self.start + .seconds(1))
+    let accepted = microBit.writePeriod([0xF4, 0x01], at: Self.start)
+    #expect(accepted)
+    #expect(microBit.nextSample == planned)
+    _ = microBit.sample(at: planned)
+    #expect(microBit.nextSample == planned + .milliseconds(500))
+  }
+
+  @Test(arguments: [[], [1], [1, 2, 3], Array(repeating: 1, count: 600)] as [[UInt8]])
+  func aPeriodOfAnotherLengthThanTwoBytesChangesNothing(_ bytes: [UInt8]) {
+    var microBit = microBit()
+    let accepted = microBit.writePeriod(bytes, at: Self.start)
+    #expect(!accepted)
+    #expect(microBit.period == 1000)
+  }
+
+  @Test(arguments: [0, 1, 7, 255, 256, 40_000, 65_535] as [UInt16])
+  func thePeriodReadsBackAsItWasWritten(_ period: UInt16) {
+    var microBit = microBit()
+    let bytes = [UInt8(period & 0xFF), UInt8(period >> 8)]
+    let accepted = microBit.writePeriod(bytes, at: Self.start)
+    #expect(accepted)
+    #expect(microBit.periodBytes == bytes)
+    #expect(microBit.period == period)
+  }
+
+  @Test func samplesThatNobodySeesKeepTheirRhythm() {
+    var microBit = microBit()
+    let first = microBit.nextSample
+    microBit.settle(at: first + .milliseconds(2500))
+    #expect(microBit.nextSample == first + .seconds(3))
+    // A sample that is due at this very moment has been taken.
+    microBit.settle(at: first + .seconds(3))
+    #expect(microBit.nextSample == first + .seconds(4))
+    microBit.settle(at: first + .milliseconds(3001))
+    #expect(microBit.nextSample == first + .seconds(4))
+  }
+
+  @Test func aLateSampleIsNotMadeUpFor() {
+    var microBit = microBit()
+    let first = microBit.nextSample
+    _ = microBit.sample(at: first + .milliseconds(10))
+    #expect(microBit.nextSample == first + .seconds(1))
+    _ = microBit.sample(at: first + .seconds(100))
+    #expect(microBit.nextSample == first + .seconds(101))
+  }
+
+  @Test func aResetForgetsThePeriod() {
+    var microBit = microBit(period: 50)
+    microBit.reset(at: Self.start)
+    #expect(microBit.period == 1000)
+    #expect(microBit.nextSample == Self.start + .seconds(1))
+  }
+
+  @Test func theTemperatureIsPlausibleSlowAndRepeatable() {
+    let one = microBit(seed: 7)
+    let same = microBit(seed: 7)
+    var previous = one.temperature(at: Self.start)
+    var seen: Set<Int8> = []
+    for minute in 0..<60 {
+      let now = Self.start + .seconds(minute * 60)
+      let value = one.temperature(at: now)
+      #expect((15...30).contains(value))
+      #expect(abs(value - previous) <= 2)
+      #expect(same.temperature(at: now) == value)
+      seen.insert(value)
+      previous = value
+    }
+    #expect(seen.count >= 4)
+  }
+
+  @Test func whatIsPinnedIsWhatIsSent() {
+    var microBit = microBit()
+    microBit.pinned = -5
+    #expect(microBit.value(at: Self.start) == [0xFB])
+    microBit.raw = Array(repeating: 9, count: 20)
+    #expect(microBit.value(at: Self.start).count == 20)
+    microBit.raw = []
+    #expect(microBit.value(at: Self.start) == [])
+  }
+}
