@@ -113,7 +113,7 @@ struct Arguments: Sendable {
         if code == -1 { break }
         let index = Int(clinux_optind()) - 1
         guard let kind = Option(rawValue: code) else {
-          let culprit = arguments.indices.contains(index) ? arguments[index] : ""
+          let culprit = argv[index].map { String(cString: $0) } ?? ""
           throw Wrong(reason: code == 58 ? "\(culprit) wants a value" : "unknown option \(culprit)")
         }
         let text = clinux_optarg().map { String(cString: $0) } ?? ""
@@ -127,7 +127,9 @@ struct Arguments: Sendable {
         }
       }
       if clinux_optind() < arguments.count {
-        throw Wrong(reason: "not an option: \(arguments[Int(clinux_optind())])")
+        // getopt has moved it to the end of its own list.
+        let word = argv[Int(clinux_optind())].map { String(cString: $0) } ?? ""
+        throw Wrong(reason: "not an option: \(word)")
       }
       result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
     } catch {
@@ -159,7 +161,7 @@ struct Arguments: Sendable {
       let (index, address) = try Self.indexed(kind, text)
       let groups = address.split(separator: ":", omittingEmptySubsequences: false)
       guard groups.count == 6, groups.allSatisfy({ $0.count == 2 && $0.allSatisfy(\.isHexDigit) }) else {
-        throw Wrong(reason: "--address: not an address: \(address)")
+        throw Wrong(reason: "--address: not an address: \(text)")
       }
       options.addresses[index] = address.uppercased()
     case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))

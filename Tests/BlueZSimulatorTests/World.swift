@@ -50,7 +50,7 @@ final class World {
       case .open(let channel, let id):
         channels.append(channel)
         answer(id, ["ok"], [])
-      case .packet(_, let bytes): packets.append(bytes)
+      case .packet(_, let bytes, from: _): packets.append(bytes)
       case .hangUp(let channel): channels.removeAll { $0 == channel }
       }
     }

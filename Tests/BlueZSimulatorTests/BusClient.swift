@@ -1,0 +1,124 @@
+import DBus
+import EventLoop
+import Glibc
+import Synchronization
+import TestSupport
+
+/// A client on a real bus: calls, and the signals that came, to be waited for in their order.
+final class BusClient: Sendable {
+  let connection: DBusConnection
+  private let log: SignalLog
+
+  init(_ bus: PrivateBus, on loop: EventLoop) async throws {
+    let log = SignalLog()
+    self.log = log
+    connection = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+      if case .signal(let signal) = event { log.add(signal) }
+    }
+    try await connection.addMatch("type='signal',sender='org.bluez'")
+    try await connection.addMatch(
+      "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.bluez'")
+  }
+
+  func call(_ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue] = [])
+    async throws -> [DBusValue]
+  {
+    try await connection.call(
+      DBusCall(member, on: interface, of: path, at: "org.bluez", arguments), timeout: .seconds(20))
+  }
+
+  /// The next signal not looked at yet that satisfies `condition`; those before it are passed over.
+  func signal(
+    _ what: String, where condition: @escaping @Sendable (DBusSignal) -> Bool
+  ) async throws -> DBusSignal {
+    try await deadline(.seconds(20), what) { try await self.log.next(where: condition) }
+  }
+
+  /// Waits until a property is told to have this value.
+  func change(of path: String, _ name: String, to value: DBusValue) async throws {
+    _ = try await signal("\(name) of \(path)") { signal in
+      signal.path == path && signal.member == "PropertiesChanged" && signal.arguments[1].map?[name] == value
+    }
+  }
+}
+
+private final class SignalLog: Sendable {
+  private struct State {
+    var signals: [DBusSignal] = []
+    var waiting: (condition: @Sendable (DBusSignal) -> Bool, waiter: Waiter<DBusSignal>)?
+  }
+
+  private let state = Mutex(State())
+
+  func add(_ signal: DBusSignal) {
+    let waiter = state.withLock { state -> Waiter<DBusSignal>? in
+      guard let waiting = state.waiting else {
+        state.signals.append(signal)
+        return nil
+      }
+      guard waiting.condition(signal) else { return nil }
+      state.waiting = nil
+      return waiting.waiter
+    }
+    waiter?.resume(.success(signal))
+  }
+
+  func next(where condition: @escaping @Sendable (DBusSignal) -> Bool) async throws -> DBusSignal {
+    let waiter = Waiter<DBusSignal>()
+    state.withLock { state in
+      while !state.signals.isEmpty {
+        let signal = state.signals.removeFirst()
+        if condition(signal) {
+          waiter.resume(.success(signal))
+          return
+        }
+      }
+      state.waiting = (condition, waiter)
+    }
+    return try await waiter.value()
+  }
+}
+
+/// The next packet of a notification socket; nil at its end.
+func packet(from descriptor: FileDescriptor) async throws -> [UInt8]? {
+  let raw = descriptor.raw
+  let bytes = await EventLoop.blocking { () -> [UInt8]? in
+    var wanted = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
+    guard poll(&wanted, 1, 20_000) == 1 else { return nil }
+    var buffer = [UInt8](repeating: 0, count: 512)
+    let count = read(raw, &buffer, buffer.count)
+    return count < 0 ? nil : Array(buffer[..<count])
+  }
+  guard let bytes else { throw Failure("no packet came: errno \(errno)") }
+  return bytes.isEmpty ? nil : bytes
+}
+
+/// A connection to a control socket: a line out, a line in.
+func ask(_ path: String, _ line: String) async throws -> String {
+  let answer = await EventLoop.blocking { () -> String? in
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let connected = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard connected == 0 else { return nil }
+    let text = line + "\n"
+    guard write(descriptor, text, text.utf8.count) == text.utf8.count else { return nil }
+    var bytes: [UInt8] = []
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while bytes.last != 10, poll(&wanted, 1, 20_000) == 1 {
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      let count = read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { return nil }
+      bytes += buffer[..<count]
+    }
+    return bytes.last == 10 ? String(decoding: bytes.dropLast(), as: UTF8.self) : nil
+  }
+  guard let answer else { throw Failure("no answer at \(path) to \(line)") }
+  return answer
+}

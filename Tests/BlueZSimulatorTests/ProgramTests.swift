@@ -1,0 +1,126 @@
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BlueZSimulator
+
+/// The program itself: its command line, its control socket, and a client that knows nothing of us.
+@Suite struct ProgramTests {
+  /// Where SwiftPM puts programs: beside this test.
+  private static let program: String = {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &buffer, buffer.count)
+    let test = String(decoding: buffer.prefix(max(0, count)).map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let folder = test.split(separator: "/").dropLast().joined(separator: "/")
+    return "/\(folder)/microbit-simulator"
+  }()
+
+  private static let tests = String(#filePath.dropLast("ProgramTests.swift".count))
+
+  // MARK: Command line
+
+  @Test(arguments: [
+    ["--devices", "x"], ["--devices", "-1"], ["--devices"], ["--bogus"], ["--period", "65536"], ["word"],
+    ["--name", "nobody"], ["--address", "0=12:34"], ["--scan-ms", "0"], ["--connect-ms", "1.5"],
+  ])
+  func badUsageIsNamedAndEndsWith64(_ arguments: [String]) async throws {
+    let child = try ChildProcess(Self.program, arguments + ["--bus", "unix:path=/nonexistent"])
+    let status = try await child.exitStatus(within: .seconds(10))
+    #expect(status == 64)
+    #expect(child.text.contains(arguments.count > 1 ? arguments[1] : arguments[0]))
+  }
+
+  @Test(arguments: ["", "unix:path=/run/dbus/system_bus_socket", "unix:path=/var/run/dbus/system_bus_socket"])
+  func theRealSystemBusIsRefused(_ address: String) async throws {
+    let child = try ChildProcess(Self.program, environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
+    let status = try await child.exitStatus(within: .seconds(10))
+    #expect(status == 64)
+    #expect(child.text.contains("--system-bus"))
+  }
+
+  @Test func helpNamesEveryOption() async throws {
+    let child = try ChildProcess(Self.program, ["--help"])
+    let status = try await child.exitStatus(within: .seconds(10))
+    #expect(status == 0)
+    for option in ["--devices", "--strangers", "--bus", "--control", "--connect-ms", "--seed"] {
+      #expect(child.text.contains(option))
+    }
+  }
+
+  @Test func noBusEndsWith69() async throws {
+    let child = try ChildProcess(Self.program, ["--bus", "unix:path=/nonexistent/bus"])
+    let status = try await child.exitStatus(within: .seconds(10))
+    #expect(status == 69)
+    #expect(child.text.contains("/nonexistent/bus"))
+  }
+
+  @Test func aSecondOneEndsWith69AndTheFirstBySIGTERMWith0() async throws {
+    let bus = try await PrivateBus()
+    let first = try ChildProcess(Self.program, ["--bus", bus.address])
+    _ = try await first.line(within: .seconds(10)) { $0 == "ready" }
+    let second = try ChildProcess(Self.program, ["--bus", bus.address])
+    let refused = try await second.exitStatus(within: .seconds(10))
+    #expect(refused == 69)
+    first.signal(SIGTERM)
+    let ended = try await first.exitStatus(within: .seconds(10))
+    #expect(ended == 0)
+  }
+
+  // MARK: Control
+
+  @Test func theControlSocketAnswersLineByLine() async throws {
+    let bus = try await PrivateBus()
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/control"
+    let child = try ChildProcess(
+      Self.program, ["--bus", bus.address, "--devices", "1", "--strangers", "1", "--control", path])
+    _ = try await child.line(within: .seconds(10)) { $0 == "ready" }
+    let microBit =
+      #"{"address":"D0:5A:00:00:C0:DE","connected":false,"gone":false,"i":0,"name":"BBC micro:bit [zugev]","#
+      + #""notifying":false,"period":1000,"sent":0,"temp":33}"#
+    #expect(try await ask(path, #"{"op":"temp","i":0,"v":33}"#) == microBit)
+    let stranger =
+      #"{"address":"E5:7A:00:00:00:01","connected":false,"gone":false,"i":1,"name":"Polar H7 1","#
+      + #""notifying":false,"sent":0}"#
+    #expect(try await ask(path, #"{"op":"list"}"#) == "[\(microBit),\(stranger)]")
+    #expect(try await ask(path, #"{"op":"vanish","i":1}"#).contains(#""gone":true"#))
+    #expect(try await ask(path, #"{"op":"count"}"#) == "[0,0]")
+    for operation in ["power", "plug"] {
+      for on in [false, true] {
+        #expect(try await ask(path, #"{"op":"\#(operation)","on":\#(on)}"#) == #"{"status":"ok"}"#)
+      }
+    }
+    for wrong in [
+      "", "nonsense", "{}", #"{"op":"bogus"}"#, #"{"op":"temp","i":2}"#, #"{"op":"temp","v":300}"#,
+      #"{"op":"value","hex":"0"}"#, #"{"op":"period","i":-1}"#,
+    ] {
+      #expect(try await ask(path, wrong).hasPrefix(#"{"error":"#), "\(wrong)")
+    }
+    child.signal(SIGINT)
+    let status = try await child.exitStatus(within: .seconds(10))
+    #expect(status == 0)
+    #expect(access(path, F_OK) != 0)
+  }
+
+  // MARK: An independent client
+
+  @Test func bleakTakesItForBlueZ() async throws {
+    let venv = try ChildProcess(Self.tests + "../../scripts/bleak-venv")
+    let made = try await venv.exitStatus(within: .seconds(300))
+    guard made == 0, let python = venv.text.split(separator: "\n").last else {
+      Issue.record("bleak cannot be had for this test:\n\(venv.text)")
+      return
+    }
+    let bus = try await PrivateBus()
+    let simulator = try ChildProcess(
+      Self.program,
+      ["--bus", bus.address, "--strangers", "1", "--connect-ms", "100", "--disconnect-ms", "100"])
+    _ = try await simulator.line(within: .seconds(10)) { $0 == "ready" }
+    let session = try ChildProcess(
+      String(python), [Self.tests + "bleak/session.py"],
+      environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address])
+    let status = try await session.exitStatus(within: .seconds(120))
+    #expect(status == 0 && session.text.hasSuffix("done"), "\(session.text)")
+  }
+}

@@ -1,0 +1,198 @@
+import DBus
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import BlueZSimulator
+
+/// The simulator on a real dbus-daemon, with a real client.
+@Suite struct ServedTests {
+  private let loop = EventLoop.onNewThread()
+  private static let adapter = "org.bluez.Adapter1"
+  private static let device = "org.bluez.Device1"
+  private static let characteristic = "org.bluez.GattCharacteristic1"
+
+  /// One micro:bit, quick in all it does.
+  private func options(_ change: (inout SimulatorOptions) -> Void = { _ in }) -> SimulatorOptions {
+    var options = SimulatorOptions()
+    options.devices = 1
+    options.period = 20
+    options.timing.connect = .milliseconds(20)
+    options.timing.disconnect = .milliseconds(20)
+    options.timing.advertising = .milliseconds(5)
+    change(&options)
+    return options
+  }
+
+  /// Finds the micro:bit and connects to it.
+  private func link(_ client: BusClient) async throws {
+    _ = try await client.call(LinkTests.adapter, Self.adapter, "StartDiscovery")
+    _ = try await client.signal("the micro:bit") { $0.member == "InterfacesAdded" }
+    _ = try await client.call(LinkTests.adapter, Self.adapter, "StopDiscovery")
+    _ = try await client.call(LinkTests.device, Self.device, "Connect")
+    try await client.change(of: LinkTests.device, "ServicesResolved", to: .boolean(true))
+  }
+
+  @Test func aWholeSession() async throws {
+    let bus = try await PrivateBus()
+    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
+    let client = try await BusClient(bus, on: loop)
+    try await link(client)
+
+    let objects = try await client.call("/", DBusName.objectManager, "GetManagedObjects")
+    #expect(objects.first?.map?[LinkTests.temperature]?.map?[Self.characteristic] != nil)
+
+    let reply = try await client.call(
+      LinkTests.temperature, Self.characteristic, "AcquireNotify", [.properties([:])])
+    let socket = try #require(reply.first?.descriptor)
+    #expect(reply.last == .uint16(23))
+    for _ in 0..<5 { #expect(try await packet(from: socket)?.count == 1) }
+
+    let period: [DBusValue] = [.bytes([0x0A, 0]), .properties(["type": .string("request")])]
+    _ = try await client.call(LinkTests.period, Self.characteristic, "WriteValue", period)
+    let back = try await client.call(LinkTests.period, Self.characteristic, "ReadValue", [.properties([:])])
+    #expect(back == [.bytes([0x0A, 0])])
+
+    // The micro:bit hangs up: the signal, and the socket's end after what was still in it.
+    guard case .device = await simulator.control(ControlRequest(op: .disconnect)) else {
+      Issue.record("not done")
+      return
+    }
+    try await client.change(of: LinkTests.device, "Connected", to: .boolean(false))
+    try await client.change(of: LinkTests.temperature, "NotifyAcquired", to: .boolean(false))
+    while try await packet(from: socket) != nil {}
+    await simulator.stop()
+    try await simulator.run()
+  }
+
+  @Test func aSocketThatIsClosedIsReleased() async throws {
+    let bus = try await PrivateBus()
+    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
+    let client = try await BusClient(bus, on: loop)
+    try await link(client)
+    for _ in 0..<3 {
+      var reply = try await client.call(
+        LinkTests.temperature, Self.characteristic, "AcquireNotify", [.properties([:])])
+      try await client.change(of: LinkTests.temperature, "NotifyAcquired", to: .boolean(true))
+      await #expect(
+        throws: DBusError.remote(name: "org.bluez.Error.NotPermitted", message: "Notify acquired")
+      ) {
+        _ = try await client.call(
+          LinkTests.temperature, Self.characteristic, "AcquireNotify", [.properties([:])])
+      }
+      // Nobody holds the descriptor any more: it closes.
+      reply.removeAll()
+      try await client.change(of: LinkTests.temperature, "NotifyAcquired", to: .boolean(false))
+    }
+    await simulator.stop()
+  }
+
+  @Test func aSocketThatIsNotReadLosesTheNewestAndCountsThem() async throws {
+    let bus = try await PrivateBus()
+    let simulator = try await Simulator.start(
+      options { $0.period = 1 }, address: bus.address, on: loop)
+    let client = try await BusClient(bus, on: loop)
+    try await link(client)
+    let reply = try await client.call(
+      LinkTests.temperature, Self.characteristic, "AcquireNotify", [.properties([:])])
+    try await deadline(.seconds(20), "a value that is dropped") {
+      while true {
+        guard case .counters(let counters) = await simulator.control(ControlRequest(op: .counters)) else {
+          throw Failure("no counters")
+        }
+        // The socket holds what net.unix.max_dgram_qlen lets it, some hundred at most.
+        if counters.dropped > 0 { return }
+        try await loop.sleep(for: .milliseconds(20))
+      }
+    }
+    let socket = try #require(reply.first?.descriptor)
+    #expect(try await packet(from: socket)?.count == 1)
+    await simulator.stop()
+  }
+
+  @Test func aClientThatLeavesTheBusTakesItsDiscoveryAndItsNotificationsAlong() async throws {
+    let bus = try await PrivateBus()
+    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
+    let client = try await BusClient(bus, on: loop)
+    try await link(client)
+    let other = try await BusClient(bus, on: loop)
+    _ = try await other.call(LinkTests.adapter, Self.adapter, "StartDiscovery")
+    _ = try await other.call(LinkTests.temperature, Self.characteristic, "StartNotify")
+    try await client.change(of: LinkTests.temperature, "Notifying", to: .boolean(true))
+    await other.connection.close()
+    try await client.change(of: LinkTests.adapter, "Discovering", to: .boolean(false))
+    try await client.change(of: LinkTests.temperature, "Notifying", to: .boolean(false))
+    await simulator.stop()
+  }
+
+  @Test(arguments: [ControlRequest.Ending.term, .kill])
+  func bluetoothdEndsAndStartsAgain(_ how: ControlRequest.Ending) async throws {
+    let bus = try await PrivateBus()
+    let slow = options { $0.timing.attribute = .seconds(60) }
+    let simulator = try await Simulator.start(slow, address: bus.address, on: loop)
+    let client = try await BusClient(bus, on: loop)
+    try await link(client)
+    let pending = Task {
+      try await client.call(LinkTests.period, Self.characteristic, "ReadValue", [.properties([:])])
+    }
+    // It is under way when a call after it has been answered.
+    try await loop.sleep(for: .zero)
+    _ = try await client.call("/", DBusName.objectManager, "GetManagedObjects")
+    guard case .done = await simulator.control(ControlRequest(op: .restart, how: how, ms: 10)) else {
+      Issue.record("not done")
+      return
+    }
+    let first = try await client.signal("something") { _ in true }
+    switch how {
+    case .term:
+      #expect(first.member == "PropertiesChanged")
+      _ = try await client.signal("the end of the adapter") {
+        $0.member == "InterfacesRemoved" && $0.arguments[0].text == LinkTests.adapter
+      }
+      await #expect(
+        throws: DBusError.remote(
+          name: "org.bluez.Error.Failed", message: "Operation failed with ATT error: 0x0e")
+      ) { _ = try await pending.value }
+    case .kill:
+      #expect(first.member == "NameOwnerChanged")
+      await #expect { _ = try await pending.value } throws: { error in
+        (error as? DBusError)?.name == "org.freedesktop.DBus.Error.NoReply"
+      }
+    }
+    _ = try await client.signal("the new bluetoothd") {
+      $0.member == "NameOwnerChanged" && $0.arguments[2].text != ""
+    }
+    _ = try await client.signal("the device, from the storage") {
+      $0.member == "InterfacesAdded" && $0.arguments[0].text == LinkTests.device
+    }
+    if how == .kill { try await client.change(of: LinkTests.device, "Connected", to: .boolean(false)) }
+    try await link(again: client)
+    await simulator.stop()
+  }
+
+  private func link(again client: BusClient) async throws {
+    _ = try await client.call(LinkTests.device, Self.device, "Connect")
+    try await client.change(of: LinkTests.device, "ServicesResolved", to: .boolean(true))
+  }
+
+  @Test func theNameCanBeHadOnce() async throws {
+    let bus = try await PrivateBus()
+    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
+    await #expect(throws: SimulatorError.nameTaken) {
+      _ = try await Simulator.start(options(), address: bus.address, on: loop)
+    }
+    await simulator.stop()
+  }
+
+  @Test func theEndOfTheBusEndsTheRun() async throws {
+    let bus = try await PrivateBus()
+    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
+    bus.kill()
+    await #expect(throws: SimulatorError.noBus("the bus has ended")) {
+      try await deadline(.seconds(10), "the end of the run") { try await simulator.run() }
+    }
+    await #expect(throws: SimulatorError.self) {
+      _ = try await Simulator.start(options(), address: bus.address, on: loop)
+    }
+  }
+}
