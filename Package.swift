@@ -41,7 +41,7 @@ let package = Package(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
-    module("BlueZSimulator", ["EventLoop", "DBus", "GATT"]),
+    module("BlueZSimulator", ["EventLoop", "DBus"]),
     .executableTarget(
       name: "microbit-simulator", dependencies: ["BlueZSimulator", "EventLoop", "CLinux"],
       swiftSettings: strict),

@@ -45,6 +45,19 @@ struct Arguments: Sendable {
 
       --help, --version
 
+    On the control socket, for device I (0 when left out), answered with its state:
+      {"op":"temp","i":I,"v":21}      pin the temperature; without v it goes its own way
+      {"op":"value","i":I,"hex":""}   make the temperature characteristic hold these bytes
+      {"op":"period","i":I}           the period that it holds
+      {"op":"silent","i":I,"on":true} no more notifications
+      {"op":"vanish","i":I}, {"op":"return","i":I}
+      {"op":"disconnect","i":I}, {"op":"reset","i":I}
+      {"op":"adv","i":I,"on":false}   advertise no more
+    And for the rest of the world:
+      {"op":"list"}, {"op":"count"}, {"op":"counters"}
+      {"op":"power","on":false}, {"op":"plug","on":false}
+      {"op":"restart","how":"term","ms":100}, or how: kill
+
     """
 
   private enum Option: Int32, CaseIterable {

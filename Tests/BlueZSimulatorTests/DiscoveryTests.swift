@@ -112,6 +112,33 @@ import Testing
     #expect(lines.contains { $0.contains("0000180a") })
   }
 
+  @Test func aDeviceWithoutANameIsCalledByItsAddress() {
+    let world = World { options in
+      options.devices = 1
+      options.names = [0: ""]
+    }
+    world.call("A", LinkTests.adapter, Self.start)
+    world.advance(by: .seconds(1))
+    let line = world.takeLines().last ?? ""
+    #expect(line.contains("AddressType=s:random;Alias=s:D0-5A-00-00-C0-DE;Paired"))
+  }
+
+  @Test func aDeviceThatIsRemovedIsFoundAgainWithTheNextScan() {
+    let world = LinkTests.discovered()
+    world.call("A", LinkTests.adapter, Self.start)
+    world.advance(by: .seconds(1))
+    let remove = "org.bluez.Adapter1.RemoveDevice"
+    world.call("A", LinkTests.adapter, remove, [.objectPath(LinkTests.device)])
+    _ = world.takeLines()
+    world.advance(by: .seconds(9))
+    #expect(world.takeLines() == [])
+    world.advance(by: .seconds(2))
+    #expect(added(world.takeLines()) == [LinkTests.device[...]])
+    // The age of the first device does not count for the second one.
+    world.advance(by: .seconds(60))
+    #expect(!world.takeLines().contains { $0.contains("InterfacesRemoved") })
+  }
+
   @Test func everythingIsIntrospectable() throws {
     let world = LinkTests.linked()
     for path in ["/", "/org", "/org/bluez", LinkTests.adapter, LinkTests.temperature] {

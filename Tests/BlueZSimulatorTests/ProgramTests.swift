@@ -103,6 +103,20 @@ import Testing
     #expect(access(path, F_OK) != 0)
   }
 
+  @Test func aLongAnswerComesWhole() async throws {
+    let bus = try await PrivateBus()
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/control"
+    let child = try ChildProcess(
+      Self.program, ["--bus", bus.address, "--devices", "5000", "--control", path])
+    _ = try await child.line(within: .seconds(10)) { $0 == "ready" }
+    let answer = try await ask(path, #"{"op":"list"}"#)
+    #expect(answer.split(separator: "{").count == 5001)
+    child.signal(SIGTERM)
+    let status = try await child.exitStatus(within: .seconds(10))
+    #expect(status == 0)
+  }
+
   // MARK: An independent client
 
   @Test func bleakTakesItForBlueZ() async throws {

@@ -1,6 +1,7 @@
 /// A peripheral and its radio: what is there whether bluetoothd knows of it or not.
 struct Peripheral: Sendable {
   let index: Int
+  /// Empty: it advertises none.
   let name: String
   let address: String
   let database: GATTDatabase
@@ -18,6 +19,9 @@ struct Peripheral: Sendable {
   let strength: Int
   /// Notifications sent over the air so far.
   var sent = 0
+
+  /// What bluetoothd calls it: the address in the place of a missing name.
+  var alias: String { name.isEmpty ? String(address.map { $0 == ":" ? "-" : $0 }) : name }
 
   /// Can be heard, and would take a link.
   var isAudible: Bool { inRange && advertises && !linked }

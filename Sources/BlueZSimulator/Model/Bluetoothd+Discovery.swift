@@ -92,7 +92,7 @@ extension Bluetoothd {
       }
     } else {
       addDevice(index, rssi: rssi, at: now)
-      schedule.add(.expires(peripheral: index), at: now + timing.temporary)
+      awaitExpiry(index, at: now + timing.temporary)
     }
     if !heard.contains(index) { heard.append(index) }
   }
@@ -102,7 +102,8 @@ extension Bluetoothd {
   private mutating func addDevice(_ index: Int, rssi: Int16?, at now: ContinuousClock.Instant) {
     let peripheral = peripherals[index]
     let known = stored.contains(index)
-    var device = Device(path: BlueZName.devicePath(peripheral.address), lastHeard: now)
+    var device = Device(
+      path: BlueZName.devicePath(peripheral.address), lastHeard: now, expiry: now)
     device.temporary = !known
     device.discovered = known
     devices[index] = device
@@ -122,11 +123,16 @@ extension Bluetoothd {
     }
   }
 
-  mutating func expire(_ index: Int, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.temporary else { return }
+  private mutating func awaitExpiry(_ index: Int, at deadline: ContinuousClock.Instant) {
+    devices[index]?.expiry = deadline
+    schedule.add(.expires(peripheral: index), at: deadline)
+  }
+
+  mutating func expire(_ index: Int, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.temporary, device.expiry == deadline else { return }
     let end = device.lastHeard + timing.temporary
     guard case .none = device.link, end <= now else {
-      return schedule.add(.expires(peripheral: index), at: max(end, now + timing.temporary / 30))
+      return awaitExpiry(index, at: max(end, now + timing.temporary / 30))
     }
     forget(index)
   }

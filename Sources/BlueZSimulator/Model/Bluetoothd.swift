@@ -96,7 +96,7 @@ struct Bluetoothd: Sendable {
 
   /// Lets everything happen that is due by `now`.
   mutating func advance(to now: ContinuousClock.Instant) -> [Effect] {
-    while let (event, _) = schedule.pop(by: now) {
+    while let (event, deadline) = schedule.pop(by: now) {
       switch event {
       case .sample(let index, let chain): sample(index, chain, at: now)
       case .heard(let index, let scan): hear(index, scan, at: now)
@@ -108,7 +108,7 @@ struct Bluetoothd: Sendable {
       case .leaves(let index, let attempt): leave(index, attempt, at: now)
       case .linkLost(let index, let attempt): superviseLink(index, attempt, at: now)
       case .answered(let index, let attempt): answer(index, attempt, at: now)
-      case .expires(let index): expire(index, at: now)
+      case .expires(let index): expire(index, deadline, at: now)
       case .started(let index): start(index, at: now)
       }
     }

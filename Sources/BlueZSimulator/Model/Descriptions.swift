@@ -67,8 +67,8 @@ enum Describe {
         [
           Property("Address", .string(peripheral.address)),
           Property("AddressType", .string("random")),
-          Property("Name", .string(peripheral.name)),
-          Property("Alias", .string(peripheral.name)),
+          Property("Name", peripheral.name.isEmpty ? nil : .string(peripheral.name)),
+          Property("Alias", .string(peripheral.alias)),
           Property("Paired", .boolean(false)),
           Property("Bonded", .boolean(false)),
           Property("Trusted", .boolean(false)),

@@ -58,6 +58,8 @@ struct Device: Sendable {
   /// Never connected yet: forgotten when it is not heard for a while.
   var temporary = true
   var lastHeard: ContinuousClock.Instant
+  /// When to see whether a temporary device has become too old.
+  var expiry: ContinuousClock.Instant
   var link = Link.none
   /// The GATT objects are on the bus; they stay there over a disconnect.
   var exported = false

@@ -18,10 +18,14 @@ public actor ControlServer {
     /// Lines not answered yet; answers go in the order of the lines.
     var lines: [[UInt8]] = []
     var busy = false
+    /// Answers that the socket did not take yet.
+    var unsent: [UInt8] = []
   }
 
   /// No line of the protocol comes near this length.
   private static let longestLine = 65536
+  /// A client that leaves more than this unread loses its connection.
+  private static let mostUnsent = 16 << 20
 
   private init(_ simulator: Simulator, path: String, listener: Int32) {
     loop = simulator.loop
@@ -77,8 +81,11 @@ public actor ControlServer {
     guard descriptor >= 0 else { return }
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    let handler: @Sendable (Readiness) -> Void = { [weak self] _ in
-      self?.assumeIsolated { $0.read(descriptor) }
+    let handler: @Sendable (Readiness) -> Void = { [weak self] readiness in
+      self?.assumeIsolated { server in
+        if readiness.contains(.writable) { server.flush(descriptor) }
+        if readiness != .writable { server.read(descriptor) }
+      }
     }
     clients[descriptor] = Client(watch: loop.watch(descriptor, for: .readable, handler))
   }
@@ -106,6 +113,16 @@ public actor ControlServer {
     if idle { Task(executorPreference: loop) { await self.answerLines(of: descriptor) } }
   }
 
+  private func flush(_ descriptor: Int32) {
+    guard let client = clients[descriptor] else { return }
+    let count = send(descriptor, client.unsent, client.unsent.count, Int32(MSG_NOSIGNAL))
+    if count < 0, errno != EAGAIN { return drop(descriptor) }
+    clients[descriptor]?.unsent.removeFirst(max(0, count))
+    let rest = client.unsent.count - max(0, count)
+    if rest > Self.mostUnsent { return drop(descriptor) }
+    client.watch.interest = rest > 0 ? [.readable, .writable] : .readable
+  }
+
   private func answerLines(of descriptor: Int32) async {
     while let line = clients[descriptor]?.lines.first {
       clients[descriptor]?.lines.removeFirst()
@@ -115,11 +132,8 @@ public actor ControlServer {
       case .failure(let failure): answer = .error(failure.text)
       }
       guard clients[descriptor] != nil else { return }
-      let bytes = answer.line
-      // A client that leaves its answers unread loses its connection, not our time.
-      if send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) != bytes.count {
-        return drop(descriptor)
-      }
+      clients[descriptor]?.unsent += answer.line
+      flush(descriptor)
     }
     clients[descriptor]?.busy = false
   }
