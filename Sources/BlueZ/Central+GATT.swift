@@ -80,11 +80,11 @@ extension Central {
   ) async -> Link.OperationResult {
     let waiter = Waiter<Link.OperationResult>()
     link.add(waiter)
-    Task {
+    loop.task(of: self) { central in
       let result: Link.OperationResult
       do throws(CentralError) {
         result = .success(
-          try await call(
+          try await central.call(
             member, on: BlueZName.characteristic, of: characteristic.path, arguments,
             timeout: Self.operationLimit))
       } catch {

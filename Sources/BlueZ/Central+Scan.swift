@@ -63,17 +63,19 @@ extension Central {
   private func change(_ body: @escaping @Sendable (isolated Central) async -> Scanner.Phase) {
     scanner.phase = .changing
     scanner.health?.cancel()
-    Task {
-      let phase = await body(self)
-      scanner.phase = state.isOn ? phase : .off
-      switch phase {
-      case .on: watchScan()
-      case .failed: retryScanLater()
-      case .off, .changing: break
-      }
-      reconcileScan()
-      checkConditions()
+    loop.task(of: self) { await $0.finishChange(body) }
+  }
+
+  private func finishChange(_ body: @Sendable (isolated Central) async -> Scanner.Phase) async {
+    let phase = await body(self)
+    scanner.phase = state.isOn ? phase : .off
+    switch phase {
+    case .on: watchScan()
+    case .failed: retryScanLater()
+    case .off, .changing: break
     }
+    reconcileScan()
+    checkConditions()
   }
 
   private func startDiscovery() async -> Scanner.Phase {

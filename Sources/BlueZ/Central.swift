@@ -126,7 +126,7 @@ public actor Central {
     // Until the objects are fetched, nothing is known of the adapter.
     backlog = owner == nil ? nil : []
     apply(.owner(owner))
-    if let owner { Task { await fetchTree(of: owner) } }
+    if let owner { loop.task(of: self) { await $0.fetchTree(of: owner) } }
   }
 
   private func fetchTree(of owner: String) async {
@@ -219,7 +219,8 @@ public actor Central {
   }
 
   /// Waits until `condition` holds, for at most `limit`; whether it does then.
-  func wait(_ limit: Duration, until condition: @escaping @Sendable (isolated Central) -> Bool) async -> Bool {
+  func wait(_ limit: Duration, until condition: @escaping @Sendable (isolated Central) -> Bool) async -> Bool
+  {
     if condition(self) { return true }
     let waiter = Waiter<Bool>()
     conditions.append(Condition(isMet: condition, waiter: waiter))

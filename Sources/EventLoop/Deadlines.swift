@@ -5,7 +5,9 @@ public struct TimedOut: Error, Sendable {
 
 extension EventLoop {
   /// Suspends for `duration`; ends early, with `CancellationError`, when the task is cancelled.
-  public func sleep(for duration: Duration) async throws {
+  public func sleep(
+    for duration: Duration, _ isolation: isolated (any Actor)? = #isolation
+  ) async throws {
     let waiter = Waiter<Void>()
     onLoop { self.timer(after: duration) { waiter.resume(.success(())) } }
     try await waiter.value()

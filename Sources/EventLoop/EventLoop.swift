@@ -74,7 +74,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   /// Runs `body` where it may block: on a thread of its own, which ends with it.
   ///
   /// Meant for rare work (one name look-up per connection attempt), so there is no pool to size.
-  public static func blocking<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
+  public static func blocking<T: Sendable>(
+    isolation: isolated (any Actor)? = #isolation, _ body: @escaping @Sendable () -> T
+  ) async -> T {
     await withCheckedContinuation { continuation in
       detach { continuation.resume(returning: body()) }
     }

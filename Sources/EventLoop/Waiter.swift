@@ -35,8 +35,9 @@ public final class Waiter<Value: Sendable>: Sendable {
     return first
   }
 
-  /// Waits for the value.
-  public func value() async throws -> Value {
+  /// Waits for the value, where the caller is: without `isolation` the wait would begin with a hop to the
+  /// global pool of threads, and end with one back.
+  public func value(_ isolation: isolated (any Actor)? = #isolation) async throws -> Value {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let ready = state.withLock { state -> Result<Value, any Error>? in

@@ -86,16 +86,16 @@ extension Gateway {
     for action in actions {
       switch action {
       case .write(let value, let operation):
-        Task {
-          let result = await write(value, channel)
-          perform(device.channels[index].write?.wrote(operation, result) ?? [], device, index)
-          if case .failure(.timeout) = result { perform(device.session.unresponsive(), on: device) }
+        loop.task(of: self) { gateway in
+          let result = await gateway.write(value, channel)
+          gateway.perform(device.channels[index].write?.wrote(operation, result) ?? [], device, index)
+          if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .read(let operation):
-        Task {
-          let result = await readBack(channel)
-          perform(device.channels[index].write?.readBack(operation, result) ?? [], device, index)
-          if case .failure(.timeout) = result { perform(device.session.unresponsive(), on: device) }
+        loop.task(of: self) { gateway in
+          let result = await gateway.readBack(channel)
+          gateway.perform(device.channels[index].write?.readBack(operation, result) ?? [], device, index)
+          if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .publish(let value):
         publishState(channel.topics.value, Payload.value(value))

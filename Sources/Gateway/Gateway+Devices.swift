@@ -148,14 +148,15 @@ extension Gateway {
       return perform(device.session.connected(.failed(.gone)), on: device)
     }
     log.debug("connecting", device.fields)
-    Task {
+    loop.task(of: self) { gateway in
       let connection: PeripheralSession.Connection
       do throws(CentralError) {
-        connection = offer(try await central.connect(peripheral), to: device) ? .connected : .unsuitable
+        let characteristics = try await gateway.central.connect(peripheral)
+        connection = gateway.offer(characteristics, to: device) ? .connected : .unsuitable
       } catch {
         connection = .failed(error)
       }
-      perform(device.session.connected(connection), on: device)
+      gateway.perform(device.session.connected(connection), on: device)
     }
   }
 
@@ -174,29 +175,33 @@ extension Gateway {
   /// Reads what can be read, then asks for what is notified: no reading is missed in between, and none comes
   /// twice.
   private func subscribe(_ device: Device) {
-    Task {
+    loop.task(of: self) { gateway in
       var failure: CentralError?
       do throws(CentralError) {
-        for (index, channel) in device.channels.enumerated() where channel.property.isNotifying {
-          guard let characteristic = channel.characteristic else { continue }
-          if channel.property.isReadable { received(try await central.read(characteristic), device, index) }
-          try await central.subscribe(to: characteristic) { [weak self] bytes in
-            self?.assumeIsolated { $0.received(bytes, device, index) }
-          }
-        }
+        try await gateway.subscribeChannels(of: device)
       } catch {
         failure = error
       }
-      perform(device.session.subscribed(failure, at: .now), on: device)
+      gateway.perform(device.session.subscribed(failure, at: .now), on: device)
+    }
+  }
+
+  private func subscribeChannels(of device: Device) async throws(CentralError) {
+    for (index, channel) in device.channels.enumerated() where channel.property.isNotifying {
+      guard let characteristic = channel.characteristic else { continue }
+      if channel.property.isReadable { received(try await central.read(characteristic), device, index) }
+      try await central.subscribe(to: characteristic) { [weak self] bytes in
+        self?.assumeIsolated { $0.received(bytes, device, index) }
+      }
     }
   }
 
   private func disconnect(_ device: Device) {
     linkEnded(device)
     let peripheral = device.peripheral
-    Task {
-      if let peripheral { await central.disconnect(peripheral) }
-      perform(device.session.left(), on: device)
+    loop.task(of: self) { gateway in
+      if let peripheral { await gateway.central.disconnect(peripheral) }
+      gateway.perform(device.session.left(), on: device)
     }
   }
 

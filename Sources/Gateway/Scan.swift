@@ -27,7 +27,7 @@ actor Scan {
     let central = Central(adapter: Configuration().bluetooth.adapter, loop: loop) { [weak self] event in
       self?.assumeIsolated { $0.heard(event) }
     }
-    let running = Task { await central.run() }
+    let running = Task(executorPreference: loop) { await central.run() }
     let status = await look(with: central)
     await central.stop(within: .seconds(3))
     running.cancel()

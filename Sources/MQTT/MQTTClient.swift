@@ -225,10 +225,10 @@ public actor MQTTClient {
 
   private func dial() {
     let dialling = Dialling(options: options, takesSecondFamily: takesSecondFamily)
-    Task {
+    loop.task(of: self) { client in
       switch await EventLoop.blocking({ dialling() }) {
-      case .success(let handle): dialled(handle)
-      case .failure(let error): failed(error)
+      case .success(let handle): client.dialled(handle)
+      case .failure(let error): client.failed(error)
       }
     }
   }
