@@ -121,7 +121,8 @@ def main(path, machine, *programs):
     print()
     starts(table, programs)
     steady(table, programs, counts)
-    climb(table, programs)
+    if any(what == "rate" for _, _, what in table):
+        climb(table, programs)
     foreign = [run["cpu_foreign"] for (_, _, what), runs in table.items() if what == "steady" for run in runs]
     print(f"Noise: {os.cpu_count()} processors; other programs used {median(foreign):.0f} % of one meanwhile (at least "
           f"{min(foreign):.0f}, at most {max(foreign):.0f});\n{machine}.")
