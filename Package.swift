@@ -65,6 +65,6 @@ let package = Package(
     tests(
       "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "TestSupport"],
       exclude: ["bleak", "recordings"]),
-    tests("EndToEndTests", ["TestSupport", "microbit-gateway", "microbit-simulator"]),
+    tests("EndToEndTests", ["TestSupport", "EventLoop", "MQTT", "microbit-gateway", "microbit-simulator"]),
   ]
 )

@@ -1,15 +1,17 @@
 import EventLoop
 import Glibc
+import Synchronization
 
 /// A real dbus-daemon on a socket of its own, ended by its process id when the object goes.
 ///
 /// Its policy lets everybody own and call everything: what a test bus needs, and no system bus has.
 public final class PrivateBus: Sendable {
   public let address: String
-  private let daemon: ChildProcess
+  private let daemon = Mutex<ChildProcess?>(nil)
   private let folder: TemporaryFolder
 
-  public init() async throws {
+  /// - Parameter isStarted: whether it runs at once, or from ``start()`` on.
+  public init(isStarted: Bool = true) async throws {
     folder = try TemporaryFolder()
     let socket = folder.path + "/bus"
     let configuration = """
@@ -26,12 +28,18 @@ public final class PrivateBus: Sendable {
       """
     try folder.write(configuration, to: "bus.conf")
     address = "unix:path=" + socket
-    daemon = try ChildProcess(
+    if isStarted { try await start() }
+  }
+
+  /// Starts it, and waits until it listens; again after ``kill()``.
+  public func start() async throws {
+    let started = try ChildProcess(
       "/usr/bin/dbus-daemon", ["--config-file=\(folder.path)/bus.conf", "--nofork", "--print-address=1"])
+    daemon.withLock { $0 = started }
     // It prints its address when it listens.
-    _ = try await daemon.line(within: .seconds(10)) { $0.hasPrefix("unix:") }
+    _ = try await started.line(within: .seconds(10)) { $0.hasPrefix("unix:") }
   }
 
   /// Kills the daemon, as a crash would.
-  public func kill() { daemon.signal(SIGKILL) }
+  public func kill() { daemon.withLock { $0?.signal(SIGKILL) } }
 }

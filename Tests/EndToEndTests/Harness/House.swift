@@ -1,0 +1,257 @@
+import Glibc
+import Synchronization
+import TestSupport
+
+/// What a ``House`` is made of. Times are short, so that the tests are.
+struct Plan: Sendable {
+  enum Part: Sendable { case bus, simulator, broker, gateway }
+
+  var devices = 1
+  var strangers = 0
+  /// What the micro:bits start with, in ms.
+  var period = 50
+  /// More options of the simulator.
+  var simulator: [String] = []
+  /// The members of the configuration's `devices`.
+  var entries = #"{"match":{"name_prefix":"BBC micro:bit"}}"#
+  /// More members of the configuration's `mqtt`.
+  var mqtt = ""
+  /// Who is let in by the broker, as lines of mosquitto.conf; given the house's folder.
+  var access: @Sendable (_ folder: String) -> String = { _ in "allow_anonymous true" }
+  /// As whom the observer connects: name and password.
+  var observer: (name: String, password: String)?
+  /// What is not there at the start.
+  var absent: Set<Part> = []
+}
+
+/// The whole path on addresses of its own: a bus, virtual micro:bits, a broker, an observer at the broker, and the
+/// real gateway.
+final class House: Sendable {
+  static let gatewayID = "house"
+
+  let plan: Plan
+  let folder: TemporaryFolder
+  let bus: PrivateBus
+  let broker: MosquittoBroker
+  private struct Residents {
+    var simulator: VirtualBlueZ?
+    var observer: Observer?
+    /// The gateways so far; the last one may run.
+    var gateways: [ChildProcess] = []
+  }
+  private let residents = Mutex(Residents())
+
+  /// How long anything may take that takes a moment, on a machine that has much else to do.
+  static let patience = Duration.seconds(20)
+
+  fileprivate init(_ plan: Plan) async throws {
+    self.plan = plan
+    let folder = try TemporaryFolder()
+    self.folder = folder
+    async let bus = PrivateBus(isStarted: !plan.absent.contains(.bus))
+    broker = try await MosquittoBroker(folder: folder, configuration: plan.access)
+    self.bus = try await bus
+    if plan.absent.contains(.broker) {
+      try await broker.kill()
+    } else {
+      try await startObserver()
+    }
+    try folder.write(configuration, to: "config.json")
+  }
+
+  fileprivate func begin() async throws {
+    if plan.absent.isDisjoint(with: [.bus, .simulator]) { try await startSimulator() }
+    if !plan.absent.contains(.gateway) { try startGateway() }
+  }
+
+  private var configuration: String {
+    """
+    {
+      "gateway": { "id": "\(Self.gatewayID)" },
+      "mqtt": { "host": "127.0.0.1", "port": \(broker.port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
+      "devices": [\(plan.entries)]
+    }
+    """
+  }
+
+  /// Ends all of it, the gateway first.
+  fileprivate func leave() async {
+    let (gateway, simulator) = residents.withLock { ($0.gateways.last, $0.simulator) }
+    for process in [gateway, simulator?.process].compactMap({ $0 }) {
+      process.signal(SIGKILL)
+      _ = try? await process.exitStatus(within: .seconds(10))
+    }
+    bus.kill()
+    try? await broker.kill()
+  }
+
+  // MARK: The micro:bits
+
+  func startSimulator() async throws {
+    let options: [(String, Int)] = [
+      ("--devices", plan.devices), ("--strangers", plan.strangers), ("--period", plan.period),
+      ("--connect-ms", 20), ("--disconnect-ms", 20), ("--advertise-ms", 20), ("--scan-ms", 200),
+      ("--supervision-ms", 50),
+    ]
+    let simulator = try await VirtualBlueZ(
+      bus: bus.address, control: folder.path + "/control",
+      options.flatMap { [$0, "\($1)"] } + plan.simulator)
+    residents.withLock { $0.simulator = simulator }
+  }
+
+  var simulator: VirtualBlueZ {
+    get throws {
+      guard let simulator = residents.withLock({ $0.simulator }) else { throw Failure("no simulator") }
+      return simulator
+    }
+  }
+
+  /// `{device}` of micro:bit `index`, as it is unless it is configured.
+  func id(_ index: Int = 0) async throws -> String { try await simulator.device(index).id }
+
+  // MARK: The gateway
+
+  /// The environment in which the gateway finds the bus.
+  var environment: [String: String] { ["DBUS_SYSTEM_BUS_ADDRESS": bus.address] }
+
+  @discardableResult
+  func startGateway(environment more: [String: String] = [:]) throws -> ChildProcess {
+    let gateway = try ChildProcess(
+      try program("microbit-gateway"), ["run", "--config", folder.path + "/config.json"],
+      environment: environment.merging(more) { $1 })
+    residents.withLock { $0.gateways.append(gateway) }
+    return gateway
+  }
+
+  /// The one that was started last.
+  var gateway: ChildProcess {
+    get throws {
+      guard let gateway = residents.withLock({ $0.gateways.last }) else { throw Failure("no gateway") }
+      return gateway
+    }
+  }
+
+  /// Waits for a line of the gateway's log with `text` in it, unless there is one.
+  func logged(_ text: String, within limit: Duration = patience) async throws {
+    let gateway = try gateway
+    if gateway.text.contains(text) { return }
+    _ = try await gateway.line(within: limit) { $0.contains(text) }
+  }
+
+  /// The lines of the gateway's log with `text` in them, so far.
+  func lines(with text: String) throws -> [Substring] {
+    try gateway.text.split(separator: "\n").filter { $0.contains(text) }
+  }
+
+  /// Ends the gateway in order; its exit status.
+  func stopGateway() async throws -> Int32 {
+    let gateway = try gateway
+    gateway.signal(SIGTERM)
+    return try await gateway.exitStatus(within: Self.patience)
+  }
+
+  /// The logs of all gateways of this house.
+  fileprivate var logs: String {
+    residents.withLock { $0.gateways }.enumerated().map { index, gateway in
+      "--- log of gateway \(index + 1), process \(gateway.pid)\n\(gateway.text)\n"
+    }.joined()
+  }
+
+  // MARK: The broker
+
+  func startObserver() async throws {
+    let observer = try await Observer(
+      port: broker.port, username: plan.observer?.name, password: plan.observer?.password)
+    residents.withLock { $0.observer = observer }
+  }
+
+  var observer: Observer {
+    get throws {
+      guard let observer = residents.withLock({ $0.observer }) else { throw Failure("no observer") }
+      return observer
+    }
+  }
+
+  /// The first message on `topic`, below the base topic, after `mark` that satisfies `condition`.
+  @discardableResult
+  func message(
+    _ topic: String, after mark: Int = 0, within limit: Duration = patience,
+    where condition: @escaping @Sendable (Observer.Message) -> Bool = { _ in true }
+  ) async throws -> Observer.Message {
+    try await observer.message("microbit/" + topic, after: mark, within: limit, where: condition)
+  }
+
+  /// As ``message(_:after:within:where:)``, for a payload that is `text`.
+  @discardableResult
+  func message(
+    _ topic: String, _ text: String, after mark: Int = 0, within limit: Duration = patience
+  ) async throws -> Observer.Message {
+    try await message(topic, after: mark, within: limit) { $0.text == text }
+  }
+
+  /// The subscriptions of the gateway are in force, and it has said so.
+  @discardableResult
+  func bridgeOnline(after mark: Int = 0) async throws -> Observer.Message {
+    try await message("bridge/\(Self.gatewayID)/state", "online", after: mark)
+  }
+
+  @discardableResult
+  func online(_ id: String, after mark: Int = 0) async throws -> Observer.Message {
+    try await message("\(id)/availability", "online", after: mark)
+  }
+
+  @discardableResult
+  func offline(_ id: String, after mark: Int = 0) async throws -> Observer.Message {
+    try await message("\(id)/availability", "offline", after: mark)
+  }
+
+  /// What the broker keeps, by topic below the base topic, as a subscriber gets it who comes now.
+  func retained() async throws -> [String: Observer.Message] {
+    let late = try await Observer(
+      port: broker.port, username: plan.observer?.name, password: plan.observer?.password)
+    var kept: [String: Observer.Message] = [:]
+    for message in late.messages where message.retain {
+      kept[String(message.topic.dropFirst("microbit/".count))] = message
+    }
+    return kept
+  }
+}
+
+/// Runs `body` in a house of its own, and ends all of it. What it throws shows the gateway's log.
+func withHouse(_ plan: Plan = Plan(), _ body: @escaping @Sendable (House) async throws -> Void) async throws {
+  try await Neighbourhood.shared.enter()
+  do {
+    let house = try await House(plan)
+    do {
+      try await house.begin()
+      try await body(house)
+    } catch {
+      await house.leave()
+      throw Failure("\(error)\n\(house.logs)")
+    }
+    await house.leave()
+  } catch {
+    await Neighbourhood.shared.leave()
+    throw error
+  }
+  await Neighbourhood.shared.leave()
+}
+
+/// How many houses there are at a time: a machine with two cores has to keep up with them all.
+private actor Neighbourhood {
+  static let shared = Neighbourhood()
+  private var free = 8
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  func enter() async throws {
+    if free > 0 {
+      free -= 1
+    } else {
+      await withCheckedContinuation { waiting.append($0) }
+    }
+  }
+
+  func leave() {
+    if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+  }
+}

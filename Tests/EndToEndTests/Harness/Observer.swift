@@ -1,0 +1,111 @@
+import EventLoop
+import MQTT
+import Synchronization
+import TestSupport
+
+/// A subscriber to everything on a broker, and a publisher.
+final class Observer: Sendable {
+  struct Message: Sendable {
+    /// Counts what this observer got, from 1.
+    let number: Int
+    let topic: String
+    let payload: [UInt8]
+    let qos: QoS
+    /// Came from the broker's store.
+    let retain: Bool
+    let correlationData: [UInt8]?
+    let arrived: ContinuousClock.Instant
+
+    var text: String { String(decoding: payload, as: UTF8.self) }
+    func json() throws -> JSON { try JSON.parse(payload) }
+  }
+
+  /// One thread for all of them.
+  private static let loop = EventLoop.onNewThread()
+  private static let made = Mutex(0)
+
+  private let client: MQTTClient
+  private let life: Task<Void, any Error>
+  private let name: String
+  private let record = Record<Message>()
+
+  /// Connects, and waits until the subscription is in force.
+  init(port: UInt16, username: String? = nil, password: String? = nil) async throws {
+    let number = Self.made.withLock { made in
+      made += 1
+      return made
+    }
+    name = "observer-\(number)"
+    var options = MQTTOptions(
+      host: "127.0.0.1", port: port, clientID: name, username: username, password: password)
+    options.backOff = .init(initial: .milliseconds(20), maximum: .milliseconds(100))
+    options.maximumIncomingPacket = 16 << 20
+    let client = MQTTClient(options: options, loop: Self.loop)
+    self.client = client
+    let record = record
+    await client.setHandler { event in
+      guard case .message(let message) = event else { return }
+      record.append { index in
+        Message(
+          number: index + 1, topic: message.topic.string, payload: message.payload, qos: message.qos,
+          retain: message.retain, correlationData: message.correlationData, arrived: .now)
+      }
+    }
+    await client.subscribe(try filter("#"), qos: .atLeastOnce)
+    life = Task(executorPreference: Self.loop) { try await client.run() }
+    try await synchronize()
+  }
+
+  deinit { life.cancel() }
+
+  /// Returns when the subscription is in force: after a restart of the broker, in force again.
+  func synchronize() async throws {
+    let mark = mark
+    try await publish("\(name)/here", "")
+    _ = try await message("\(name)/here", after: mark, within: .seconds(20)) { _ in true }
+  }
+
+  /// The number of the last message so far.
+  var mark: Int { record.count }
+
+  /// Everything so far, but what observers tell themselves.
+  var messages: [Message] { record.elements.filter { !$0.topic.hasPrefix("observer-") } }
+
+  func messages(on topic: String, after mark: Int = 0) -> [Message] {
+    record.elements.dropFirst(mark).filter { $0.topic == topic }
+  }
+
+  /// The first message on `topic` after number `mark` that satisfies `condition`.
+  func message(
+    _ topic: String, after mark: Int = 0, within limit: Duration,
+    where condition: @escaping @Sendable (Message) -> Bool
+  ) async throws -> Message {
+    try await record.first(from: mark, within: limit, "a message on \(topic)") {
+      $0.topic == topic && condition($0)
+    }
+  }
+
+  func publish(
+    _ topic: String, _ payload: [UInt8], retain: Bool = false, responseTopic: String? = nil,
+    correlationData: [UInt8]? = nil
+  ) async throws {
+    let message = MQTTMessage(
+      topic: try name(topic), payload: payload, retain: retain, responseTopic: try responseTopic.map(name),
+      correlationData: correlationData)
+    await client.publish(message)
+  }
+
+  func publish(_ topic: String, _ payload: String, retain: Bool = false) async throws {
+    try await publish(topic, Array(payload.utf8), retain: retain)
+  }
+
+  private func name(_ text: String) throws -> TopicName {
+    guard let name = TopicName(text) else { throw Failure("no topic: \(text)") }
+    return name
+  }
+}
+
+private func filter(_ text: String) throws -> TopicFilter {
+  guard let filter = TopicFilter(text) else { throw Failure("no filter: \(text)") }
+  return filter
+}

@@ -1,0 +1,118 @@
+import EventLoop
+import Glibc
+import TestSupport
+
+/// A running microbit-simulator: bluetoothd with virtual micro:bits, and its control socket.
+final class VirtualBlueZ: Sendable {
+  /// A virtual peripheral, as the control socket shows it.
+  struct Device: Sendable {
+    let index: Int
+    let name: String
+    let address: String
+    let isConnected: Bool
+    let isNotifying: Bool
+    /// In ms, as the micro:bit holds it; nil for a stranger.
+    let period: Int?
+    /// Notifications so far.
+    let sent: Int
+
+    /// What the gateway calls it unless it is told otherwise.
+    var id: String { String(address.lowercased().filter { $0 != ":" }) }
+  }
+
+  let process: ChildProcess
+  private let socket: String
+
+  /// Starts it, and waits until it serves.
+  init(bus: String, control: String, _ arguments: [String]) async throws {
+    process = try ChildProcess(
+      try program("microbit-simulator"), ["--bus", bus, "--control", control] + arguments)
+    socket = control
+    _ = try await process.line(within: .seconds(20)) { $0 == "ready" }
+  }
+
+  /// Sends a request, as a JSON object on one line; its answer.
+  @discardableResult
+  func control(_ request: String) async throws -> JSON {
+    let socket = socket
+    let answer = await EventLoop.blocking { Result { try Self.exchange(request, over: socket) } }
+    let json = try JSON.parse(try answer.get())
+    if let error = json["error"] { throw Failure("\(request): \(error)") }
+    return json
+  }
+
+  /// A request about peripheral `index`, with more keys: `"v":21`.
+  @discardableResult
+  func control(_ operation: String, _ index: Int, _ keys: String = "") async throws -> Device {
+    try device(try await control(#"{"op":"\#(operation)","i":\#(index)\#(keys.isEmpty ? "" : ",")\#(keys)}"#))
+  }
+
+  func devices() async throws -> [Device] {
+    try await control(#"{"op":"list"}"#).array?.map(device) ?? []
+  }
+
+  func device(_ index: Int) async throws -> Device { try await control("period", index) }
+
+  private func device(_ json: JSON) throws -> Device {
+    guard let index = json["i"]?.int, let name = json["name"]?.string, let address = json["address"]?.string,
+      let isConnected = json["connected"]?.bool, let isNotifying = json["notifying"]?.bool,
+      let sent = json["sent"]?.int
+    else { throw Failure("no peripheral: \(json)") }
+    return Device(
+      index: index, name: name, address: address, isConnected: isConnected, isNotifying: isNotifying,
+      period: json["period"]?.int, sent: sent)
+  }
+
+  /// Blocks, at most for 10 s.
+  private static func exchange(_ request: String, over path: String) throws -> [UInt8] {
+    let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
+    defer { close(descriptor) }
+    var limit = timeval(tv_sec: 10, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
+      throw Failure("the simulator's control socket: errno \(errno)")
+    }
+    let line = Array(request.utf8) + [10]
+    guard send(descriptor, line, line.count, Int32(MSG_NOSIGNAL)) == line.count else {
+      throw Failure("the simulator's control socket: errno \(errno)")
+    }
+    var answer: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while answer.last != 10 {
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      guard count > 0 else { throw Failure("the simulator does not answer \(request): errno \(errno)") }
+      answer += buffer[..<count]
+    }
+    return answer
+  }
+}
+
+/// Calls `body` with the address of a unix socket.
+func withUnixAddress<T>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> T) rethrows
+  -> T
+{
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  precondition(path.utf8.count < MemoryLayout.size(ofValue: address.sun_path))
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+  return try withUnsafePointer(to: &address) { pointer in
+    try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      try body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    }
+  }
+}
+
+/// The path of a program of this package: beside the program that runs the tests.
+func program(_ name: String) throws -> String {
+  var buffer = [UInt8](repeating: 0, count: 4096)
+  let count = buffer.withUnsafeMutableBytes {
+    readlink("/proc/self/exe", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+  }
+  guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
+  let own = String(decoding: buffer[..<count], as: UTF8.self)
+  guard let slash = own.lastIndex(of: "/") else { throw Failure("no folder: \(own)") }
+  let path = own[...slash] + name
+  guard access(String(path), X_OK) == 0 else { throw Failure("\(path) is not built") }
+  return String(path)
+}
