@@ -1,20 +1,122 @@
+import TestSupport
 import Testing
 
 /// Which peripherals become devices, and under which names.
 @Suite struct DiscoveryTests {
+  private static let kitchen = "C5:A1:B2:C3:D4:E5"
+
   @Test("Every micro:bit with the prefix comes online and tells its temperature", arguments: [1, 3, 10])
   func byPrefix(count: Int) async throws {
     try await withHouse(Plan(devices: count, period: 200)) { house in
       let devices = try await house.simulator.devices()
-      #expect(devices.count == count)
+      try #require(devices.count == count)
       for device in devices {
         try await house.online(device.id)
         let temperature = try await house.message("\(device.id)/temperature")
-        #expect(Int(temperature.text) != nil)
+        try #require(Int(temperature.text) != nil)
         try await house.message("\(device.id)/period", "200")
       }
       let now = try await house.simulator.devices()
       try #require(now.allSatisfy { $0.isConnected && $0.isNotifying })
+    }
+  }
+
+  @Test("An identifier picks one micro:bit, which goes by the configured id")
+  func byIdentifier() async throws {
+    var plan = Plan(devices: 3)
+    plan.simulator = ["--address", "1=\(Self.kitchen)"]
+    plan.entries = """
+      {"match":{"identifier":"\(Self.kitchen.lowercased())"},"id":"kitchen","name":"Küche","area":"Home"}
+      """
+    try await withHouse(plan) { house in
+      try await house.online("kitchen")
+      let info = try await house.message("kitchen/info") { $0.text.contains("connected_since") }.json()
+      #expect(info["identifier"]?.string == Self.kitchen)
+      #expect(info["label"]?.string == "Küche")
+      #expect(info["area"]?.string == "Home")
+      try #require(try await house.readings("kitchen", upTo: 5).count == 5)
+      let connected = try await house.simulator.devices().filter(\.isConnected)
+      try #require(connected.map(\.address) == [Self.kitchen])
+      try #require(try house.deviceIDs == ["kitchen"])
+    }
+  }
+
+  @Test("Of several entries that match the first one wins")
+  func firstEntryWins() async throws {
+    var plan = Plan(devices: 3)
+    plan.simulator = ["--address", "0=\(Self.kitchen)", "--address", "1=C5:00:00:00:00:01"]
+    plan.entries = """
+      {"match":{"identifier":"\(Self.kitchen)"},"id":"kitchen"},
+      {"match":{"name_prefix":"BBC micro:bit"},"period":70},
+      {"match":{"identifier":"C5:00:00:00:00:01"},"id":"late","period":90}
+      """
+    try await withHouse(plan) { house in
+      try await house.online("kitchen")
+      try await house.message("kitchen/period", "50")
+      // The prefix comes before the identifier, so this one has neither the id nor the period of the last entry.
+      try await house.online("c50000000001")
+      try await house.message("c50000000001/period", "70")
+      try await house.online(try await house.id(2))
+      try #require(try house.deviceIDs == ["kitchen", "c50000000001", try await house.id(2)])
+    }
+  }
+
+  @Test("An id given to a prefix belongs to the first that comes, the others go by their addresses")
+  func idOfPrefix() async throws {
+    var plan = Plan(devices: 3)
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"classroom"}"#
+    try await withHouse(plan) { house in
+      try await house.online("classroom")
+      let info = try await house.message("classroom/info").json()
+      let devices = try await house.simulator.devices()
+      let others = devices.filter { $0.address != info["identifier"]?.string }
+      try #require(others.count == 2)
+      for device in others { try await house.online(device.id) }
+      try #require(try house.deviceIDs == Set(others.map(\.id) + ["classroom"]))
+    }
+  }
+
+  @Test("Peripherals that no entry is about are left alone")
+  func strangers() async throws {
+    var plan = Plan(devices: 2, strangers: 5)
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let monitor = try await BusMonitor(house.bus)
+      try house.startGateway()
+      let devices = try await house.simulator.devices()
+      for device in devices.prefix(2) {
+        try await house.online(device.id)
+        _ = try await house.readings(device.id, upTo: 10)
+      }
+      let now = try await house.simulator.devices()
+      try #require(now.count == 7)
+      try #require(now.map(\.isConnected) == [true, true, false, false, false, false, false])
+      try #require(monitor.calls(of: "Connect") == 2)
+      try #require(try house.deviceIDs == Set(devices.prefix(2).map(\.id)))
+    }
+  }
+
+  @Test("A micro:bit without temperature service is reported, once, and left in peace")
+  func unsuitable() async throws {
+    var plan = Plan(devices: 1, strangers: 1)
+    plan.absent = [.gateway]
+    plan.entries = """
+      {"match":{"name_prefix":"BBC micro:bit"}}, {"match":{"name_prefix":"Polar"},"id":"odd"}
+      """
+    try await withHouse(plan) { house in
+      let monitor = try await BusMonitor(house.bus)
+      try house.startGateway()
+      try await house.logged("no Bluetooth temperature service")
+      try await monitor.called("Disconnect")
+      let good = try await house.id(0)
+      // It has been let go, and the others are served as ever.
+      _ = try await house.readings(good, upTo: 20)
+      let devices = try await house.simulator.devices()
+      try #require(devices.map(\.isConnected) == [true, false])
+      try #require(monitor.calls(of: "Connect") == 2)
+      try #require(try house.lines(with: "no Bluetooth temperature service").count == 1)
+      try #require(try house.observer.messages(on: "microbit/odd/availability").last?.text == "offline")
+      try #require(try house.observer.messages(on: "microbit/odd/temperature").isEmpty)
     }
   }
 }

@@ -1,0 +1,128 @@
+import TestSupport
+import Testing
+
+/// Period commands that cannot be: answered with a reason, and nothing else happens.
+@Suite struct BadPeriodTests {
+  private static let payloads: [(name: String, payload: [UInt8], reason: String)] = [
+    ("empty", [], "empty"),
+    ("blank", Array(" \n".utf8), "empty"),
+    ("abc", Array("abc".utf8), "abc"),
+    ("negative", Array("-1".utf8), "-1"),
+    ("zero", Array("0".utf8), "below"),
+    ("too large", Array("65536".utf8), "above"),
+    ("exponent", Array("1e3".utf8), "1e3"),
+    ("fraction", Array("1.5".utf8), "1.5"),
+    ("hexadecimal", Array("0x10".utf8), "0x10"),
+    ("plus", Array("+5".utf8), "+5"),
+    ("leading zero", Array("007".utf8), "007"),
+    ("beyond Int", Array("99999999999999999999999999".utf8), "above"),
+    ("two numbers", Array("100 200".utf8), "100 200"),
+    ("NUL", Array("100\0".utf8), "100"),
+    ("invalid UTF-8", [0xFF, 0xFE, 0xC0, 0x80], "not a whole number"),
+    ("text in JSON", Array(#""100""#.utf8), "100"),
+    ("null", Array("null".utf8), "null"),
+    ("array", Array("[100]".utf8), "[100]"),
+    ("value of a wrong type", Array(#"{"value":"100"}"#.utf8), "value"),
+    ("value missing", Array("{}".utf8), "value"),
+    ("unknown key", Array(#"{"value":100,"colour":1}"#.utf8), "colour"),
+    ("wrong transaction", Array(#"{"value":100,"transaction":7}"#.utf8), "transaction"),
+    ("truncated", Array(#"{"value":100"#.utf8), "JSON"),
+    ("invalid UTF-8 in JSON", Array(#"{"value":100,"transaction":""#.utf8) + [0xFF] + Array(#""}"#.utf8), ""),
+    (
+      "10 kB of transaction",
+      Array(#"{"value":100,"transaction":"\#(String(repeating: "t", count: 10_000))"}"#.utf8), ""
+    ),
+    ("deep", Array(repeating: UInt8(ascii: "["), count: 4000), ""),
+  ]
+
+  @Test("Every bad payload is rejected with a reason; nothing is written, nobody else is affected")
+  func rejected() async throws {
+    try await withHouse(Plan(devices: 2)) { house in
+      let id = try await house.id(0)
+      let other = try await house.id(1)
+      try await house.online(id)
+      try await house.online(other)
+      try await house.message("\(id)/period", "50")
+      let monitor = try await BusMonitor(house.bus)
+      for (name, payload, reason) in Self.payloads {
+        try await house.ask("microbit/\(id)/period/set", payload, correlation: name)
+        let json = try await house.reply(to: name).json()
+        try #require(json["status"]?.string == "rejected", "\(name)")
+        let told = try #require(json["reason"]?.string)
+        try #require(told.contains(reason) && (1...300).contains(told.count), "\(name): \(told)")
+        try #require(isTimestamp(json["time"]?.string))
+        try #require(json["actual"] == nil && json["requested"] == nil, "\(name)")
+      }
+      try await house.moreReadings(id, 3)
+      try await house.moreReadings(other, 3)
+      try #require(try await house.simulator.device(0).period == 50)
+      try #require(try house.observer.messages(on: "microbit/\(id)/period").map(\.text) == ["50"])
+      try #require(monitor.calls(of: "WriteValue") == 0)
+      // Each was told on the result topic too, once.
+      let results = try house.observer.messages(on: "microbit/\(id)/period/result")
+      try #require(results.count == Self.payloads.count)
+      try #require(try await house.setPeriod(id, "60")["status"]?.string == "applied")
+    }
+  }
+
+  @Test("A rejection brings back the transaction where it can be read")
+  func transaction() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      for payload in [
+        #"{"value":0,"transaction":"a1"}"#, #"{"value":70000,"transaction":"a1"}"#,
+        #"{"value":100,"colour":1,"transaction":"a1"}"#, #"{"transaction":"a1"}"#,
+      ] {
+        let json = try await house.setPeriod(id, payload)
+        try #require(json["status"]?.string == "rejected")
+        try #require(json["transaction"]?.string == "a1", "\(payload)")
+      }
+    }
+  }
+
+  @Test("A megabyte of digits is rejected as well")
+  func megabyte() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      let digits = Array(repeating: UInt8(ascii: "7"), count: 1_000_000)
+      try await house.ask("microbit/\(id)/period/set", digits, correlation: "digits")
+      let json = try await house.reply(to: "digits").json()
+      try #require(json["status"]?.string == "rejected")
+      try #require(json["reason"]?.string?.contains("1000000") == true)
+      try await house.moreReadings(id, 3)
+      try #require(try await house.simulator.device(0).period == 50)
+      try #require(try await house.setPeriod(id, "60")["status"]?.string == "applied")
+    }
+  }
+
+  @Test("A property that is none, or that can only be read, is refused by name")
+  func otherProperties() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      for property in ["temperature", "colour"] {
+        try await house.observer.publish("microbit/\(id)/\(property)/set", #"{"value":1,"transaction":"t"}"#)
+        let json = try await house.message("\(id)/\(property)/result").json()
+        try #require(json["status"]?.string == "rejected")
+        try #require(json["reason"]?.string?.contains(property) == true)
+        try #require(json["transaction"]?.string == "t")
+      }
+    }
+  }
+
+  @Test("Commands for devices that are not here are somebody else's")
+  func otherDevices() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      for device in ["c5a1b2c3d4e5", "all", "bridge", "KITCHEN", "küche", ""] {
+        try await house.observer.publish("microbit/\(device)/period/set", "60")
+      }
+      try #require(try await house.setPeriod(id, "70")["status"]?.string == "applied")
+      let results = try house.observer.messages.filter { $0.topic.hasSuffix("/result") }
+      try #require(results.map(\.topic) == ["microbit/\(id)/period/result"])
+    }
+  }
+}

@@ -1,0 +1,29 @@
+import TestSupport
+
+/// Reads what is called on a bus, by dbus-monitor.
+final class BusMonitor: Sendable {
+  private let process: ChildProcess
+
+  /// Returns when it sees all method calls.
+  init(_ bus: PrivateBus) async throws {
+    process = try ChildProcess(
+      "/usr/bin/dbus-monitor", ["--address", bus.address, "--profile", "type='method_call'"])
+    // It says so when it has become a monitor: by its having got, and lost, a name of its own.
+    _ = try await process.line(within: House.patience) { $0.contains("NameLost") }
+  }
+
+  /// Waits for a call of `member`.
+  func called(_ member: String) async throws {
+    _ = try await process.line(within: House.patience) { Self.isCall($0, of: member) }
+  }
+
+  /// How often `member` has been called so far.
+  func calls(of member: String) -> Int {
+    process.text.split(separator: "\n").filter { Self.isCall($0, of: member) }.count
+  }
+
+  /// A line of the profile format ends with path, interface and member.
+  private static func isCall(_ line: some StringProtocol, of member: String) -> Bool {
+    line.hasPrefix("mc\t") && line.hasSuffix("\t" + member)
+  }
+}

@@ -1,0 +1,23 @@
+import TestSupport
+
+extension House {
+  /// What an observer is told of a command; with a correlation of its own, so that it is known among others.
+  func ask(_ topic: String, _ payload: [UInt8], correlation: String) async throws {
+    try await observer.publish(
+      topic, payload, responseTopic: "replies", correlationData: Array(correlation.utf8))
+  }
+
+  /// The first answer on the response topic after `mark` to the command of this correlation.
+  func reply(to correlation: String, after mark: Int = 0) async throws -> Observer.Message {
+    try await observer.message("replies", after: mark, within: Self.patience) {
+      $0.correlationData == Array(correlation.utf8)
+    }
+  }
+
+  /// Asks for a period; the first result after that.
+  func setPeriod(_ id: String, _ payload: String) async throws -> JSON {
+    let mark = try observer.mark
+    try await observer.publish("microbit/\(id)/period/set", payload)
+    return try await message("\(id)/period/result", after: mark).json()
+  }
+}

@@ -1,0 +1,56 @@
+import EventLoop
+import Glibc
+import TestSupport
+
+/// Something on a port of the loopback interface that is no broker.
+final class Impostor: Sendable {
+  enum Manner: Sendable {
+    /// Accepts, and says nothing.
+    case silent
+    /// Says something that is no MQTT, and goes on listening.
+    case nonsense([UInt8])
+  }
+
+  /// The connections so far.
+  let connections = Record<Void>()
+  private let listener: Int32
+
+  init(port: UInt16, _ manner: Manner) throws {
+    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let listener = listener
+    var on: Int32 = 1
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+    let bound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard bound == 0, listen(listener, 16) == 0 else { throw Failure("port \(port): errno \(errno)") }
+    let connections = connections
+    detach {
+      var open: [Int32] = []
+      while true {
+        let descriptor = accept(listener, nil, nil)
+        if descriptor < 0, errno == EINTR || errno == ECONNABORTED { continue }
+        guard descriptor >= 0 else { break }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        open.append(descriptor)
+        if case .nonsense(let bytes) = manner { send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+        connections.append(())
+      }
+      for descriptor in open + [listener] { close(descriptor) }
+    }
+  }
+
+  deinit { shutdown(listener, Int32(SHUT_RDWR)) }
+
+  /// Waits for connection number `count`, counted from 1.
+  func connected(times count: Int, within limit: Duration = House.patience) async throws {
+    guard count > 0 else { return }
+    _ = try await connections.first(from: count - 1, within: limit, "connection \(count)") { _ in true }
+  }
+}

@@ -1,0 +1,62 @@
+import TestSupport
+
+/// A message on `…/readings`.
+struct Reading: Sendable, Equatable {
+  let sequence: Int
+  let value: Int
+  let run: String
+  let isReplayed: Bool
+  let message: Observer.Message
+
+  init(_ message: Observer.Message) throws {
+    let json = try message.json()
+    guard let sequence = json["sequence"]?.int, let value = json["value"]?.int, let run = json["run"]?.string
+    else { throw Failure("no reading: \(message.text)") }
+    self.sequence = sequence
+    self.value = value
+    self.run = run
+    isReplayed = json["replayed"]?.bool ?? false
+    self.message = message
+  }
+
+  static func == (a: Reading, b: Reading) -> Bool { a.message.number == b.message.number }
+}
+
+extension House {
+  /// The readings of a device so far.
+  func readings(_ id: String, after mark: Int = 0) throws -> [Reading] {
+    try observer.messages(on: "microbit/\(id)/readings", after: mark).map(Reading.init)
+  }
+
+  /// Waits for a reading that satisfies `condition`.
+  @discardableResult
+  func reading(
+    _ id: String, after mark: Int = 0, where condition: @escaping @Sendable (Reading) -> Bool
+  ) async throws -> Reading {
+    try Reading(
+      try await message("\(id)/readings", after: mark) { (try? Reading($0)).map(condition) ?? false })
+  }
+
+  /// The readings of a device up to the one with this sequence, for which it waits.
+  func readings(_ id: String, upTo sequence: Int) async throws -> [Reading] {
+    let last = try await reading(id) { $0.sequence == sequence }
+    return try readings(id).filter { $0.message.number <= last.message.number }
+  }
+
+  /// Waits for `count` more readings.
+  func moreReadings(_ id: String, _ count: Int) async throws {
+    let now = try readings(id).last?.sequence ?? 0
+    try await reading(id) { $0.sequence >= now + count }
+  }
+
+  /// Every device that anything has been published about.
+  var deviceIDs: Set<String> {
+    get throws {
+      let topics = try observer.messages.map {
+        $0.topic.split(separator: "/", omittingEmptySubsequences: false)
+      }
+      return Set(
+        topics.filter { $0.first == "microbit" && $0.count > 1 && $0[1] != "bridge" }.map { String($0[1]) })
+    }
+  }
+}

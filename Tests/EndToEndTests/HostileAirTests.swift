@@ -1,0 +1,82 @@
+import TestSupport
+import Testing
+
+/// What comes from the air can be anything.
+@Suite struct HostileAirTests {
+  private static let forged = "BBC micro:bit\n12:00:00.000 error gateway: forged"
+
+  /// A bus carries neither invalid UTF-8 nor NUL, so bluetoothd passes on neither.
+  private static let names = [
+    "BBC micro:bit [a/b+c#]", "BBC micro:bit/../../bridge/house/state", forged,
+    "BBC micro:bit" + String(repeating: "x", count: 235), "BBC micro:bit \u{202E}\u{1B}[31m\u{7}\r\t",
+    #"BBC micro:bit "\",\"name\":1} device=forged"#, "BBC micro:bit é日本🙂\u{FFFE}",
+  ]
+
+  @Test("Names become valid JSON, and neither topics nor lines of the log")
+  func names() async throws {
+    var plan = Plan(devices: Self.names.count)
+    plan.simulator = Self.names.enumerated().flatMap { ["--name", "\($0)=\($1)"] }
+    try await withHouse(plan) { house in
+      let devices = try await house.simulator.devices()
+      try #require(devices.map(\.name) == Self.names)
+      for device in devices {
+        try await house.online(device.id)
+        let info = try await house.message("\(device.id)/info") { $0.text.contains("connected_since") }.json()
+        try #require(info["name"]?.string == device.name)
+        let result = try await house.setPeriod(device.id, "60")
+        try #require(result["status"]?.string == "applied")
+      }
+      let known = Set(devices.map(\.id))
+      try #require(try house.deviceIDs == known)
+      let listing = try await house.message("bridge/\(House.gatewayID)/devices") { message in
+        let names = (try? message.json())?.array?.compactMap { $0["name"]?.string }
+        return Set(names ?? []) == Set(Self.names)
+      }
+      try #require(listing.retain == false)
+      let line = /\d\d:\d\d:\d\d\.\d{3} (debug|info|notice|warning|error) [a-z]+: [^\x00-\x1F\x7F\u202E]*/
+      for text in try house.gateway.text.split(separator: "\n", omittingEmptySubsequences: false) {
+        try #require(text.wholeMatch(of: line) != nil, "\(text)")
+      }
+      try #require(try !house.lines(with: "forged").isEmpty)
+      try #require(try house.lines(with: "error gateway: forged").allSatisfy { $0.contains(#"\n12:00"#) })
+    }
+  }
+
+  @Test(
+    "A value of the wrong length is no reading: a line of the log, a count, and the next good value is one",
+    arguments: ["", "0102", "000102030405060708090a0b0c0d0e0f10111213"])
+  func wrongLength(hex: String) async throws {
+    try await withHouse(Plan(devices: 2, period: 20)) { house in
+      let id = try await house.id(0)
+      try await house.online(id)
+      try await house.simulator.control("temp", 0, #""v":41"#)
+      let before = try await house.reading(id) { $0.value == 41 }
+      try await house.simulator.control("value", 0, #""hex":"\#(hex)""#)
+      try await house.logged("expected 1 byte, got \(hex.count / 2)")
+      if !hex.isEmpty {
+        let bytes = stride(from: 0, to: hex.count, by: 2).map { hex.dropFirst($0).prefix(2) }
+        try #require(try house.lines(with: bytes.joined(separator: " ")).count == 1)
+      }
+      try await house.simulator.control("temp", 0, #""v":42"#)
+      try await house.simulator.control("value", 0)
+      let after = try await house.reading(id) { $0.value == 42 }
+      // Nothing was published in between, and nothing was counted as a reading.
+      let readings = try house.readings(id).filter {
+        (before.message.number...after.message.number).contains($0.message.number)
+      }
+      try #require(readings.allSatisfy { [41, 42].contains($0.value) })
+      try #require(readings.map(\.sequence) == Array(before.sequence...after.sequence))
+      let values = try house.observer.messages(on: "microbit/\(id)/temperature").map(\.text)
+      try #require(Set(values.drop { $0 != "41" }) == ["41", "42"])
+      // The link has stayed.
+      try #require(try house.observer.messages(on: "microbit/\(id)/availability").last?.text == "online")
+      try #require(try house.lines(with: "expected 1 byte").count == 1)
+      // Any change brings the counters along.
+      let mark = try house.observer.mark
+      try await house.simulator.control("vanish", 1)
+      try await house.message("bridge/\(House.gatewayID)/info", after: mark) {
+        (try? $0.json())?["counters"]?["malformed"]?.int ?? 0 > 0
+      }
+    }
+  }
+}

@@ -1,0 +1,184 @@
+import TestSupport
+import Testing
+
+/// Period commands that are meant well.
+@Suite struct PeriodTests {
+  @Test("A plain number is applied, and the cadence follows")
+  func plainNumber() async throws {
+    try await withHouse(Plan(period: 1000)) { house in
+      let id = try await house.id()
+      try await house.online(id)
+      let json = try await house.setPeriod(id, "40")
+      #expect(json.keys == ["status", "requested", "actual", "time"])
+      #expect(json["status"]?.string == "applied")
+      #expect(json["requested"]?.int == 40)
+      #expect(json["actual"]?.int == 40)
+      #expect(isTimestamp(json["time"]?.string))
+      let told = try await house.message("\(id)/period", "40")
+      try #require(told.qos == .atLeastOnce)
+      try #require(try await house.simulator.device(0).period == 40)
+      try await house.expectCadence(id, milliseconds: 40)
+      let kept = try await house.retained()
+      try #require(kept["\(id)/period"]?.text == "40")
+      try #require(kept["\(id)/period/result"] == nil)
+    }
+  }
+
+  @Test("A transaction comes back with the result", arguments: ["a1", "", "Grüße \"\\ \n/+#"])
+  func transaction(text: String) async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      let quoted = text.map { $0 == "\n" ? "\\n" : $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }.joined()
+      let json = try await house.setPeriod(id, #"{"value":60,"transaction":"\#(quoted)"}"#)
+      try #require(json["status"]?.string == "applied")
+      try #require(json["transaction"]?.string == text)
+    }
+  }
+
+  @Test("The result goes to the response topic too, with the correlation data", arguments: [1, 65535])
+  func responseTopic(period: Int) async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      try await house.ask("microbit/\(id)/period/set", Array("\(period)".utf8), correlation: "\0\u{1}ü")
+      let reply = try await house.reply(to: "\0\u{1}ü")
+      try #require(try reply.json()["actual"]?.int == period)
+      let result = try await house.message("\(id)/period/result")
+      try #require(result.payload == reply.payload)
+    }
+  }
+
+  @Test("Of a burst the last command wins, and each is answered once")
+  func superseded() async throws {
+    var plan = Plan(devices: 2)
+    plan.simulator = ["--attribute-ms", "20"]
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      try await house.online(id)
+      let commands = Array(1...30)
+      for number in commands {
+        try await house.observer.publish(
+          "microbit/\(id)/period/set", #"{"value":\#(100 + number),"transaction":"t\#(number)"}"#)
+      }
+      let last = try await house.message("\(id)/period/result") { $0.text.contains(#""t30""#) }
+      try #require(try last.json()["status"]?.string == "applied")
+      // A command of its own: when it is answered, nothing of the burst is still on its way.
+      try await house.observer.publish("microbit/\(id)/period/set", #"{"value":99,"transaction":"end"}"#)
+      try await house.message("\(id)/period/result") { $0.text.contains(#""end""#) }
+      let results = try house.observer.messages(on: "microbit/\(id)/period/result").map { try $0.json() }
+      var answers: [String: [String]] = [:]
+      for result in results {
+        answers[result["transaction"]?.string ?? "", default: []].append(result["status"]?.string ?? "")
+      }
+      try #require(answers.count == commands.count + 1)
+      try #require(answers.values.allSatisfy { $0 == ["applied"] || $0 == ["superseded"] })
+      try #require(answers.values.contains(["superseded"]))
+      for result in results where result["status"]?.string == "applied" {
+        try #require(result["requested"] == result["actual"])
+      }
+      try #require(try await house.simulator.device(0).period == 99)
+      // The other one's period is its own.
+      try #require(try await house.simulator.device(1).period == 50)
+    }
+  }
+
+  @Test("For an absent micro:bit a command is kept, the latest one, and applied on arrival")
+  func pending() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
+    try await withHouse(plan) { house in
+      try await house.simulator.control("vanish", 0)
+      try house.startGateway()
+      try await house.offline("kitchen")
+      try await house.bridgeOnline()
+      let set = "microbit/kitchen/period/set"
+      try await house.ask(set, Array("70".utf8), correlation: "first")
+      let first = try await house.reply(to: "first")
+      try #require(try first.json()["status"]?.string == "pending")
+      try await house.ask(set, Array("80".utf8), correlation: "second")
+      let overtaken = try await house.reply(to: "first", after: first.number)
+      try #require(try overtaken.json()["status"]?.string == "superseded")
+      let second = try await house.reply(to: "second")
+      try #require(try second.json()["status"]?.string == "pending")
+      try #require(try second.json()["actual"] == nil)
+      try await house.simulator.control("return", 0)
+      try await house.online("kitchen")
+      let applied = try await house.reply(to: "second", after: second.number)
+      try #require(try applied.json()["status"]?.string == "applied")
+      try #require(try applied.json()["actual"]?.int == 80)
+      try #require(try await house.simulator.device(0).period == 80)
+      try await house.message("kitchen/period", "80")
+      try #require(try house.observer.messages(on: "replies").count == 4)
+    }
+  }
+
+  @Test("A reset loses the period; the gateway applies it again, and the cadence follows")
+  func reset() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      try #require(try await house.setPeriod(id, "40")["status"]?.string == "applied")
+      let mark = try house.observer.mark
+      let device = try await house.simulator.control("reset", 0)
+      try #require(device.period == 1000)
+      let offline = try await house.offline(id, after: mark)
+      try await house.online(id, after: offline.number)
+      try await house.message("\(id)/period", "40", after: offline.number)
+      try #require(try await house.simulator.device(0).period == 40)
+      try await house.expectCadence(id, milliseconds: 40)
+      // Nobody asked again, so nobody is answered.
+      try #require(try house.observer.messages(on: "microbit/\(id)/period/result").count == 1)
+    }
+  }
+
+  @Test("The configured period is applied on connect")
+  func configured() async throws {
+    var plan = Plan(devices: 2, period: 1000)
+    plan.entries = """
+      {"match":{"identifier":"D0:5A:00:00:C0:DE"},"period":40}, {"match":{"name_prefix":"BBC micro:bit"}}
+      """
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      try await house.message("\(id)/period", "40")
+      try #require(try await house.simulator.device(0).period == 40)
+      try await house.expectCadence(id, milliseconds: 40)
+      try await house.message("\(try await house.id(1))/period", "1000")
+      try #require(try await house.simulator.device(1).period == 1000)
+    }
+  }
+
+  @Test("A micro:bit that does not answer: the command times out, and the link is made anew")
+  func timeout() async throws {
+    var plan = Plan()
+    // Out of reach, and the link is not given up: no answer comes.
+    plan.simulator = ["--attribute-ms", "1", "--supervision-ms", "60000"]
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      let online = try await house.online(id)
+      try await house.message("\(id)/period")
+      try await house.simulator.control("vanish", 0)
+      let result = try await house.setPeriod(id, #"{"value":60,"transaction":"t"}"#)
+      try #require(result["status"]?.string == "timeout")
+      try #require(result["reason"]?.string?.isEmpty == false)
+      try #require(result["transaction"]?.string == "t")
+      let offline = try await house.offline(id, after: online.number)
+      try await house.simulator.control("return", 0)
+      try await house.online(id, after: offline.number)
+      try #require(try await house.setPeriod(id, "70")["status"]?.string == "applied")
+    }
+  }
+}
+
+extension House {
+  /// Fails unless readings come at least at about this interval, once the sample that was due before has passed.
+  fileprivate func expectCadence(_ id: String, milliseconds: Int) async throws {
+    try await moreReadings(id, 2)
+    let start = ContinuousClock.now
+    let count = 10
+    try await moreReadings(id, count)
+    let limit = Duration.milliseconds(milliseconds * count) + .seconds(3)
+    try #require(start.duration(to: .now) < limit, "at 1000 ms it would take \(count) s")
+  }
+}

@@ -1,0 +1,109 @@
+import TestSupport
+import Testing
+
+/// What arrives at the broker of what the micro:bits measure.
+@Suite struct ReadingsTests {
+  @Test("Every reading arrives once and in order")
+  func onceAndInOrder() async throws {
+    try await withHouse(Plan(devices: 3, period: 10)) { house in
+      for index in 0..<3 {
+        let id = try await house.id(index)
+        _ = try await house.readings(id, upTo: 100)
+        // From here on it sends no more, so that there is a last one to wait for.
+        let sent = try await house.simulator.control("silent", index).sent
+        // The first reading was read, all others were notified.
+        let readings = try await house.readings(id, upTo: sent + 1)
+        try #require(readings.map(\.sequence) == Array(1...(sent + 1)))
+        try #require(Set(readings.map(\.run)).count == 1)
+        try #require(readings.allSatisfy { !$0.isReplayed })
+        let values = try house.observer.messages(on: "microbit/\(id)/temperature").map(\.text)
+        try #require(values.last == readings.last.map { "\($0.value)" })
+      }
+    }
+  }
+
+  @Test("A reading tells its value, unit, time and place", arguments: [21, 0, -5, 127, -128])
+  func fields(celsius: Int) async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.simulator.control("temp", 0, #""v":\#(celsius)"#)
+      let reading = try await house.reading(id) { $0.value == celsius }
+      let json = try reading.message.json()
+      #expect(json.keys == ["property", "value", "unit", "time", "sequence", "run", "gateway"])
+      #expect(json["property"]?.string == "temperature")
+      #expect(json["unit"]?.string == "°C")
+      #expect(json["gateway"]?.string == House.gatewayID)
+      #expect(isTimestamp(json["time"]?.string))
+      #expect(reading.message.qos == .atLeastOnce)
+      try await house.message("\(id)/temperature", "\(celsius)")
+      try await house.online(id)
+      let kept = try await house.retained()
+      try #require(kept["\(id)/temperature"]?.text == "\(celsius)")
+      try #require(kept["\(id)/temperature"]?.qos == .atLeastOnce)
+      try #require(kept["\(id)/readings"] == nil)
+    }
+  }
+
+  @Test("Without readings, the values go on")
+  func withoutReadings() async throws {
+    var plan = Plan()
+    plan.mqtt = #""readings":false"#
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      for celsius in [30, 31, 32] {
+        try await house.simulator.control("temp", 0, #""v":\#(celsius)"#)
+        try await house.message("\(id)/temperature", "\(celsius)")
+      }
+      try #require(try house.readings(id).isEmpty)
+    }
+  }
+
+  @Test("With QoS 0 device topics are sent at QoS 0")
+  func qos0() async throws {
+    var plan = Plan()
+    plan.mqtt = #""qos":0"#
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      _ = try await house.readings(id, upTo: 10)
+      let result = try await house.setPeriod(id, "60")
+      try #require(result["status"]?.string == "applied")
+      let messages = try house.observer.messages.filter { $0.topic.hasPrefix("microbit/\(id)/") }
+      for name in ["temperature", "period", "period/result", "availability", "readings", "info"] {
+        try #require(messages.contains { $0.topic == "microbit/\(id)/\(name)" })
+      }
+      try #require(messages.allSatisfy { $0.qos == .atMostOnce || $0.topic.hasSuffix("/set") })
+    }
+  }
+
+  @Test("By MQTT 3.1.1 everything works but response topics")
+  func mqtt311() async throws {
+    var plan = Plan()
+    plan.mqtt = #""protocol":"3.1.1""#
+    try await withHouse(plan) { house in
+      // mosquitto's name for 3.1.1 is p2, for 5 it is p5.
+      try await house.broker.logLine { $0.contains("as microbit-gateway-\(House.gatewayID) (p2") }
+      let id = try await house.id()
+      let readings = try await house.readings(id, upTo: 10)
+      try #require(readings.map(\.sequence) == Array(1...10))
+      let result = try await house.setPeriod(id, #"{"value":60,"transaction":"old"}"#)
+      try #require(result["status"]?.string == "applied")
+      try #require(result["transaction"]?.string == "old")
+    }
+  }
+
+  @Test("Topics begin with the configured base topic")
+  func baseTopic() async throws {
+    var plan = Plan()
+    plan.mqtt = #""base_topic":"school/lab-1""#
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      let observer = try house.observer
+      for topic in ["\(id)/readings", "\(id)/availability", "bridge/\(House.gatewayID)/info"] {
+        _ = try await observer.message("school/lab-1/\(topic)", within: House.patience) { _ in true }
+      }
+      try await observer.publish("school/lab-1/\(id)/period/set", "60")
+      _ = try await observer.message("school/lab-1/\(id)/period", within: House.patience) { $0.text == "60" }
+      try #require(observer.messages.allSatisfy { $0.topic.hasPrefix("school/lab-1/") })
+    }
+  }
+}
