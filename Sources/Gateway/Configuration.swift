@@ -78,6 +78,13 @@ extension Configuration {
     case identifier(BluetoothAddress)
     case namePrefix(String)
 
+    var isIdentifier: Bool {
+      switch self {
+      case .identifier: true
+      case .namePrefix: false
+      }
+    }
+
     /// - Parameter name: the Bluetooth name; nil while none was heard.
     func matches(_ identifier: BluetoothAddress, name: String?) -> Bool {
       switch self {

@@ -73,7 +73,8 @@ public actor Gateway {
     subscribe(to: topics.requests)
     subscribe(to: TopicFilter(topics.bridgeDevices))
     publishState(topics.bridgeState, Payload.availability(true))
-    for entry in configuration.devices { expect(entry) }
+    // What stands behind a prefix may be the prefix's own, which only its name tells.
+    for entry in configuration.devices.prefix(while: \.match.isIdentifier) { expect(entry) }
     bridgeChanged()
     refreshBridge()
     await withTaskGroup(of: Void.self) { group in
