@@ -129,5 +129,7 @@ extension MQTTOptions {
       tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) },
       will: MQTTMessage(
         topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
+    // Far beyond any command that is carried out: what is too long is to be answered, not held back unseen.
+    maximumIncomingPacket = 2 << 20
   }
 }
