@@ -18,6 +18,8 @@ struct Plan: Sendable {
   var mqtt = ""
   /// Who is let in by the broker, as lines of mosquitto.conf; given the house's folder.
   var access: @Sendable (_ folder: String) -> String = { _ in "allow_anonymous true" }
+  /// Files of the house's folder, by name.
+  var files: [String: String] = [:]
   /// As whom the observer connects: name and password.
   var observer: (name: String, password: String)?
   /// What is not there at the start.
@@ -48,6 +50,7 @@ final class House: Sendable {
     self.plan = plan
     let folder = try TemporaryFolder()
     self.folder = folder
+    for (name, text) in plan.files { try folder.write(text, to: name) }
     async let bus = PrivateBus(isStarted: !plan.absent.contains(.bus))
     broker = try await MosquittoBroker(folder: folder, configuration: plan.access)
     self.bus = try await bus
@@ -97,6 +100,13 @@ final class House: Sendable {
       bus: bus.address, control: folder.path + "/control",
       options.flatMap { [$0, "\($1)"] } + plan.simulator)
     residents.withLock { $0.simulator = simulator }
+  }
+
+  /// Ends it as a crash of bluetoothd would, and resets the micro:bits.
+  func killSimulator() async throws {
+    let process = try simulator.process
+    process.signal(SIGKILL)
+    try await process.exitStatus(within: Self.patience)
   }
 
   var simulator: VirtualBlueZ {

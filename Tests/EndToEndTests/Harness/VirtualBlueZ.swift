@@ -53,6 +53,15 @@ final class VirtualBlueZ: Sendable {
 
   func device(_ index: Int) async throws -> Device { try await control("period", index) }
 
+  /// Waits until peripheral `index` has sent so many notifications. Nothing tells of them, hence by asking.
+  func waitUntil(_ index: Int, hasSent count: Int) async throws {
+    let end = ContinuousClock.now + House.patience
+    while try await device(index).sent < count {
+      guard ContinuousClock.now < end else { throw Failure("peripheral \(index) does not send") }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
   private func device(_ json: JSON) throws -> Device {
     guard let index = json["i"]?.int, let name = json["name"]?.string, let address = json["address"]?.string,
       let isConnected = json["connected"]?.bool, let isNotifying = json["notifying"]?.bool,

@@ -1,0 +1,85 @@
+import TestSupport
+import Testing
+
+/// What the gateway tells of itself and of its devices.
+@Suite struct BridgeTests {
+  private static let bridge = "bridge/\(House.gatewayID)"
+
+  @Test("State, info and devices of the bridge are retained JSON with the contract's keys")
+  func bridge() async throws {
+    var plan = Plan(devices: 2)
+    plan.entries = """
+      {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","name":"Kitchen","area":"Ground floor"},
+      {"match":{"name_prefix":"BBC micro:bit"}}
+      """
+    try await withHouse(plan) { house in
+      let other = try await house.id(1)
+      try await house.bridgeOnline()
+      let devices = try await house.message("\(Self.bridge)/devices") { message in
+        (try? message.json())?.array?.compactMap { $0["state"]?.string } == ["live", "live"]
+      }.json()
+      let kitchen = try #require(devices.array?.first { $0["id"]?.string == "kitchen" })
+      #expect(
+        kitchen.keys == [
+          "id", "state", "name", "label", "area", "identifier", "gateway", "profile", "rssi",
+          "connected_since",
+        ])
+      try #require(devices.array?.contains { $0["id"]?.string == other } == true)
+
+      let info = try await house.message("\(Self.bridge)/info") { message in
+        (try? message.json())?["broker"]?["connected"]?.bool == true
+          && (try? message.json())?["adapters"]?.array?.first?["state"]?.string == "on"
+      }.json()
+      #expect(info.keys == ["version", "started", "run", "adapters", "broker", "counters"])
+      let version = try ChildProcess(try program("microbit-gateway"), ["version"])
+      _ = try await version.exitStatus(within: House.patience)
+      #expect(version.text == "microbit-gateway \(info["version"]?.string ?? "")")
+      #expect(isTimestamp(info["started"]?.string))
+      #expect(info["run"] == .string(try await house.reading("kitchen") { _ in true }.run))
+      let adapter = try #require(info["adapters"]?.array?.first)
+      #expect(adapter["name"]?.string == "hci0")
+      #expect(adapter["address"]?.string?.wholeMatch(of: /([0-9A-F]{2}:){5}[0-9A-F]{2}/) != nil)
+      let broker = try #require(info["broker"])
+      #expect(broker["host"]?.string == "127.0.0.1")
+      #expect(broker["port"]?.int == Int(house.broker.port))
+      #expect(broker["protocol"]?.string == "5")
+      #expect(isTimestamp(broker["connected_since"]?.string))
+      #expect(broker["connects"]?.int == 1)
+      #expect(
+        info["counters"]?.keys == [
+          "readings", "malformed", "commands", "turned_away", "sent", "queued", "lost", "refused",
+        ])
+
+      let kept = try await house.retained()
+      #expect(kept["\(Self.bridge)/state"]?.text == "online")
+      #expect(kept["\(Self.bridge)/info"] != nil)
+      #expect(kept["\(Self.bridge)/devices"] != nil)
+      for id in ["kitchen", other] {
+        let properties = ["temperature", "period", "availability", "info"]
+        #expect(properties.allSatisfy { kept["\(id)/\($0)"] != nil })
+      }
+      #expect(kept.count == 11)
+    }
+  }
+
+  @Test("Info of a device: the Bluetooth name, the label, where, and since when")
+  func deviceInfo() async throws {
+    try await withHouse { house in
+      let device = try await house.simulator.device(0)
+      try await house.online(device.id)
+      let info = try await house.message("\(device.id)/info").json()
+      #expect(info.keys == ["name", "identifier", "gateway", "profile", "rssi", "connected_since"])
+      #expect(info["name"]?.string == device.name)
+      #expect(info["identifier"]?.string == device.address)
+      #expect(info["gateway"]?.string == House.gatewayID)
+      #expect(info["profile"]?.string == "microbit")
+      #expect((-100 ... -20).contains(info["rssi"]?.int ?? 0))
+      #expect(isTimestamp(info["connected_since"]?.string))
+      let mark = try house.observer.mark
+      try await house.simulator.control("vanish", 0)
+      try await house.offline(device.id, after: mark)
+      let later = try await house.message("\(device.id)/info", after: mark).json()
+      try #require(later["connected_since"] == nil)
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The broker is away, comes back, or is none.
+@Suite struct BrokerTests {
+  @Test("A broker that comes late gets everything from the first reading on")
+  func absentAtStart() async throws {
+    var plan = Plan(devices: 2, period: 20)
+    plan.absent = [.broker]
+    try await withHouse(plan) { house in
+      let ids = [try await house.id(0), try await house.id(1)]
+      try await house.logged("the broker cannot be reached")
+      for index in 0..<2 { try await house.simulator.waitUntil(index, hasSent: 20) }
+      try await house.bringBroker { try await house.startObserver() }
+      for id in ids {
+        let readings = try await house.readings(id, upTo: 40)
+        try #require(readings.map(\.sequence) == Array(1...40))
+        try #require(readings.prefix(20).allSatisfy { $0.isReplayed })
+        try #require(readings.drop(while: \.isReplayed).allSatisfy { !$0.isReplayed })
+        try await house.online(id)
+        try await house.message("\(id)/period", "20")
+      }
+      try await house.bridgeOnline()
+      try #require(try house.lines(with: "the broker cannot be reached").count == 1)
+      try #require(try house.lines(with: "connected again").count == 1)
+    }
+  }
+
+  @Test("Readings of an outage arrive in order and replayed, and what the broker forgot is told again")
+  func killedAndBack() async throws {
+    try await withHouse(Plan(devices: 2, period: 20)) { house in
+      let ids = [try await house.id(0), try await house.id(1)]
+      for id in ids {
+        try await house.online(id)
+        _ = try await house.readings(id, upTo: 10)
+      }
+      try await house.message("bridge/\(House.gatewayID)/devices") { $0.text.contains("live") }
+      try await house.broker.kill()
+      try await house.logged("trying again")
+      let sent = try await house.simulator.devices().map(\.sent)
+      for index in 0..<2 { try await house.simulator.waitUntil(index, hasSent: sent[index] + 20) }
+      let mark = try house.observer.mark
+      try await house.bringBroker { try await house.observer.synchronize() }
+      for (index, id) in ids.enumerated() {
+        let during = sent[index] + 2
+        let last = try await house.reading(id, after: mark) { $0.sequence == during + 60 }
+        let readings = try house.readings(id).filter { $0.message.number <= last.message.number }
+        // One that the broker had passed on, but not yet acknowledged, may come twice.
+        var highest = 0
+        for reading in readings {
+          try #require(
+            reading.sequence == highest + 1 || (reading.sequence <= highest && reading.isReplayed),
+            "\(readings.map(\.sequence))")
+          highest = max(highest, reading.sequence)
+        }
+        try #require(readings.contains { $0.sequence == during + 5 && $0.isReplayed })
+        try #require(!last.isReplayed)
+      }
+      let kept = try await house.retained()
+      for id in ids {
+        #expect(kept["\(id)/availability"]?.text == "online")
+        #expect(kept["\(id)/period"]?.text == "20")
+        #expect(kept["\(id)/temperature"] != nil)
+        #expect(kept["\(id)/info"] != nil)
+      }
+      #expect(kept["bridge/\(House.gatewayID)/state"]?.text == "online")
+      try await house.message("bridge/\(House.gatewayID)/info", after: mark) {
+        (try? $0.json())?["broker"]?["connects"]?.int == 2
+      }
+      // Commands come through again.
+      try #require(try await house.setPeriod(ids[0], "60")["status"]?.string == "applied")
+    }
+  }
+
+  /// `house`, `secret`, as mosquitto_passwd writes it.
+  private static let passwords = """
+    house:$7$101$HE8HDFYMmlF1Jpv/$jtvTvbBwb4XrHEBlv1b4aHopv4zB2qLLGRR042T2g2UHmpbHpEFos+wFv4LSo+A7/r5qCtHbh5m4qzBEIFVM3w==
+
+    """
+
+  private static func lockedPlan(password: String) -> Plan {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
+    plan.files = ["passwords": passwords, "password": password]
+    plan.observer = ("house", "secret")
+    plan.mqtt = #""username":"house","password_file":"password""#
+    return plan
+  }
+
+  @Test("With the right password the broker lets the gateway in")
+  func rightPassword() async throws {
+    try await withHouse(Self.lockedPlan(password: "secret\n")) { house in
+      try house.startGateway()
+      try await house.online(try await house.id())
+      try #require(try !house.gateway.text.contains("secret"))
+    }
+  }
+
+  @Test("With a wrong password the gateway says so once, and goes on trying")
+  func wrongPassword() async throws {
+    try await withHouse(Self.lockedPlan(password: "Secret\n")) { house in
+      try house.startGateway()
+      try await house.logged("the broker refuses user name, password or client")
+      for _ in 0..<3 {
+        try await house.broker.logLine(within: House.patience) { $0.contains("not authorised") }
+      }
+      try #require(try house.lines(with: "the broker refuses").count == 1)
+      try #require(try house.lines(with: "Secret").isEmpty)
+      // Bluetooth does not care.
+      try await house.simulator.waitUntil(0, hasSent: 5)
+      try #require(try await house.stopGateway() == 0)
+    }
+  }
+
+  @Test("What accepts and says nothing is given up, said so once, and tried again")
+  func silent() async throws {
+    var plan = Plan()
+    plan.absent = [.broker, .gateway]
+    try await withHouse(plan) { house in
+      let impostor = try Impostor(port: house.broker.port, .silent)
+      try house.startGateway()
+      try await impostor.connected(times: 2)
+      try #require(try house.lines(with: "does not answer as a broker").count == 1)
+      try await house.simulator.waitUntil(0, hasSent: 5)
+      try #require(try await house.stopGateway() == 0)
+    }
+  }
+
+  @Test(
+    "What speaks nonsense is no broker: said so once, and tried again",
+    arguments: [
+      Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
+      // A CONNACK whose length never ends.
+      [0x20, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+      // A PUBLISH before the CONNACK.
+      [0x30, 0x03, 0x00, 0x01, 0x61],
+    ] as [[UInt8]])
+  func nonsense(bytes: [UInt8]) async throws {
+    var plan = Plan()
+    plan.absent = [.broker, .gateway]
+    try await withHouse(plan) { house in
+      let impostor = try Impostor(port: house.broker.port, .nonsense(bytes))
+      try house.startGateway()
+      try await impostor.connected(times: 4, within: .seconds(40))
+      try #require(try house.lines(with: " mqtt: ").count == 1)
+      try #require(try house.lines(with: "trying again").count == 1)
+      try await house.simulator.waitUntil(0, hasSent: 5)
+      try #require(try await house.stopGateway() == 0)
+    }
+  }
+
+  @Test("A broker that goes on after an impostor is found")
+  func afterImpostor() async throws {
+    var plan = Plan()
+    plan.absent = [.broker, .gateway]
+    try await withHouse(plan) { house in
+      do {
+        let impostor = try Impostor(port: house.broker.port, .nonsense(Array("hello".utf8)))
+        try house.startGateway()
+        try await impostor.connected(times: 1)
+      }
+      try await house.broker.start()
+      try await house.startObserver()
+      try await house.bridgeOnline()
+      try await house.online(try await house.id())
+    }
+  }
+}
+
+extension House {
+  /// Starts the broker, and `listen` to it, before the gateway can notice.
+  fileprivate func bringBroker(_ listen: () async throws -> Void) async throws {
+    let gateway = try gateway
+    gateway.signal(SIGSTOP)
+    defer { gateway.signal(SIGCONT) }
+    try await broker.start()
+    try await listen()
+  }
+}

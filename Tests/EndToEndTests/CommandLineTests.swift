@@ -1,0 +1,215 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The command line: what is printed, and the exit status.
+@Suite struct CommandLineTests {
+  /// Runs the gateway to its end.
+  private static func run(
+    _ arguments: [String], bus: String = "unix:path=/nonexistent/bus"
+  ) async throws -> (status: Int32, text: String) {
+    let process = try ChildProcess(
+      try program("microbit-gateway"), arguments, environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus])
+    let status = try await process.exitStatus(within: House.patience)
+    return (status, process.text)
+  }
+
+  @Test(
+    "Help is there for everything",
+    arguments: [
+      ["--help"], ["-h"], ["help"], ["run", "--help"], ["check", "--help"], ["scan", "--help"],
+      ["version", "--help"], ["scan", "-h", "--json"],
+    ])
+  func help(arguments: [String]) async throws {
+    let (status, text) = try await Self.run(arguments)
+    #expect(status == 0)
+    #expect(text.hasPrefix("Usage: microbit-gateway"))
+    for word in ["run", "check", "scan", "version", "--config", "--log-level", "--timeout", "--json"] {
+      #expect(text.contains(word))
+    }
+  }
+
+  @Test("The version is told", arguments: [["version"], ["--version"]])
+  func version(arguments: [String]) async throws {
+    let (status, text) = try await Self.run(arguments)
+    #expect(status == 0)
+    #expect(text.wholeMatch(of: /microbit-gateway \d+\.\d+\.\d+\S*/) != nil)
+  }
+
+  @Test(
+    "What cannot be meant is named, with status 64",
+    arguments: [
+      ([], "command"), (["fly"], "fly"), (["run", "--colour"], "--colour"),
+      (["--colour", "run"], "--colour"),
+      (["run", "now"], "now"), (["run", "--config"], "--config"), (["scan", "--timeout", "soon"], "soon"),
+      (["scan", "--timeout", "0"], "--timeout"), (["scan", "--timeout", "-1"], "--timeout"),
+      (["scan", "--timeout", "99999999999999999999"], "--timeout"), (["run", "--json"], "--json"),
+      (["check", "--timeout", "1"], "--timeout"), (["scan", "--config", "x"], "--config"),
+      (["run", "--log-level", "loud"], "loud"), (["version", "--json"], "--json"), (["run", "-x"], "-x"),
+    ] as [([String], String)])
+  func usage(arguments: [String], culprit: String) async throws {
+    let (status, text) = try await Self.run(arguments)
+    #expect(status == 64)
+    #expect(text.contains(culprit), "\(text)")
+    #expect(text.contains("--help"))
+  }
+
+  // MARK: check
+
+  @Test("A good configuration is told in short")
+  func checkGood() async throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write(
+      """
+      {"gateway":{"id":"lab"}, "mqtt":{"host":"broker.example","port":8883,"tls":{}},
+       "devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}]}
+      """, to: "config.json")
+    let (status, text) = try await Self.run(["check", "--config", file])
+    #expect(status == 0)
+    for word in ["valid", "lab", "broker.example:8883", "C5:A1:B2:C3:D4:E5", "kitchen"] {
+      #expect(text.contains(word))
+    }
+  }
+
+  private static let badConfigurations: [(text: String, place: String)] = [
+    ("", "empty"),
+    (#"{"mqtt":"#, "line 1"),
+    ("[]", "object"),
+    (#"{"mqqt":{}}"#, "mqqt: unknown key (did you mean mqtt?)"),
+    (#"{"mqtt":{"prot":1883}}"#, "mqtt.prot: unknown key (did you mean port?)"),
+    (#"{"mqtt":{"port":"1883"}}"#, "mqtt.port: "),
+    (#"{"mqtt":{"port":0}}"#, "mqtt.port: "),
+    (#"{"mqtt":{"qos":2}}"#, "mqtt.qos: "),
+    (#"{"mqtt":{"readings":"yes"}}"#, "mqtt.readings: "),
+    (#"{"mqtt":{"base_topic":"a/#"}}"#, "mqtt.base_topic: "),
+    (#"{"mqtt":{"username":"u","password_file":"nowhere"}}"#, "mqtt.password_file: "),
+    (#"{"gateway":{"id":"Living Room"}}"#, "gateway.id: "),
+    (#"{"devices":[{"match":{"identifier":"C5:A1"}}]}"#, "devices[0].match.identifier: "),
+    (#"{"devices":[{"match":{}}]}"#, "devices[0].match: "),
+    (#"{"devices":[{"match":{"name_prefix":"a"},"period":0}]}"#, "devices[0].period: "),
+    (#"{"devices":[{"match":{"name_prefix":"a"},"id":"bridge"}]}"#, "devices[0].id: "),
+    (
+      #"{"devices":[{"match":{"name_prefix":"a"},"id":"x"},{"match":{"name_prefix":"b"},"id":"x"}]}"#,
+      "devices[1].id: "
+    ),
+    ("{\"gateway\":{\"id\":\"\u{1B}[31m\"}}", "gateway.id: "),
+  ]
+
+  @Test(
+    "A bad configuration: its place is named, nothing is started, status 78", arguments: ["check", "run"])
+  func badConfiguration(command: String) async throws {
+    let folder = try TemporaryFolder()
+    for (text, place) in Self.badConfigurations {
+      let file = try folder.write(text, to: "config.json")
+      let (status, output) = try await Self.run([command, "--config", file])
+      #expect(status == 78, "\(text)")
+      #expect(output.contains(place), "\(text): \(output)")
+      #expect(output.contains("config.json: "))
+      #expect(!output.contains("\u{1B}"))
+      #expect(!output.contains("started"))
+    }
+  }
+
+  @Test("A configuration that is missing, a directory or not UTF-8: status 78", arguments: ["check", "run"])
+  func noConfiguration(command: String) async throws {
+    let folder = try TemporaryFolder()
+    let missing = try await Self.run([command, "--config", folder.path + "/none.json"])
+    #expect(missing.status == 78)
+    #expect(missing.text.contains("none.json"))
+    let directory = try await Self.run([command, "--config", folder.path])
+    #expect(directory.status == 78)
+    #expect(directory.text.contains(folder.path) && directory.text.contains("directory"))
+    let file = try folder.write([0x7B, 0xFF, 0xFE, 0x7D], to: "config.json")
+    let binary = try await Self.run([command, "--config", file])
+    #expect(binary.status == 78)
+  }
+
+  @Test("All errors of a configuration are told at once")
+  func allErrors() async throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write(#"{"mqtt":{"port":0,"qos":7},"gatway":{}}"#, to: "config.json")
+    let (status, text) = try await Self.run(["check", "--config", file])
+    #expect(status == 78)
+    #expect(text.split(separator: "\n").count == 3)
+  }
+
+  // MARK: scan
+
+  private static func plan(_ absent: Set<Plan.Part> = []) -> Plan {
+    var plan = Plan(devices: 3, strangers: 2)
+    plan.absent = absent.union([.gateway])
+    return plan
+  }
+
+  @Test("scan lists what is in reach")
+  func scan() async throws {
+    try await withHouse(Self.plan()) { house in
+      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+      try #require(status == 0)
+      for device in try await house.simulator.devices() {
+        try #require(text.contains(device.address) && text.contains(device.name))
+      }
+      // Nothing is left running.
+      try #require(try await house.simulator.devices().allSatisfy { !$0.isConnected })
+    }
+  }
+
+  @Test("scan --json is JSON, whatever the names are")
+  func scanJSON() async throws {
+    var plan = Self.plan()
+    plan.simulator = ["--name", "0=BBC \"micro:bit\"\n\u{1B}\\"]
+    try await withHouse(plan) { house in
+      let (status, text) = try await Self.run(["scan", "--json", "--timeout", "1"], bus: house.bus.address)
+      try #require(status == 0)
+      let list = try #require(try JSON.parse(text).array)
+      let devices = try await house.simulator.devices()
+      try #require(Set(list.map { $0["identifier"]?.string }) == Set(devices.map(\.address)))
+      try #require(Set(list.map { $0["name"]?.string }) == Set(devices.map(\.name)))
+      for entry in list {
+        try #require((-120...0).contains(entry["rssi"]?.int ?? 1))
+        try #require(entry["connected"]?.bool == false)
+      }
+    }
+  }
+
+  @Test("scan on a terminal shows hostile names without their control characters")
+  func scanHostileName() async throws {
+    var plan = Self.plan()
+    plan.simulator = ["--name", "0=\u{1B}[2J\n\u{202E}forged"]
+    try await withHouse(plan) { house in
+      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+      try #require(status == 0)
+      try #require(text.contains("forged"))
+      try #require(!text.contains("\u{1B}"))
+      try #require(!text.unicodeScalars.contains("\u{202E}"))
+    }
+  }
+
+  @Test("scan without a bus: status 69")
+  func scanWithoutBus() async throws {
+    let (status, text) = try await Self.run(["scan", "--timeout", "1"])
+    #expect(status == 69)
+    #expect(text.split(separator: "\n").count == 1)
+  }
+
+  @Test("scan without bluetoothd: status 69")
+  func scanWithoutBluetoothd() async throws {
+    try await withHouse(Self.plan([.simulator])) { house in
+      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+      try #require(status == 69)
+      try #require(text.contains("bluetoothd is not running"))
+    }
+  }
+
+  @Test(
+    "scan without an adapter that is on: status 69",
+    arguments: [("plug", "no Bluetooth adapter"), ("power", "off")])
+  func scanWithoutAdapter(operation: String, reason: String) async throws {
+    try await withHouse(Self.plan()) { house in
+      try await house.simulator.control(#"{"op":"\#(operation)","on":false}"#)
+      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+      try #require(status == 69)
+      try #require(text.contains(reason))
+    }
+  }
+}

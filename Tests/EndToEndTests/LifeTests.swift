@@ -1,0 +1,206 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The gateway's own beginnings and ends.
+@Suite struct LifeTests {
+  private static let state = "bridge/\(House.gatewayID)/state"
+
+  @Test("SIGTERM and SIGINT: links ended, all told, status 0 within 5 s", arguments: [SIGTERM, SIGINT])
+  func stop(signal: Int32) async throws {
+    var plan = Plan(devices: 3)
+    // As long as a real bluetoothd takes.
+    plan.simulator = ["--disconnect-ms", "2500"]
+    try await withHouse(plan) { house in
+      let ids = try await house.simulator.devices().map(\.id)
+      for id in ids { try await house.online(id) }
+      let mark = try house.observer.mark
+      let gateway = try house.gateway
+      let start = ContinuousClock.now
+      gateway.signal(signal)
+      try #require(try await gateway.exitStatus(within: House.patience) == 0)
+      try #require(start.duration(to: .now) < .seconds(5))
+      for id in ids { try await house.offline(id, after: mark) }
+      try await house.message(Self.state, "offline", after: mark)
+      try #require(try await house.simulator.devices().allSatisfy { !$0.isConnected })
+      let kept = try await house.retained()
+      try #require(kept[Self.state]?.text == "offline")
+      try #require(ids.allSatisfy { kept["\($0)/availability"]?.text == "offline" })
+      // Said in order, not by the will.
+      try #require(try house.observer.messages(on: "microbit/" + Self.state, after: mark).count == 1)
+      try #require(try house.lines(with: "stopped").count == 1)
+    }
+  }
+
+  @Test("SIGTERM while a connect is under way leaves no link behind")
+  func stopWhileConnecting() async throws {
+    var plan = Plan()
+    plan.simulator = ["--connect-ms", "30000"]
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let monitor = try await BusMonitor(house.bus)
+      try house.startGateway()
+      try await monitor.called("Connect")
+      let start = ContinuousClock.now
+      try #require(try await house.stopGateway() == 0)
+      try #require(start.duration(to: .now) < .seconds(5))
+      try #require(monitor.calls(of: "Disconnect") == 1)
+    }
+  }
+
+  @Test("SIGTERM with neither bus nor broker")
+  func stopAlone() async throws {
+    var plan = Plan()
+    plan.absent = [.bus, .broker]
+    try await withHouse(plan) { house in
+      try await house.logged("no D-Bus")
+      try await house.logged("the broker cannot be reached")
+      let start = ContinuousClock.now
+      try #require(try await house.stopGateway() == 0)
+      try #require(start.duration(to: .now) < .seconds(5))
+    }
+  }
+
+  @Test("A command that waits for its micro:bit is answered before the end")
+  func stopWithPending() async throws {
+    var plan = Plan()
+    plan.entries = #"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}"#
+    try await withHouse(plan) { house in
+      try await house.bridgeOnline()
+      try #require(try await house.setPeriod("kitchen", "60")["status"]?.string == "pending")
+      let mark = try house.observer.mark
+      try #require(try await house.stopGateway() == 0)
+      let result = try await house.message("kitchen/period/result", after: mark).json()
+      try #require(result["status"]?.string == "failed")
+      try #require(result["reason"]?.string?.isEmpty == false)
+    }
+  }
+
+  @Test("Killed: the will says so; started again: the link is adopted, without another Connect")
+  func killedAndBack() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      let first = try await house.reading(id) { $0.sequence >= 3 }
+      let monitor = try await BusMonitor(house.bus)
+      var mark = try house.observer.mark
+      let gateway = try house.gateway
+      gateway.signal(SIGKILL)
+      try await gateway.exitStatus(within: House.patience)
+      try await house.message(Self.state, "offline", after: mark)
+      try #require(try await house.simulator.device(0).isConnected)
+      mark = try house.observer.mark
+      try house.startGateway()
+      try await house.bridgeOnline(after: mark)
+      try await house.online(id, after: mark)
+      let reading = try await house.reading(id, after: mark) { $0.sequence == 2 }
+      try #require(reading.run != first.run)
+      try #require(monitor.calls(of: "Connect") == 0)
+      try #require(monitor.calls(of: "AcquireNotify") == 1)
+      try #require(try await house.simulator.device(0).isNotifying)
+    }
+  }
+
+  @Test(
+    "What a killed run had told of a micro:bit that has gone since is set right",
+    arguments: [
+      #"{"match":{"name_prefix":"BBC micro:bit"}}"#,
+      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#,
+    ])
+  func staleAvailability(entry: String) async throws {
+    var plan = Plan()
+    plan.entries = entry
+    try await withHouse(plan) { house in
+      let id = entry.contains("kitchen") ? "kitchen" : try await house.id()
+      try await house.online(id)
+      try await house.message("bridge/\(House.gatewayID)/devices") { $0.text.contains(#""\#(id)""#) }
+      let gateway = try house.gateway
+      gateway.signal(SIGKILL)
+      try await gateway.exitStatus(within: House.patience)
+      try await house.simulator.control("vanish", 0)
+      let kept = try await house.retained()
+      try #require(kept["\(id)/availability"]?.text == "online")
+      let mark = try house.observer.mark
+      try house.startGateway()
+      try await house.offline(id, after: mark)
+      // It is known still: a command for it is kept.
+      try await house.bridgeOnline(after: mark)
+      try #require(try await house.setPeriod(id, "60")["status"]?.string == "pending")
+      let again = try house.observer.mark
+      try await house.simulator.control("return", 0)
+      try await house.online(id, after: again)
+      try await house.message("\(id)/period", "60", after: again)
+    }
+  }
+
+  @Test("The service manager is told of readiness, life and stop")
+  func notify() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let socket = try NotifySocket(in: house.folder)
+      let gateway = try house.startGateway(environment: [
+        "NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "200000",
+      ])
+      try await socket.told("READY=1")
+      for count in 1...3 {
+        let marks = socket.lines.elements.indices.filter { socket.lines.elements[$0] == "WATCHDOG=1" }
+        try await socket.told("WATCHDOG=1", from: marks.count < count ? 0 : marks[count - 1] + 1)
+      }
+      _ = try await socket.lines.first(within: House.patience, "a status") {
+        $0.hasPrefix("STATUS=1 of 1 devices online")
+      }
+      try #require(!socket.lines.elements.contains("STOPPING=1"))
+      gateway.signal(SIGTERM)
+      try await socket.told("STOPPING=1")
+      try #require(try await gateway.exitStatus(within: House.patience) == 0)
+      try #require(socket.lines.elements.filter { $0 == "READY=1" }.count == 1)
+    }
+  }
+
+  @Test("Without a watchdog none is fed")
+  func noWatchdog() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let socket = try NotifySocket(in: house.folder)
+      try house.startGateway(environment: ["NOTIFY_SOCKET": socket.path])
+      try await socket.told("READY=1")
+      _ = try await house.stopGateway()
+      try await socket.told("STOPPING=1")
+      try #require(!socket.lines.elements.contains("WATCHDOG=1"))
+    }
+  }
+
+  @Test("Many readings leave no memory behind")
+  func memory() async throws {
+    try await withHouse(Plan(devices: 10, period: 5)) { house in
+      let ids = try await house.simulator.devices().map(\.id)
+      for id in ids { try await house.reading(id) { $0.sequence >= 200 } }
+      let before = try house.residentKilobytes
+      for id in ids { try await house.moreReadings(id, 600) }
+      let growth = try house.residentKilobytes - before
+      // 6000 readings and their 12,000 messages: kept, they would take several MiB.
+      try #require(growth < 2048, "\(growth) KiB more than \(before) KiB")
+    }
+  }
+}
+
+extension House {
+  /// VmRSS of the gateway.
+  fileprivate var residentKilobytes: Int {
+    get throws {
+      let path = "/proc/\(try gateway.pid)/status"
+      guard let file = fopen(path, "r") else { throw Failure("\(path): errno \(errno)") }
+      defer { fclose(file) }
+      var buffer = [CChar](repeating: 0, count: 4096)
+      while fgets(&buffer, Int32(buffer.count), file) != nil {
+        let line = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        if line.hasPrefix("VmRSS:"), let number = line.split(whereSeparator: { !$0.isNumber }).first {
+          return Int(number) ?? 0
+        }
+      }
+      throw Failure("no VmRSS in \(path)")
+    }
+  }
+}
