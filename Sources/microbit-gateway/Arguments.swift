@@ -49,7 +49,6 @@ struct Arguments {
     table.append(CLinux.option())
     clinux_reset_getopt()
     while true {
-      let index = Int(clinux_optind())
       let result = getopt_long(argc, argv, ":h", table, nil)
       if result == -1 { break }
       if result == Int32(UInt8(ascii: "h")) {
@@ -57,7 +56,7 @@ struct Arguments {
       } else if let option = Option(rawValue: result) {
         values[option] = clinux_optarg().map { String(cString: $0) } ?? ""
       } else {
-        let text = index < argc ? argv[index].map { String(cString: $0) } ?? "" : ""
+        let text = Self.culprit(argv)
         throw result == Int32(UInt8(ascii: ":"))
           ? Self.wrong("\(text) wants a value") : Self.wrong("unknown option \(text)")
       }
@@ -76,6 +75,15 @@ struct Arguments {
     self.command = try Self.command(name, &values)
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
     if let (option, _) = values.first { throw Self.wrong("\(name) takes no --\(option.name)") }
+  }
+
+  /// The option that `getopt_long` has just refused.
+  private static func culprit(_ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> String {
+    // A letter, which may stand among others; of long options the whole argument before the next one.
+    if let letter = UInt8(exactly: clinux_optopt()), letter > 0 {
+      return "-" + String(decoding: [letter], as: UTF8.self)
+    }
+    return argv[Int(clinux_optind()) - 1].map { String(cString: $0) } ?? ""
   }
 
   private static func command(_ name: String, _ values: inout [Option: String]) throws(Usage)
