@@ -1,4 +1,5 @@
-/// A text from outside as it may stand in a sentence: in quotes, cut, without control characters.
+/// A text from outside as it may stand in a sentence: in quotes, cut, without what steers a terminal or the
+/// direction of the text.
 struct Excerpt: CustomStringConvertible {
   /// In characters.
   static let longest = 40
@@ -8,8 +9,7 @@ struct Excerpt: CustomStringConvertible {
   init(_ text: String) {
     var shown = "\""
     for scalar in text.unicodeScalars.prefix(Self.longest) {
-      shown +=
-        scalar.isASCII && (scalar.value < 0x20 || scalar.value == 0x7F) ? "·" : String(Character(scalar))
+      shown += Self.isSteering(scalar) ? "·" : String(Character(scalar))
     }
     description = shown + (text.unicodeScalars.count > Self.longest ? "…\"" : "\"")
   }
@@ -17,5 +17,14 @@ struct Excerpt: CustomStringConvertible {
   init(_ bytes: some Collection<UInt8>) {
     // Four bytes for a character at most, and one character more, so that the cut shows.
     self.init(String(decoding: bytes.prefix((Self.longest + 1) * 4), as: UTF8.self))
+  }
+
+  private static func isSteering(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0..<0x20, 0x7F..<0xA0: true
+    case ..<0xA0: false
+    case _:
+      [.format, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
+    }
   }
 }
