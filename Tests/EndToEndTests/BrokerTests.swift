@@ -44,7 +44,7 @@ import Testing
       try await house.bringBroker { try await house.observer.synchronize() }
       for (index, id) in ids.enumerated() {
         let during = sent[index] + 2
-        let last = try await house.reading(id, after: mark) { $0.sequence == during + 60 }
+        let last = try await house.reading(id, after: mark) { !$0.isReplayed }
         let readings = try house.readings(id).filter { $0.message.number <= last.message.number }
         // One that the broker had passed on, but not yet acknowledged, may come twice.
         var highest = 0
@@ -55,7 +55,6 @@ import Testing
           highest = max(highest, reading.sequence)
         }
         try #require(readings.contains { $0.sequence == during + 5 && $0.isReplayed })
-        try #require(!last.isReplayed)
       }
       let kept = try await house.retained()
       for id in ids {

@@ -92,7 +92,8 @@ import Testing
       #"{"devices":[{"match":{"name_prefix":"a"},"id":"x"},{"match":{"name_prefix":"b"},"id":"x"}]}"#,
       "devices[1].id: "
     ),
-    ("{\"gateway\":{\"id\":\"\u{1B}[31m\"}}", "gateway.id: "),
+    (##"{"gateway":{"id":"\u001b[31m"}}"##, "gateway.id: "),
+    ("{\"gateway\":{\"id\":\"\u{1B}[31m\"}}", "line 1, column"),
   ]
 
   @Test(

@@ -44,7 +44,7 @@ import Testing
       let start = ContinuousClock.now
       try #require(try await house.stopGateway() == 0)
       try #require(start.duration(to: .now) < .seconds(5))
-      try #require(monitor.calls(of: "Disconnect") == 1)
+      try #require(monitor.calls(of: "Disconnect") >= 1)
     }
   }
 
@@ -176,11 +176,11 @@ import Testing
   func memory() async throws {
     try await withHouse(Plan(devices: 10, period: 5)) { house in
       let ids = try await house.simulator.devices().map(\.id)
-      for id in ids { try await house.reading(id) { $0.sequence >= 200 } }
+      for id in ids { try await house.reading(id) { $0.sequence >= 100 } }
       let before = try house.residentKilobytes
-      for id in ids { try await house.moreReadings(id, 600) }
+      for id in ids { try await house.moreReadings(id, 800) }
       let growth = try house.residentKilobytes - before
-      // 6000 readings and their 12,000 messages: kept, they would take several MiB.
+      // 8000 readings and their 16,000 messages: kept, they would take several MiB.
       try #require(growth < 2048, "\(growth) KiB more than \(before) KiB")
     }
   }

@@ -4,6 +4,7 @@ import Synchronization
 /// What happened so far, in order, and a way to wait for what is still to happen.
 public final class Record<Element: Sendable>: Sendable {
   private struct Wait {
+    let start: Int
     let condition: @Sendable (Element) -> Bool
     let waiter: Waiter<Element>
   }
@@ -26,7 +27,7 @@ public final class Record<Element: Sendable>: Sendable {
     let (element, met) = state.withLock { state -> (Element, [Waiter<Element>]) in
       let element = make(state.elements.count)
       state.elements.append(element)
-      let met = state.waits.filter { $0.condition(element) }.map(\.waiter)
+      let met = state.waits.filter { $0.start < state.elements.count && $0.condition(element) }.map(\.waiter)
       if !met.isEmpty { state.waits.removeAll { wait in met.contains { $0 === wait.waiter } } }
       return (element, met)
     }
@@ -45,7 +46,7 @@ public final class Record<Element: Sendable>: Sendable {
       if let element = state.elements.dropFirst(start).first(where: condition) {
         waiter.resume(.success(element))
       } else {
-        state.waits.append(Wait(condition: condition, waiter: waiter))
+        state.waits.append(Wait(start: start, condition: condition, waiter: waiter))
       }
     }
     defer { state.withLock { $0.waits.removeAll { $0.waiter === waiter } } }
