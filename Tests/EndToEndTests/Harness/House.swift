@@ -4,7 +4,7 @@ import TestSupport
 
 /// What a ``House`` is made of. Times are short, so that the tests are.
 struct Plan: Sendable {
-  enum Part: Sendable { case bus, simulator, broker, gateway }
+  enum Part: Sendable { case bus, simulator, broker, observer, gateway }
 
   var devices = 1
   var strangers = 0
@@ -56,7 +56,7 @@ final class House: Sendable {
     self.bus = try await bus
     if plan.absent.contains(.broker) {
       try await broker.kill()
-    } else {
+    } else if !plan.absent.contains(.observer) {
       try await startObserver()
     }
     try folder.write(configuration, to: "config.json")

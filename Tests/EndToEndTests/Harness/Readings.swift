@@ -45,7 +45,8 @@ extension House {
 
   /// Waits for `count` more readings.
   func moreReadings(_ id: String, _ count: Int) async throws {
-    let now = try readings(id).last?.sequence ?? 0
+    let last = try observer.messages(on: "microbit/\(id)/readings").last
+    let now = try last.map(Reading.init)?.sequence ?? 0
     try await reading(id) { $0.sequence >= now + count }
   }
 
