@@ -134,6 +134,36 @@ import Testing
     #expect(text.split(separator: "\n").count == 3)
   }
 
+  @Test("Without --config it is ./config.json")
+  func defaultConfiguration() async throws {
+    let folder = try TemporaryFolder()
+    try folder.write(#"{"gateway":{"id":"here"}}"#, to: "config.json")
+    let shell = try ChildProcess(
+      "/bin/sh", ["-c", "cd \"$0\" && exec \"$1\" check", folder.path, try program("microbit-gateway")])
+    try #require(try await shell.exitStatus(within: House.patience) == 0)
+    #expect(shell.text.hasPrefix("./config.json: valid"))
+    #expect(shell.text.contains("here"))
+  }
+
+  // MARK: run
+
+  @Test(
+    "--log-level decides what is logged",
+    arguments: [("warning", []), ("debug", ["notice", "debug"])] as [(String, [String])])
+  func logLevel(level: String, others: [String]) async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      try house.startGateway(["--log-level", level])
+      try await house.online(try await house.id())
+      try await house.simulator.control(#"{"op":"power","on":false}"#)
+      try await house.logged("the adapter is off")
+      let levels = Set(try house.lines(with: "").map { $0.split(separator: " ")[1] })
+      try #require(levels.isSuperset(of: others.map { $0[...] } + ["warning"]))
+      try #require(level == "debug" || levels == ["warning"])
+    }
+  }
+
   // MARK: scan
 
   private static func plan(_ absent: Set<Plan.Part> = []) -> Plan {

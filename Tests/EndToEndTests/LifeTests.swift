@@ -61,6 +61,20 @@ import Testing
     }
   }
 
+  @Test(
+    "SIGTERM while broker or bluetoothd hang", arguments: [[true, false], [false, true], [true, true]])
+  func stopAmongTheHanging(hanging: [Bool]) async throws {
+    try await withHouse { house in
+      try await house.online(try await house.id())
+      let bluetoothd = try house.simulator.process
+      if hanging[0] { house.broker.freeze(true) }
+      if hanging[1] { bluetoothd.signal(SIGSTOP) }
+      let start = ContinuousClock.now
+      try #require(try await house.stopGateway() == 0)
+      try #require(start.duration(to: .now) < .seconds(5))
+    }
+  }
+
   @Test("A command that waits for its micro:bit is answered before the end")
   func stopWithPending() async throws {
     var plan = Plan()

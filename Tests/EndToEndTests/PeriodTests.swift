@@ -114,6 +114,43 @@ import Testing
     }
   }
 
+  @Test("A command whose link is lost meanwhile is kept, and applied on return")
+  func linkLost() async throws {
+    var plan = Plan()
+    plan.simulator = ["--attribute-ms", "200"]
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      try await house.online(id)
+      try await house.message("\(id)/period")
+      let monitor = try await BusMonitor(house.bus)
+      try await house.ask("microbit/\(id)/period/set", Array("70".utf8), correlation: "c")
+      try await monitor.called("WriteValue")
+      try await house.simulator.control("vanish", 0)
+      let first = try await house.reply(to: "c")
+      try #require(try first.json()["status"]?.string == "pending")
+      try await house.simulator.control("return", 0)
+      let second = try await house.reply(to: "c", after: first.number)
+      try #require(try second.json()["status"]?.string == "applied")
+      try #require(try await house.simulator.device(0).period == 70)
+      try #require(try house.observer.messages(on: "replies").count == 2)
+    }
+  }
+
+  @Test("A retained command, older than the gateway, is applied")
+  func retainedCommand() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      try await house.observer.publish("microbit/\(id)/period/set", "70", retain: true)
+      try await house.observer.synchronize()
+      try house.startGateway()
+      let applied = try await house.message("\(id)/period/result") { $0.text.contains("applied") }
+      try #require(try applied.json()["actual"]?.int == 70)
+      try #require(try await house.simulator.device(0).period == 70)
+    }
+  }
+
   @Test("A reset loses the period; the gateway applies it again, and the cadence follows")
   func reset() async throws {
     try await withHouse { house in

@@ -125,9 +125,10 @@ final class House: Sendable {
   var environment: [String: String] { ["DBUS_SYSTEM_BUS_ADDRESS": bus.address] }
 
   @discardableResult
-  func startGateway(environment more: [String: String] = [:]) throws -> ChildProcess {
+  func startGateway(_ options: [String] = [], environment more: [String: String] = [:]) throws -> ChildProcess
+  {
     let gateway = try ChildProcess(
-      try program("microbit-gateway"), ["run", "--config", folder.path + "/config.json"],
+      try program("microbit-gateway"), ["run", "--config", folder.path + "/config.json"] + options,
       environment: environment.merging(more) { $1 })
     residents.withLock { $0.gateways.append(gateway) }
     return gateway
