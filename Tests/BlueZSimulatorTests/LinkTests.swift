@@ -73,6 +73,23 @@ import Testing
       world.takeLines() == ["<\tA\tConnect\torg.bluez.Error.Failed\tle-connection-abort-by-local"])
   }
 
+  @Test func aDeviceFoundAgainIsNotMetByTheTimeOutOfItsForerunner() {
+    let world = Self.linked()
+    world.call("A", Self.device, "org.bluez.Device1.Disconnect")
+    world.advance(by: .seconds(5))
+    world.call("A", Self.adapter, "org.bluez.Adapter1.RemoveDevice", [.objectPath(Self.device)])
+    world.call("A", Self.adapter, "org.bluez.Adapter1.StartDiscovery")
+    world.advance(by: .seconds(20))
+    world.call("A", Self.adapter, "org.bluez.Adapter1.StopDiscovery")
+    world.take(world.model.vanish(0, at: world.now))
+    world.call("A", Self.device, "org.bluez.Device1.Connect")
+    _ = world.takeLines()
+    world.advance(by: .seconds(40))
+    #expect(world.takeLines() == [])
+    world.advance(by: .seconds(1))
+    #expect(world.takeLines() == ["<\tA\tConnect\torg.bluez.Error.Failed\tle-connection-abort-by-local"])
+  }
+
   @Test func duringDiscoveryAConnectWaitsForTheEndOfTheScan() {
     let world = World()
     world.call("A", Self.adapter, "org.bluez.Adapter1.StartDiscovery")
@@ -116,7 +133,12 @@ import Testing
     world.advance(by: .seconds(5))
     #expect(world.takeLines() == [])
     world.take(world.model.vanish(0, at: world.now))
-    world.advance(by: .seconds(5))
+    world.advance(by: .milliseconds(300))
+    world.take(world.model.comeBack(0, at: world.now))
+    world.take(world.model.vanish(0, at: world.now))
+    world.advance(by: .milliseconds(419))
+    #expect(world.takeLines() == [])
+    world.advance(by: .milliseconds(1))
     #expect(world.takeLines() == [Self.lost])
   }
 

@@ -7,8 +7,8 @@ struct Peripheral: Sendable {
   let database: GATTDatabase
   /// nil for a stranger.
   var microBit: MicroBit?
-  /// Within reach of the adapter.
-  var inRange = true
+  /// Since when it is out of the adapter's reach; nil within it.
+  var goneSince: ContinuousClock.Instant?
   /// Advertises while it has no link.
   var advertises = true
   /// Keeps the link but sends no notifications.
@@ -22,6 +22,8 @@ struct Peripheral: Sendable {
 
   /// What bluetoothd calls it: the address in the place of a missing name.
   var alias: String { name.isEmpty ? String(address.map { $0 == ":" ? "-" : $0 }) : name }
+
+  var inRange: Bool { goneSince == nil }
 
   /// Can be heard, and would take a link.
   var isAudible: Bool { inRange && advertises && !linked }

@@ -119,7 +119,8 @@ extension Bluetoothd {
       guard peripherals[index].linked else { continue }
       // A link that has outlived a killed bluetoothd is ended by the next one as soon as that is up.
       devices[index]?.link = .leaving(Device.Leaving(resolved: false))
-      schedule.add(.leaves(peripheral: index, attempt: 0), at: now + .milliseconds(15))
+      let attempt = beginAttempt(index)
+      schedule.add(.leaves(peripheral: index, attempt: attempt), at: now + .milliseconds(15))
     }
   }
 

@@ -15,12 +15,19 @@ extension Bluetoothd {
     case .resolving, .up, .leaving: return emit(.reply(request.id, []))
     case .none: break
     }
-    devices[index]?.attempt += 1
+    let attempt = beginAttempt(index)
     devices[index]?.link = .waiting(request.id)
     connecting.append(index)
-    let attempt = device.attempt + 1
     schedule.add(.connectTimesOut(peripheral: index, attempt: attempt), at: now + timing.connectTimeout)
     pursueConnects(at: now)
+  }
+
+  /// What was planned for the device's link so far no longer counts.
+  @discardableResult
+  mutating func beginAttempt(_ index: Int) -> UInt64 {
+    attempts += 1
+    devices[index]?.attempt = attempts
+    return attempts
   }
 
   /// Makes a link to the first of those waited for that can be heard. The radio makes one at a time.
@@ -235,7 +242,7 @@ extension Bluetoothd {
 
   private mutating func unlink(_ index: Int, at now: ContinuousClock.Instant) {
     devices[index]?.link = .none
-    devices[index]?.attempt += 1
+    beginAttempt(index)
     peripherals[index].linked = false
     listen(for: index, at: now)
   }
@@ -257,7 +264,10 @@ extension Bluetoothd {
   }
 
   mutating func superviseLink(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, !peripherals[index].inRange else { return }
+    guard let device = devices[index], device.attempt == attempt,
+      // It may have been back meanwhile, and gone again.
+      let since = peripherals[index].goneSince, since + timing.supervision <= now
+    else { return }
     lose(index, at: now)
     pursueConnects(at: now)
   }

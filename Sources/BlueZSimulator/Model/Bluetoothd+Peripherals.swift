@@ -2,7 +2,7 @@
 extension Bluetoothd {
   /// Goes out of range: the link, if there is one, ends by supervision time-out.
   mutating func vanish(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
-    peripherals[index].inRange = false
+    if peripherals[index].inRange { peripherals[index].goneSince = now }
     if peripherals[index].linked, let device = devices[index] {
       schedule.add(.linkLost(peripheral: index, attempt: device.attempt), at: now + timing.supervision)
     }
@@ -11,7 +11,7 @@ extension Bluetoothd {
 
   /// Comes back into range.
   mutating func comeBack(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
-    peripherals[index].inRange = true
+    peripherals[index].goneSince = nil
     listen(for: index, at: now)
     pursueConnects(at: now)
     return takeEffects()

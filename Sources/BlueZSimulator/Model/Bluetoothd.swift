@@ -72,6 +72,10 @@ struct Bluetoothd: Sendable {
   /// The device that the radio makes a link to.
   var linking: Int?
 
+  /// Counts the attempts at links, of all devices together: a device that is forgotten and found again must
+  /// not meet what was planned for its forerunner.
+  var attempts: UInt64 = 0
+
   /// For each peripheral, which chain of sample events counts.
   var chains: [UInt64]
   var schedule = Schedule<Event>()

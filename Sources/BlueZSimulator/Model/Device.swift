@@ -67,7 +67,7 @@ struct Device: Sendable {
   var discovered = false
   var subscriptions: [UInt16: Subscription] = [:]
   var operations: [Operation] = []
-  /// Counts the links and attempts, so that a planned event of an earlier one is recognised.
+  /// Which attempt at a link this is, so that a planned event of an earlier one is recognised.
   var attempt: UInt64 = 0
 
   var isConnected: Bool {
