@@ -1,10 +1,11 @@
+import Glibc
 import TestSupport
 import Testing
 
 @testable import MQTT
 
-/// Certificates made for the test, by openssl.
-@Suite(.timeLimit(.minutes(2))) struct TLSTests {
+/// Certificates made for the test, by openssl, where that is installed.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: access("/usr/bin/openssl", X_OK) == 0)) struct TLSTests {
   /// A folder with `ca`, `server` (for 127.0.0.1), `other-host` and `client`, all of one authority, and
   /// `stranger`, an authority that nobody trusts: `.crt` and `.key` of each.
   private static func certificates() async throws -> TemporaryFolder {
