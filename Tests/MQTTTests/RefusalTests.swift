@@ -94,6 +94,14 @@ import Testing
     #expect(host == "no-such-host.invalid" && !reason.isEmpty)
   }
 
+  /// The first failure but for that of a busy machine, which may need so long to begin.
+  private func timeout(of client: TestClient) async throws -> MQTTError {
+    while true {
+      let error = try await client.connectFailed()
+      if error != .timedOut(.lookUp) { return error }
+    }
+  }
+
   @Test(arguments: [false, true])
   func nothingThatAnswersAtAll(_ usesTLS: Bool) async throws {
     let nowhere = try BlackHole()
@@ -101,7 +109,7 @@ import Testing
     options.connectTimeout = .milliseconds(300)
     if usesTLS { options.tls = MQTTOptions.TLS() }
     let client = await TestClient(options)
-    #expect(try await client.connectFailed() == .timedOut(.connect))
+    #expect(try await timeout(of: client) == .timedOut(.connect))
     _ = try await client.connectFailed()
     // A stop in the middle of an attempt does not wait for it.
     let stopping = client.client
@@ -112,10 +120,11 @@ import Testing
   func somethingThatAcceptsAndSaysNothing(_ usesTLS: Bool) async throws {
     let server = try await StubServer()
     var options = MQTTOptions.local(server.port)
-    options.connectTimeout = .milliseconds(300)
+    options.connectTimeout = .seconds(1)
     if usesTLS { options.tls = MQTTOptions.TLS() }
     let client = await TestClient(options)
-    #expect(try await client.connectFailed() == .timedOut(usesTLS ? .tls : .connack))
+    let error = try await timeout(of: client)
+    #expect(error == .timedOut(usesTLS ? .tls : .connack))
     _ = try await server.received.next("a CONNECT or ClientHello") {
       $0.first == (usesTLS ? 0x16 : 0x10) ? $0 : nil
     }
