@@ -78,8 +78,10 @@ public actor MQTTClient {
   }
 
   private func end() async {
-    if link.state == .stopped { return }
-    await withCheckedContinuation { awaitingEnd.append($0) }
+    await withCheckedContinuation { continuation in
+      // Asked inside: between the call and this there may be a turn of the loop, and in it the end.
+      if link.state == .stopped { continuation.resume() } else { awaitingEnd.append(continuation) }
+    }
   }
 
   public var statistics: MQTTStatistics {
