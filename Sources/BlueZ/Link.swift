@@ -65,13 +65,17 @@ final class NotificationStream: @unchecked Sendable {
     _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
     watch = loop.watch(fd, for: .readable) { [weak self] _ in
       // One packet a call: the loop calls again while there are more, and other peripherals get their turn.
-      var end = false
-      let bytes = [UInt8](unsafeUninitializedCapacity: Self.longestValue) { buffer, count in
-        let length = read(fd, buffer.baseAddress, buffer.count)
-        count = max(0, length)
-        end = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)
+      let value = withUnsafeTemporaryAllocation(byteCount: Self.longestValue, alignment: 1) {
+        buffer -> [UInt8]? in
+        let length = recv(fd, buffer.baseAddress, buffer.count, 0)
+        if length > 0 { return [UInt8](buffer[..<length]) }
+        return length == 0 || (errno != EAGAIN && errno != EINTR) ? nil : []
       }
-      if end { self?.close() } else if !bytes.isEmpty { handler(bytes) }
+      guard let value else {
+        self?.close()
+        return
+      }
+      if !value.isEmpty { handler(value) }
     }
   }
 

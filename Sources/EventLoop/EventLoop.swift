@@ -86,17 +86,14 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   private func timeout() -> Int32 {
     if !ready.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
     guard let next = timers.next else { return -1 }
-    let wait = ContinuousClock.now.duration(to: next)
-    if wait <= .zero { return 0 }
-    let (seconds, attoseconds) = wait.components
     // Rounded up, so that a timer is never met early and spun on.
-    return Int32(clamping: seconds &* 1000 &+ attoseconds / 1_000_000_000_000_000 &+ 1)
+    return Int32(clamping: Moment.now.milliseconds(until: next))
   }
 
   private func fireTimers() {
     guard timers.next != nil else { return }
     // Those that are due now: a timer set by a handler waits for the next turn.
-    let now = ContinuousClock.now
+    let now = Moment.now
     while let timer = timers.popDue(at: now) { timer.fire() }
   }
 
@@ -190,7 +187,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   @discardableResult
   public func timer(after delay: Duration, _ handler: @escaping @Sendable () -> Void) -> LoopTimer {
     preconditionOnLoop()
-    let timer = LoopTimer(deadline: .now + delay, handler: handler)
+    let timer = LoopTimer(deadline: .after(delay), handler: handler)
     timers.insert(timer)
     return timer
   }

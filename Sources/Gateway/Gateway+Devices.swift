@@ -191,7 +191,8 @@ extension Gateway {
       guard let characteristic = channel.characteristic else { continue }
       if channel.property.isReadable { received(try await central.read(characteristic), device, index) }
       try await central.subscribe(to: characteristic) { [weak self] bytes in
-        self?.assumeIsolated { $0.received(bytes, device, index) }
+        guard let self else { return }
+        loop.enter(self, (bytes, device, index)) { $0.received($1.0, $1.1, $1.2) }
       }
     }
   }

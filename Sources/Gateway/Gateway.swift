@@ -106,7 +106,7 @@ public actor Gateway {
   // MARK: Sending
 
   func publishState(_ topic: TopicName, _ payload: [UInt8]) {
-    mqtt.assumeIsolated { [qos] in $0.setState(topic, payload, qos: qos) }
+    loop.enter(mqtt, (topic, payload, qos)) { mqtt, state in mqtt.setState(state.0, state.1, qos: state.2) }
   }
 
   func subscribe(to filter: TopicFilter) {
@@ -114,7 +114,7 @@ public actor Gateway {
   }
 
   func publish(_ message: MQTTMessage) {
-    mqtt.assumeIsolated { $0.publish(message) }
+    loop.enter(mqtt, message) { $0.publish($1) }
   }
 }
 

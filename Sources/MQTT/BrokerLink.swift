@@ -11,7 +11,7 @@ struct BrokerLink {
     /// stopped
     case joining
     /// The broker has accepted. → waiting, flushing, leaving
-    case connected(since: ContinuousClock.Instant)
+    case connected
     /// The last attempt failed, or the connection broke; the back-off runs. → dialling, stopped
     case waiting
     /// Asked to stop, while messages still wait for the broker. → leaving, stopped
@@ -46,6 +46,9 @@ struct BrokerLink {
   private static let stableAfter = Duration.seconds(30)
 
   private(set) var state = State.idle
+  /// Since when it is, or was last, connected. Not in the state: what holds an `Instant` has no layout known to the
+  /// compiler, and the state is looked at for every message.
+  private var connectedSince: ContinuousClock.Instant?
   private let connectTimeout: Duration
   private var backOff: BackOff
   /// Asked to stop while an attempt is under way that messages wait for.
@@ -85,7 +88,8 @@ struct BrokerLink {
       state = .flushing
       return [.begin]
     }
-    state = .connected(since: now)
+    state = .connected
+    connectedSince = now
     return [.cancelTimer, .begin]
   }
 
@@ -99,8 +103,8 @@ struct BrokerLink {
       state = .waiting
       let delay = backOff.next(jitter: jitter)
       return [.drop, .setTimer(delay), .reportFailure(error, retryIn: delay)]
-    case .connected(let since):
-      if since.duration(to: now) >= Self.stableAfter { backOff.reset() }
+    case .connected:
+      if let since = connectedSince, since.duration(to: now) >= Self.stableAfter { backOff.reset() }
       state = .waiting
       let delay = backOff.next(jitter: jitter)
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]

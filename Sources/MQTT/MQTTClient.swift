@@ -142,7 +142,7 @@ public actor MQTTClient {
     if !outbox.tooLarge.isEmpty {
       for topic in outbox.takeTooLarge() { say(troubles.refused(topic, "larger than the broker takes")) }
     }
-    if outbox.isEmpty { perform(link.drained()) }
+    if link.state == .flushing, outbox.isEmpty { perform(link.drained()) }
   }
 
   // MARK: Hearing

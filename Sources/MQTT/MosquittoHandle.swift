@@ -196,10 +196,13 @@ final class MosquittoHandle: @unchecked Sendable {
         responseTopic: packet.responseTopic, correlationData: packet.correlationData,
         expirySeconds: packet.expirySeconds)
     }
-    let code = packet.payload.withUnsafeBytes { bytes in
-      mosquitto_publish_v5(
-        raw, &identifier, packet.topic.string, Int32(clamping: bytes.count), bytes.baseAddress,
-        Int32(packet.qos.rawValue), packet.retain, properties)
+    // A string given to C directly would be copied first.
+    let code = packet.topic.string.withCString { topic in
+      packet.payload.withUnsafeBytes { bytes in
+        mosquitto_publish_v5(
+          raw, &identifier, topic, Int32(clamping: bytes.count), bytes.baseAddress,
+          Int32(packet.qos.rawValue), packet.retain, properties)
+      }
     }
     let reason = errno
     if properties != nil { mosquitto_property_free_all(&properties) }

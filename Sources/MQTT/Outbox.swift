@@ -34,12 +34,12 @@ struct Outbox {
 
   fileprivate enum Source {
     case event(Event)
-    case state(TopicName, version: UInt64)
+    case state(TopicName, slot: Int, version: UInt64)
 
     var topic: TopicName {
       switch self {
       case .event(let event): event.message.topic
-      case .state(let topic, _): topic
+      case .state(let topic, _, _): topic
       }
     }
   }
@@ -50,7 +50,9 @@ struct Outbox {
     var turn: UInt64
     /// The connection it was given in, or before whose successor: another one sends it as held.
     var epoch: UInt32
-    var deadline: ContinuousClock.Instant?
+    /// From ``ContinuousClock.Instant.reference`` on: the compiler knows no layout of what holds an `Instant`, and
+    /// copies it by way of its metadata, which each message would pay for.
+    var deadline: Duration?
 
     var bytes: Int {
       message.topic.string.utf8.count + message.payload.count
@@ -59,19 +61,20 @@ struct Outbox {
   }
 
   private struct State {
+    var topic: TopicName
     var payload: [UInt8]
     var qos: QoS
     /// Counts the values, so that a late PUBACK is not taken for one of a newer value.
     var version: UInt64
     /// Its place among the state that a new connection begins with: first set, first said.
-    let order: UInt64
+    var order: UInt64
     var isQueued = false
     /// To be forgotten as soon as the broker has it.
     var isCleared = false
   }
 
   private struct Turn {
-    var topic: TopicName
+    var slot: Int
     var turn: UInt64
   }
 
@@ -81,7 +84,10 @@ struct Outbox {
   private var counter: UInt64 = 0
   private var events = Deque<Event>()
   private var eventBytes = 0
-  private var states: [TopicName: State] = [:]
+  /// State by its slot, which it keeps as long as it is there: a topic is looked up once, when it is given.
+  private var states: [State] = []
+  private var slots: [TopicName: Int] = [:]
+  private var freeSlots: [Int] = []
   private var stateTurns = Deque<Turn>()
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
@@ -106,7 +112,7 @@ struct Outbox {
   mutating func append(_ message: MQTTMessage, now: @autoclosure () -> ContinuousClock.Instant) {
     let event = Event(
       message: message, turn: nextNumber(), epoch: epoch,
-      deadline: message.messageExpiry.map { now() + $0 })
+      deadline: message.messageExpiry.map { now().sinceReference + $0 })
     eventBytes += event.bytes
     events.append(event)
     loseOldest()
@@ -123,17 +129,24 @@ struct Outbox {
 
   private mutating func change(_ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool) {
     let number = nextNumber()
-    var state = states[topic] ?? State(payload: payload, qos: qos, version: number, order: number)
-    state.payload = payload
-    state.qos = qos
-    state.version = number
-    state.isCleared = isCleared
+    let slot = slots[topic] ?? makeSlot(of: topic, order: number)
+    states[slot].payload = payload
+    states[slot].qos = qos
+    states[slot].version = number
+    states[slot].isCleared = isCleared
     // Without a connection there is nothing to queue for: the next one begins with all state.
-    if peer != nil, !state.isQueued {
-      state.isQueued = true
-      stateTurns.append(Turn(topic: topic, turn: number))
+    if peer != nil, !states[slot].isQueued {
+      states[slot].isQueued = true
+      stateTurns.append(Turn(slot: slot, turn: number))
     }
-    states[topic] = state
+  }
+
+  private mutating func makeSlot(of topic: TopicName, order: UInt64) -> Int {
+    let state = State(topic: topic, payload: [], qos: .atMostOnce, version: order, order: order)
+    let slot = freeSlots.popLast() ?? states.count
+    if slot < states.count { states[slot] = state } else { states.append(state) }
+    slots[topic] = slot
+    return slot
   }
 
   // MARK: The connection
@@ -142,9 +155,9 @@ struct Outbox {
     self.peer = peer
     epoch &+= 1
     stateTurns.removeAll()
-    for (topic, _) in states.sorted(by: { $0.value.order < $1.value.order }) {
-      states[topic]?.isQueued = true
-      stateTurns.append(Turn(topic: topic, turn: 0))
+    for slot in slots.values.sorted(by: { states[$0].order < states[$1].order }) {
+      states[slot].isQueued = true
+      stateTurns.append(Turn(slot: slot, turn: 0))
     }
   }
 
@@ -154,7 +167,7 @@ struct Outbox {
     while let (_, source) = inFlight.popLast() {
       if case .event(let event) = source { putBack(event) }
     }
-    while let turn = stateTurns.popFirst() { states[turn.topic]?.isQueued = false }
+    while let turn = stateTurns.popFirst() { states[turn.slot].isQueued = false }
     loseOldest()
   }
 
@@ -165,20 +178,22 @@ struct Outbox {
       let packet: Packet
       // Of equal turns there are none: events have theirs from 1, and each number is given once.
       if let turn = stateTurns.first, turn.turn < events.first?.turn ?? .max {
-        guard let state = states[turn.topic] else {
+        let state = states[turn.slot]
+        guard state.isQueued else {
+          // Forgotten since.
           _ = stateTurns.popFirst()
           continue
         }
         packet = Packet(
-          topic: turn.topic, payload: state.payload, qos: min(state.qos, peer.maximumQoS), retain: true,
-          source: .state(turn.topic, version: state.version))
+          topic: state.topic, payload: state.payload, qos: min(state.qos, peer.maximumQoS), retain: true,
+          source: .state(state.topic, slot: turn.slot, version: state.version))
         if packet.qos != .atMostOnce, inFlight.count >= peer.window { return nil }
         _ = stateTurns.popFirst()
-        states[turn.topic]?.isQueued = false
+        states[turn.slot].isQueued = false
       } else if let event = events.first {
         var seconds: UInt32?
         if let deadline = event.deadline {
-          let left = now().duration(to: deadline)
+          let left = deadline - now().sinceReference
           guard left > .zero else {
             dropFirstEvent()
             expired += 1
@@ -217,10 +232,10 @@ struct Outbox {
     switch packet.source {
     case .event(let event):
       putBack(event)
-    case .state(let topic, _):
-      guard states[topic]?.isQueued == false else { return }
-      states[topic]?.isQueued = true
-      stateTurns.prepend(Turn(topic: topic, turn: 0))
+    case .state(_, let slot, _):
+      guard !states[slot].isQueued else { return }
+      states[slot].isQueued = true
+      stateTurns.prepend(Turn(slot: slot, turn: 0))
     }
   }
 
@@ -250,8 +265,13 @@ struct Outbox {
   }
 
   private mutating func isDone(_ source: Source) {
-    guard case .state(let topic, let version) = source, let state = states[topic] else { return }
-    if state.isCleared, state.version == version { states[topic] = nil }
+    guard case .state(let topic, let slot, let version) = source, states[slot].isCleared,
+      states[slot].version == version
+    else { return }
+    states[slot].isCleared = false
+    states[slot].isQueued = false
+    slots[topic] = nil
+    freeSlots.append(slot)
   }
 
   // MARK: The queue
@@ -276,6 +296,11 @@ struct Outbox {
       lost += 1
     }
   }
+}
+
+extension ContinuousClock.Instant {
+  private static let reference = ContinuousClock.now
+  fileprivate var sinceReference: Duration { Self.reference.duration(to: self) }
 }
 
 extension Outbox.Event {
