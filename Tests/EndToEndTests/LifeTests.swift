@@ -132,6 +132,7 @@ import Testing
       gateway.signal(SIGKILL)
       try await gateway.exitStatus(within: House.patience)
       try await house.simulator.control("vanish", 0)
+      try await house.simulator.waitUntil(0, "its link is lost") { !$0.isConnected }
       let kept = try await house.retained()
       try #require(kept["\(id)/availability"]?.text == "online")
       let mark = try house.observer.mark

@@ -53,11 +53,18 @@ final class VirtualBlueZ: Sendable {
 
   func device(_ index: Int) async throws -> Device { try await control("period", index) }
 
-  /// Waits until peripheral `index` has sent so many notifications. Nothing tells of them, hence by asking.
+  /// Waits until peripheral `index` has sent so many notifications.
   func waitUntil(_ index: Int, hasSent count: Int) async throws {
+    try await waitUntil(index, "it has sent \(count)") { $0.sent >= count }
+  }
+
+  /// Waits until peripheral `index` is as `condition` has it. Nothing tells of it, hence by asking.
+  func waitUntil(_ index: Int, _ what: String, _ condition: (Device) -> Bool) async throws {
     let end = ContinuousClock.now + House.patience
-    while try await device(index).sent < count {
-      guard ContinuousClock.now < end else { throw Failure("peripheral \(index) does not send") }
+    while true {
+      let device = try await device(index)
+      if condition(device) { return }
+      guard ContinuousClock.now < end else { throw Failure("waited in vain until \(what): \(device)") }
       try await Task.sleep(for: .milliseconds(10))
     }
   }
