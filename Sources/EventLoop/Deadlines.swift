@@ -9,8 +9,15 @@ extension EventLoop {
     for duration: Duration, _ isolation: isolated (any Actor)? = #isolation
   ) async throws {
     let waiter = Waiter<Void>()
-    onLoop { self.timer(after: duration) { waiter.resume(.success(())) } }
-    try await waiter.value()
+    let timer = LoopTimer(deadline: .after(duration)) { waiter.resume(.success(())) }
+    onLoop { self.insert(timer) }
+    do {
+      try await waiter.value()
+    } catch {
+      // Not left behind: a time-out that was not needed may be hours away.
+      onLoop { timer.cancel() }
+      throw error
+    }
   }
 
   /// What `operation` returns, or ``TimedOut`` when that takes longer than `limit`; `operation` is then

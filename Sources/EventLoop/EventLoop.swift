@@ -13,6 +13,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   // @unchecked: `foreign` is behind a mutex and `running` is atomic; all else is touched on the loop's
   // thread alone, which `preconditionOnLoop` checks at each door.
 
+  /// The descriptor's number in the low half would be -1: no watch has it.
+  private static let wakeUpTicket = UInt64.max
+
   private let epoll: Int32
   private let wakeUp: Int32
   private let foreign = Mutex<[UnownedJob]>([])
@@ -22,7 +25,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   private var ready: [UnownedJob] = []
   private var spare: [UnownedJob] = []
   private var watches: [Watch?] = []
-  private var timers = TimerQueue()
+  /// Counts the watches, so that events of an old one are not taken for a new one's.
+  private var watchesMade: UInt32 = 0
+  private(set) var timers = TimerQueue()
 
   public init() {
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -31,7 +36,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     precondition(epoll >= 0 && wakeUp >= 0, "no epoll or eventfd: errno \(errno)")
     var event = epoll_event()
     event.events = EPOLLIN.rawValue
-    event.data.fd = wakeUp
+    event.data.u64 = Self.wakeUpTicket
     epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
   }
 
@@ -58,7 +63,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     thread.store(0, ordering: .releasing)
   }
 
-  /// Ends ``run()`` after the present turn. From any thread.
+  /// Ends ``run()`` after the present turn, for good. From any thread. Jobs that come later never run.
   public func stop() {
     stopping.store(true, ordering: .releasing)
     eventfd_write(wakeUp, 1)
@@ -85,6 +90,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   /// `epoll_wait`'s time-out in ms: 0 when jobs are ready, -1 when there is nothing to wait for.
   private func timeout() -> Int32 {
     if !ready.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
+    // A timer that was cancelled is nothing to wake up for.
+    timers.dropCancelled()
     guard let next = timers.next else { return -1 }
     // Rounded up, so that a timer is never met early and spun on.
     return Int32(clamping: Moment.now.milliseconds(until: next))
@@ -109,8 +116,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 
   private func dispatch(_ event: epoll_event) {
-    let fd = event.data.fd
-    if fd == wakeUp {
+    let ticket = event.data.u64
+    if ticket == Self.wakeUpTicket {
       var count: eventfd_t = 0
       eventfd_read(wakeUp, &count)
       foreign.withLock { jobs in
@@ -119,7 +126,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
       }
       return
     }
-    guard Int(fd) < watches.count, let watch = watches[Int(fd)] else { return }
+    // An event of this turn may be older than the watch: a handler before this one has closed the
+    // descriptor, and its number was given to another.
+    let fd = Int(UInt32(truncatingIfNeeded: ticket))
+    guard fd < watches.count, let watch = watches[fd], watch.ticket == ticket else { return }
     watch.handler(Readiness(rawValue: event.events))
   }
 
@@ -157,7 +167,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     _ fd: Int32, for interest: Readiness, _ handler: @escaping @Sendable (Readiness) -> Void
   ) -> Watch {
     preconditionOnLoop()
-    let watch = Watch(fd: fd, interest: interest, handler: handler, loop: self)
+    watchesMade &+= 1
+    let ticket = UInt64(watchesMade) << 32 | UInt64(UInt32(bitPattern: fd))
+    let watch = Watch(fd: fd, ticket: ticket, interest: interest, handler: handler, loop: self)
     if Int(fd) >= watches.count {
       watches.append(contentsOf: repeatElement(nil, count: Int(fd) - watches.count + 16))
     }
@@ -169,7 +181,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   func control(_ operation: Int32, _ watch: Watch) {
     var event = epoll_event()
     event.events = watch.interest.rawValue
-    event.data.fd = watch.fd
+    event.data.u64 = watch.ticket
     epoll_ctl(epoll, operation, watch.fd, &event)
   }
 
@@ -188,8 +200,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   public func timer(after delay: Duration, _ handler: @escaping @Sendable () -> Void) -> LoopTimer {
     preconditionOnLoop()
     let timer = LoopTimer(deadline: .after(delay), handler: handler)
-    timers.insert(timer)
+    insert(timer)
     return timer
+  }
+
+  func insert(_ timer: LoopTimer) {
+    preconditionOnLoop()
+    timers.insert(timer)
   }
 }
 

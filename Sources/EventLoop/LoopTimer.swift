@@ -58,7 +58,14 @@ public final class LoopTimer: @unchecked Sendable {
 struct TimerQueue {
   private var timers: [LoopTimer] = []
 
+  var count: Int { timers.count }
+
   var next: Moment? { timers.last?.deadline }
+
+  /// Lets go of cancelled timers that would be the next.
+  mutating func dropCancelled() {
+    while let timer = timers.last, timer.isCancelled { timers.removeLast() }
+  }
 
   mutating func insert(_ timer: LoopTimer) {
     // Cancelled ones leave when their time comes; were they to pile up, they leave here.

@@ -15,6 +15,8 @@ public struct Readiness: OptionSet, Sendable {
 public final class Watch: @unchecked Sendable {
   // @unchecked: touched on the loop's thread alone, which the loop checks.
   public let fd: Int32
+  /// What its events are known by: the descriptor's number in the low half, the watch's own in the high one.
+  let ticket: UInt64
   let handler: @Sendable (Readiness) -> Void
   private weak var loop: EventLoop?
 
@@ -26,9 +28,11 @@ public final class Watch: @unchecked Sendable {
   }
 
   init(
-    fd: Int32, interest: Readiness, handler: @escaping @Sendable (Readiness) -> Void, loop: EventLoop
+    fd: Int32, ticket: UInt64, interest: Readiness, handler: @escaping @Sendable (Readiness) -> Void,
+    loop: EventLoop
   ) {
     self.fd = fd
+    self.ticket = ticket
     self.interest = interest
     self.handler = handler
     self.loop = loop

@@ -1,0 +1,191 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import EventLoop
+
+@Suite final class TimerTests: Sendable {
+  let loop = EventLoop.onNewThread()
+  deinit { loop.stop() }
+
+  @Test func fireInTheOrderOfTheirDeadlinesAndNotBefore() async throws {
+    let loop = loop
+    let fired = Record<(delay: Int, early: Bool)>()
+    await loop.perform {
+      for delay in [30, 5, 20, 0, 12] {
+        let deadline = ContinuousClock.now + .milliseconds(delay)
+        loop.timer(after: .milliseconds(delay)) { fired.append((delay, ContinuousClock.now < deadline)) }
+      }
+    }
+    let all = try await fired.first(5)
+    #expect(all.map(\.delay) == [0, 5, 12, 20, 30])
+    #expect(all.allSatisfy { !$0.early })
+  }
+
+  @Test func aCancelledTimerNeverFiresAndLetsGoAtOnce() async throws {
+    let loop = loop
+    let fired = Record<String>()
+    final class Held: Sendable {}
+    let released = await loop.perform { () -> Bool in
+      weak var held: Held?
+      let timer: LoopTimer
+      do {
+        let object = Held()
+        held = object
+        timer = loop.timer(after: .milliseconds(2)) {
+          withExtendedLifetime(object) { fired.append("cancelled") }
+        }
+      }
+      timer.cancel()
+      timer.cancel()
+      loop.timer(after: .milliseconds(10)) { fired.append("later") }
+      return held == nil
+    }
+    #expect(released)
+    #expect(try await fired.first(1) == ["later"])
+  }
+
+  @Test func aHandlerMayCancelATimerThatIsDueInTheSameTurn() async throws {
+    let loop = loop
+    let fired = Record<String>()
+    await loop.perform {
+      final class Box: @unchecked Sendable { var timer: LoopTimer? }
+      let box = Box()
+      loop.timer(after: .milliseconds(1)) {
+        fired.append("first")
+        box.timer?.cancel()
+      }
+      box.timer = loop.timer(after: .milliseconds(1)) { fired.append("second") }
+      loop.timer(after: .milliseconds(2)) { fired.append("third") }
+      // All three are due when the loop comes to them.
+      usleep(4000)
+    }
+    #expect(try await fired.first(2) == ["first", "third"])
+  }
+
+  @Test func aHandlerMaySetTimersAndTheyStarveNobody() async throws {
+    let loop = loop
+    let fired = Record<Int>()
+    final class Chain: Sendable {
+      let loop: EventLoop
+      let fired: Record<Int>
+      init(_ loop: EventLoop, _ fired: Record<Int>) {
+        self.loop = loop
+        self.fired = fired
+      }
+      func link(_ number: Int) {
+        fired.append(number)
+        // For ever, until the loop stops.
+        loop.timer(after: .zero) { self.link(number + 1) }
+      }
+    }
+    await loop.perform { Chain(loop, fired).link(0) }
+    // Jobs and other timers get their turn beside it.
+    let other = Record<Void>()
+    for _ in 0..<10 {
+      await loop.perform { _ = loop.timer(after: .milliseconds(1)) { other.append(()) } }
+    }
+    _ = try await other.first(10)
+    let numbers = try await fired.first(100)
+    #expect(numbers == Array(0..<numbers.count))
+  }
+
+  @Test func tenThousandKeepTheirOrder() async throws {
+    let loop = loop
+    let fired = Record<Int>()
+    var generator = SystemRandomNumberGenerator()
+    let moments = (0..<10_000).map { _ in
+      Moment.after(.microseconds(Int.random(in: 0..<50_000, using: &generator)))
+    }
+    await loop.perform {
+      for (number, moment) in moments.enumerated() {
+        loop.insert(LoopTimer(deadline: moment) { fired.append(number) })
+      }
+    }
+    let numbers = try await fired.first(10_000)
+    let isInOrder = zip(numbers, numbers.dropFirst()).allSatisfy { first, second in
+      moments[first] < moments[second] || (moments[first] == moments[second] && first < second)
+    }
+    #expect(isInOrder)
+  }
+}
+
+@Suite struct TimerQueueTests {
+  private let start = Moment.now
+  private let second = Moment.after(.seconds(1))
+
+  @Test func equalDeadlinesFireInTheOrderOfTheirInsertion() {
+    var queue = TimerQueue()
+    let fired = Record<Int>()
+    let moments = (0..<3).map { Moment.after(.seconds($0)) }
+    for number in 0..<100 {
+      queue.insert(LoopTimer(deadline: moments[number % 3]) { fired.append(number) })
+    }
+    while let timer = queue.popDue(at: moments[2]) { timer.fire() }
+    let expected = (0..<3).flatMap { third in (0..<100).filter { $0 % 3 == third } }
+    #expect(fired.elements == expected)
+    #expect(queue.next == nil)
+  }
+
+  @Test func nothingIsDueBeforeItsTime() {
+    var queue = TimerQueue()
+    queue.insert(LoopTimer(deadline: second) {})
+    #expect(queue.popDue(at: start) == nil)
+    #expect(queue.popDue(at: second) != nil)
+    #expect(queue.popDue(at: second) == nil)
+  }
+
+  @Test func aTimerFiresOnce() {
+    let fired = Record<Void>()
+    let timer = LoopTimer(deadline: start) { fired.append(()) }
+    timer.fire()
+    timer.fire()
+    #expect(fired.elements.count == 1)
+  }
+
+  @Test func cancelledTimersDoNotPileUp() {
+    var queue = TimerQueue()
+    queue.insert(LoopTimer(deadline: start) {})
+    // Later than the first, so that they are never the next.
+    for number in 1...100_000 {
+      let timer = LoopTimer(deadline: .after(.seconds(number))) {}
+      queue.insert(timer)
+      timer.cancel()
+    }
+    #expect(queue.count <= 2048)
+    #expect(queue.next == start)
+  }
+
+  @Test func cancelledTimersWakeNobody() {
+    var queue = TimerQueue()
+    for moment in [start, second, .after(.seconds(3600))] {
+      let timer = LoopTimer(deadline: moment) {}
+      queue.insert(timer)
+      if moment <= second { timer.cancel() }
+    }
+    queue.dropCancelled()
+    #expect(queue.count == 1)
+    #expect(queue.next! > second)
+  }
+}
+
+@Suite struct MomentTests {
+  @Test func waitsAreRoundedUpToWholeMilliseconds() {
+    let now = Moment.now
+    #expect(now.milliseconds(until: now) == 0)
+    #expect(Moment.after(.seconds(1)).milliseconds(until: now) == 0)
+    let wait = now.milliseconds(until: .after(.microseconds(500)))
+    #expect(wait >= 1 && wait < 1000)
+  }
+
+  @Test func noDelayIsTooLongOrTooShort() {
+    for delay in [Duration.seconds(Int64.max), .seconds(Int64.min), .nanoseconds(-1), .zero] {
+      let moment = Moment.after(delay)
+      #expect(delay > .zero ? moment > .after(.seconds(86400 * 365)) : moment <= .now)
+    }
+  }
+}
+
+extension LoopTimer: Equatable {
+  public static func == (a: LoopTimer, b: LoopTimer) -> Bool { a === b }
+}
