@@ -94,8 +94,9 @@ struct PeripheralSession: Sendable {
     case .unsuitable:
       return trouble(.unsuitable) + leave(for: longBackOff.next())
     case .failed(.gone), .failed(.unavailable):
+      // It may have been heard again while the attempt failed: nobody will say so twice.
+      if isInReach { return wait(backOff.next()) }
       state = .absent
-      isInReach = false
       return []
     case .failed(let error):
       return trouble(.connectFailed(error.description)) + wait(backOff.next())
@@ -135,7 +136,7 @@ struct PeripheralSession: Sendable {
     case .connecting, .leaving: return []
     case .subscribing: return wait(backOff.next())
     case .live:
-      if let liveSince, liveSince.duration(to: now) >= Self.goodLink { backOff.reset() }
+      linkWasGood(until: now)
       return [.offline] + wait(backOff.next())
     }
   }
@@ -143,6 +144,7 @@ struct PeripheralSession: Sendable {
   /// An operation on the live link was not answered in time.
   mutating func unresponsive() -> [Action] {
     guard state == .live else { return [] }
+    linkWasGood(until: lastSign)
     return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
   }
 
@@ -157,6 +159,7 @@ struct PeripheralSession: Sendable {
     case .live:
       let quiet = lastSign.duration(to: now)
       if quiet < silence.limit { return [.setTimer(silence.limit - quiet)] }
+      linkWasGood(until: lastSign)
       return [.offline] + trouble(.silent(silence.limit)) + leave(for: backOff.next())
     }
   }
@@ -188,6 +191,11 @@ struct PeripheralSession: Sendable {
   }
 
   // MARK: Steps
+
+  /// The link gave readings until `end`: was that long enough to forget earlier failures?
+  private mutating func linkWasGood(until end: ContinuousClock.Instant) {
+    if let liveSince, liveSince.duration(to: end) >= Self.goodLink { backOff.reset() }
+  }
 
   private mutating func wait(_ delay: Duration) -> [Action] {
     state = .waiting
