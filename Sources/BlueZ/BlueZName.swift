@@ -17,5 +17,12 @@ enum BlueZName {
     static let notSupported = "org.bluez.Error.NotSupported"
     static let invalidArguments = "org.bluez.Error.InvalidArguments"
     static let doesNotExist = "org.bluez.Error.DoesNotExist"
+    // The bus's own.
+    static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
+    static let serviceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
+    static let nameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
+    static let noReply = "org.freedesktop.DBus.Error.NoReply"
+    /// What the errors begin with by which the bus tells that it could not start a service.
+    static let spawn = "org.freedesktop.DBus.Error.Spawn."
   }
 }

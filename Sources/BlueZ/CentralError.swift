@@ -32,9 +32,12 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.unknownMethod:
         self = .refused(text)
-      case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
-        "org.freedesktop.DBus.Error.NoReply":
-        // The bus itself says so when bluetoothd went away under the call.
+      case BlueZName.Failure.serviceUnknown, BlueZName.Failure.nameHasNoOwner, BlueZName.Failure.noReply,
+        BlueZName.Failure.limitsExceeded:
+        // The bus itself says so when bluetoothd went away under the call, or when it takes no more of them.
+        self = .unavailable
+      case _ where name.hasPrefix(BlueZName.Failure.spawn):
+        // Nor could the bus start it.
         self = .unavailable
       default: self = .transient(text)
       }

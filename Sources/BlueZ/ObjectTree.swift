@@ -20,6 +20,8 @@ struct ObjectTree: Sendable {
     var name: String?
     var rssi: Int?
     var isConnected = false
+    /// How often was told whether it is connected.
+    var linkChanges = 0
     var isPaired = false
     var servicesResolved = false
   }
@@ -159,7 +161,10 @@ struct ObjectTree: Sendable {
       if let name = properties["Name"]?.text { device.name = name }
       if let rssi = properties["RSSI"]?.integer { device.rssi = rssi }
       if invalidated.contains("RSSI") { device.rssi = nil }
-      if let connected = properties["Connected"]?.bool { device.isConnected = connected }
+      if let connected = properties["Connected"]?.bool {
+        device.isConnected = connected
+        device.linkChanges &+= 1
+      }
       if let paired = properties["Paired"]?.bool { device.isPaired = paired }
       if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
       devices[path] = device

@@ -6,6 +6,8 @@ final class Turn {
   /// Whether somebody has the turn or waits for it.
   var isWanted: Bool { isTaken }
 
+  var waitingCount: Int { waiting.count }
+
   /// Waits for the turn. Give it back by ``pass()``, whatever happens meanwhile.
   func take(_ isolation: isolated (any Actor)? = #isolation) async {
     if !isTaken {

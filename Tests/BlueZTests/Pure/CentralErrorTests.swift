@@ -1,0 +1,63 @@
+import DBus
+import Testing
+
+@testable import BlueZ
+
+@Suite struct CentralErrorTests {
+  /// Every error that was recorded on a real bluetoothd, and what a central makes of it.
+  @Test(arguments: [
+    ("Connect", "org.bluez.Error.Failed", "le-connection-abort-by-local", Kind.transient),
+    ("Connect", "org.bluez.Error.Failed", "br-connection-canceled", .transient),
+    ("Connect", "org.bluez.Error.Failed", "Operation already in progress", .transient),
+    ("Connect", "org.bluez.Error.Failed", "Input/output error", .transient),
+    ("Connect", "org.freedesktop.DBus.Error.UnknownObject", "Method \"Connect\" doesn't exist", .gone),
+    ("RemoveDevice", "org.bluez.Error.DoesNotExist", "Does Not Exist", .gone),
+    ("ReadValue", "org.freedesktop.DBus.Error.UnknownObject", "Method \"ReadValue\" doesn't exist", .gone),
+    ("ReadValue", "org.bluez.Error.Failed", "Not connected", .disconnected),
+    ("Disconnect", "org.bluez.Error.NotConnected", "Not Connected", .disconnected),
+    ("ReadValue", "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e", .transient),
+    ("ReadValue", "org.bluez.Error.Failed", "Operation failed with ATT error: 0x80", .transient),
+    ("WriteValue", "org.bluez.Error.Failed", "Failed to initiate write", .transient),
+    ("WriteValue", "org.bluez.Error.InProgress", "In Progress", .transient),
+    ("StartDiscovery", "org.bluez.Error.InProgress", "Operation already in progress", .transient),
+    ("StopDiscovery", "org.bluez.Error.Failed", "No discovery started", .transient),
+    ("Pair", "org.bluez.Error.AuthenticationFailed", "Authentication Failed", .transient),
+    ("ReadValue", "org.bluez.Error.NotPermitted", "Read not permitted", .refused),
+    ("AcquireNotify", "org.bluez.Error.NotPermitted", "Notify acquired", .refused),
+    ("ReadValue", "org.bluez.Error.NotAuthorized", "Operation Not Authorized", .refused),
+    ("WriteValue", "org.bluez.Error.NotSupported", "Operation is not supported", .refused),
+    ("WriteValue", "org.bluez.Error.InvalidArguments", "Invalid Length", .refused),
+    ("Bogus", "org.freedesktop.DBus.Error.UnknownMethod", "Method \"Bogus\" doesn't exist", .refused),
+    ("StartDiscovery", "org.bluez.Error.NotReady", "Resource Not Ready", .unavailable),
+    ("ReadValue", "org.freedesktop.DBus.Error.NoReply", "Message recipient disconnected", .unavailable),
+    ("ReadValue", "org.freedesktop.DBus.Error.ServiceUnknown", "was not provided", .unavailable),
+    ("ReadValue", "org.freedesktop.DBus.Error.NameHasNoOwner", "no such name", .unavailable),
+    ("ReadValue", "org.freedesktop.DBus.Error.Spawn.ChildExited", "Launch helper exited", .unavailable),
+    ("ReadValue", "org.freedesktop.DBus.Error.LimitsExceeded", "too many pending replies", .unavailable),
+  ])
+  func recordedErrors(member: String, name: String, message: String, kind: Kind) {
+    let error = CentralError(.remote(name: name, message: message), during: member)
+    let short = String(name.split(separator: ".").last!)
+    switch kind {
+    case .transient: #expect(error == .transient("\(short): \(message)"))
+    case .refused: #expect(error == .refused("\(short): \(message)"))
+    case .gone: #expect(error == .gone)
+    case .disconnected: #expect(error == .disconnected)
+    case .unavailable: #expect(error == .unavailable)
+    }
+  }
+
+  enum Kind: Sendable { case transient, refused, gone, disconnected, unavailable }
+
+  @Test func whatHappensOnThisSideOfTheBus() {
+    #expect(CentralError(.timedOut, during: "Connect") == .timedOut("Connect: no answer in time"))
+    #expect(CentralError(.disconnected, during: "Connect") == .unavailable)
+    #expect(CentralError(.unreachable(address: "a", reason: "b"), during: "Connect") == .unavailable)
+    #expect(CentralError(.invalid("a path"), during: "Connect") == .refused("Connect: a path"))
+  }
+
+  @Test func aNameWithoutWordsIsText() {
+    #expect(CentralError(.remote(name: "Odd", message: ""), during: "X") == .transient("Odd"))
+    #expect(CentralError(.remote(name: "", message: ""), during: "X") == .transient(""))
+  }
+}

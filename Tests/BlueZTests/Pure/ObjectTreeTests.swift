@@ -1,0 +1,219 @@
+import DBus
+import GATT
+import Testing
+
+@testable import BlueZ
+
+@Suite struct ObjectTreeTests {
+  private typealias Change = ObjectTree.Change
+  private let device = Recorded.device
+  private let adapter = Recorded.adapter
+
+  private func tree(after events: [BlueZEvent]) -> ObjectTree {
+    var tree = ObjectTree()
+    for event in events { _ = tree.apply(event) }
+    return tree
+  }
+
+  /// A micro:bit that is connected and resolved.
+  private var linked: ObjectTree {
+    tree(
+      after: [Recorded.adapterAdded(), Recorded.deviceAdded, Recorded.device(["Connected": .boolean(true)])]
+        + Recorded.servicesAdded + [Recorded.device(["ServicesResolved": .boolean(true)])])
+  }
+
+  @Test func aPeripheralIsHeardAndUnheard() {
+    var tree = tree(after: [Recorded.adapterAdded()])
+    #expect(tree.apply(Recorded.deviceAdded) == [.device(device)])
+    var expected = Peripheral(
+      id: Recorded.id, address: BluetoothAddress("D0:5A:00:00:C0:DE")!, name: "BBC micro:bit [zugev]",
+      rssi: -50, isConnected: false, isPaired: false)
+    #expect(tree.peripheral(at: device) == expected)
+    #expect(expected.isInReach)
+    // Discovery has stopped.
+    #expect(tree.apply(Recorded.device([:], invalidated: ["RSSI"])) == [.device(device)])
+    expected = Peripheral(
+      id: expected.id, address: expected.address, name: expected.name, rssi: nil, isConnected: false,
+      isPaired: false)
+    #expect(tree.peripheral(at: device) == expected)
+    #expect(!expected.isInReach)
+    #expect(tree.apply(Recorded.device(["RSSI": .int16(-53)])) == [.device(device)])
+    #expect(tree.peripheral(at: device)?.rssi == -53)
+  }
+
+  @Test func connectResolveDisconnect() {
+    var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
+    #expect(tree.apply(Recorded.device(["Connected": .boolean(true)])) == [.device(device)])
+    #expect(tree.devices[device]?.isConnected == true)
+    #expect(tree.characteristics(of: Recorded.id).isEmpty)
+    for event in Recorded.servicesAdded { _ = tree.apply(event) }
+    #expect(tree.devices[device]?.servicesResolved == false)
+    _ = tree.apply(
+      Recorded.device([
+        "UUIDs": .strings(["e95d6100-251d-470a-a062-fa1922dfa9a8"]), "ServicesResolved": .boolean(true),
+      ]))
+    #expect(tree.devices[device]?.servicesResolved == true)
+    // The micro:bit hangs up: both in one signal.
+    let ended = tree.apply(
+      Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+    #expect(ended == [.disconnected(device), .device(device)])
+    #expect(tree.devices[device]?.servicesResolved == false)
+    // The objects stay, for the next link.
+    #expect(tree.characteristics(of: Recorded.id).count == 2)
+  }
+
+  @Test func aDisconnectFromThisSideComesInTwoSignals() {
+    var tree = linked
+    #expect(tree.apply(Recorded.device(["ServicesResolved": .boolean(false)])) == [.device(device)])
+    #expect(
+      tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.disconnected(device), .device(device)])
+    // Told once more, it is no other end.
+    #expect(tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.device(device)])
+  }
+
+  @Test func everyWordAboutTheLinkIsCounted() {
+    var tree = linked
+    let before = tree.devices[device]!.linkChanges
+    _ = tree.apply(Recorded.device(["RSSI": .int16(-1)]))
+    #expect(tree.devices[device]!.linkChanges == before)
+    _ = tree.apply(Recorded.device(["Connected": .boolean(false)]))
+    _ = tree.apply(Recorded.device(["Connected": .boolean(false)]))
+    #expect(tree.devices[device]!.linkChanges == before + 2)
+  }
+
+  @Test func characteristicsKnowTheirServiceFlagsAndOrder() {
+    let characteristics = linked.characteristics(of: Recorded.id)
+    #expect(
+      characteristics.map(\.uuid) == [Property.microbitTemperature, .microbitPeriod].map(\.characteristic))
+    #expect(characteristics.allSatisfy { $0.service == .microbitTemperatureService })
+    #expect(characteristics.map(\.flags) == [[.read, .notify], [.read, .write]])
+    #expect(characteristics.map(\.peripheral) == [Recorded.id, Recorded.id])
+    #expect(linked.characteristics(of: PeripheralID(path: device + "0")).isEmpty)
+  }
+
+  @Test func flagsThatSayNothingToACentralArePassedOver() {
+    let names = [
+      "broadcast", "read", "write-without-response", "write", "notify", "indicate",
+      "authenticated-signed-writes", "encrypt-read", "", "READ",
+    ]
+    #expect(
+      Characteristic.Flags(names: names) == [.read, .write, .writeWithoutResponse, .notify, .indicate])
+    #expect(Characteristic.Flags(names: ["encrypt-read"]) == [])
+  }
+
+  @Test func removalWhileConnectedIsADisconnectionToo() {
+    var tree = linked
+    var changes: [Change] = []
+    for event in Recorded.deviceRemoved { changes += tree.apply(event) }
+    #expect(changes == [.disconnected(device), .deviceRemoved(device)])
+    #expect(tree.devices.isEmpty)
+    #expect(tree.characteristics(of: Recorded.id).isEmpty)
+    // Told twice, it is gone once.
+    #expect(tree.apply(Recorded.deviceRemoved.last!) == [])
+  }
+
+  @Test func removalOfAnInterfaceOfNoConcernChangesNothing() {
+    var tree = linked
+    #expect(tree.apply(.removed(path: adapter, interfaces: ["org.bluez.Media1"])) == [])
+    #expect(tree.adapters[adapter] != nil)
+    #expect(tree.apply(.removed(path: "/org/bluez", interfaces: ["org.bluez.AgentManager1"])) == [])
+  }
+
+  @Test func theAdapterIsPulledAndPluggedIn() {
+    var tree = linked
+    var changes = tree.apply(
+      Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+    for event in Recorded.deviceRemoved { changes += tree.apply(event) }
+    changes += tree.apply(Recorded.adapter(["Powered": .boolean(false), "Discovering": .boolean(false)]))
+    changes += tree.apply(Recorded.removed(adapter, "org.bluez.Adapter1"))
+    #expect(
+      changes == [
+        .disconnected(device), .device(device), .deviceRemoved(device), .adapter(adapter), .adapter(adapter),
+      ])
+    #expect(tree.adapters.isEmpty)
+    // What is said of an adapter that is not there means nothing.
+    #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [])
+    #expect(tree.apply(Recorded.adapterAdded(powered: false)) == [.adapter(adapter)])
+    #expect(tree.adapters[adapter]?.isPowered == false)
+    #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [.adapter(adapter)])
+    #expect(
+      tree.adapters[adapter]
+        == .init(address: "02:00:5E:00:53:01", isPowered: true, isDiscovering: false, powerState: nil))
+  }
+
+  @Test func bluetoothdsEndIsTheEndOfEverything() {
+    var tree = linked
+    #expect(tree.apply(.owner(nil)) == [.disconnected(device), .deviceRemoved(device), .owner(nil)])
+    #expect(tree.devices.isEmpty && tree.adapters.isEmpty)
+    #expect(tree.characteristics(of: Recorded.id).isEmpty)
+    #expect(tree.apply(.owner(":1.8")) == [.owner(":1.8")])
+  }
+
+  @Test func valuesOfKnownCharacteristicsAlone() {
+    var tree = linked
+    func value(_ path: String, _ value: DBusValue) -> BlueZEvent {
+      .changed(
+        path: path, interface: "org.bluez.GattCharacteristic1", properties: ["Value": value], invalidated: [])
+    }
+    #expect(
+      tree.apply(value(Recorded.temperature, .bytes([21])))
+        == [.value(characteristic: Recorded.temperature, [21])])
+    #expect(
+      tree.apply(value(Recorded.temperature, .bytes([]))) == [
+        .value(characteristic: Recorded.temperature, [])
+      ])
+    #expect(tree.apply(value(Recorded.service + "/char00ff", .bytes([21]))) == [])
+    #expect(tree.apply(value(Recorded.temperature, .string("21"))) == [])
+    let notifying = BlueZEvent.changed(
+      path: Recorded.temperature, interface: "org.bluez.GattCharacteristic1",
+      properties: ["Notifying": .boolean(true)], invalidated: [])
+    #expect(tree.apply(notifying) == [])
+  }
+
+  @Test func anObjectThatIsToldTwiceDoesNotBlink() {
+    var tree = linked
+    // In GetManagedObjects, after a signal told it: as it was before, then as it is.
+    #expect(tree.apply(Recorded.adapterAdded()) == [.adapter(adapter)])
+    let again = BlueZEvent.added(
+      path: device, interfaces: ["org.bluez.Device1": ["Connected": .boolean(true)]])
+    #expect(tree.apply(again) == [.device(device)])
+    #expect(tree.devices[device]?.isConnected == true)
+    #expect(tree.peripheral(at: device)?.name == "BBC micro:bit [zugev]")
+    for event in Recorded.servicesAdded { _ = tree.apply(event) }
+    #expect(tree.characteristics(of: Recorded.id).count == 2)
+  }
+
+  @Test func nonsenseIsPassedOver() {
+    var tree = ObjectTree()
+    func device(_ properties: BlueZEvent.Properties) -> BlueZEvent {
+      .added(path: "/d", interfaces: ["org.bluez.Device1": properties])
+    }
+    _ = tree.apply(device([:]))
+    #expect(tree.peripheral(at: "/d") == nil)
+    _ = tree.apply(
+      device([
+        "Address": .string("nowhere"), "Name": .byte(7), "RSSI": .string("loud"), "Connected": .string("yes"),
+        "ServicesResolved": .int32(1),
+      ]))
+    #expect(tree.peripheral(at: "/d") == nil)
+    #expect(tree.devices["/d"]?.isConnected == false)
+    for properties: BlueZEvent.Properties in [
+      [:], ["UUID": .string("x"), "Device": .objectPath("/d"), "Service": .objectPath("/s")],
+      ["UUID": .string("180a")], ["Device": .objectPath("/d"), "Service": .objectPath("/s")],
+    ] {
+      #expect(tree.apply(.added(path: "/s", interfaces: ["org.bluez.GattService1": properties])) == [])
+      #expect(tree.apply(.added(path: "/c", interfaces: ["org.bluez.GattCharacteristic1": properties])) == [])
+    }
+    // A characteristic of a service that nobody told of.
+    _ = tree.apply(
+      .added(
+        path: "/c",
+        interfaces: [
+          "org.bluez.GattCharacteristic1": ["UUID": .string("2a6e"), "Service": .objectPath("/s")]
+        ]))
+    #expect(tree.characteristics(of: PeripheralID(path: "/d")).isEmpty)
+    #expect(
+      tree.apply(.changed(path: "/x", interface: "org.bluez.Device1", properties: [:], invalidated: [])) == []
+    )
+  }
+}
