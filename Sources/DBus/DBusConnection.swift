@@ -69,10 +69,15 @@ public actor DBusConnection {
   /// outcome of what was sent must be known.
   /// - Returns: the arguments of the reply.
   public func call(_ call: DBusCall, timeout: Duration) async throws(DBusError) -> [DBusValue] {
-    if slotsTaken < Self.callsInFlight {
-      slotsTaken += 1
-    } else {
-      await withCheckedContinuation { waiting.append($0) }
+    // Whether there is a slot, and below whether there is still a connection, is asked inside the bodies:
+    // between the call of `withCheckedContinuation` and its body other jobs of the actor may run.
+    await withCheckedContinuation { continuation in
+      if slotsTaken < Self.callsInFlight {
+        slotsTaken += 1
+        continuation.resume()
+      } else {
+        waiting.append(continuation)
+      }
     }
     let message: OutgoingMessage
     do {
@@ -81,11 +86,11 @@ public actor DBusConnection {
       releaseSlot()
       throw error
     }
-    guard let handle else {
-      releaseSlot()
-      throw .disconnected
-    }
-    let result = await withCheckedContinuation { continuation in
+    let result: Result<[DBusValue], DBusError> = await withCheckedContinuation { continuation in
+      guard let handle else {
+        releaseSlot()
+        return continuation.resume(returning: .failure(.disconnected))
+      }
       let pending = PendingCall {
         continuation.resume(returning: $0)
       } onEnd: { [weak self] call in
