@@ -10,10 +10,15 @@ final class Turn {
 
   /// Waits for the turn. Give it back by ``pass()``, whatever happens meanwhile.
   func take(_ isolation: isolated (any Actor)? = #isolation) async {
-    if !isTaken {
-      isTaken = true
-    } else {
-      await withCheckedContinuation { waiting.append($0) }
+    // Asked inside: between this call and the body another job of the actor may run, and pass the turn to
+    // nobody.
+    await withCheckedContinuation { continuation in
+      if isTaken {
+        waiting.append(continuation)
+      } else {
+        isTaken = true
+        continuation.resume()
+      }
     }
   }
 
