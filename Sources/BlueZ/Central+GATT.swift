@@ -2,11 +2,6 @@ import DBus
 import EventLoop
 
 extension Central {
-  /// Beyond it the outcome of an operation is unknown. (bluetoothd itself gives up after 30 s.)
-  private static let operationLimit = Duration.seconds(10)
-  /// Somebody else's operation on the same characteristic: a matter of a connection interval or two.
-  private static let inProgressPauses: [Duration] = [50, 100, 200, 400, 800].map { .milliseconds($0) }
-
   /// Reads the value of a characteristic.
   public func read(_ characteristic: Characteristic) async throws(CentralError) -> [UInt8] {
     let reply = try await operate("ReadValue", on: characteristic, [.properties([:])])
@@ -55,7 +50,7 @@ extension Central {
     let result = await repeatWhileInProgress(member, on: characteristic, arguments, over: link)
     link.turn.pass()
     if case .failure(.transient(let text)) = result, text.hasSuffix("ATT error: 0x0e"),
-      await wait(.milliseconds(2500), until: { _ in link.hasEnded })
+      await wait(limits.linkLoss, until: { _ in link.hasEnded })
     {
       // bluetoothd fails what is in flight with "unlikely error" before it says that the link is gone.
       throw .disconnected
@@ -66,7 +61,7 @@ extension Central {
   private func repeatWhileInProgress(
     _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue], over link: Link
   ) async -> Link.OperationResult {
-    for pause in Self.inProgressPauses {
+    for pause in limits.inProgress {
       let result = await once(member, on: characteristic, arguments, over: link)
       guard case .failure(.transient(let text)) = result, text.hasPrefix("InProgress") else { return result }
       try? await loop.sleep(for: pause)
@@ -78,6 +73,8 @@ extension Central {
   private func once(
     _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue], over link: Link
   ) async -> Link.OperationResult {
+    // It may have ended while the turn was waited for. Another link to the same peripheral is none of ours.
+    guard !link.hasEnded else { return .failure(.disconnected) }
     let waiter = Waiter<Link.OperationResult>()
     link.add(waiter)
     loop.task(of: self) { central in
@@ -86,7 +83,7 @@ extension Central {
         result = .success(
           try await central.call(
             member, on: BlueZName.characteristic, of: characteristic.path, arguments,
-            timeout: Self.operationLimit))
+            timeout: central.limits.operation))
       } catch {
         result = .failure(error)
       }

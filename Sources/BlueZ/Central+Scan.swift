@@ -39,9 +39,6 @@ struct Scanner {
 }
 
 extension Central {
-  /// How often is looked whether bluetoothd still does what it promised.
-  private static let healthInterval = Duration.seconds(30)
-
   /// Scans from now on, or no longer. While a connect is under way scanning pauses: beside a running scan
   /// bluetoothd takes 11 s for one instead of 2.
   public func scan(_ isWanted: Bool) {
@@ -84,8 +81,8 @@ extension Central {
       // bonded micro:bits.
       _ = try await call(
         "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath,
-        [.properties(["Transport": .string("le")])], timeout: .seconds(10))
-      _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: .seconds(10))
+        [.properties(["Transport": .string("le")])], timeout: limits.local)
+      _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
       if case .transient(let text) = error, text.hasPrefix("InProgress") {
         // It is on already: a stop of ours that was not answered in time.
@@ -103,7 +100,7 @@ extension Central {
 
   private func stopDiscovery() async -> Scanner.Phase {
     do throws(CentralError) {
-      _ = try await call("StopDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: .seconds(10))
+      _ = try await call("StopDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
       log.debug("StopDiscovery", ["error": error])
     }
@@ -111,7 +108,7 @@ extension Central {
   }
 
   private func retryScanLater() {
-    loop.timer(after: .seconds(5)) { [weak self] in
+    loop.timer(after: limits.retry) { [weak self] in
       self?.assumeIsolated { central in
         guard case .failed = central.scanner.phase else { return }
         central.scanner.phase = .off
@@ -122,7 +119,7 @@ extension Central {
 
   /// bluetoothd can stop scanning without a word (a controller that resets itself); then start again.
   private func watchScan() {
-    scanner.health = loop.timer(after: Self.healthInterval) { [weak self] in
+    scanner.health = loop.timer(after: limits.scanCheck) { [weak self] in
       self?.assumeIsolated { central in
         guard case .on = central.scanner.phase else { return }
         if central.tree.adapters[central.adapterPath]?.isDiscovering == true {

@@ -19,18 +19,27 @@ public actor Central {
 
   private var bus: DBusConnection?
   private var busEnded = Waiter<Void>()
+  private var busRetry: Duration
   private var owner: String?
+  /// Runs when bluetoothd has just come: its adapters follow one by one, and get their power after that.
+  private var startup: LoopTimer?
+  /// How often the bus has told who owns `org.bluez`.
+  private var ownersTold = 0
   /// What came while the object tree was being fetched, to be applied to it; nil when it is not.
   private var backlog: [BlueZEvent]?
   private var conditions: [Condition] = []
 
   var tree = ObjectTree()
   private(set) var state = CentralState.noBus("not connected yet")
+  private var told: CentralState?
   var links: [PeripheralID: Link] = [:]
   let connectTurn = Turn()
   var connecting: PeripheralID?
+  /// Peripherals that a Disconnect is under way for.
+  var leaving: Set<PeripheralID> = []
   var scanner = Scanner()
   var isStopping = false
+  let limits: Limits
 
   /// - Parameters:
   ///   - adapter: BlueZ's name of the adapter to use: `hci0`.
@@ -39,8 +48,17 @@ public actor Central {
     adapter: String, bus: DBusAddress = .system, loop: EventLoop,
     handler: @escaping @Sendable (CentralEvent) -> Void
   ) {
+    self.init(adapter: adapter, bus: bus, limits: Limits(), loop: loop, handler: handler)
+  }
+
+  init(
+    adapter: String, bus: DBusAddress, limits: Limits, loop: EventLoop,
+    handler: @escaping @Sendable (CentralEvent) -> Void
+  ) {
     self.adapterName = adapter
     self.address = bus
+    self.limits = limits
+    self.busRetry = limits.busRetry.first
     self.loop = loop
     self.handler = handler
   }
@@ -51,17 +69,15 @@ public actor Central {
 
   /// Works until it is cancelled. What is missing (bus, bluetoothd, adapter) is told once and waited for.
   public func run() async {
-    var pause = Duration.milliseconds(500)
     while !Task.isCancelled {
       do {
         try await serve()
-        pause = .milliseconds(500)
       } catch {
         if !Task.isCancelled { become(.noBus("\(error)")) }
       }
       await leaveBus()
-      do { try await loop.sleep(for: pause) } catch { return }
-      pause = min(pause * 2, .seconds(10))
+      do { try await loop.sleep(for: busRetry) } catch { return }
+      busRetry = min(busRetry * 2, limits.busRetry.longest)
     }
   }
 
@@ -76,7 +92,11 @@ public actor Central {
     try await bus.addMatch("type='signal',sender='\(BlueZName.service)'")
     try await bus.addMatch(
       "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
-    if owner == nil { becomeOwned(by: try? await currentOwner()) }
+    let told = ownersTold
+    let owner = try? await currentOwner()
+    // What a signal has told meanwhile is newer than the answer.
+    if told == ownersTold { becomeOwned(by: owner) }
+    busRetry = limits.busRetry.first
     try await busEnded.value()
     throw DBusError.disconnected
   }
@@ -86,16 +106,14 @@ public actor Central {
       DBusCall(
         "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
         [.string(BlueZName.service)]),
-      timeout: .seconds(10))
+      timeout: limits.local)
     return reply?.first?.text
   }
 
   private func leaveBus() async {
     await bus?.close()
     bus = nil
-    owner = nil
-    backlog = nil
-    apply(.owner(nil))
+    becomeOwned(by: nil)
   }
 
   private func receive(_ event: DBusEvent) {
@@ -103,6 +121,7 @@ public actor Central {
     case .signal(let signal):
       guard let event = BlueZEvent(signal, owner: owner) else { return }
       if case .owner(let owner) = event {
+        ownersTold += 1
         becomeOwned(by: owner)
       } else if backlog != nil {
         backlog?.append(event)
@@ -126,27 +145,42 @@ public actor Central {
     // Until the objects are fetched, nothing is known of the adapter.
     backlog = owner == nil ? nil : []
     apply(.owner(owner))
-    if let owner { loop.task(of: self) { await $0.fetchTree(of: owner) } }
+    startup?.cancel()
+    startup = nil
+    guard let owner else { return }
+    startup = loop.timer(after: limits.startup) { [weak self] in
+      self?.assumeIsolated { central in
+        central.startup = nil
+        central.updateState()
+      }
+    }
+    loop.task(of: self) { await $0.fetchTree(of: owner) }
   }
 
   private func fetchTree(of owner: String) async {
     let get = DBusCall(
       "GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.service)
+    var hasFailed = false
     while self.owner == owner {
       do {
         guard let reply = try await bus?.call(get, timeout: .seconds(30)), self.owner == owner else { return }
-        for event in (BlueZEvent.objects(reply) ?? []) + (backlog ?? []) { apply(event) }
+        let changes = ((BlueZEvent.objects(reply) ?? []) + (backlog ?? [])).flatMap { tree.apply($0) }
         backlog = nil
-        return updateState()
+        // The adapter is told before what it has heard.
+        updateState()
+        return handle(changes)
       } catch {
-        log.warning("bluetoothd does not tell its objects", ["error": error])
-        try? await loop.sleep(for: .seconds(2))
+        if !hasFailed { log.warning("bluetoothd does not tell its objects", ["error": error]) }
+        hasFailed = true
+        try? await loop.sleep(for: limits.retry)
       }
     }
   }
 
-  private func apply(_ event: BlueZEvent) {
-    for change in tree.apply(event) {
+  private func apply(_ event: BlueZEvent) { handle(tree.apply(event)) }
+
+  private func handle(_ changes: [ObjectTree.Change]) {
+    for change in changes {
       switch change {
       case .adapter, .owner:
         updateState()
@@ -175,10 +209,15 @@ public actor Central {
   private func updateState() {
     guard owner != nil else { return become(bus == nil ? state : .noBluetoothd) }
     guard backlog == nil else { return }
-    guard let adapter = tree.adapters[adapterPath] else { return become(.adapterAbsent) }
-    if adapter.isPowered {
-      become(.on(adapter: adapterName, address: adapter.address))
-    } else if adapter.powerState == "off-blocked" || RFKill.blocks(adapter: adapterName) {
+    let adapter = tree.adapters[adapterPath]
+    if let adapter, adapter.isPowered {
+      startup?.cancel()
+      startup = nil
+      return become(.on(adapter: adapterName, address: adapter.address))
+    }
+    if startup != nil { return }
+    guard let adapter else { return become(.adapterAbsent) }
+    if adapter.powerState == "off-blocked" || RFKill.blocks(adapter: adapterName) {
       become(.adapterBlocked)
     } else {
       become(.adapterOff)
@@ -186,13 +225,19 @@ public actor Central {
   }
 
   private func become(_ new: CentralState) {
-    let wasOn = state.isOn
-    if new != state {
-      state = new
+    // Discovery does not survive the adapter's being off.
+    if state.isOn, !new.isOn { scanner.adapterWentAway() }
+    let isNews =
+      switch (told, new) {
+      // Another reason why there is no bus is none to say so again.
+      case (.noBus, .noBus): false
+      default: told != new
+      }
+    state = new
+    if isNews {
+      told = new
       handler(.state(new))
     }
-    // Discovery does not survive the adapter's being off.
-    if wasOn, !new.isOn { scanner.adapterWentAway() }
     reconcileScan()
   }
 
@@ -208,6 +253,11 @@ public actor Central {
       return try await bus.call(
         DBusCall(member, on: interface, of: path, at: BlueZName.service, arguments), timeout: timeout)
     } catch {
+      if error.name == BlueZName.Failure.limitsExceeded {
+        // The bus counts the calls that bluetoothd never answered. A new connection starts from nothing.
+        log.warning("too many calls were never answered: connecting to the bus again")
+        busEnded.resume(.success(()))
+      }
       throw CentralError(error, during: member)
     }
   }
@@ -242,11 +292,11 @@ public actor Central {
     isStopping = true
     scanner.isWanted = false
     reconcileScan()
-    var ends = Set(links.keys)
-    if let connecting { ends.insert(connecting) }
-    await withTaskGroup(of: Void.self) { group in
-      for id in ends { group.addTask { await self.disconnect(id, within: limit) } }
-      group.addTask { _ = await self.wait(limit) { $0.scanner.isIdle } }
+    let ends = Set(links.keys).union(connecting.map { [$0] } ?? [])
+    // What bluetoothd does not answer in time is left to it.
+    for id in ends { loop.task(of: self) { await $0.disconnect(id) } }
+    _ = await wait(limit) { central in
+      central.scanner.isIdle && ends.allSatisfy { !central.isLinked($0) }
     }
   }
 }

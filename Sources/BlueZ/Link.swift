@@ -16,13 +16,9 @@ final class Link: @unchecked Sendable {
 
   typealias OperationResult = Result<[DBusValue], CentralError>
 
-  /// Counts `waiter` among those who are told when the link ends.
+  /// Counts `waiter` among those who are told when the link ends. It must not have ended.
   func add(_ waiter: Waiter<OperationResult>) {
-    if hasEnded {
-      waiter.resume(.success(.failure(.disconnected)))
-    } else {
-      waiting[ObjectIdentifier(waiter)] = waiter
-    }
+    waiting[ObjectIdentifier(waiter)] = waiter
   }
 
   func remove(_ waiter: Waiter<OperationResult>) { waiting[ObjectIdentifier(waiter)] = nil }
@@ -56,6 +52,12 @@ final class NotificationStream: @unchecked Sendable {
   private let descriptor: FileDescriptor
   private var watch: Watch?
 
+  private enum Packet {
+    case value([UInt8])
+    case none
+    case end
+  }
+
   /// The longest value of an attribute (Core Specification Vol 3, Part F, 3.2.9).
   private static let longestValue = 512
 
@@ -63,19 +65,21 @@ final class NotificationStream: @unchecked Sendable {
     self.descriptor = descriptor
     let fd = descriptor.raw
     _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
-    watch = loop.watch(fd, for: .readable) { [weak self] _ in
+    watch = loop.watch(fd, for: .readable) { [weak self] readiness in
       // One packet a call: the loop calls again while there are more, and other peripherals get their turn.
-      let value = withUnsafeTemporaryAllocation(byteCount: Self.longestValue, alignment: 1) {
-        buffer -> [UInt8]? in
+      let packet = withUnsafeTemporaryAllocation(byteCount: Self.longestValue, alignment: 1) {
+        buffer -> Packet in
         let length = recv(fd, buffer.baseAddress, buffer.count, 0)
-        if length > 0 { return [UInt8](buffer[..<length]) }
-        return length == 0 || (errno != EAGAIN && errno != EINTR) ? nil : []
+        if length > 0 { return .value([UInt8](buffer[..<length])) }
+        if length < 0 { return errno == EAGAIN || errno == EINTR ? .none : .end }
+        // A notification may be empty: only of a closed socket nothing means the end.
+        return readiness.isDisjoint(with: .closed) ? .value([]) : .end
       }
-      guard let value else {
-        self?.close()
-        return
+      switch packet {
+      case .value(let bytes): handler(bytes)
+      case .end: self?.close()
+      case .none: break
       }
-      if !value.isEmpty { handler(value) }
     }
   }
 

@@ -1,0 +1,31 @@
+/// How long the central waits for what. bluetoothd leaves some calls without an answer, so each has its end.
+struct Limits: Sendable {
+  /// For a Connect: beyond it the attempt is called off, for the sake of the others that wait. (bluetoothd
+  /// itself gives up after 40 s.)
+  var connect = Duration.seconds(20)
+  /// For the services of a new link. A peripheral that answers nothing is dropped by bluetoothd after 30 s.
+  var resolve = Duration.seconds(35)
+  /// For the objects of services that are said to be resolved.
+  var export = Duration.seconds(5)
+  /// For a read or a write; then its outcome is unknown. (bluetoothd itself gives up after 30 s.)
+  var operation = Duration.seconds(10)
+  /// Before an operation is tried again that met somebody else's on the same characteristic: a matter of a
+  /// connection interval or two.
+  var inProgress: [Duration] = [50, 100, 200, 400, 800].map { .milliseconds($0) }
+  /// Between the failure of what was in flight, with ATT error 0x0e, and the news that the link is gone: 2 s.
+  var linkLoss = Duration.milliseconds(2500)
+  /// For a Disconnect, over which bluetoothd takes 2 to 3 s.
+  var disconnect = Duration.seconds(6)
+  /// For the tree to learn what a call that was answered has brought about.
+  var settle = Duration.seconds(2)
+  /// For calls that only bluetoothd itself has to do with.
+  var local = Duration.seconds(10)
+  /// Before bluetoothd is asked again for its objects, or to scan.
+  var retry = Duration.seconds(5)
+  /// How often is looked whether bluetoothd still scans as it promised.
+  var scanCheck = Duration.seconds(30)
+  /// For a bluetoothd that has just come to bring up its adapters, before they are said to be absent or off.
+  var startup = Duration.seconds(2)
+  /// Before the bus is tried again: the first wait, and the longest.
+  var busRetry = (first: Duration.milliseconds(500), longest: Duration.seconds(10))
+}

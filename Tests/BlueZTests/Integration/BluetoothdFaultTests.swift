@@ -1,0 +1,142 @@
+import DBus
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// A bluetoothd, or a bus, that does not do what it should.
+@Suite struct BluetoothdFaultTests {
+  @Test func scanningThatIsRefusedIsAskedForAgain() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        if fake.count("StartDiscovery") < 3 {
+          fake.refuse(call, "org.bluez.Error.Failed", "Failed")
+        } else {
+          fake.reply(call)
+        }
+      }
+    ]) { $0.retry = .milliseconds(10) }
+    await faults.central.scan(true)
+    for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
+    // It is on now: what follows is its end.
+    await faults.central.scan(false)
+    try await faults.fake.called("StopDiscovery")
+    #expect(faults.fake.count("StartDiscovery") == 3)
+    #expect(faults.fake.count("SetDiscoveryFilter") == 3)
+    try await faults.tested.end()
+  }
+
+  @Test func scanningThatIsOnAlreadyIsOn() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": FakeBlueZ.error("org.bluez.Error.InProgress", "Operation already in progress")
+    ])
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    await faults.central.scan(false)
+    try await faults.fake.called("StopDiscovery")
+    try await faults.tested.end()
+  }
+
+  @Test func scanningThatEndsWithoutAWordIsStartedAgain() async throws {
+    let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    await faults.fake.emit(Recorded.adapter(["Discovering": .boolean(false)]))
+    try await faults.fake.called("StopDiscovery")
+    try await faults.fake.called("StartDiscovery")
+    try await faults.tested.end()
+  }
+
+  @Test func objectsThatAreNotToldAreAskedForAgain() async throws {
+    let bus = try await PrivateBus()
+    let loop = EventLoop.onNewThread()
+    let fake = try await FakeBlueZ.start(
+      on: loop, bus: bus.address,
+      answers: [
+        "GetManagedObjects": FakeBlueZ.error("org.freedesktop.DBus.Error.AccessDenied", "not you")
+      ])
+    var limits = Limits.test
+    limits.retry = .milliseconds(10)
+    let tested = CentralUnderTest(bus.address, on: loop, limits: limits)
+    for _ in 0..<3 { try await fake.called("GetManagedObjects") }
+    await fake.answer("GetManagedObjects") { fake, call in
+      fake.reply(call, .dictionary(key: "o", value: "a{sa{sv}}", []))
+    }
+    #expect(try await tested.state() == .adapterAbsent)
+    try await tested.end()
+    loop.stop()
+  }
+
+  @Test func signalsThatComeWhileTheObjectsAreFetchedAreNotLost() async throws {
+    let bus = try await PrivateBus()
+    let loop = EventLoop.onNewThread()
+    let fake = try await FakeBlueZ.start(
+      on: loop, bus: bus.address,
+      answers: [
+        "GetManagedObjects": { fake, call in
+          fake.tell(Recorded.adapterAdded(), Recorded.deviceAdded)
+          fake.reply(call, .dictionary(key: "o", value: "a{sa{sv}}", []))
+          fake.tell(Recorded.device(["Connected": .boolean(true)]))
+        }
+      ])
+    let tested = CentralUnderTest(bus.address, on: loop)
+    try await tested.isOn()
+    _ = try await tested.events.next("a peripheral that is connected") { event -> Bool? in
+      if case .seen(let peripheral) = event, peripheral.isConnected { true } else { nil }
+    }
+    _ = fake
+    try await tested.end()
+    loop.stop()
+  }
+
+  /// The bus counts the calls that were never answered, and one day takes no more.
+  @Test func callsThatWereNeverAnsweredDoNotUseUpTheBus() async throws {
+    let folder = try TemporaryFolder()
+    let bus = try await OwnBus(in: folder, limits: ["max_replies_per_connection": 3])
+    let loop = EventLoop.onNewThread()
+    let fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: ["ReadValue": FakeBlueZ.never])
+    var limits = Limits.test
+    limits.operation = .milliseconds(200)
+    let tested = CentralUnderTest(bus.address, on: loop, limits: limits)
+    try await tested.isOn()
+    let temperature = try #require(try await tested.central.connect(Recorded.id).temperature)
+    for _ in 0..<3 {
+      await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
+        try await tested.central.read(temperature)
+      }
+    }
+    await #expect(throws: CentralError.unavailable) { try await tested.central.read(temperature) }
+    // By a new connection.
+    try await tested.isOn()
+    await fake.answer("ReadValue") { fake, call in fake.reply(call, .bytes([21])) }
+    await fake.emit(Recorded.deviceAdded)
+    let again = try #require(try await tested.central.connect(Recorded.id).temperature)
+    #expect(try await tested.central.read(again) == [21])
+    try await tested.end()
+    loop.stop()
+  }
+
+  @Test func nobodyElseSpeaksForBluetoothd() async throws {
+    let faults = try await Faults()
+    let stranger = try await DBusConnection.open(.at(faults.bus.address), on: faults.loop) { _ in }
+    try await stranger.emit(
+      DBusSignal(
+        "PropertiesChanged", on: DBusName.properties, of: Recorded.adapter,
+        [
+          .string("org.bluez.Adapter1"), .properties(["Powered": .boolean(false)]),
+          .array(of: "s", []),
+        ]))
+    // What bluetoothd says after it, arrives.
+    await faults.fake.emit(Recorded.device(["RSSI": .int16(-12)]))
+    _ = try await faults.tested.events.next("a new signal strength") { event -> Bool? in
+      if case .seen(let peripheral) = event, peripheral.rssi == -12 { true } else { nil }
+    }
+    #expect(
+      faults.tested.events.entries.allSatisfy { event in
+        if case .state(let state) = event { state.isOn } else { true }
+      })
+    // And whoever calls a central is told that there is nothing here.
+    try await faults.tested.end()
+  }
+}

@@ -1,0 +1,174 @@
+import DBus
+import EventLoop
+import GATT
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// A central against the simulated bluetoothd, over a real bus: the ways that go well.
+@Suite struct CentralTests {
+  @Test func findsConnectsReadsWritesAndIsNotified() async throws {
+    let world = try await World { $0.period = 300 }
+    let (tested, id) = try await world.centralAndMicroBit()
+    let central = tested.central
+    let characteristics = try await central.connect(id)
+    let temperature = try #require(characteristics.temperature)
+    let period = try #require(characteristics.period)
+    #expect(temperature.flags == [.read, .notify])
+    #expect(period.flags == [.read, .write])
+
+    let value = try await central.read(temperature)
+    #expect(value.count == 1)
+    #expect(try await central.read(period) == [0x2C, 0x01])
+    try await central.write([20, 0], to: period)
+    #expect(try await central.read(period) == [20, 0])
+
+    let values = Journal<[UInt8]>()
+    try await central.subscribe(to: temperature) { values.add($0) }
+    for _ in 0..<3 { #expect(try await values.next("a notification") { $0 } == value) }
+    // Hostile lengths are values too; an empty one is not the end.
+    for (hex, bytes) in [
+      ("", []), ("1516", [21, 22]), (String(repeating: "07", count: 20), Array(repeating: 7, count: 20)),
+    ] as [(String, [UInt8])] {
+      await world.setValue(hex)
+      _ = try await values.next("a notification of \(bytes.count) bytes") { $0 == bytes ? true : nil }
+    }
+    await #expect(throws: CentralError.refused("InvalidArguments: Invalid Length")) {
+      try await central.write([1], to: period)
+    }
+    try await tested.end()
+  }
+
+  @Test func connectsOneAtATimeWhileScanningPauses() async throws {
+    let world = try await World { $0.devices = 3 }
+    let tested = try await world.central()
+    let monitor = try await world.monitor()
+    await tested.central.scan(true)
+    var found: Set<PeripheralID> = []
+    while found.count < 3 { found.insert(try await tested.seen().id) }
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for id in found { group.addTask { try await tested.central.connect(id).count } }
+      for try await count in group { #expect(count > 0) }
+    }
+    try await monitor.saw("StartDiscovery hci0")
+    try await monitor.saw("StartDiscovery hci0")
+    let lines = monitor.lines("StartDiscovery", "StopDiscovery", "Connect ", "ServicesResolved=true")
+    try #require(lines.count == 9)
+    #expect(
+      [lines[0], lines[1], lines[8]] == ["StartDiscovery hci0", "StopDiscovery hci0", "StartDiscovery hci0"])
+    for index in [2, 4, 6] {
+      #expect(lines[index].hasPrefix("Connect "))
+      // Each is through before the next begins.
+      #expect(lines[index + 1] == lines[index].replacing("Connect", with: "ServicesResolved=true"))
+    }
+    try await tested.end()
+  }
+
+  @Test func adoptsALinkThatIsThere() async throws {
+    let world = try await World()
+    let (first, id) = try await world.centralAndMicroBit()
+    _ = try await first.central.connect(id)
+    // The central goes, as in a crash: the link stays.
+    try await first.end()
+    #expect(await world.isLinked())
+
+    let monitor = try await world.monitor()
+    let second = try await world.central()
+    await second.central.scan(true)
+    let seen = try #require(
+      second.events.entries.compactMap { event -> BlueZ.Peripheral? in
+        if case .seen(let peripheral) = event { peripheral } else { nil }
+      }.last)
+    #expect(seen.isConnected && seen.isInReach)
+    let characteristics = try await second.central.connect(seen.id)
+    let value = try await second.central.read(try #require(characteristics.temperature))
+    #expect(value.count == 1)
+    #expect(monitor.lines("Connect ") == [])
+    try await second.end()
+  }
+
+  @Test func takesSignalsWhereSomebodyElseIsNotifiedAlready() async throws {
+    let world = try await World()
+    var limits = Limits.test
+    limits.inProgress = [.milliseconds(1), .milliseconds(1)]
+    let (tested, id) = try await world.centralAndMicroBit(limits: limits)
+    let temperature = try #require(try await tested.central.connect(id).temperature)
+    let other = try await DBusConnection.open(.at(world.bus.address), on: world.loop) { _ in }
+    _ = try await other.call(
+      DBusCall(
+        "StartNotify", on: "org.bluez.GattCharacteristic1", of: temperature.path, at: "org.bluez"),
+      timeout: .seconds(10))
+    let values = Journal<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    for _ in 0..<3 { #expect(try await values.next("a notification") { $0 }.count == 1) }
+    await other.close()
+    // Its leaving ends nothing of ours.
+    values.skip()
+    for _ in 0..<3 { _ = try await values.next("a notification") { $0 } }
+    try await tested.end()
+  }
+
+  @Test func disconnectEndsTheLinkAndItsNotifications() async throws {
+    let world = try await World()
+    let (tested, id) = try await world.centralAndMicroBit()
+    let temperature = try #require(try await tested.central.connect(id).temperature)
+    let values = Journal<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    _ = try await values.next("a notification") { $0 }
+    let disconnecting = Task { await tested.central.disconnect(id) }
+    // At once, though bluetoothd takes its time: the link is of no use any more.
+    await #expect(throws: CentralError.disconnected) {
+      while true { _ = try await tested.central.read(temperature) }
+    }
+    let count = values.entries.count
+    await disconnecting.value
+    try await tested.disconnected(id)
+    #expect(await !world.isLinked())
+    #expect(values.entries.count == count)
+    // And again, as if nothing had been.
+    #expect(try await tested.central.connect(id).temperature == temperature)
+    try await tested.end()
+  }
+
+  @Test func stopEndsEveryLinkAndTheScan() async throws {
+    let world = try await World { $0.devices = 3 }
+    let tested = try await world.central()
+    await tested.central.scan(true)
+    var found: Set<PeripheralID> = []
+    while found.count < 3 { found.insert(try await tested.seen().id) }
+    for id in found { _ = try await tested.central.connect(id) }
+    let monitor = try await world.monitor()
+    await tested.central.stop(within: .seconds(5))
+    for index in 0..<3 { #expect(await !world.isLinked(index)) }
+    #expect(monitor.lines("StopDiscovery").count <= 1)
+    // Nothing is begun any more.
+    await tested.central.scan(true)
+    await #expect(throws: CentralError.unavailable) { try await tested.central.connect(found.first!) }
+    #expect(monitor.lines("StartDiscovery").count <= 1)
+    try await tested.end()
+  }
+
+  @Test func stopCallsOffAConnectThatIsUnderWay() async throws {
+    let world = try await World()
+    let (tested, id) = try await world.centralAndMicroBit()
+    await world.vanish()
+    let monitor = try await world.monitor()
+    let connecting = Task { try await tested.central.connect(id) }
+    try await monitor.saw("Connect dev_\(try #require(tested.address(of: id)).replacing(":", with: "_"))")
+    await tested.central.stop(within: .seconds(5))
+    await #expect(throws: CentralError.self) { try await connecting.value }
+    await world.comeBack()
+    #expect(await !world.isLinked())
+    try await tested.end()
+  }
+}
+
+extension CentralUnderTest {
+  func address(of id: PeripheralID) -> String? {
+    for case .seen(let peripheral) in events.entries where peripheral.id == id {
+      return peripheral.address.description
+    }
+    return nil
+  }
+}

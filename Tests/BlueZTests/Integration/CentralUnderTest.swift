@@ -1,0 +1,126 @@
+import DBus
+import EventLoop
+import GATT
+import TestSupport
+
+@testable import BlueZ
+
+/// A central at work, and what it told its owner.
+final class CentralUnderTest: Sendable {
+  let central: Central
+  let events = Journal<CentralEvent>()
+  private let running: Task<Void, Never>
+
+  init(_ bus: String, on loop: EventLoop, limits: Limits = .test) {
+    let events = events
+    let central = Central(adapter: "hci0", bus: .at(bus), limits: limits, loop: loop) { events.add($0) }
+    self.central = central
+    running = Task { await central.run() }
+  }
+
+  deinit { running.cancel() }
+
+  /// Cancels its run, and waits for the end of it.
+  func end() async throws {
+    running.cancel()
+    try await deadline(.seconds(10), "the end of a cancelled central") { await self.running.value }
+  }
+
+  /// The next state that it tells.
+  func state() async throws -> CentralState {
+    try await events.next("a state") { if case .state(let state) = $0 { state } else { nil } }
+  }
+
+  func isOn() async throws {
+    _ = try await events.next("an adapter that is on") { event -> Bool? in
+      if case .state(let state) = event, state.isOn { true } else { nil }
+    }
+  }
+
+  /// The next sighting of a peripheral in reach, of the one at `address` if that is given.
+  func seen(_ address: String? = nil) async throws -> BlueZ.Peripheral {
+    try await events.next("a peripheral \(address ?? "") in reach") { event in
+      guard case .seen(let peripheral) = event, peripheral.isInReach,
+        address == nil || peripheral.address.description == address
+      else { return nil }
+      return peripheral
+    }
+  }
+
+  /// Connects to a peripheral when it is seen: again, where a link that was left by a bluetoothd that crashed
+  /// is adopted and then ended by the next one.
+  func connectAtLast() async throws -> [Characteristic] {
+    var characteristics: [Characteristic]?
+    while characteristics == nil {
+      let id = try await seen().id
+      characteristics = try? await central.connect(id)
+    }
+    return characteristics ?? []
+  }
+
+  func disconnected(_ id: PeripheralID) async throws {
+    _ = try await events.next("the end of a link") { event -> Bool? in
+      if case .disconnected(id) = event { true } else { nil }
+    }
+  }
+
+  func lost(_ id: PeripheralID) async throws {
+    _ = try await events.next("a peripheral's being forgotten") { event -> Bool? in
+      if case .lost(id) = event { true } else { nil }
+    }
+  }
+}
+
+extension Limits {
+  /// As in earnest, but for a bus that is tried again soon.
+  static var test: Limits {
+    var limits = Limits()
+    limits.busRetry = (.milliseconds(10), .milliseconds(50))
+    limits.startup = .milliseconds(100)
+    return limits
+  }
+}
+
+extension [Characteristic] {
+  var temperature: Characteristic? { first { $0.uuid == Property.microbitTemperature.characteristic } }
+  var period: Characteristic? { first { $0.uuid == Property.microbitPeriod.characteristic } }
+}
+
+/// What passes over a bus, by a monitor: calls as `Connect dev_…`, changes as `Connected=true dev_…`.
+final class Monitor: Sendable {
+  let lines = Journal<String>()
+  private let connection: DBusConnection
+
+  init(_ bus: String, on loop: EventLoop) async throws {
+    let lines = lines
+    connection = try await DBusConnection.open(.at(bus), on: loop) { event in
+      switch event {
+      case .call(let call): lines.add("\(call.member) \(Self.short(call.path))")
+      case .signal(let signal):
+        guard signal.member == "PropertiesChanged", let properties = signal.arguments[1].map else { return }
+        for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+          if let value = value.bool { lines.add("\(name)=\(value) \(Self.short(signal.path))") }
+        }
+      case .disconnected: break
+      }
+    }
+    _ = try await connection.call(
+      DBusCall(
+        "BecomeMonitor", on: "org.freedesktop.DBus.Monitoring", of: DBusName.busPath, at: DBusName.bus,
+        [.strings([]), .uint32(0)]), timeout: .seconds(10))
+  }
+
+  private static func short(_ path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? path
+  }
+
+  /// Those of the lines so far that begin with one of `beginnings`.
+  func lines(_ beginnings: String...) -> [String] {
+    lines.entries.filter { line in beginnings.contains { line.hasPrefix($0) } }
+  }
+
+  /// Waits for a line.
+  func saw(_ line: String) async throws {
+    _ = try await lines.next(line) { $0 == line ? true : nil }
+  }
+}

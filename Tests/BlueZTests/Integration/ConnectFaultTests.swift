@@ -1,0 +1,208 @@
+import DBus
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// Connects that go wrong as real ones did, and worse.
+@Suite struct ConnectFaultTests {
+  @Test func aConnectWithoutAnAnswerIsCalledOff() async throws {
+    let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) { $0.connect = .milliseconds(30) }
+    await #expect(throws: CentralError.timedOut("Connect: no answer in time")) {
+      try await faults.connect()
+    }
+    #expect(faults.fake.count("Disconnect") == 1)
+    // The turn was given back.
+    await faults.fake.answer("Connect", FakeBlueZ.linked(inTime: .zero))
+    #expect(try await faults.connect().count == 2)
+    try await faults.tested.end()
+  }
+
+  @Test func aFailedConnectTellsWhyAndLeavesNoHalfLink() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": { fake, call in
+        // As recorded when a link fails to be established (0x3E).
+        fake.tell(
+          Recorded.device(["Connected": .boolean(true)]), Recorded.device(["Connected": .boolean(false)]))
+        fake.refuse(call, "org.bluez.Error.Failed", "le-connection-abort-by-local")
+      }
+    ])
+    await #expect(throws: CentralError.transient("Failed: le-connection-abort-by-local")) {
+      try await faults.connect()
+    }
+    #expect(faults.fake.count("Disconnect") == 1)
+    try await faults.tested.end()
+  }
+
+  @Test func aLinkThatIsNeverSignalledIsAskedFor() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": { fake, call in
+        fake.reply(call)
+        for event in FakeBlueZ.linked { fake.tell(event) }
+      },
+      "Get": { fake, call in fake.reply(call, .variant(.boolean(true))) },
+    ])
+    let characteristics = try await faults.connect()
+    #expect(characteristics.count == 2)
+    #expect(try await faults.central.read(characteristics[0]) == [21])
+    // Its end is told like that of any other.
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    try await faults.tested.disconnected(Recorded.id)
+    try await faults.tested.end()
+  }
+
+  @Test func aLinkThatWasAnsweredButIsNotThereIsNone() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": FakeBlueZ.ok, "Get": { fake, call in fake.reply(call, .variant(.boolean(false))) },
+    ]) { $0.settle = .milliseconds(20) }
+    await #expect(throws: CentralError.disconnected) { try await faults.connect() }
+    try await faults.tested.end()
+  }
+
+  /// The answer about the property is overtaken by the end of the link.
+  @Test func whatASignalSaysIsNewerThanAnAnswer() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": FakeBlueZ.ok,
+      "Get": { fake, call in
+        fake.reply(call, .variant(.boolean(true)))
+        fake.tell(Recorded.device(["Connected": .boolean(false)]))
+      },
+    ]) { $0.settle = .milliseconds(20) }
+    for attempt in 1...20 {
+      try await deadline(.seconds(5), "a connect to fail") { () async throws -> Void in
+        await #expect(throws: CentralError.disconnected) { try await faults.connect() }
+      }
+      // It is not taken for linked by the next attempt.
+      #expect(faults.fake.count("Connect") == attempt)
+    }
+    try await faults.tested.end()
+  }
+
+  @Test func servicesMayTakeTheirTime() async throws {
+    let faults = try await Faults(answers: ["Connect": FakeBlueZ.linked(inTime: .milliseconds(50))])
+    #expect(try await faults.connect().count == 2)
+    try await faults.tested.end()
+  }
+
+  @Test func servicesMayBeExportedAfterTheyAreResolved() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": { fake, call in
+        fake.tell(Recorded.device(["Connected": .boolean(true)]))
+        fake.reply(call)
+        fake.tell(Recorded.device(["ServicesResolved": .boolean(true)]))
+        fake.later(.milliseconds(30)) { for event in Recorded.servicesAdded { fake.tell(event) } }
+      }
+    ])
+    #expect(try await faults.connect().count == 2)
+    try await faults.tested.end()
+  }
+
+  @Test func servicesThatAreNeverResolvedEndTheAttempt() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": { fake, call in
+        fake.tell(Recorded.device(["Connected": .boolean(true)]))
+        fake.reply(call)
+      }
+    ]) { $0.resolve = .milliseconds(30) }
+    await #expect(throws: CentralError.timedOut("the services were not resolved in time")) {
+      try await faults.connect()
+    }
+    #expect(faults.fake.count("Disconnect") == 1)
+    try await faults.tested.end()
+  }
+
+  @Test func aPeripheralWithoutServicesIsReportedAsThat() async throws {
+    let faults = try await Faults(answers: ["Connect": FakeBlueZ.resolvedWithoutServices]) {
+      $0.export = .milliseconds(30)
+    }
+    #expect(try await faults.connect() == [])
+    try await faults.tested.end()
+  }
+
+  /// A peripheral that answers no request: "resolved" without services, and 2 s later the link is gone.
+  @Test func aWedgedPeripheralIsNoneWithoutServices() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": { fake, call in
+        FakeBlueZ.resolvedWithoutServices(fake, call)
+        fake.later(.milliseconds(20)) {
+          fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+        }
+      }
+    ])
+    await #expect(throws: CentralError.disconnected) { try await faults.connect() }
+    try await faults.tested.end()
+  }
+
+  @Test(arguments: [false, true])
+  func aLinkThatEndsWhileItIsResolvedEndsTheAttempt(forgotten: Bool) async throws {
+    let faults = try await Faults(answers: [
+      "Connect": { fake, call in
+        fake.tell(Recorded.device(["Connected": .boolean(true)]))
+        fake.reply(call)
+        fake.later(.milliseconds(20)) {
+          if forgotten {
+            fake.tell(Recorded.deviceRemoved.last!)
+          } else {
+            fake.tell(Recorded.device(["Connected": .boolean(false)]))
+          }
+        }
+      }
+    ])
+    try await deadline(.seconds(5), "the end of the attempt") { () async throws -> Void in
+      await #expect(throws: CentralError.disconnected) { try await faults.connect() }
+    }
+    try await faults.tested.end()
+  }
+
+  @Test func aConnectWaitsForADisconnectThatIsUnderWay() async throws {
+    let faults = try await Faults()
+    _ = try await faults.connect()
+    await faults.fake.answer("Disconnect") { fake, call in
+      fake.later(.milliseconds(50)) {
+        fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+        fake.reply(call)
+      }
+    }
+    let disconnecting = Task { await faults.central.disconnect(Recorded.id) }
+    try await faults.fake.called("Disconnect")
+    #expect(try await faults.connect().count == 2)
+    #expect(faults.fake.calls.entries.suffix(2) == ["Disconnect", "Connect"])
+    await disconnecting.value
+    // The new link is not taken down by the end of the old one.
+    let temperature = try #require(try await faults.connect().temperature)
+    #expect(try await faults.central.read(temperature) == [21])
+    try await faults.tested.end()
+  }
+
+  @Test func stopDoesNotWaitForABluetoothdThatDoesNotAnswer() async throws {
+    let faults = try await Faults(answers: ["Disconnect": FakeBlueZ.never, "StopDiscovery": FakeBlueZ.never])
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(true)]))
+    for event in FakeBlueZ.linked { await faults.fake.emit(event) }
+    _ = try await faults.connect()
+    let start = ContinuousClock.now
+    await faults.central.stop(within: .milliseconds(100))
+    #expect(start.duration(to: .now) < .seconds(3))
+    #expect(faults.fake.count("Disconnect") == 1)
+    try await faults.tested.end()
+  }
+}
+
+extension FakeBlueZ {
+  /// Connects, and resolves the services after a while.
+  static func linked(inTime delay: Duration) -> Answer {
+    { fake, call in
+      fake.tell(Recorded.device(["Connected": .boolean(true)]))
+      fake.reply(call)
+      fake.later(delay) { for event in linked { fake.tell(event) } }
+    }
+  }
+
+  static let resolvedWithoutServices: Answer = { fake, call in
+    fake.tell(Recorded.device(["Connected": .boolean(true)]))
+    fake.reply(call)
+    fake.tell(Recorded.device(["ServicesResolved": .boolean(true)]))
+  }
+}

@@ -1,0 +1,201 @@
+import DBus
+import EventLoop
+import Glibc
+import TestSupport
+
+@testable import BlueZ
+
+/// An `org.bluez` that does what a test says: one adapter, the recorded micro:bit, and answers of any kind.
+///
+/// Without being told otherwise it does as a bluetoothd does when all goes well, only at once.
+final class FakeBlueZ: @unchecked Sendable {
+  // @unchecked: `answers`, `objects` and `connection` are touched on the loop alone.
+  typealias Answer = @Sendable (FakeBlueZ, DBusCall) -> Void
+
+  let calls = Journal<String>()
+  private let loop: EventLoop
+  private var connection: DBusConnection?
+  private var objects: [BlueZEvent]
+  private var answers: [String: Answer] = FakeBlueZ.usual
+
+  private init(_ loop: EventLoop, _ objects: [BlueZEvent]) {
+    self.loop = loop
+    self.objects = objects
+  }
+
+  static func start(
+    on loop: EventLoop, bus: String, objects: [BlueZEvent] = [Recorded.adapterAdded(), Recorded.deviceAdded],
+    answers: [String: Answer] = [:]
+  ) async throws -> FakeBlueZ {
+    let fake = FakeBlueZ(loop, objects)
+    fake.answers.merge(answers) { $1 }
+    let connection = try await DBusConnection.open(.at(bus), on: loop) { event in
+      // Held strongly: it serves until it leaves, or the bus goes, whoever looks at it.
+      guard case .call(let call) = event else { return }
+      fake.calls.add(call.member)
+      guard let answer = fake.answers[call.member] else {
+        return fake.refuse(call, DBusName.unknownMethod, "Method \"\(call.member)\" doesn't exist")
+      }
+      answer(fake, call)
+    }
+    await fake.onItsLoop { $0.connection = connection }
+    guard try await connection.requestName("org.bluez") else { throw Failure("org.bluez is taken") }
+    return fake
+  }
+
+  /// Gives up the name and leaves the bus.
+  func leave() async throws {
+    _ = try await connection?.call(
+      DBusCall(
+        "ReleaseName", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus, [.string("org.bluez")]),
+      timeout: .seconds(10))
+    await onItsLoop { fake in
+      fake.connection?.assumeIsolated { $0.close() }
+      fake.connection = nil
+    }
+  }
+
+  private func onItsLoop(_ body: @escaping @Sendable (FakeBlueZ) -> Void) async {
+    await Task(executorPreference: loop) { body(self) }.value
+  }
+
+  /// Waits for a call.
+  func called(_ member: String) async throws {
+    _ = try await calls.next(member) { $0 == member ? true : nil }
+  }
+
+  func count(_ member: String) -> Int { calls.entries.filter { $0 == member }.count }
+
+  /// From now on answers so.
+  func answer(_ member: String, _ answer: @escaping Answer) async {
+    await onItsLoop { $0.answers[member] = answer }
+  }
+
+  func emit(_ event: BlueZEvent) async { await onItsLoop { $0.tell(event) } }
+
+  // MARK: On the loop
+
+  func reply(_ call: DBusCall, _ arguments: DBusValue...) {
+    connection?.assumeIsolated { try? $0.reply(to: call, arguments) }
+  }
+
+  func refuse(_ call: DBusCall, _ name: String, _ text: String) {
+    connection?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
+  }
+
+  func tell(_ events: BlueZEvent...) { for event in events { tell(event) } }
+
+  private func tell(_ event: BlueZEvent) {
+    let signal = Self.signal(event)
+    connection?.assumeIsolated { try? $0.emit(signal) }
+  }
+
+  func later(_ delay: Duration, _ body: @escaping @Sendable () -> Void) { loop.timer(after: delay, body) }
+
+  // MARK: What a bluetoothd does when all goes well
+
+  static let never: Answer = { _, _ in }
+  static let ok: Answer = { $0.reply($1) }
+  static func error(_ name: String, _ text: String) -> Answer { { $0.refuse($1, name, text) } }
+
+  static let linked: [BlueZEvent] =
+    Recorded.servicesAdded + [Recorded.device(["ServicesResolved": .boolean(true)])]
+
+  private static let usual: [String: Answer] = [
+    "GetManagedObjects": { fake, call in fake.reply(call, managed(fake.objects)) },
+    "SetDiscoveryFilter": ok,
+    "StartDiscovery": { fake, call in
+      fake.reply(call)
+      fake.tell(Recorded.adapter(["Discovering": .boolean(true)]))
+    },
+    "StopDiscovery": { fake, call in
+      fake.reply(call)
+      fake.tell(Recorded.adapter(["Discovering": .boolean(false)]))
+    },
+    "Connect": { fake, call in
+      fake.tell(Recorded.device(["Connected": .boolean(true)]))
+      fake.reply(call)
+      for event in linked { fake.tell(event) }
+    },
+    "Disconnect": { fake, call in
+      fake.reply(call)
+      fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+    },
+    "Get": { fake, call in fake.reply(call, .variant(.boolean(false))) },
+    "ReadValue": { fake, call in fake.reply(call, .bytes([21])) },
+    "WriteValue": ok,
+    "StartNotify": ok,
+  ]
+
+  /// Forgets the device.
+  static let removal = Recorded.deviceRemoved
+
+  private static func properties(_ properties: BlueZEvent.Properties) -> DBusValue {
+    .dictionary(
+      key: "s", value: "v", properties.map { .init(.string($0.key), .variant($0.value)) })
+  }
+
+  private static func interfaces(_ interfaces: [String: BlueZEvent.Properties]) -> DBusValue {
+    .dictionary(
+      key: "s", value: "a{sv}", interfaces.map { .init(.string($0.key), properties($0.value)) })
+  }
+
+  private static func managed(_ objects: [BlueZEvent]) -> DBusValue {
+    .dictionary(
+      key: "o", value: "a{sa{sv}}",
+      objects.compactMap { event in
+        guard case .added(let path, let added) = event else { return nil }
+        return .init(.objectPath(path), interfaces(added))
+      })
+  }
+
+  private static func signal(_ event: BlueZEvent) -> DBusSignal {
+    switch event {
+    case .added(let path, let added):
+      DBusSignal(
+        "InterfacesAdded", on: DBusName.objectManager, of: "/", [.objectPath(path), interfaces(added)])
+    case .removed(let path, let removed):
+      DBusSignal(
+        "InterfacesRemoved", on: DBusName.objectManager, of: "/", [.objectPath(path), .strings(removed)])
+    case .changed(let path, let interface, let changed, let invalidated):
+      DBusSignal(
+        "PropertiesChanged", on: DBusName.properties, of: path,
+        [.string(interface), properties(changed), .strings(invalidated)])
+    case .owner:
+      preconditionFailure("the bus says so itself")
+    }
+  }
+}
+
+/// A dbus-daemon at an address that stays the same over its end, and with limits of the test's choice.
+final class OwnBus: Sendable {
+  let address: String
+  private let daemon: ChildProcess
+
+  init(in folder: TemporaryFolder, limits: [String: Int] = [:]) async throws {
+    address = "unix:path=\(folder.path)/bus"
+    let configuration = """
+      <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+        "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+      <busconfig>
+        <type>system</type>
+        <listen>\(address)</listen>
+        <policy context="default">
+          <allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/>
+        </policy>
+        \(limits.map { "<limit name=\"\($0.key)\">\($0.value)</limit>" }.joined())
+      </busconfig>
+      """
+    try folder.write(configuration, to: "own.conf")
+    unlink("\(folder.path)/bus")
+    daemon = try ChildProcess(
+      "/usr/bin/dbus-daemon", ["--config-file=\(folder.path)/own.conf", "--nofork", "--print-address=1"])
+    _ = try await daemon.line(within: .seconds(10)) { $0.hasPrefix("unix:") }
+  }
+
+  /// Kills it, as a crash would.
+  func end() async throws {
+    daemon.signal(SIGKILL)
+    try await daemon.exitStatus(within: .seconds(10))
+  }
+}

@@ -1,0 +1,29 @@
+import EventLoop
+import TestSupport
+
+@testable import BlueZ
+
+/// A central and the bluetoothd that a test makes misbehave, on one loop.
+final class Faults: Sendable {
+  let loop = EventLoop.onNewThread()
+  let bus: PrivateBus
+  let fake: FakeBlueZ
+  let tested: CentralUnderTest
+  var central: Central { tested.central }
+
+  init(
+    answers: [String: FakeBlueZ.Answer] = [:], _ change: (inout Limits) -> Void = { _ in }
+  ) async throws {
+    var limits = Limits.test
+    change(&limits)
+    bus = try await PrivateBus()
+    fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: answers)
+    tested = CentralUnderTest(bus.address, on: loop, limits: limits)
+    try await tested.isOn()
+  }
+
+  deinit { loop.stop() }
+
+  /// The characteristics of the micro:bit, linked.
+  func connect() async throws -> [Characteristic] { try await central.connect(Recorded.id) }
+}

@@ -1,0 +1,183 @@
+import DBus
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// Operations on a link that go wrong as real ones did, and worse.
+@Suite struct OperationFaultTests {
+  private static let unlikely = FakeBlueZ.error(
+    "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e")
+
+  @Test func aBusyCharacteristicIsTriedAgain() async throws {
+    let faults = try await Faults { $0.inProgress = [1, 1, 1].map { .milliseconds($0) } }
+    let temperature = try #require(try await faults.connect().temperature)
+    await faults.fake.answer("ReadValue") { fake, call in
+      if fake.count("ReadValue") < 4 {
+        fake.refuse(call, "org.bluez.Error.InProgress", "In Progress")
+      } else {
+        fake.reply(call, .bytes([22]))
+      }
+    }
+    #expect(try await faults.central.read(temperature) == [22])
+    #expect(faults.fake.count("ReadValue") == 4)
+    // But not for ever.
+    await faults.fake.answer("ReadValue", FakeBlueZ.error("org.bluez.Error.InProgress", "In Progress"))
+    await #expect(throws: CentralError.transient("InProgress: In Progress")) {
+      try await faults.central.read(temperature)
+    }
+    #expect(faults.fake.count("ReadValue") == 8)
+    try await faults.tested.end()
+  }
+
+  @Test func anOperationWithoutAnAnswerEndsByItsOwnTimeOut() async throws {
+    let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never]) {
+      $0.operation = .milliseconds(30)
+    }
+    let characteristics = try await faults.connect()
+    await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
+      try await faults.central.read(characteristics[0])
+    }
+    // The turn was given back.
+    try await faults.central.write([1, 0], to: characteristics[1])
+    try await faults.tested.end()
+  }
+
+  @Test(arguments: [false, true])
+  func anOperationWithoutAnAnswerEndsWithItsLink(forgotten: Bool) async throws {
+    let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never]) { $0.operation = .seconds(3600) }
+    let characteristics = try await faults.connect()
+    let reading = Task { try await faults.central.read(characteristics[0]) }
+    try await faults.fake.called("ReadValue")
+    let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
+    if forgotten {
+      await faults.fake.emit(Recorded.deviceRemoved.last!)
+    } else {
+      await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    }
+    try await deadline(.seconds(5), "the end of an operation with its link") { () async throws -> Void in
+      await #expect(throws: CentralError.disconnected) { try await reading.value }
+      await #expect(throws: CentralError.disconnected) { try await writing.value }
+    }
+    if !forgotten {
+      // What had waited does not befall the next link.
+      _ = try await faults.connect()
+      #expect(faults.fake.count("WriteValue") == 0)
+    }
+    try await faults.tested.end()
+  }
+
+  @Test func error0x0eBeforeTheEndOfTheLinkIsTheEndOfTheLink() async throws {
+    let faults = try await Faults()
+    let temperature = try #require(try await faults.connect().temperature)
+    await faults.fake.answer("ReadValue") { fake, call in
+      Self.unlikely(fake, call)
+      fake.later(.milliseconds(30)) {
+        fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+      }
+    }
+    await #expect(throws: CentralError.disconnected) { try await faults.central.read(temperature) }
+    try await faults.tested.end()
+  }
+
+  @Test func error0x0eAloneIsAnError() async throws {
+    let faults = try await Faults(answers: ["ReadValue": Self.unlikely]) { $0.linkLoss = .milliseconds(20) }
+    let temperature = try #require(try await faults.connect().temperature)
+    await #expect(throws: CentralError.transient("Failed: Operation failed with ATT error: 0x0e")) {
+      try await faults.central.read(temperature)
+    }
+    try await faults.tested.end()
+  }
+
+  @Test func anAnswerOfAnotherKindIsAnError() async throws {
+    let faults = try await Faults(answers: [
+      "ReadValue": { fake, call in fake.reply(call, .string("21")) },
+      "AcquireNotify": { fake, call in fake.reply(call, .uint16(23)) },
+      "StartNotify": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported"),
+    ])
+    let temperature = try #require(try await faults.connect().temperature)
+    await #expect(throws: CentralError.transient("ReadValue brought no bytes")) {
+      try await faults.central.read(temperature)
+    }
+    await #expect(throws: CentralError.refused("NotSupported: Operation is not supported")) {
+      try await faults.central.subscribe(to: temperature) { _ in }
+    }
+    try await faults.tested.end()
+  }
+
+  // MARK: Notifications
+
+  @Test func whereTheSocketIsTakenSignalsDo() async throws {
+    let faults = try await Faults(answers: [
+      "AcquireNotify": FakeBlueZ.error("org.bluez.Error.NotPermitted", "Notify acquired")
+    ])
+    let temperature = try #require(try await faults.connect().temperature)
+    let values = Journal<[UInt8]>()
+    try await faults.central.subscribe(to: temperature) { values.add($0) }
+    func value(_ path: String, _ bytes: [UInt8]) async {
+      await faults.fake.emit(
+        .changed(
+          path: path, interface: "org.bluez.GattCharacteristic1", properties: ["Value": .bytes(bytes)],
+          invalidated: []))
+    }
+    await value(Recorded.period, [1, 0])
+    await value(Recorded.temperature, [21])
+    await value(Recorded.temperature, [])
+    #expect(try await values.next("a value") { $0 } == [21])
+    #expect(try await values.next("an empty value") { $0 } == [])
+    // Not beyond the end of the link.
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    try await faults.tested.disconnected(Recorded.id)
+    await value(Recorded.temperature, [22])
+    _ = try await faults.connect()
+    #expect(values.entries == [[21], []])
+    try await faults.tested.end()
+  }
+
+  /// AcquireNotify answered with one end of a socket pair; the test holds the other.
+  private func acquire(_ faults: Faults) async -> Int32 {
+    var ends: [Int32] = [0, 0]
+    precondition(
+      socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+    let theirs = FileDescriptor(owning: ends[1])
+    await faults.fake.answer("AcquireNotify") { fake, call in
+      fake.reply(call, .fileDescriptor(theirs), .uint16(23))
+    }
+    return ends[0]
+  }
+
+  @Test func packetsOfAnyLengthAreValues() async throws {
+    let faults = try await Faults()
+    let temperature = try #require(try await faults.connect().temperature)
+    let socket = await acquire(faults)
+    let values = Journal<[UInt8]>()
+    try await faults.central.subscribe(to: temperature) { values.add($0) }
+    for bytes in [[21], [], [22, 23], Array(repeating: 9, count: 512), []] as [[UInt8]] {
+      #expect(send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+      #expect(try await values.next("a packet of \(bytes.count)") { $0 } == bytes)
+    }
+    // Its end is not that of the link, and no value.
+    close(socket)
+    #expect(try await faults.central.read(temperature) == [21])
+    #expect(values.entries.count == 5)
+    try await faults.tested.end()
+  }
+
+  @Test func theSocketIsClosedWithTheLink() async throws {
+    let faults = try await Faults()
+    let temperature = try #require(try await faults.connect().temperature)
+    let socket = await acquire(faults)
+    try await faults.central.subscribe(to: temperature) { _ in }
+    // The fake lets go of its copy.
+    await faults.fake.answer("AcquireNotify", FakeBlueZ.never)
+    let closed = Waiter<Void>()
+    await Task(executorPreference: faults.loop) {
+      _ = faults.loop.watch(socket, for: []) { _ in closed.resume(.success(())) }
+    }.value
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    try await deadline(.seconds(5), "the end of the socket") { try await closed.value() }
+    try await faults.tested.end()
+  }
+}

@@ -1,0 +1,210 @@
+import DBus
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// What goes away under a central, and comes back: peripherals, the adapter, bluetoothd, the bus.
+@Suite struct OutageTests {
+  @Test func aLinkThatEndsTakesWhatIsPendingWithIt() async throws {
+    let world = try await World { $0.timing.attribute = .seconds(3600) }
+    let (tested, id) = try await world.centralAndMicroBit()
+    let characteristics = try await tested.central.connect(id)
+    let period = try #require(characteristics.period)
+    let monitor = try await world.monitor()
+    // One is at bluetoothd, the others wait for their turn.
+    let operations = [
+      Task { _ = try await tested.central.read(period) }, Task { _ = try await tested.central.read(period) },
+      Task { try await tested.central.write([1, 0], to: period) },
+    ]
+    try await monitor.saw("ReadValue char0019")
+    await world.hangUp()
+    try await deadline(.seconds(2), "the operations of a link that has ended") { () async throws -> Void in
+      for operation in operations {
+        await #expect(throws: CentralError.disconnected) { try await operation.value }
+      }
+    }
+    try await tested.disconnected(id)
+    // Those that waited were never sent.
+    #expect(monitor.lines("ReadValue", "WriteValue") == ["ReadValue char0019"])
+    try await tested.end()
+  }
+
+  @Test func aPeripheralThatVanishesIsThereAgainWhenItIsBack() async throws {
+    let world = try await World()
+    let (tested, id) = try await world.centralAndMicroBit()
+    let temperature = try #require(try await tested.central.connect(id).temperature)
+    let values = Journal<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    _ = try await values.next("a notification") { $0 }
+    tested.events.skip()
+    await world.vanish()
+    try await tested.disconnected(id)
+    await #expect(throws: CentralError.disconnected) { try await tested.central.read(temperature) }
+    await world.comeBack()
+    #expect(try await tested.seen().id == id)
+    // bluetoothd knows the services already.
+    #expect(try await tested.central.connect(id).temperature == temperature)
+    values.skip()
+    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    _ = try await values.next("a notification") { $0 }
+    try await tested.end()
+  }
+
+  @Test func aPeripheralThatIsForgottenIsGone() async throws {
+    let world = try await World { $0.timing.temporary = .milliseconds(500) }
+    let (tested, id) = try await world.centralAndMicroBit()
+    await tested.central.scan(false)
+    try await tested.lost(id)
+    await #expect(throws: CentralError.gone) { try await tested.central.connect(id) }
+    // Nothing of the attempt is left in the way.
+    await tested.central.scan(true)
+    _ = try await tested.central.connect(try await tested.seen().id)
+    try await tested.end()
+  }
+
+  @Test func theAdapterIsOffAndOn() async throws {
+    let world = try await World { $0.timing.attribute = .seconds(3600) }
+    let (tested, id) = try await world.centralAndMicroBit()
+    let period = try #require(try await tested.central.connect(id).period)
+    let reading = Task { try await tested.central.read(period) }
+    await world.power(false)
+    try await tested.disconnected(id)
+    #expect(try await tested.state() == .adapterOff)
+    await #expect(throws: CentralError.disconnected) { try await reading.value }
+    await #expect(throws: CentralError.unavailable) { try await tested.central.connect(id) }
+    await world.power(true)
+    #expect(try await tested.state().isOn)
+    // Discovery is on again by itself.
+    #expect(try await tested.seen().id == id)
+    _ = try await tested.central.connect(id)
+    try await tested.end()
+  }
+
+  @Test func theAdapterIsPulledAndPluggedIn() async throws {
+    let world = try await World { $0.timing.attribute = .seconds(3600) }
+    let (tested, id) = try await world.centralAndMicroBit()
+    let period = try #require(try await tested.central.connect(id).period)
+    let monitor = try await world.monitor()
+    let reading = Task { try await tested.central.read(period) }
+    try await monitor.saw("ReadValue char0019")
+    await world.plug(false)
+    // bluetoothd never answers this one.
+    await #expect(throws: CentralError.disconnected) { try await reading.value }
+    try await tested.disconnected(id)
+    try await tested.lost(id)
+    _ = try await tested.events.next("no adapter") { event -> Bool? in
+      if case .state(.adapterAbsent) = event { true } else { nil }
+    }
+    await world.plug(true)
+    try await tested.isOn()
+    _ = try await tested.central.connect(try await tested.seen().id)
+    try await tested.end()
+  }
+
+  @Test(arguments: [false, true])
+  func bluetoothdRestarts(killed: Bool) async throws {
+    let world = try await World()
+    var limits = Limits.test
+    limits.startup = .seconds(10)
+    let (tested, id) = try await world.centralAndMicroBit(limits: limits)
+    let temperature = try #require(try await tested.central.connect(id).temperature)
+    let values = Journal<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    _ = try await values.next("a notification") { $0 }
+    tested.events.skip()
+    let before = tested.events.entries.count
+    await world.restart(killed: killed)
+    try await tested.isOn()
+    let told = tested.events.entries.dropFirst(before).compactMap { event -> String? in
+      switch event {
+      case .state(let state): state.isOn ? "on" : "\(state)"
+      case .disconnected(id): "disconnected"
+      case .lost(id): "lost"
+      case .seen, .disconnected, .lost: nil
+      }
+    }
+    // An end in order tells of the adapter first; a crash tells nothing but that.
+    let expected =
+      killed
+      ? ["disconnected", "lost", "noBluetoothd", "on"]
+      : ["disconnected", "adapterOff", "lost", "adapterAbsent", "noBluetoothd", "on"]
+    #expect(Array(told.prefix(expected.count)) == expected)
+    let again = try await tested.connectAtLast()
+    values.skip()
+    try await tested.central.subscribe(to: try #require(again.temperature)) { values.add($0) }
+    _ = try await values.next("a notification") { $0 }
+    try await tested.end()
+  }
+
+  @Test func noBusNoBluetoothdAndThenBoth() async throws {
+    let loop = EventLoop.onNewThread()
+    let folder = try TemporaryFolder()
+    let tested = CentralUnderTest("unix:path=\(folder.path)/bus", on: loop)
+    guard case .noBus(let reason) = try await tested.state() else {
+      Issue.record("a bus where there is none")
+      return
+    }
+    #expect(reason.contains("\(folder.path)/bus"))
+    await #expect(throws: CentralError.unavailable) {
+      try await tested.central.connect(PeripheralID(path: "/x"))
+    }
+    let bus = try await OwnBus(in: folder)
+    #expect(try await tested.state() == .noBluetoothd)
+    let fake = try await FakeBlueZ.start(on: loop, bus: bus.address, objects: [])
+    #expect(try await tested.state() == .adapterAbsent)
+    await fake.emit(Recorded.adapterAdded(powered: false))
+    #expect(try await tested.state() == .adapterOff)
+    await fake.emit(Recorded.adapter(["PowerState": .string("off-blocked")]))
+    #expect(try await tested.state() == .adapterBlocked)
+    await fake.emit(Recorded.adapter(["PowerState": .string("on"), "Powered": .boolean(true)]))
+    #expect(try await tested.state() == .on(adapter: "hci0", address: "02:00:5E:00:53:01"))
+    try await tested.end()
+    loop.stop()
+  }
+
+  @Test func theBusEndsAndComesBack() async throws {
+    let loop = EventLoop.onNewThread()
+    let folder = try TemporaryFolder()
+    var bus = try await OwnBus(in: folder)
+    var fake = try await FakeBlueZ.start(on: loop, bus: bus.address)
+    let tested = CentralUnderTest(bus.address, on: loop)
+    try await tested.isOn()
+    await tested.central.scan(true)
+    _ = try await tested.central.connect(Recorded.id)
+    for _ in 0..<2 {
+      tested.events.skip()
+      try await bus.end()
+      _ = try await tested.events.next("no bus") { event -> Bool? in
+        if case .state(.noBus) = event { true } else { nil }
+      }
+      try await tested.disconnected(Recorded.id)
+      try await tested.lost(Recorded.id)
+      bus = try await OwnBus(in: folder)
+      fake = try await FakeBlueZ.start(on: loop, bus: bus.address)
+      try await tested.isOn()
+      try await fake.called("StartDiscovery")
+      _ = try await tested.central.connect(Recorded.id)
+    }
+    try await tested.end()
+    loop.stop()
+  }
+
+  /// Both at once, as at boot: who owns the name is told by a signal while it is asked for.
+  @Test func bluetoothdComesWhileTheCentralDoes() async throws {
+    let bus = try await PrivateBus()
+    let loop = EventLoop.onNewThread()
+    let others = EventLoop.onNewThread()
+    for delay in 0..<40 {
+      let tested = CentralUnderTest(bus.address, on: loop)
+      try await others.sleep(for: .microseconds(delay * 50))
+      let fake = try await FakeBlueZ.start(on: others, bus: bus.address)
+      try await tested.isOn()
+      try await tested.end()
+      try await fake.leave()
+    }
+    loop.stop()
+    others.stop()
+  }
+}

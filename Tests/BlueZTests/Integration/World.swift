@@ -1,0 +1,63 @@
+@testable import BlueZ
+import EventLoop
+import TestSupport
+
+@testable import BlueZSimulator
+
+/// A private bus with a simulated bluetoothd on it, quick enough for tests.
+final class World: Sendable {
+  let loop = EventLoop.onNewThread()
+  let bus: PrivateBus
+  let simulator: Simulator
+
+  init(_ change: (inout SimulatorOptions) -> Void = { _ in }) async throws {
+    var options = SimulatorOptions()
+    options.devices = 1
+    options.period = 20
+    options.timing.connect = .milliseconds(16)
+    options.timing.disconnect = .milliseconds(20)
+    options.timing.advertising = .milliseconds(5)
+    options.timing.supervision = .milliseconds(10)
+    change(&options)
+    bus = try await PrivateBus()
+    simulator = try await Simulator.start(options, address: bus.address, on: loop)
+  }
+
+  deinit { loop.stop() }
+
+  /// A central on this bus, with its adapter on.
+  func central(limits: Limits = .test) async throws -> CentralUnderTest {
+    let central = CentralUnderTest(bus.address, on: loop, limits: limits)
+    try await central.isOn()
+    return central
+  }
+
+  /// A central that has found the first micro:bit.
+  func centralAndMicroBit(limits: Limits = .test) async throws -> (CentralUnderTest, PeripheralID) {
+    let central = try await central(limits: limits)
+    await central.central.scan(true)
+    return (central, try await central.seen().id)
+  }
+
+  func monitor() async throws -> Monitor { try await Monitor(bus.address, on: loop) }
+
+  func vanish(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .vanish, i: index)) }
+  func comeBack(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .return, i: index)) }
+  func hangUp(_ index: Int = 0) async {
+    _ = await simulator.control(ControlRequest(op: .disconnect, i: index))
+  }
+  func power(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .power, on: on)) }
+  func plug(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .plug, on: on)) }
+  func restart(killed: Bool) async {
+    _ = await simulator.control(ControlRequest(op: .restart, how: killed ? .kill : .term, ms: 20))
+  }
+  func setValue(_ hex: String) async {
+    _ = await simulator.control(ControlRequest(op: .value, i: 0, hex: hex))
+  }
+
+  /// Whether the micro:bit itself has a link.
+  func isLinked(_ index: Int = 0) async -> Bool {
+    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return false }
+    return states[index].connected
+  }
+}
