@@ -1,4 +1,5 @@
 import BlueZ
+import EventLoop
 
 /// The session with one peripheral: when to connect, whether it is online, when to give up and try again.
 ///
@@ -57,9 +58,9 @@ struct PeripheralSession: Sendable {
 
   private(set) var state = State.absent
   private var isInReach = false
-  private var backOff = BackOff(base: .seconds(1), cap: .seconds(60))
+  private var backOff = BackOff(first: .seconds(1), longest: .seconds(60))
   /// For a peripheral that cannot be served: it is left in peace for longer and longer.
-  private var longBackOff = BackOff(base: .seconds(60), cap: .seconds(3600))
+  private var longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
   private var leavingFor = Duration.zero
   private var lastTrouble: Trouble?
 

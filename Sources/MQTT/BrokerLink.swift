@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Whether there is a connection to the broker, and what to do about it. Pure: each input returns what its
 /// owner shall do, in order, and time and chance are given to it.
 struct BrokerLink {
@@ -54,9 +56,9 @@ struct BrokerLink {
   /// Asked to stop while an attempt is under way that messages wait for.
   private var isStopping = false
 
-  init(connectTimeout: Duration, backOff: BackOff.Limits) {
+  init(connectTimeout: Duration, backOff: BackOff) {
     self.connectTimeout = connectTimeout
-    self.backOff = BackOff(backOff)
+    self.backOff = backOff
   }
 
   /// Whether there is a broker that may be told something.
@@ -101,12 +103,12 @@ struct BrokerLink {
     case .dialling, .joining:
       if isStopping { return finish() }
       state = .waiting
-      let delay = backOff.next(jitter: jitter)
+      let delay = backOff.next(chance: jitter)
       return [.drop, .setTimer(delay), .reportFailure(error, retryIn: delay)]
     case .connected:
       if let since = connectedSince, since.duration(to: now) >= Self.stableAfter { backOff.reset() }
       state = .waiting
-      let delay = backOff.next(jitter: jitter)
+      let delay = backOff.next(chance: jitter)
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]
     case .flushing, .leaving:
       return finish()

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Everything a client is told once: which broker, who it is there, and how patient and how big it may be.
 public struct MQTTOptions: Sendable {
   public enum ProtocolVersion: Sendable { case v311, v5 }
@@ -33,7 +35,9 @@ public struct MQTTOptions: Sendable {
   public var will: MQTTMessage?
   /// From the first look-up of the host name to the broker's answer to CONNECT.
   public var connectTimeout: Duration = .seconds(10)
-  public var backOff = BackOff.Limits()
+  /// Between two attempts. All of it is left to chance, so that a returning broker is not run over by all its
+  /// clients at once.
+  public var backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: 1)
   /// A number in 0..<1, new at each call: what spreads the attempts of many clients.
   public var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
   public var outbox = OutboxLimits()

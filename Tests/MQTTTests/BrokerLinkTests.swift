@@ -7,7 +7,7 @@ import Testing
   private let trouble = MQTTError.unreachable(reason: "refused", errno: 111)
 
   private func link() -> BrokerLink {
-    BrokerLink(connectTimeout: .seconds(10), backOff: BackOff.Limits())
+    BrokerLink(connectTimeout: .seconds(10), backOff: MQTTOptions(host: "", clientID: "").backOff)
   }
 
   private func connected() -> BrokerLink {
@@ -134,15 +134,5 @@ import Testing
     var link = connected()
     #expect(link.abandon() == [.cancelTimer, .drop, .finish])
     #expect(link.abandon() == [])
-  }
-
-  @Test func theBackOffTakesAPartOfItsSpan() {
-    var backOff = BackOff(BackOff.Limits(initial: .seconds(1), maximum: .seconds(3)))
-    #expect(backOff.next(jitter: 0) == .zero)
-    #expect(backOff.next(jitter: 0.25) == .milliseconds(500))
-    #expect(backOff.next(jitter: 1) == .seconds(3))
-    #expect(backOff.next(jitter: 7) == .seconds(3))
-    backOff.reset()
-    #expect(backOff.next(jitter: 1) == .seconds(1))
   }
 }

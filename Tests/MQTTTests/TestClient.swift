@@ -84,7 +84,7 @@ extension MQTTOptions {
     }
     var options = MQTTOptions(
       host: "127.0.0.1", port: port, protocolVersion: version, clientID: "test-\(number)")
-    options.backOff = BackOff.Limits(initial: .milliseconds(20), maximum: .milliseconds(100))
+    options.backOff = BackOff(first: .milliseconds(20), longest: .milliseconds(100), spread: 1)
     return options
   }
 

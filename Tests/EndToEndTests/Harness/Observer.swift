@@ -38,7 +38,7 @@ final class Observer: Sendable {
     name = "observer-\(number)"
     var options = MQTTOptions(
       host: "127.0.0.1", port: port, clientID: name, username: username, password: password)
-    options.backOff = .init(initial: .milliseconds(20), maximum: .milliseconds(100))
+    options.backOff = BackOff(first: .milliseconds(20), longest: .milliseconds(100))
     options.maximumIncomingPacket = 16 << 20
     let client = MQTTClient(options: options, loop: Self.loop)
     self.client = client
