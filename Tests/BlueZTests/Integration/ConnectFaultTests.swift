@@ -8,7 +8,7 @@ import Testing
 /// Connects that go wrong as real ones did, and worse.
 @Suite struct ConnectFaultTests {
   @Test func aConnectWithoutAnAnswerIsCalledOff() async throws {
-    let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) { $0.connect = .milliseconds(30) }
+    let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) { $0.connect = .milliseconds(300) }
     await #expect(throws: CentralError.timedOut("Connect: no answer in time")) {
       try await faults.connect()
     }

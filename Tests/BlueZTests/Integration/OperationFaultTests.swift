@@ -34,7 +34,7 @@ import Testing
 
   @Test func anOperationWithoutAnAnswerEndsByItsOwnTimeOut() async throws {
     let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never]) {
-      $0.operation = .milliseconds(30)
+      $0.operation = .milliseconds(300)
     }
     let characteristics = try await faults.connect()
     await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
