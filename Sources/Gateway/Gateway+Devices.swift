@@ -37,9 +37,10 @@ extension Gateway {
       info: info, period: entry.period, profile: profile, topics: topics.topics(of: id), run: run)
     devices[address] = device
     byID[id] = device
-    publishState(device.topics.availability, Payload.availability(false))
-    // From now on, and with it a retained command that has waited for the device to be known.
+    // From now on, and with it a retained command that has waited for the device to be known. Before anything is
+    // told of the device, so that whoever hears of it can send it a command.
     subscribe(to: device.topics.commands)
+    publishState(device.topics.availability, Payload.availability(false))
     bridgeChanged()
     return device
   }
