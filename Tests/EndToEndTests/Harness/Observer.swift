@@ -40,7 +40,7 @@ final class Observer: Sendable {
       host: "127.0.0.1", port: port, clientID: name, username: username, password: password)
     options.backOff = BackOff(first: .milliseconds(20), longest: .milliseconds(100))
     options.maximumIncomingPacket = 16 << 20
-    let client = MQTTClient(options: options, loop: Self.loop)
+    let client = MQTTClient(options: options, loop: Self.loop, log: { _, _ in })
     self.client = client
     let record = record
     await client.setHandler { event in
