@@ -105,14 +105,18 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 
   private func runReadyJobs() {
-    guard !ready.isEmpty else { return }
-    // Only those of now: jobs that make jobs must not keep descriptors and timers waiting.
-    swap(&ready, &spare)
-    for job in spare {
-      job.runSynchronously(
-        isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+    // Jobs that make jobs must not keep descriptors and timers waiting for ever; but an `await` among actors of this
+    // loop is a few rounds, and each is not worth a look at the descriptors.
+    var rounds = 0
+    while !ready.isEmpty, rounds < 8 {
+      rounds += 1
+      swap(&ready, &spare)
+      for job in spare {
+        job.runSynchronously(
+          isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+      }
+      spare.removeAll(keepingCapacity: true)
     }
-    spare.removeAll(keepingCapacity: true)
   }
 
   private func dispatch(_ event: epoll_event) {

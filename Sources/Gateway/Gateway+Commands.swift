@@ -101,8 +101,8 @@ extension Gateway {
         publishState(channel.topics.value, Payload.value(value))
         if channel.property == .microbitPeriod { perform(device.session.periodIs(value), on: device) }
       case .answer(let command, let outcome):
-        log.info("\(channel.property.name) \(command.value): \(outcome.status)", device.fields)
         answer(outcome, requested: command.value, to: command.tag)
+        log.info("\(channel.property.name) \(command.value): \(outcome.status)", device.fields)
       case .restoreFailed(let value, let failure):
         log.warning("\(channel.property.name) \(value) could not be applied: \(failure)", device.fields)
       }
