@@ -88,13 +88,13 @@ public actor Central {
       self?.assumeIsolated { $0.receive(event) }
     }
     self.bus = bus
+    let told = ownersTold
     // The matches first, then the look: what changes in between is then not missed.
     try await bus.addMatch("type='signal',sender='\(BlueZName.service)'")
     try await bus.addMatch(
       "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
-    let told = ownersTold
     let owner = try? await currentOwner()
-    // What a signal has told meanwhile is newer than the answer.
+    // What a signal has told on this connection is newer than the answer, or the same.
     if told == ownersTold { becomeOwned(by: owner) }
     busRetry = limits.busRetry.first
     try await busEnded.value()
