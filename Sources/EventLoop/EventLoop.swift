@@ -24,6 +24,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   private var ready: [UnownedJob] = []
   private var spare: [UnownedJob] = []
+  private var endings: [@Sendable () -> Void] = []
+  private var spareEndings: [@Sendable () -> Void] = []
   private var watches: [Watch?] = []
   /// Counts the watches, so that events of an old one are not taken for a new one's.
   private var watchesMade: UInt32 = 0
@@ -56,6 +58,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     while !stopping.load(ordering: .acquiring) {
       runReadyJobs()
       fireTimers()
+      closeTurn()
       let count = epoll_wait(epoll, events, Int32(capacity), timeout())
       for index in 0..<max(0, Int(count)) { dispatch(events[index]) }
     }
@@ -89,12 +92,26 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   /// `epoll_wait`'s time-out in ms: 0 when jobs are ready, -1 when there is nothing to wait for.
   private func timeout() -> Int32 {
-    if !ready.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
+    if !ready.isEmpty || !endings.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
     // A timer that was cancelled is nothing to wake up for.
     timers.dropCancelled()
     guard let next = timers.next else { return -1 }
     // Rounded up, so that a timer is never met early and spun on.
     return Int32(clamping: Moment.now.milliseconds(until: next))
+  }
+
+  /// Calls `body` once, when everything that is ready now has been seen to, before the loop waits again: what many
+  /// events of a turn ask for is done once, together. On the loop's thread only.
+  public func atEndOfTurn(_ body: @escaping @Sendable () -> Void) {
+    preconditionOnLoop()
+    endings.append(body)
+  }
+
+  private func closeTurn() {
+    guard !endings.isEmpty else { return }
+    swap(&endings, &spareEndings)
+    for body in spareEndings { body() }
+    spareEndings.removeAll(keepingCapacity: true)
   }
 
   private func fireTimers() {

@@ -48,6 +48,14 @@ final class BrokerSocket: @unchecked Sendable {
   }
 
   var isOpen: Bool { handle.socket >= 0 }
+  /// Between `true` and `false` what is sent is gathered into full segments: each segment is a system call's worth of
+  /// work here and wakes the broker.
+  func gather(_ begins: Bool) {
+    var flag: Int32 = begins ? 1 : 0
+    // Fails harmlessly on a socket that is closed.
+    setsockopt(handle.socket, Int32(IPPROTO_TCP), TCP_CORK, &flag, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   var wantsWrite: Bool { handle.wantsWrite }
 
   func takeEvents() -> MosquittoHandle.Events { handle.takeEvents() }

@@ -40,6 +40,7 @@ public actor MQTTClient {
   private var counters = MQTTStatistics()
 
   private var socket: BrokerSocket?
+  private var isPumpPlanned = false
   private var timer: LoopTimer?
   private var takesSecondFamily = false
   private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
@@ -101,25 +102,43 @@ public actor MQTTClient {
     let lost = outbox.lost
     outbox.append(message, now: .now)
     if outbox.lost != lost { say(troubles.lost()) }
-    pump()
+    pumpAtEndOfTurn()
   }
 
   /// Publishes `payload` as retained state of `topic`, now and after every CONNACK, until another value
   /// follows. Every value goes out as long as the broker keeps up; else only the newest does.
   public func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce) {
     outbox.setState(topic, payload, qos: qos)
-    pump()
+    pumpAtEndOfTurn()
   }
 
   /// Takes the retained state of `topic` away from the broker, as soon as it can be told.
   public func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {
     outbox.clearState(topic, qos: qos)
-    pump()
+    pumpAtEndOfTurn()
+  }
+
+  /// What the events of one turn bring goes to the broker together, in as few segments as it fits into.
+  private func pumpAtEndOfTurn() {
+    guard !isPumpPlanned, session != nil else { return }
+    isPumpPlanned = true
+    loop.atEndOfTurn { [weak self] in
+      guard let self else { return }
+      loop.enter(self, ()) { client, _ in client.pump() }
+    }
   }
 
   /// Sends what the broker and the socket take now.
   private func pump() {
+    isPumpPlanned = false
     guard let socket = session else { return }
+    let isMany = outbox.queuedCount > 1
+    if isMany { socket.gather(true) }
+    send(over: socket)
+    if isMany { socket.gather(false) }
+  }
+
+  private func send(over socket: BrokerSocket) {
     // So many in a turn of the loop: who waits for its other ends waits for less than a millisecond or two.
     var budget = 128
     while budget > 0, !socket.wantsWrite, let packet = outbox.next(now: .now) {
