@@ -42,8 +42,12 @@ extension Central {
     guard await wait(limits.resolve, until: { link.hasEnded || $0.isResolved(id) }) else {
       throw .timedOut("the services were not resolved in time")
     }
-    // They may be exported a little after they are said to be resolved.
-    _ = await wait(limits.export) { link.hasEnded || !$0.tree.characteristics(of: id).isEmpty }
+    // They may be exported a little after they are said to be resolved, and come one by one.
+    if tree.characteristics(of: id).isEmpty,
+      await wait(limits.export, until: { link.hasEnded || !$0.tree.characteristics(of: id).isEmpty })
+    {
+      _ = await wait(limits.exportRest) { _ in link.hasEnded }
+    }
     guard !link.hasEnded else { throw .disconnected }
     return tree.characteristics(of: id)
   }

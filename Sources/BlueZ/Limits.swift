@@ -7,6 +7,8 @@ struct Limits: Sendable {
   var resolve = Duration.seconds(35)
   /// For the objects of services that are said to be resolved.
   var export = Duration.seconds(5)
+  /// From the first of these objects, where they come late, to the last.
+  var exportRest = Duration.milliseconds(500)
   /// For a read or a write; then its outcome is unknown. (bluetoothd itself gives up after 30 s.)
   var operation = Duration.seconds(10)
   /// Before an operation is tried again that met somebody else's on the same characteristic: a matter of a
