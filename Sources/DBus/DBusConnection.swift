@@ -40,14 +40,15 @@ public actor DBusConnection {
 
   private func connect(to address: DBusAddress) async throws(DBusError) {
     let address = address.text
-    let handle = try ConnectionHandle(address: address, loop: loop) { [weak self] received in
+    handle = try ConnectionHandle(address: address, loop: loop) { [weak self] received in
       self?.assumeIsolated { $0.receive(received) }
     }
-    self.handle = handle
     do {
       let reply = try await call(
         DBusCall("Hello", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus), timeout: .seconds(10))
       guard let name = reply.first?.text else { throw DBusError.invalid("Hello brought no name") }
+      // The bus may have died since it answered.
+      guard let handle else { throw DBusError.disconnected }
       dbus_bus_set_unique_name(handle.raw, name)
     } catch {
       close()
