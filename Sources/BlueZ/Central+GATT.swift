@@ -37,6 +37,7 @@ extension Central {
       log.debug("no socket for notifications: taking signals", ["error": error])
       guard let link = links[characteristic.peripheral] else { throw .disconnected }
       link.listen(to: characteristic.path, handler)
+      try await hearValues()
       _ = try await operate("StartNotify", on: characteristic, [])
     }
   }

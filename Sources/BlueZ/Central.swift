@@ -18,6 +18,8 @@ public actor Central {
   private let handler: @Sendable (CentralEvent) -> Void
 
   private var bus: DBusConnection?
+  /// Whether this connection to the bus hears the values of characteristics.
+  private var hearsValues = false
   private var busEnded = Waiter<Void>()
   private var busRetry: Duration
   private var owner: String?
@@ -88,17 +90,39 @@ public actor Central {
       self?.assumeIsolated { $0.receive(event) }
     }
     self.bus = bus
+    hearsValues = false
     let told = ownersTold
     // The matches first, then the look: what changes in between is then not missed.
-    try await bus.addMatch("type='signal',sender='\(BlueZName.service)'")
-    try await bus.addMatch(
-      "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
+    for rule in Self.rules { try await bus.addMatch(rule) }
     let owner = try? await currentOwner()
     // What a signal has told on this connection is newer than the answer, or the same.
     if told == ownersTold { becomeOwned(by: owner) }
     busRetry = limits.busRetry.first
     try await busEnded.value()
     throw DBusError.disconnected
+  }
+
+  /// What is told of org.bluez. Not what its characteristics tell: each read would come a second time, as a signal.
+  private static let rules =
+    [
+      "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
+      "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.objectManager)'",
+    ] + [BlueZName.adapter, BlueZName.device].map(changes(of:))
+
+  private static func changes(of interface: String) -> String {
+    "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.properties)',arg0='\(interface)'"
+  }
+
+  /// From now on the values of characteristics are heard as signals, where there is no socket for them.
+  func hearValues() async throws(CentralError) {
+    guard let bus, !hearsValues else { return }
+    hearsValues = true
+    do {
+      try await bus.addMatch(Self.changes(of: BlueZName.characteristic))
+    } catch {
+      hearsValues = false
+      throw CentralError(error, during: "AddMatch")
+    }
   }
 
   private func currentOwner() async throws -> String? {

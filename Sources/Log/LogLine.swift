@@ -33,6 +33,14 @@ struct LogLine {
 
   /// Appends `text` with everything escaped that is not to be seen as itself.
   private static func append(_ text: String, to line: inout String, limit: Int, quoted: Bool) {
+    // Most text shows nothing but itself, and need not be looked at letter by letter.
+    let isPlain = text.utf8.allSatisfy { byte in
+      (0x20..<0x7F).contains(byte) && !(quoted && (byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")))
+    }
+    if isPlain, text.utf8.count <= limit {
+      line += text
+      return
+    }
     var room = limit
     for scalar in text.unicodeScalars {
       let piece: String
@@ -54,7 +62,8 @@ struct LogLine {
   }
 
   private static func needsQuotes(_ scalar: Unicode.Scalar) -> Bool {
-    scalar.properties.isWhitespace || scalar == "\"" || scalar == "\\" || scalar == "=" || isInvisible(scalar)
+    (scalar.isASCII ? scalar == " " : scalar.properties.isWhitespace) || scalar == "\"" || scalar == "\\"
+      || scalar == "=" || isInvisible(scalar)
   }
 
   /// Whether the scalar steers the terminal or the direction of the text, or shows nothing at all.
