@@ -28,7 +28,11 @@ extension Central {
         throw .transient("AcquireNotify brought no socket")
       }
       guard let link = links[characteristic.peripheral] else { throw .disconnected }
-      link.add(NotificationStream(descriptor, loop: loop, handler))
+      let id = characteristic.peripheral
+      link.add(
+        NotificationStream(
+          descriptor, loop: loop, onEnd: { [weak self] in self?.assumeIsolated { $0.streamEnded(id, link) } },
+          handler))
     } catch {
       switch error {
       case .disconnected, .gone, .unavailable, .timedOut: throw error
@@ -39,6 +43,15 @@ extension Central {
       link.listen(to: characteristic.path, handler)
       try await hearValues()
       _ = try await operate("StartNotify", on: characteristic, [])
+    }
+  }
+
+  /// Mostly the link has ended, and the news of it follow. A link that stays has lost what it is there for.
+  private func streamEnded(_ id: PeripheralID, _ link: Link) {
+    loop.task(of: self) { central in
+      if await central.wait(central.limits.settle, until: { _ in link.hasEnded }) { return }
+      central.log.notice("bluetoothd has ended the notifications: ending the link")
+      await central.disconnect(id)
     }
   }
 

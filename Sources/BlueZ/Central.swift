@@ -196,6 +196,8 @@ public actor Central {
       } catch {
         if !hasFailed { log.warning("bluetoothd does not tell its objects", ["error": error]) }
         hasFailed = true
+        // The next answer comes after all of it.
+        backlog = []
         try? await loop.sleep(for: limits.retry)
       }
     }

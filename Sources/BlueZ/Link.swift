@@ -61,7 +61,11 @@ final class NotificationStream: @unchecked Sendable {
   /// The longest value of an attribute (Core Specification Vol 3, Part F, 3.2.9).
   private static let longestValue = 512
 
-  init(_ descriptor: FileDescriptor, loop: EventLoop, _ handler: @escaping @Sendable ([UInt8]) -> Void) {
+  /// - Parameter onEnd: called when the socket ends from bluetoothd's side.
+  init(
+    _ descriptor: FileDescriptor, loop: EventLoop, onEnd: @escaping @Sendable () -> Void,
+    _ handler: @escaping @Sendable ([UInt8]) -> Void
+  ) {
     self.descriptor = descriptor
     let fd = descriptor.raw
     _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
@@ -77,7 +81,9 @@ final class NotificationStream: @unchecked Sendable {
       }
       switch packet {
       case .value(let bytes): handler(bytes)
-      case .end: self?.close()
+      case .end:
+        self?.close()
+        onEnd()
       case .none: break
       }
     }

@@ -122,7 +122,8 @@ extension DBusValue {
   }
 
   public var descriptor: FileDescriptor? {
-    if case .fileDescriptor(let descriptor) = unwrapped { descriptor } else { nil }
+    // libdbus has none to give when the process is out of them.
+    if case .fileDescriptor(let descriptor) = unwrapped, descriptor.raw >= 0 { descriptor } else { nil }
   }
 }
 
@@ -133,7 +134,7 @@ public final class FileDescriptor: Sendable, Hashable {
   /// Takes over `raw`.
   public init(owning raw: Int32) { self.raw = raw }
 
-  deinit { close(raw) }
+  deinit { if raw >= 0 { close(raw) } }
 
   public static func == (a: FileDescriptor, b: FileDescriptor) -> Bool { a.raw == b.raw }
   public func hash(into hasher: inout Hasher) { hasher.combine(raw) }

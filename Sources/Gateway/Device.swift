@@ -16,10 +16,21 @@ final class Device: @unchecked Sendable {
     let encoder: ReadingEncoder
     /// For writable properties.
     var write: Write?
+    /// The payloads of the last commands. The broker sends a retained one again at every connection; one that
+    /// was taken before is passed over.
+    private(set) var recentCommands: [[UInt8]] = []
     /// While there is a link that offers it.
     var characteristic: Characteristic?
     /// The last value was none: told once, until a good one comes.
     var isMalformed = false
+
+    private static let recentLimit = 16
+
+    mutating func remember(command payload: [UInt8]) {
+      recentCommands.removeAll { $0 == payload }
+      recentCommands.append(payload)
+      if recentCommands.count > Self.recentLimit { recentCommands.removeFirst() }
+    }
   }
 
   let topics: DeviceTopics

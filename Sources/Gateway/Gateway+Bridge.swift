@@ -9,6 +9,8 @@ struct Report {
   var timer: LoopTimer?
   /// Whether the list of an earlier run has been looked at; until then it must not be overwritten.
   var isRecalled = false
+  /// Whether the id of a prefix may be given away: the list was looked at, or the broker takes too long.
+  var mayGiveIDs = false
 }
 
 extension Gateway {
@@ -18,12 +20,20 @@ extension Gateway {
   private static let refresh = Duration.seconds(60)
   /// A broker that keeps a list sends it at once after the subscription.
   private static let recallLimit = Duration.seconds(2)
+  private static let recallPatience = Duration.seconds(10)
 
   /// Something in `…/info` or `…/devices` is no longer so.
   func bridgeChanged() {
     guard report.timer == nil else { return }
     report.timer = loop.timer(after: Self.settling) { [weak self] in
       self?.assumeIsolated { $0.publishBridge() }
+    }
+  }
+
+  /// Without a broker, devices are not kept waiting for their ids for ever.
+  func limitRecall() {
+    loop.timer(after: Self.recallPatience) { [weak self] in
+      self?.assumeIsolated { $0.report.mayGiveIDs = true }
     }
   }
 
@@ -36,7 +46,8 @@ extension Gateway {
     }
   }
 
-  private func publishBridge() {
+  func publishBridge() {
+    report.timer?.cancel()
     report.timer = nil
     publishState(topics.bridgeInfo, info.payload)
     let live = byID.values.count { $0.session.state == .live }
@@ -70,33 +81,58 @@ extension Gateway {
   /// may still say otherwise, and commands for them can be kept.
   func recall(_ payload: [UInt8]) {
     guard !report.isRecalled else { return }
-    for (address, name) in DeviceListing.devices(in: payload) where devices[address] == nil {
-      if let entry = configuration.device(matching: address, name: name) {
-        _ = makeDevice(address, name: name, entry: entry)
+    let known = DeviceListing.devices(in: payload)
+    let (owners, others) = known.reduce(into: ([DeviceListing.Known](), [DeviceListing.Known]())) {
+      split, device in
+      let entry = configuration.device(matching: device.address, name: device.name)
+      if entry?.id == device.id { split.0.append(device) } else { split.1.append(device) }
+    }
+    // Who had the id of a prefix has it again, whoever else matches the prefix.
+    for device in owners + others where devices[device.address] == nil {
+      if let entry = configuration.device(matching: device.address, name: device.name) {
+        _ = makeDevice(device.address, name: device.name, entry: entry)
       }
     }
+    for device in known where byID[device.id] == nil { forget(device.id) }
     recalled()
+  }
+
+  /// A device that is no longer configured, or goes by another id now, leaves nothing behind.
+  private func forget(_ id: DeviceID) {
+    let topics = topics.topics(of: id)
+    for topic in [topics.availability, topics.info] + topics.properties.map(\.value) {
+      mqtt.assumeIsolated { [qos] in $0.clearState(topic, qos: qos) }
+    }
   }
 
   private func recalled() {
     guard !report.isRecalled else { return }
     report.isRecalled = true
+    report.mayGiveIDs = true
     mqtt.assumeIsolated { [topics] in $0.unsubscribe(TopicFilter(topics.bridgeDevices)) }
     bridgeChanged()
   }
 }
 
 extension DeviceListing {
-  /// The devices in a list that was published before: their addresses and Bluetooth names. What cannot be
-  /// read is passed over.
-  static func devices(in payload: [UInt8]) -> [(BluetoothAddress, String?)] {
+  /// A device as a list that was published before has it.
+  struct Known {
+    let id: DeviceID
+    let address: BluetoothAddress
+    /// The Bluetooth name.
+    let name: String?
+  }
+
+  /// The devices in such a list; what cannot be read is passed over.
+  static func devices(in payload: [UInt8]) -> [Known] {
     guard case .array(let entries) = try? JSONParser.parse(payload) else { return [] }
     return entries.compactMap { entry in
-      guard case .object(let object) = entry, case .string(let text) = object["identifier"],
-        let address = BluetoothAddress(text)
+      guard case .object(let object) = entry, case .string(let address) = object["identifier"],
+        let address = BluetoothAddress(address), case .string(let id) = object["id"],
+        let id = try? DeviceID(id)
       else { return nil }
-      if case .string(let name) = object["name"] { return (address, name) }
-      return (address, nil)
+      if case .string(let name) = object["name"] { return Known(id: id, address: address, name: name) }
+      return Known(id: id, address: address, name: nil)
     }
   }
 }

@@ -33,6 +33,8 @@ extension Gateway {
       command(message, device, index)
     case .refused(let id, let property, let reason):
       guard let device = byID[id] else { return }
+      counters.commands += 1
+      log.info("command rejected: \(reason)", device.fields)
       let asker = Asker(
         of: message, answeredOn: device.topics.result(ofProperty: property),
         transaction: WriteCommand.transaction(in: message.payload))
@@ -47,11 +49,20 @@ extension Gateway {
   }
 
   private func command(_ message: MQTTReceived, _ device: Device, _ index: Int) {
-    counters.commands += 1
     let channel = device.channels[index]
+    if message.retain, channel.recentCommands.contains(message.payload) {
+      return log.debug("a retained command of before is passed over", device.fields)
+    }
+    if message.payload.count <= WriteCommand.longestPayload {
+      device.channels[index].remember(command: message.payload)
+    }
+    counters.commands += 1
     do throws(Rejection) {
       let command = try WriteCommand(message.payload, for: channel.property)
       let asker = Asker(of: message, answeredOn: channel.topics.result, transaction: command.transaction)
+      if let reason = obstacle(to: channel, of: device) {
+        return answer(.failed(reason: reason), requested: command.value, to: asker)
+      }
       let actions = device.channels[index].write?.command(
         Device.Write.Command(value: command.value, tag: asker))
       perform(actions ?? [], device, index)
@@ -62,12 +73,26 @@ extension Gateway {
     }
   }
 
+  /// Why a command can never be carried out, not even later.
+  private func obstacle(to channel: Device.Channel, of device: Device) -> String? {
+    switch device.session.state {
+    case .stopped: "the gateway is stopping"
+    case .live where channel.characteristic == nil: "the device does not offer \(channel.property.name)"
+    case .live, .absent, .waiting, .connecting, .subscribing, .leaving: nil
+    }
+  }
+
   // MARK: Confirmed writes
 
-  /// The link is live: what is wanted is brought about.
+  /// The link is live: what is wanted is brought about, or is told to be impossible.
   func writesCanBegin(on device: Device) {
-    for index in device.channels.indices where device.channels[index].characteristic != nil {
-      perform(device.channels[index].write?.linkUp() ?? [], device, index)
+    for index in device.channels.indices {
+      let channel = device.channels[index]
+      if let reason = obstacle(to: channel, of: device) {
+        perform(device.channels[index].write?.abandon(reason: reason) ?? [], device, index)
+      } else {
+        perform(device.channels[index].write?.linkUp() ?? [], device, index)
+      }
     }
   }
 

@@ -48,7 +48,10 @@ extension Gateway {
   private func device(of peripheral: Peripheral) -> Device? {
     if let device = byPeripheral[peripheral.id] { return device }
     if let judged = strangers[peripheral.id], judged == peripheral.name { return nil }
-    guard let entry = configuration.device(matching: peripheral.address, name: peripheral.name),
+    let entry = configuration.device(matching: peripheral.address, name: peripheral.name)
+    // Whose the id of a prefix was in an earlier run is not known yet; it will be heard again.
+    if let entry, entry.id != nil, !entry.match.isIdentifier, !report.mayGiveIDs { return nil }
+    guard let entry,
       let device = devices[peripheral.address]
         ?? makeDevice(peripheral.address, name: peripheral.name, entry: entry)
     else {

@@ -47,11 +47,7 @@ public actor Gateway {
       host: configuration.mqtt.host, port: configuration.mqtt.port,
       protocolVersion: configuration.mqtt.protocolVersion.rawValue)
     serviceManager = ServiceManager(loop: loop)
-    let log = Logger(component: "mqtt")
-    mqtt = MQTTClient(options: MQTTOptions(configuration, id: id, topics: topics), loop: loop) {
-      level, line in
-      log.write(level, line)
-    }
+    mqtt = MQTTClient(options: MQTTOptions(configuration, id: id, topics: topics), loop: loop)
     // The central's events need the gateway, which is not complete yet: they go through this box.
     let events = EventBox()
     central = Central(adapter: configuration.bluetooth.adapter, loop: loop) { event in
@@ -76,16 +72,18 @@ public actor Gateway {
     // What stands behind a prefix may be the prefix's own, which only its name tells.
     for entry in configuration.devices.prefix(while: \.match.isIdentifier) { expect(entry) }
     bridgeChanged()
+    limitRecall()
     refreshBridge()
+    // Ended, but not awaited: a bus that does not answer must not hold up the end.
+    let central = Task(executorPreference: loop) { [central] in await central.run() }
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { await self.central.run() }
       group.addTask { try? await self.mqtt.run() }
       serviceManager.ready()
       try? await stopping.value()
       serviceManager.stopping()
       await wind(down: .seconds(3))
-      group.cancelAll()
     }
+    central.cancel()
   }
 
   /// Asks it to stop. From any thread; harmless when repeated.
@@ -98,6 +96,7 @@ public actor Gateway {
       abandonWrites(of: device, reason: "the gateway is stopping")
       perform(device.session.stop(), on: device)
     }
+    publishBridge()
     publishState(topics.bridgeState, Payload.availability(false))
     await central.stop(within: limit)
     await mqtt.stop(deadline: .seconds(1))

@@ -30,8 +30,8 @@ actor Scan {
     let running = Task(executorPreference: loop) { await central.run() }
     let status = await look(with: central)
     await central.stop(within: .seconds(3))
+    // Not awaited: a bus that does not answer must not hold up the end.
     running.cancel()
-    await running.value
     return status
   }
 

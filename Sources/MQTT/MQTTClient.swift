@@ -6,16 +6,7 @@ public typealias MQTTLog = @Sendable (_ level: LogLevel, _ line: String) -> Void
 
 extension MQTTClient {
   /// To stderr, as component `mqtt`.
-  public static let standardLog: MQTTLog = { level, line in
-    let log = Logger(component: "mqtt")
-    switch level {
-    case .debug: log.debug(line)
-    case .info: log.info(line)
-    case .notice: log.notice(line)
-    case .warning: log.warning(line)
-    case .error: log.error(line)
-    }
-  }
+  public static let standardLog: MQTTLog = { Logger(component: "mqtt").write($0, $1) }
 }
 
 /// A client of one broker: connects, stays connected, and keeps what it is told to say until it is said.

@@ -12,7 +12,8 @@ struct TroubleLog {
   /// A failed attempt or a lost connection. `retryIn` is nil when there is nothing to do but to wait on.
   mutating func trouble(_ error: MQTTError, retryIn: Duration?) -> Entry {
     if said.contains(error) { return (.debug, "still trying: \(error)") }
-    said.append(error)
+    // Bounded: a broker may give another reason each time.
+    if said.count < 100 { said.append(error) }
     let level: LogLevel = error.remedy == .retry ? .warning : .error
     guard let retryIn else { return (level, "\(error); still waiting") }
     let (seconds, rest) = retryIn.components

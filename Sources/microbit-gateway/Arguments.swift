@@ -110,7 +110,7 @@ struct Arguments {
 
   private static func level(_ text: String?) throws(Usage) -> LogLevel? {
     guard let text else { return nil }
-    guard let level = LogLevel.allCases.first(where: { "\($0)" == text }) else {
+    guard let level = LogLevel(name: text) else {
       let known = LogLevel.allCases.map { "\($0)" }.joined(separator: ", ")
       throw wrong("--log-level \(text): one of \(known)")
     }

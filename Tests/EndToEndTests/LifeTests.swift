@@ -148,6 +148,47 @@ import Testing
     }
   }
 
+  @Test("Whoever has the id of a prefix keeps it through a restart")
+  func idOfPrefixAfterRestart() async throws {
+    var plan = Plan(devices: 3)
+    // It stands behind the addresses in any list that is sorted.
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"zoo"}"#
+    try await withHouse(plan) { house in
+      try await house.online("zoo")
+      let holder = try await house.message("zoo/info").json()["identifier"]?.string
+      try await house.message("bridge/\(House.gatewayID)/devices") { message in
+        (try? message.json())?.array?.count == 3
+      }
+      try #require(try await house.stopGateway() == 0)
+      let mark = try house.observer.mark
+      try house.startGateway()
+      let info = try await house.message("zoo/info", after: mark) { $0.text.contains("connected_since") }
+      try #require(try info.json()["identifier"]?.string == holder)
+    }
+  }
+
+  @Test("A micro:bit that was taken out of the configuration leaves nothing behind")
+  func takenOut() async throws {
+    var plan = Plan()
+    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
+    try await withHouse(plan) { house in
+      try await house.online("kitchen")
+      try await house.message("bridge/\(House.gatewayID)/devices") { $0.text.contains("kitchen") }
+      let gateway = try house.gateway
+      gateway.signal(SIGKILL)
+      try await gateway.exitStatus(within: House.patience)
+      try #require(try await house.retained()["kitchen/availability"]?.text == "online")
+      try house.configure(entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"cellar"}"#)
+      let mark = try house.observer.mark
+      try house.startGateway()
+      for topic in ["availability", "info", "temperature", "period"] {
+        try await house.message("kitchen/\(topic)", "", after: mark)
+      }
+      try await house.online("cellar", after: mark)
+      try #require(try await house.retained().keys.allSatisfy { !$0.hasPrefix("kitchen/") })
+    }
+  }
+
   @Test("The service manager is told of readiness, life and stop")
   func notify() async throws {
     var plan = Plan()

@@ -151,6 +151,23 @@ import Testing
     }
   }
 
+  @Test("A retained command is carried out once, however often the broker repeats it")
+  func retainedCommandRepeated() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      try await house.observer.publish("microbit/\(id)/period/set", "70", retain: true)
+      try await house.message("\(id)/period", "70")
+      try await house.restartSubscriptions()
+      let mark = try house.observer.mark
+      try #require(try await house.setPeriod(id, "90")["status"]?.string == "applied")
+      try await house.restartSubscriptions()
+      try #require(try await house.setPeriod(id, "95")["actual"]?.int == 95)
+      let results = try house.observer.messages(on: "microbit/\(id)/period/result", after: mark)
+      try #require(try results.map { try $0.json()["requested"]?.int } == [90, 95])
+    }
+  }
+
   @Test("A reset loses the period; the gateway applies it again, and the cadence follows")
   func reset() async throws {
     try await withHouse { house in

@@ -20,4 +20,16 @@ extension House {
     try await observer.publish("microbit/\(id)/period/set", payload)
     return try await message("\(id)/period/result", after: mark).json()
   }
+
+  /// Has the broker end the gateway's connection, by a client that takes its name; when it is there again, the
+  /// broker has sent what it retains once more.
+  func restartSubscriptions() async throws {
+    let mark = try observer.mark
+    let usurper = try ChildProcess(
+      "/usr/bin/mosquitto_sub",
+      ["-p", "\(broker.port)", "-V", "5", "-i", "microbit-gateway-\(Self.gatewayID)", "-t", "none", "-E"])
+    try await usurper.exitStatus(within: Self.patience)
+    let offline = try await message("bridge/\(Self.gatewayID)/state", "offline", after: mark)
+    try await bridgeOnline(after: offline.number)
+  }
 }

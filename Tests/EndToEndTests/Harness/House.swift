@@ -59,7 +59,12 @@ final class House: Sendable {
     } else if !plan.absent.contains(.observer) {
       try await startObserver()
     }
-    try folder.write(configuration, to: "config.json")
+    try configure(entries: plan.entries)
+  }
+
+  /// Writes the configuration, with other entries than before; the next gateway reads it.
+  func configure(entries: String) throws {
+    try folder.write(configuration(entries), to: "config.json")
   }
 
   fileprivate func begin() async throws {
@@ -67,12 +72,12 @@ final class House: Sendable {
     if !plan.absent.contains(.gateway) { try startGateway() }
   }
 
-  private var configuration: String {
+  private func configuration(_ entries: String) -> String {
     """
     {
       "gateway": { "id": "\(Self.gatewayID)" },
       "mqtt": { "host": "127.0.0.1", "port": \(broker.port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
-      "devices": [\(plan.entries)]
+      "devices": [\(entries)]
     }
     """
   }
