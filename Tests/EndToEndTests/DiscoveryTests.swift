@@ -108,6 +108,7 @@ import Testing
       try house.startGateway()
       try await house.logged("no Bluetooth temperature service")
       try await monitor.called("Disconnect")
+      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
       let good = try await house.id(0)
       // It has been let go, and the others are served as ever.
       _ = try await house.readings(good, upTo: 20)
