@@ -82,16 +82,13 @@ extension Gateway {
   func recall(_ payload: [UInt8]) {
     guard !report.isRecalled else { return }
     let known = DeviceListing.devices(in: payload)
-    let (owners, others) = known.reduce(into: ([DeviceListing.Known](), [DeviceListing.Known]())) {
-      split, device in
-      let entry = configuration.device(matching: device.address, name: device.name)
-      if entry?.id == device.id { split.0.append(device) } else { split.1.append(device) }
+    func entry(of device: DeviceListing.Known) -> Configuration.Device? {
+      configuration.device(matching: device.address, name: device.name)
     }
     // Who had the id of a prefix has it again, whoever else matches the prefix.
-    for device in owners + others where devices[device.address] == nil {
-      if let entry = configuration.device(matching: device.address, name: device.name) {
-        _ = makeDevice(device.address, name: device.name, entry: entry)
-      }
+    let owners = known.filter { entry(of: $0)?.id == $0.id }
+    for device in owners + known where devices[device.address] == nil {
+      if let entry = entry(of: device) { _ = makeDevice(device.address, name: device.name, entry: entry) }
     }
     for device in known where byID[device.id] == nil { forget(device.id) }
     recalled()
