@@ -1,56 +1,10 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Gateway
 
 @Suite struct ConfigurationFileTests {
-  /// A folder of its own, gone when the test ends.
-  final class Folder {
-    let path: String
-
-    init() throws {
-      var template = Array("/tmp/microbit-gateway-test-XXXXXX".utf8CString)
-      path = String(cString: try #require(mkdtemp(&template)))
-    }
-
-    deinit {
-      for name in (try? names()) ?? [] {
-        unlink("\(path)/\(name)")
-        rmdir("\(path)/\(name)")
-      }
-      rmdir(path)
-    }
-
-    private func names() throws -> [String] {
-      let folder = try #require(opendir(path))
-      defer { closedir(folder) }
-      var names: [String] = []
-      while let entry = readdir(folder) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        if name != ".", name != ".." { names.append(name) }
-      }
-      return names
-    }
-
-    @discardableResult
-    func write(_ name: String, _ text: String, mode: mode_t = 0o600) throws -> String {
-      try write(name, Array(text.utf8), mode: mode)
-    }
-
-    @discardableResult
-    func write(_ name: String, _ bytes: [UInt8], mode: mode_t = 0o600) throws -> String {
-      let file = "\(path)/\(name)"
-      let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
-      try #require(descriptor >= 0)
-      defer { close(descriptor) }
-      #expect(Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
-      #expect(fchmod(descriptor, mode) == 0)
-      return file
-    }
-  }
-
   func failure(_ path: String?, _ places: [String] = []) -> String? {
     do throws(ConfigurationFailure) {
       _ = try ConfigurationFile.load(path: path, searching: places)
@@ -61,7 +15,7 @@ import Testing
   }
 
   @Test func readsTheFileThatIsNamed() throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     let file = try folder.write("a.json", #"{"mqtt":{"port":1}}"#)
     let loaded = try ConfigurationFile.load(path: file)
     #expect(loaded.path == file)
@@ -70,7 +24,7 @@ import Testing
   }
 
   @Test func looksInTheKnownPlacesInOrder() throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     let places = ["\(folder.path)/1.json", "\(folder.path)/2.json"]
     #expect(
       failure(nil, places)
@@ -83,7 +37,7 @@ import Testing
   }
 
   @Test func saysWhyAFileCannotBeRead() throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     let missing = "\(folder.path)/missing.json"
     #expect(failure(missing) == "\(missing): No such file or directory (name another with --config)")
     #expect(failure(folder.path) == "\(folder.path): Is a directory")
@@ -97,14 +51,14 @@ import Testing
   }
 
   @Test func everyErrorIsALineWithTheFile() throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     let file = try folder.write("a.json", #"{"mqtt":{"port":0,"qos":2}}"#)
     #expect(failure(file) == "\(file): mqtt.port: 0 is below 1\n\(file): mqtt.qos: 2 is above 1")
   }
 
   @Test(arguments: ["secret", "secret\n", "secret\r\n", "secret\nsecond line\n"])
   func readsThePasswordBesideTheConfiguration(content: String) throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     let password = try folder.write("password", content)
     let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"password"}}"#)
     let loaded = try ConfigurationFile.load(path: file)
@@ -114,7 +68,7 @@ import Testing
   }
 
   @Test func warnsOfSecretsThatAllCanRead() throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     let password = try folder.write("password", " with space ", mode: 0o644)
     let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"\#(password)"}}"#)
     let loaded = try ConfigurationFile.load(path: file)
@@ -125,7 +79,7 @@ import Testing
   }
 
   @Test func namesTheFilesThatAreMissing() throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     try folder.write("empty", "\n")
     try folder.write("ca", "x")
     let file = try folder.write(
@@ -143,11 +97,26 @@ import Testing
   }
 
   @Test func filesOfTLSAreRelativeToTheConfiguration() throws {
-    let folder = try Folder()
+    let folder = try TemporaryFolder()
     let ca = try folder.write("ca.pem", "x", mode: 0o644)
     let file = try folder.write("a.json", #"{"mqtt":{"tls":{"ca_file":"ca.pem"}}}"#)
     let loaded = try ConfigurationFile.load(path: file)
     #expect(loaded.configuration.mqtt.tls == Configuration.TLS(caFile: ca, certFile: nil, keyFile: nil))
     #expect(loaded.warnings == [], "a certificate is no secret")
+  }
+}
+
+extension TemporaryFolder {
+  /// Writes a file that those of `mode` may read; returns its path.
+  @discardableResult
+  fileprivate func write(_ name: String, _ text: String, mode: mode_t = 0o600) throws -> String {
+    try write(name, Array(text.utf8), mode: mode)
+  }
+
+  @discardableResult
+  fileprivate func write(_ name: String, _ bytes: [UInt8], mode: mode_t = 0o600) throws -> String {
+    let file = try write(bytes, to: name)
+    try #require(chmod(file, mode) == 0)
+    return file
   }
 }
