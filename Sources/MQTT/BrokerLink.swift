@@ -12,8 +12,10 @@ struct BrokerLink {
     /// A socket is there; TCP, TLS and the broker's answer to CONNECT are awaited. → connected, waiting,
     /// stopped
     case joining
-    /// The broker has accepted. → waiting, flushing, leaving
+    /// The broker has accepted. → waiting, withdrawing, flushing, leaving
     case connected
+    /// DISCONNECT is on its way, for as long as it was asked. → waiting, leaving
+    case withdrawing(for: Duration)
     /// The last attempt failed, or the connection broke; the back-off runs. → dialling, stopped
     case waiting
     /// Asked to stop, while messages still wait for the broker. → leaving, stopped
@@ -44,6 +46,8 @@ struct BrokerLink {
     case finish
   }
 
+  /// How long the broker may take to close a connection that it is asked to close.
+  private static let goodBye = Duration.seconds(1)
   /// How long a connection must last before its loss is met with the shortest wait again.
   private static let stableAfter = Duration.seconds(30)
 
@@ -65,7 +69,15 @@ struct BrokerLink {
   var isUp: Bool {
     switch state {
     case .connected, .flushing: true
-    case .idle, .dialling, .joining, .waiting, .leaving, .stopped: false
+    case .idle, .dialling, .joining, .withdrawing, .waiting, .leaving, .stopped: false
+    }
+  }
+
+  /// Whether the connection lasts only until all is said.
+  var isFlushing: Bool {
+    switch state {
+    case .flushing: true
+    case .idle, .dialling, .joining, .connected, .withdrawing, .waiting, .leaving, .stopped: false
     }
   }
 
@@ -110,6 +122,9 @@ struct BrokerLink {
       state = .waiting
       let delay = backOff.next(chance: jitter)
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]
+    case .withdrawing(let delay):
+      state = .waiting
+      return [.drop, .setTimer(delay)]
     case .flushing, .leaving:
       return finish()
     case .idle, .waiting, .stopped:
@@ -129,7 +144,7 @@ struct BrokerLink {
       // Its thread cannot be called back, and one more would only wait beside it.
       state = .dialling(isOverdue: true)
       return [.reportOverdue(.timedOut(.lookUp))]
-    case .joining:
+    case .joining, .withdrawing:
       return failed(.timedOut(phase), at: now, jitter: jitter)
     case .flushing:
       state = .leaving
@@ -139,6 +154,13 @@ struct BrokerLink {
     case .idle, .connected, .stopped:
       return []
     }
+  }
+
+  /// Leaves the broker in peace for `delay`, with a good-bye, and connects again after that.
+  mutating func withdraw(for delay: Duration) -> [Action] {
+    guard state == .connected else { return [] }
+    state = .withdrawing(for: delay)
+    return [.setTimer(Self.goodBye), .sayGoodBye]
   }
 
   /// Ends it within `deadline`; `isWaiting` when there is something left to say.
@@ -157,6 +179,9 @@ struct BrokerLink {
       }
       state = .leaving
       return [.setTimer(deadline), .sayGoodBye]
+    case .withdrawing:
+      state = .leaving
+      return [.setTimer(deadline)]
     case .flushing, .leaving, .stopped:
       return []
     }

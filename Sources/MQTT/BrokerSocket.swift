@@ -66,8 +66,11 @@ final class BrokerSocket: @unchecked Sendable {
   }
 
   func publish(_ packet: Outbox.Packet) throws(MQTTError) -> Int32? { try handle.publish(packet) }
-  func subscribe(_ filter: TopicFilter, qos: QoS) throws(MQTTError) -> Int32 {
-    try handle.subscribe(filter, qos: qos)
+  func subscribe(
+    _ filter: TopicFilter, qos: QoS, _ options: SubscribeOptions
+  ) throws(MQTTError) -> Int32 {
+    // The bits are reserved in 3.1.1 (3.8.3), and libmosquitto would send them.
+    try handle.subscribe(filter, qos: qos, version == .v5 ? options : [])
   }
   func unsubscribe(_ filter: TopicFilter) throws(MQTTError) { try handle.unsubscribe(filter) }
 

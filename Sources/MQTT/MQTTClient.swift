@@ -14,7 +14,7 @@ extension MQTTClient {
 /// What it says and subscribes to belongs to the client, not to a connection: every new connection begins with
 /// the subscriptions, then all retained state, then the events that waited. Another actor on the same loop may
 /// call it synchronously by `assumeIsolated`.
-public actor MQTTClient {
+public actor MQTTClient: TurnEnding {
   public nonisolated let loop: EventLoop
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -25,12 +25,19 @@ public actor MQTTClient {
   private var link: BrokerLink
   private var outbox: Outbox
   private var troubles = TroubleLog()
-  private var subscriptions: [(filter: TopicFilter, qos: QoS)] = []
+  private struct Subscription {
+    let filter: TopicFilter
+    let qos: QoS
+    let options: SubscribeOptions
+  }
+  private var subscriptions: [Subscription] = []
   /// SUBSCRIBEs whose SUBACK is awaited, by packet identifier.
   private var subscribing: [Int32: TopicFilter] = [:]
   private var counters = MQTTStatistics()
 
   private var socket: BrokerSocket?
+  /// Whether this connection may say what is to be said.
+  private var isAdmitted = false
   private var isPumpPlanned = false
   private var timer: LoopTimer?
   private var takesSecondFamily = false
@@ -68,6 +75,16 @@ public actor MQTTClient {
     perform(link.stop(isWaiting: !outbox.isEmpty, deadline: deadline))
     await end()
   }
+
+  /// On a connection that awaits it (``MQTTOptions/awaitsAdmission``): what is to be said may be said.
+  public func admit() {
+    guard session != nil, !isAdmitted else { return }
+    isAdmitted = true
+    pumpAtEndOfTurn()
+  }
+
+  /// Leaves the broker in peace for `delay`, with a good-bye, and connects again after that.
+  public func withdraw(for delay: Duration) { perform(link.withdraw(for: delay)) }
 
   private func end() async {
     await withCheckedContinuation { continuation in
@@ -109,20 +126,30 @@ public actor MQTTClient {
     pumpAtEndOfTurn()
   }
 
+  /// Forgets the retained state of `topic`, and leaves what the broker has: it is somebody else's now.
+  public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
+
+  /// Sends `message` now, past all that waits and unasked whether it is admitted; without a connection it is lost.
+  public func send(_ message: MQTTMessage) {
+    guard let socket = session else { return }
+    send(outbox.packet(once: message), over: socket)
+    socket.updateInterest()
+  }
+
   /// What the events of one turn bring goes to the broker together, in as few segments as it fits into.
   private func pumpAtEndOfTurn() {
-    guard !isPumpPlanned, session != nil else { return }
+    guard !isPumpPlanned, isAdmitted, session != nil else { return }
     isPumpPlanned = true
-    loop.atEndOfTurn { [weak self] in
-      guard let self else { return }
-      loop.enter(self, ()) { client, _ in client.pump() }
-    }
+    loop.atEndOfTurn(self)
   }
+
+  /// For the loop.
+  public nonisolated func turnEnds() { loop.enter(self, ()) { client, _ in client.pump() } }
 
   /// Sends what the broker and the socket take now.
   private func pump() {
     isPumpPlanned = false
-    guard let socket = session else { return }
+    guard isAdmitted, let socket = session else { return }
     let isMany = outbox.queuedCount > 1
     if isMany { socket.gather(true) }
     send(over: socket)
@@ -134,37 +161,47 @@ public actor MQTTClient {
     var budget = 128
     while budget > 0, !socket.wantsWrite, let packet = outbox.next(now: .now) {
       budget -= 1
-      do throws(MQTTError) {
-        if let identifier = try socket.publish(packet) {
-          outbox.sent(packet, as: identifier)
-          counters.sent += 1
-        } else {
-          outbox.unsendable(packet)
-          say(troubles.refused(packet.topic, "it cannot be sent"))
-        }
-      } catch {
-        outbox.unsent(packet)
-        socket.breakOff(error)
-        return
-      }
+      guard send(packet, over: socket) else { return }
     }
     socket.updateInterest(hasMore: budget == 0)
     if !outbox.tooLarge.isEmpty {
       for topic in outbox.takeTooLarge() { say(troubles.refused(topic, "larger than the broker takes")) }
     }
-    if link.state == .flushing, outbox.isEmpty { perform(link.drained()) }
+    if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
+  }
+
+  /// False when the connection has ended over it.
+  @discardableResult
+  private func send(_ packet: Outbox.Packet, over socket: BrokerSocket) -> Bool {
+    do throws(MQTTError) {
+      if let identifier = try socket.publish(packet) {
+        outbox.sent(packet, as: identifier)
+        counters.sent += 1
+      } else {
+        outbox.unsendable(packet)
+        say(troubles.refused(packet.topic, "it cannot be sent"))
+      }
+      return true
+    } catch {
+      outbox.unsent(packet)
+      socket.breakOff(error)
+      return false
+    }
   }
 
   // MARK: Hearing
 
   /// Subscribes, now and after every CONNACK.
-  public func subscribe(_ filter: TopicFilter, qos: QoS = .atLeastOnce) {
+  public func subscribe(
+    _ filter: TopicFilter, qos: QoS = .atLeastOnce, options: SubscribeOptions = []
+  ) {
+    let subscription = Subscription(filter: filter, qos: qos, options: options)
     if let index = subscriptions.firstIndex(where: { $0.filter == filter }) {
-      subscriptions[index].qos = qos
+      subscriptions[index] = subscription
     } else {
-      subscriptions.append((filter, qos))
+      subscriptions.append(subscription)
     }
-    if let session { send(filter, qos, to: session) }
+    if let session { send(subscription, to: session) }
   }
 
   public func unsubscribe(_ filter: TopicFilter) {
@@ -179,9 +216,11 @@ public actor MQTTClient {
     }
   }
 
-  private func send(_ filter: TopicFilter, _ qos: QoS, to socket: BrokerSocket) {
+  private func send(_ subscription: Subscription, to socket: BrokerSocket) {
     do throws(MQTTError) {
-      subscribing[try socket.subscribe(filter, qos: qos)] = filter
+      let identifier = try socket.subscribe(
+        subscription.filter, qos: subscription.qos, subscription.options)
+      subscribing[identifier] = subscription.filter
       socket.updateInterest()
     } catch {
       socket.breakOff(error)
@@ -203,7 +242,7 @@ public actor MQTTClient {
       case .setTimer(let duration): setTimer(duration)
       case .cancelTimer: timer?.cancel()
       case .begin:
-        if let socket { for (filter, qos) in subscriptions { send(filter, qos, to: socket) } }
+        if let socket { for subscription in subscriptions { send(subscription, to: socket) } }
       case .drop: drop()
       case .sayGoodBye: socket?.disconnect()
       case .reportFailure(let error, let delay):
@@ -265,6 +304,7 @@ public actor MQTTClient {
     let wasConnected = socket.map { $0.phase == nil } ?? false
     socket?.close()
     socket = nil
+    isAdmitted = false
     subscribing = [:]
     guard wasConnected else { return }
     outbox.disconnected()
@@ -296,6 +336,7 @@ public actor MQTTClient {
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted()
+    isAdmitted = !options.awaitsAdmission
     counters.connects += 1
     outbox.connected(
       Outbox.Peer(

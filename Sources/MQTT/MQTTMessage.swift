@@ -10,6 +10,17 @@ public enum QoS: UInt8, Sendable, Comparable {
   public static func < (a: QoS, b: QoS) -> Bool { a.rawValue < b.rawValue }
 }
 
+/// What a subscription leaves out. MQTT 5 (3.8.3.1); with 3.1.1 everything comes.
+public struct SubscribeOptions: OptionSet, Sendable, Hashable {
+  public let rawValue: Int32
+  public init(rawValue: Int32) { self.rawValue = rawValue }
+
+  /// What this client publishes itself.
+  public static let noLocal = SubscribeOptions(rawValue: 0x04)
+  /// What the broker has retained until now.
+  public static let noRetained = SubscribeOptions(rawValue: 0x20)
+}
+
 /// A message to publish.
 public struct MQTTMessage: Sendable {
   public var topic: TopicName

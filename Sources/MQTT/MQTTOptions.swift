@@ -41,6 +41,9 @@ public struct MQTTOptions: Sendable {
   /// A number in 0..<1, new at each call: what spreads the attempts of many clients.
   public var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
   public var outbox = OutboxLimits()
+  /// Whether on each connection all that is to be said waits for ``MQTTClient/admit()``: for an owner who has to
+  /// hear first what the broker retains.
+  public var awaitsAdmission = false
   /// The largest packet that is accepted, in bytes. With MQTT 5 the broker is told, and holds back what is
   /// larger; with 3.1.1 it arrives and is dropped here.
   public var maximumIncomingPacket: UInt32 = 256 * 1024

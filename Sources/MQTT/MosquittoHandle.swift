@@ -218,9 +218,12 @@ final class MosquittoHandle: @unchecked Sendable {
   }
 
   /// Returns the packet identifier.
-  func subscribe(_ filter: TopicFilter, qos: QoS) throws(MQTTError) -> Int32 {
+  func subscribe(
+    _ filter: TopicFilter, qos: QoS, _ options: SubscribeOptions
+  ) throws(MQTTError) -> Int32 {
     var identifier: Int32 = 0
-    let code = mosquitto_subscribe(raw, &identifier, filter.string, Int32(qos.rawValue))
+    let code = mosquitto_subscribe_v5(
+      raw, &identifier, filter.string, Int32(qos.rawValue), options.rawValue, nil)
     if code != 0 { throw error(code, errno: errno) }
     return identifier
   }

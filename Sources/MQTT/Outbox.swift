@@ -35,24 +35,34 @@ struct Outbox {
   fileprivate enum Source {
     case event(Event)
     case state(TopicName, slot: Int, version: UInt64)
+    /// For this connection only: never kept, never sent again.
+    case once(TopicName)
 
     var topic: TopicName {
       switch self {
       case .event(let event): event.message.topic
-      case .state(let topic, _, _): topic
+      case .state(let topic, _, _), .once(let topic): topic
       }
     }
   }
 
-  fileprivate struct Event {
-    var message: MQTTMessage
+  /// A class, as it is passed from hand to hand, and is large.
+  fileprivate final class Event: Sendable {
+    let message: MQTTMessage
     /// Its place in the order.
-    var turn: UInt64
+    let turn: UInt64
     /// The connection it was given in, or before whose successor: another one sends it as held.
-    var epoch: UInt32
+    let epoch: UInt32
     /// From ``ContinuousClock.Instant.reference`` on: the compiler knows no layout of what holds an `Instant`, and
     /// copies it by way of its metadata, which each message would pay for.
-    var deadline: Duration?
+    let deadline: Duration?
+
+    init(_ message: MQTTMessage, turn: UInt64, epoch: UInt32, deadline: Duration?) {
+      self.message = message
+      self.turn = turn
+      self.epoch = epoch
+      self.deadline = deadline
+    }
 
     var bytes: Int {
       message.topic.string.utf8.count + message.payload.count
@@ -71,6 +81,12 @@ struct Outbox {
     var isQueued = false
     /// To be forgotten as soon as the broker has it.
     var isCleared = false
+
+    func packet(qos: QoS, slot: Int) -> Packet {
+      Packet(
+        topic: topic, payload: payload, qos: qos, retain: true,
+        source: .state(topic, slot: slot, version: version))
+    }
   }
 
   private struct Turn {
@@ -111,7 +127,7 @@ struct Outbox {
 
   mutating func append(_ message: MQTTMessage, now: @autoclosure () -> ContinuousClock.Instant) {
     let event = Event(
-      message: message, turn: nextNumber(), epoch: epoch,
+      message, turn: nextNumber(), epoch: epoch,
       deadline: message.messageExpiry.map { now().sinceReference + $0 })
     eventBytes += event.bytes
     events.append(event)
@@ -125,6 +141,20 @@ struct Outbox {
   /// An empty retained payload is what makes a broker forget (MQTT 5, 3.3.1.3).
   mutating func clearState(_ topic: TopicName, qos: QoS) {
     change(topic, [], qos, isCleared: true)
+  }
+
+  /// The state of `topic` is somebody else's from now on: it is not said any more, and what the broker has stays.
+  mutating func releaseState(_ topic: TopicName) {
+    if let slot = slots[topic] { free(slot, of: topic) }
+  }
+
+  /// A message that is not queued: to be sent now or never.
+  func packet(once message: MQTTMessage) -> Packet {
+    var packet = Packet(
+      topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
+      source: .once(message.topic))
+    if peer?.hasProperties == true { packet.responseTopic = message.responseTopic }
+    return packet
   }
 
   private mutating func change(_ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool) {
@@ -178,18 +208,16 @@ struct Outbox {
       let packet: Packet
       // Of equal turns there are none: events have theirs from 1, and each number is given once.
       if let turn = stateTurns.first, turn.turn < events.first?.turn ?? .max {
-        let state = states[turn.slot]
-        guard state.isQueued else {
+        guard states[turn.slot].isQueued else {
           // Forgotten since.
           _ = stateTurns.popFirst()
           continue
         }
-        packet = Packet(
-          topic: state.topic, payload: state.payload, qos: min(state.qos, peer.maximumQoS), retain: true,
-          source: .state(state.topic, slot: turn.slot, version: state.version))
-        if packet.qos != .atMostOnce, inFlight.count >= peer.window { return nil }
+        let qos = min(states[turn.slot].qos, peer.maximumQoS)
+        if qos != .atMostOnce, inFlight.count >= peer.window { return nil }
         _ = stateTurns.popFirst()
         states[turn.slot].isQueued = false
+        packet = states[turn.slot].packet(qos: qos, slot: turn.slot)
       } else if let event = events.first {
         var seconds: UInt32?
         if let deadline = event.deadline {
@@ -232,10 +260,12 @@ struct Outbox {
     switch packet.source {
     case .event(let event):
       putBack(event)
-    case .state(_, let slot, _):
-      guard !states[slot].isQueued else { return }
+    case .state(let topic, let slot, _):
+      guard slots[topic] == slot, !states[slot].isQueued else { return }
       states[slot].isQueued = true
       stateTurns.prepend(Turn(slot: slot, turn: 0))
+    case .once:
+      break
     }
   }
 
@@ -268,6 +298,11 @@ struct Outbox {
     guard case .state(let topic, let slot, let version) = source, states[slot].isCleared,
       states[slot].version == version
     else { return }
+    free(slot, of: topic)
+  }
+
+  /// A turn that the slot has in the queue is passed over.
+  private mutating func free(_ slot: Int, of topic: TopicName) {
     states[slot].isCleared = false
     states[slot].isQueued = false
     slots[topic] = nil

@@ -3,6 +3,8 @@
 public struct TopicName: Hashable, Sendable, CustomStringConvertible {
   /// The name as text, `/` between its levels.
   public let string: String
+  /// Made once: topics are looked up far more often than they are made.
+  private let hash: Int
 
   /// Nil for what no broker takes: an empty name, more than 65535 bytes of UTF-8, a wildcard, NUL, or one of
   /// the control and non-characters that MQTT 5 (1.5.4) lets a broker refuse and mosquitto does refuse.
@@ -11,7 +13,11 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
       return nil
     }
     self.string = contiguous(string)
+    hash = string.hashValue
   }
+
+  public static func == (a: TopicName, b: TopicName) -> Bool { a.hash == b.hash && a.string == b.string }
+  public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
   public var description: String { string }
 }
