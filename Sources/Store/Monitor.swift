@@ -1,0 +1,77 @@
+import Glibc
+
+/// A state behind a mutex, and a way to wait for what another thread makes of it.
+final class Monitor<State: Sendable>: @unchecked Sendable {
+  // @unchecked: `state` is touched under the mutex alone. The two are on the heap as they must not move.
+  private var state: State
+  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+  init(_ state: State) {
+    self.state = state
+    pthread_mutex_init(mutex, nil)
+    var attributes = pthread_condattr_t()
+    pthread_condattr_init(&attributes)
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+    pthread_cond_init(changed, &attributes)
+    pthread_condattr_destroy(&attributes)
+  }
+
+  deinit {
+    pthread_cond_destroy(changed)
+    pthread_mutex_destroy(mutex)
+    changed.deallocate()
+    mutex.deallocate()
+  }
+
+  func withLock<Result>(_ body: (inout State) -> Result) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return body(&state)
+  }
+
+  /// As ``withLock(_:)``, for changes that somebody may wait for.
+  func notify<Result>(_ body: (inout State) -> Result) -> Result {
+    defer { pthread_cond_broadcast(changed) }
+    return withLock(body)
+  }
+
+  /// Waits until `condition` holds, but no longer than `limit`.
+  func wait(atMost limit: Duration, until condition: (State) -> Bool) {
+    var deadline = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &deadline)
+    let (seconds, attoseconds) = max(.zero, min(limit, .seconds(86_400))).components
+    deadline.tv_sec += Int(seconds)
+    deadline.tv_nsec += Int(attoseconds / 1_000_000_000)
+    if deadline.tv_nsec >= 1_000_000_000 {
+      deadline.tv_sec += 1
+      deadline.tv_nsec -= 1_000_000_000
+    }
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while !condition(state), pthread_cond_timedwait(changed, mutex, &deadline) != ETIMEDOUT {}
+  }
+}
+
+/// Runs `body` on a new thread, which ends with it; false when there is none to be had, and `body` has not run.
+func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+  final class Box: Sendable {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  // Retained here, released exactly once: by the new thread, or here if there is none.
+  let box = Unmanaged.passRetained(Box(body))
+  var attributes = pthread_attr_t()
+  pthread_attr_init(&attributes)
+  pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+  var thread = pthread_t()
+  let failure = pthread_create(
+    &thread, &attributes,
+    { raw in
+      Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
+      return nil
+    }, box.toOpaque())
+  pthread_attr_destroy(&attributes)
+  if failure != 0 { box.release() }
+  return failure == 0
+}

@@ -1,0 +1,85 @@
+import Testing
+
+@testable import Store
+
+@Suite struct BacklogTests {
+  private let a = Change.put([1])
+  private let b = Change.put([2])
+
+  @Test func theFirstChangeStartsTheWriter() {
+    var backlog = Backlog()
+    let starts = [backlog.add("a", a), backlog.add("b", a), backlog.add("a", b)]
+    #expect(starts == [true, false, false])
+    #expect(backlog.count == 2)
+    let (changes, isLast) = backlog.take()
+    #expect(changes == ["a": b, "b": a])
+    #expect(!isLast)
+    #expect(backlog.count == 2)
+    backlog.written()
+    #expect(backlog.count == 0)
+  }
+
+  @Test func theWriterGoesWhenNothingWaits() {
+    var backlog = Backlog()
+    _ = backlog.add("a", a)
+    _ = backlog.take()
+    let late = backlog.add("b", .delete)
+    #expect(!late)
+    backlog.written()
+    let goesAtOnce = backlog.release()
+    #expect(!goesAtOnce)
+    #expect(backlog.take().changes == ["b": .delete])
+    backlog.written()
+    let goesThen = backlog.release()
+    #expect(goesThen)
+    let startsAgain = backlog.add("c", a)
+    #expect(startsAgain)
+  }
+
+  @Test func whatFailedWaitsUnlessThereIsNewer() {
+    var backlog = Backlog()
+    _ = backlog.add("a", a)
+    _ = backlog.add("b", a)
+    _ = backlog.take()
+    _ = backlog.add("a", .delete)
+    #expect(backlog.count == 2)
+    backlog.failed()
+    #expect(backlog.count == 2)
+    let goes = backlog.release()
+    #expect(!goes)
+    #expect(backlog.take().changes == ["a": .delete, "b": a])
+  }
+
+  @Test func closingIsTheLastWord() {
+    var backlog = Backlog()
+    let starts = backlog.close()
+    #expect(starts)
+    let counts = backlog.add("a", a)
+    #expect(!counts)
+    let goes = backlog.release()
+    #expect(!goes)
+    let (changes, isLast) = backlog.take()
+    #expect(changes.isEmpty && isLast)
+    backlog.ended()
+    let startsAgain = backlog.close()
+    #expect(!startsAgain)
+  }
+
+  @Test func aWriterThatCouldNotStartIsTriedAgain() {
+    var backlog = Backlog()
+    _ = backlog.add("a", a)
+    backlog.unclaim()
+    let starts = backlog.add("b", a)
+    #expect(starts)
+    #expect(backlog.take().changes == ["a": a, "b": a])
+  }
+}
+
+@Suite struct PacingTests {
+  @Test func failuresAreAMinuteApartAtMost() {
+    let pacing = Pacing()
+    #expect(pacing.wait(afterFailures: 0) == .seconds(1))
+    #expect((1...8).map(pacing.wait) == [1, 2, 4, 8, 16, 32, 60, 60].map { Duration.seconds($0) })
+    #expect(pacing.wait(afterFailures: .max) == .seconds(60))
+  }
+}

@@ -1,0 +1,186 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Store
+
+@Suite struct OpeningTests {
+  let folder: TemporaryFolder
+  let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path + "/state.db"
+  }
+
+  @Test func makesFoldersAndFileForThisUserAlone() throws {
+    let path = folder.path + "/a/b/state.db"
+    let (store, records, opening) = StateStore.open(path: path)
+    #expect(opening == .opened)
+    #expect(records.isEmpty)
+    store.put("key", bytes("value"))
+    #expect(store.close(within: patience) == 0)
+    #expect(rights(folder.path + "/a") == "700")
+    #expect(rights(folder.path + "/a/b") == "700")
+    for name in try names(in: folder.path + "/a/b") {
+      #expect(rights(folder.path + "/a/b/" + name) == "600", "\(name)")
+    }
+  }
+
+  @Test func whatIsPutIsThereTheNextTime() throws {
+    let values = [
+      "C5:A1:B2:C3:D4:E5": #"{"id":"küche","wanted":{"period":5000}}"#, "": "",
+      "long": String(repeating: "x", count: 50_000),
+      "nul": "a\0b",
+    ]
+    try leave(values, at: path)
+    let (store, records, opening) = StateStore.open(path: path)
+    #expect(opening == .opened)
+    #expect(records.texts == values)
+    store.put("long", nil)
+    store.put("nobody", nil)
+    store.put("nul", bytes("new"))
+    #expect(store.close(within: patience) == 0)
+    #expect(
+      try StateStore.records(path: path).texts == [
+        "C5:A1:B2:C3:D4:E5": values["C5:A1:B2:C3:D4:E5"], "": "", "nul": "new",
+      ])
+  }
+
+  @Test func bytesThatAreNoTextComeBackAsTheyWere() throws {
+    let value: [UInt8] = [0xFF, 0x00, 0xC3, 0x28]
+    let store = StateStore.open(path: path).store
+    store.put("key", value)
+    #expect(store.close(within: patience) == 0)
+    #expect(StateStore.open(path: path).records == ["key": value])
+  }
+
+  @Test func peopleReadItAsText() throws {
+    try leave(["key": #"{"a":1}"#], at: path)
+    let onlooker = try Onlooker(path)
+    #expect(
+      try onlooker.text("SELECT typeof(key) || typeof(value) || value FROM record") == #"texttext{"a":1}"#)
+  }
+
+  /// What is at the path, and a word of the reason.
+  @Test(arguments: [
+    ("garbage", "not a database"), ("truncated", "malformed"), ("torn", "cannot read"),
+    ("future", "version 2"),
+    ("foreign", "another program"), ("columns", "no such column"),
+  ])
+  func whatIsNoGoodIsSetAside(fault: String, reason: String) throws {
+    try make(fault)
+    let before = try contents(path)
+    let journal = try? contents(path + "-journal")
+
+    let (store, records, opening) = StateStore.open(path: path)
+    #expect(records.isEmpty)
+    guard case .setAside(let aside, let told) = opening else {
+      Issue.record("\(opening)")
+      return
+    }
+    #expect(told.contains(reason) && told.contains(path), "\(told)")
+    #expect(try contents(aside) == before)
+    // Was there one beside it, it went along: it would be played back into the new database.
+    #expect((try? contents(aside + "-journal")) == journal)
+
+    store.put("key", bytes("value"))
+    #expect(store.close(within: patience) == 0)
+    #expect(StateStore.open(path: path).opening == .opened)
+    #expect(try StateStore.records(path: path).texts == ["key": "value"])
+    #expect(try contents(aside) == before)
+  }
+
+  @Test func eachOneSetAsideHasANameOfItsOwn() throws {
+    var asides: Set<String> = []
+    for round in 0..<3 {
+      try folder.write("no database, of round \(round), and long enough to look at", to: "state.db")
+      guard case .setAside(let aside, _) = StateStore.open(path: path).opening else {
+        Issue.record("it was opened")
+        return
+      }
+      asides.insert(aside)
+      #expect(String(decoding: try contents(aside), as: UTF8.self).contains("round \(round)"))
+    }
+    #expect(asides.count == 3)
+  }
+
+  private func make(_ fault: String) throws {
+    switch fault {
+    case "garbage":
+      try folder.write(String(repeating: "no database at all ", count: 1000), to: "state.db")
+    case "truncated", "torn":
+      var values: [String: String] = [:]
+      for key in 0..<100 { values["key \(key)"] = String(repeating: "x", count: 500) }
+      try leave(values, at: path)
+      var bytes = try contents(path)
+      if fault == "truncated" {
+        bytes.removeLast(bytes.count / 2)
+      } else {
+        for place in 8192..<12_288 { bytes[place] = UInt8(truncatingIfNeeded: place &* 31) }
+      }
+      try folder.write(bytes, to: "state.db")
+    case "future":
+      try leave(["key": "value"], at: path)
+      try Onlooker(path).execute("PRAGMA user_version = 2")
+    case "foreign":
+      try Onlooker(path).execute("CREATE TABLE bookmarks (url TEXT)")
+    case "columns":
+      try Onlooker(path).execute("CREATE TABLE record (name TEXT); PRAGMA user_version = 1")
+    default:
+      throw Failure(fault)
+    }
+  }
+
+  @Test func aFolderInItsPlaceLeavesMemoryOnly() throws {
+    mkdir(path, 0o700)
+    let (store, records, opening) = StateStore.open(path: path)
+    #expect(opening == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
+    #expect(records.isEmpty)
+    store.put("key", bytes("value"))
+    #expect(store.close(within: .zero) == 0)
+    #expect(try names(in: path) == [])
+  }
+
+  @Test func aPipeInItsPlaceLeavesMemoryOnly() {
+    mkfifo(path, 0o600)
+    #expect(
+      StateStore.open(path: path).opening
+        == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
+  }
+
+  @Test func aFileInPlaceOfTheFolderLeavesMemoryOnly() throws {
+    try folder.write("", to: "file")
+    guard case .inMemoryOnly(let reason) = StateStore.open(path: folder.path + "/file/state.db").opening
+    else {
+      Issue.record("it was opened")
+      return
+    }
+    #expect(reason.contains("Not a directory"))
+  }
+
+  @Test(arguments: ["", "/", "state.db", "/tmp/state\0.db", "/tmp/", "/proc/nowhere/state.db"])
+  func aPathThatIsNoneLeavesMemoryOnly(path: String) {
+    guard case .inMemoryOnly = StateStore.open(path: path).opening else {
+      Issue.record("it was opened")
+      return
+    }
+  }
+
+  @Test func thereIsNothingInAFileThatIsNot() throws {
+    #expect(try StateStore.records(path: path).isEmpty)
+    #expect(try names(in: folder.path) == [])
+  }
+
+  @Test func whatIsNoGoodIsNotTouchedByAReader() throws {
+    try make("future")
+    let before = try names(in: folder.path)
+    #expect(throws: StoreError.self) { try StateStore.records(path: path) }
+    #expect(try names(in: folder.path) == before)
+  }
+
+  @Test func theTimeInAName() {
+    #expect(StateFile.stamp(0) == "19700101T000000Z")
+    #expect(StateFile.stamp(1_767_323_045) == "20260102T030405Z")
+  }
+}

@@ -1,0 +1,136 @@
+import Glibc
+import Store
+import TestSupport
+import Testing
+
+/// What only a process of its own can show: it is killed, limited, refused, or shut in with a disk of its own.
+@Suite struct ProcessTests {
+  let folder: TemporaryFolder
+  let path: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path + "/state.db"
+  }
+
+  @Test func killedAtAnyTimeItHasAllOfATransactionOrNothing() async throws {
+    for kill in 0..<12 {
+      let writer = try ChildProcess(program("store-writer"), ["rounds", path])
+      var known = ""
+      // Another point of the work each time: after some transactions, and a bit.
+      for _ in 0...(kill % 4) { known = try await writer.line(within: patience) { $0.hasPrefix("round ") } }
+      usleep(UInt32(kill * 300))
+      writer.signal(SIGKILL)
+      #expect(try await writer.exitStatus(within: patience) == 128 + SIGKILL)
+      known = writer.text.split(separator: "\n").last.map(String.init) ?? known
+      let told = try #require(known.split(separator: " ").last.flatMap { Int($0) })
+
+      let (store, records, opening) = StateStore.open(path: path)
+      #expect(opening == .opened)
+      #expect(records.count == 20)
+      let rounds = Set(records.texts.values)
+      #expect(rounds == ["\(told)"] || rounds == ["\(told + 1)"], "told \(told)")
+      store.close(within: patience)
+    }
+  }
+
+  @Test func theSecondOfTwoStaysAwayFromTheFile() async throws {
+    let first = try ChildProcess(program("store-writer"), ["keep", path])
+    _ = try await first.line(within: patience) { $0 == "put" }
+    let (store, _, opening) = StateStore.open(path: path)
+    #expect(opening == .inMemoryOnly(reason: "\(path) is in use by another process"))
+    store.put("key 0", bytes("of the second"))
+    store.put("intruder", bytes("of the second"))
+    store.close(within: patience)
+
+    first.signal(SIGTERM)
+    _ = try await first.line(within: patience) { $0 == "0 not written" }
+    #expect(try await first.exitStatus(within: patience) == 0)
+    let (again, records, now) = StateStore.open(path: path)
+    #expect(now == .opened)
+    #expect(records.count == 50 && records["intruder"] == nil && records["key 0"]?.count == 1024)
+    again.close(within: patience)
+  }
+
+  @Test func aFileThatMayNotGrowIsTriedAgain() async throws {
+    let writer = try ChildProcess(
+      "/usr/bin/prlimit", ["--fsize=20000:unlimited", program("store-writer"), "keep", path])
+    let failing = try await writer.line(within: patience) { $0.hasPrefix("failing") }
+    #expect(failing.contains(path) && failing.contains("File too large"), "\(failing)")
+    let lift = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(writer.pid)", "--fsize=unlimited"])
+    #expect(try await lift.exitStatus(within: patience) == 0)
+    _ = try await writer.line(within: patience) { $0 == "recovered" }
+    #expect(try StateStore.records(path: path).count == 50)
+    try await end(writer, "0 not written")
+    #expect(writer.text.split(separator: "\n").count { $0.hasPrefix("failing") } == 1)
+  }
+
+  @Test(Namespace.isToBeHad)
+  func onAFullDiskItStartsAndWaitsForRoom() async throws {
+    let writer = try Namespace.run(
+      """
+      mount -t tmpfs -o size=256k tmpfs \(folder.path)
+      head -c 300000 /dev/zero >\(folder.path)/filler 2>/dev/null || true
+      exec \(program("store-writer")) keep \(path)
+      """)
+    _ = try await writer.line(within: patience) { $0 == "0 records, opened" }
+    let failing = try await writer.line(within: patience) { $0.hasPrefix("failing") }
+    #expect(failing.contains("full"), "\(failing)")
+    unlink("/proc/\(writer.pid)/root\(folder.path)/filler")
+    _ = try await writer.line(within: patience) { $0 == "recovered" }
+    // SQLite itself would lose its way there.
+    let copy = try folder.write(contents("/proc/\(writer.pid)/root\(path)"), to: "copy.db")
+    #expect(try StateStore.records(path: copy).count == 50)
+    try await end(writer, "0 not written")
+  }
+
+  @Test(Namespace.isToBeHad)
+  func aReadOnlyDiskStillTellsWhatWas() async throws {
+    try leave(["a": "a", "b": "b"], at: path)
+    let writer = try Namespace.run(
+      """
+      mount --bind \(folder.path) \(folder.path)
+      mount -o remount,bind,ro \(folder.path)
+      exec \(program("store-writer")) keep \(path)
+      """)
+    let opening = try await writer.line(within: patience) { $0.contains("records") }
+    #expect(opening.hasPrefix("2 records, inMemoryOnly") && opening.contains("Read-only file system"))
+    try await end(writer, "0 not written")
+  }
+
+  @Test func whatMayNotBeReadLeavesMemoryOnly() async throws {
+    try leave(["a": "a"], at: path)
+    chmod(path, 0)
+    // Root may read everything, unless that right is taken away.
+    let wrapper = geteuid() == 0 ? ["/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"] : []
+    let command = wrapper + [try program("store-writer"), "keep", path]
+    let writer = try ChildProcess(command[0], Array(command.dropFirst()))
+    let opening = try await writer.line(within: patience) { $0.contains("records") }
+    #expect(opening.hasPrefix("0 records, inMemoryOnly"), "\(opening)")
+    #expect(opening.contains("cannot open \(path)"))
+    #expect(try names(in: folder.path).allSatisfy { !$0.contains("corrupt") })
+    try await end(writer, "0 not written")
+    chmod(path, 0o600)
+    #expect(try StateStore.records(path: path).texts == ["a": "a"])
+  }
+
+  private func end(_ writer: ChildProcess, _ last: String) async throws {
+    writer.signal(SIGTERM)
+    _ = try await writer.line(within: patience) { $0 == last }
+    #expect(try await writer.exitStatus(within: patience) == 0)
+  }
+}
+
+/// Mounts that nobody else sees, and that go with the process.
+enum Namespace {
+  private static let options = geteuid() == 0 ? ["--mount"] : ["--mount", "--user", "--map-root-user"]
+
+  static let isToBeHad: ConditionTrait = .enabled("needs the right to make a mount namespace") {
+    let child = try ChildProcess("/usr/bin/unshare", options + ["true"])
+    return try await child.exitStatus(within: patience) == 0
+  }
+
+  static func run(_ script: String) throws -> ChildProcess {
+    try ChildProcess("/usr/bin/unshare", options + ["sh", "-euc", script])
+  }
+}

@@ -1,0 +1,87 @@
+import CSQLite
+import Glibc
+import Store
+import TestSupport
+
+/// SQL by a connection of the test's own, as by a program beside the gateway.
+final class Onlooker: @unchecked Sendable {
+  // @unchecked: SQLite's connections may be used by several threads.
+  private var handle: OpaquePointer?
+
+  init(_ path: String) throws {
+    guard sqlite3_open(path, &handle) == SQLITE_OK else { throw Failure("\(path): cannot be opened") }
+    sqlite3_busy_timeout(handle, 5000)
+  }
+
+  deinit { sqlite3_close(handle) }
+
+  func execute(_ sql: String) throws {
+    guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
+      throw Failure("\(sql): \(String(cString: sqlite3_errmsg(handle)))")
+    }
+  }
+
+  /// The first column of the first row.
+  func text(_ sql: String) throws -> String {
+    var statement: OpaquePointer?
+    sqlite3_prepare_v2(handle, sql, -1, &statement, nil)
+    defer { sqlite3_finalize(statement) }
+    guard sqlite3_step(statement) == SQLITE_ROW, let text = sqlite3_column_text(statement, 0) else {
+      throw Failure("\(sql): \(String(cString: sqlite3_errmsg(handle)))")
+    }
+    return String(cString: text)
+  }
+}
+
+/// A program beside the one that runs the tests.
+func program(_ name: String) throws -> String {
+  var buffer = [UInt8](repeating: 0, count: 4096)
+  let count = readlink("/proc/self/exe", &buffer, buffer.count)
+  guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
+  let own = String(decoding: buffer[..<count], as: UTF8.self)
+  return own.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/" + name
+}
+
+func contents(_ path: String) throws -> [UInt8] {
+  guard let stream = fopen(path, "r") else { throw Failure("\(path): errno \(errno)") }
+  defer { fclose(stream) }
+  var buffer = [UInt8](repeating: 0, count: 1 << 20)
+  return Array(buffer[..<fread(&buffer, 1, buffer.count, stream)])
+}
+
+/// The names in a folder, sorted.
+func names(in folder: String) throws -> [String] {
+  guard let directory = opendir(folder) else { throw Failure("\(folder): errno \(errno)") }
+  defer { closedir(directory) }
+  var names: [String] = []
+  while let entry = readdir(directory) {
+    let name = withUnsafePointer(to: &entry.pointee.d_name) {
+      $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    if name != ".", name != ".." { names.append(name) }
+  }
+  return names.sorted()
+}
+
+/// The rights of a file or folder, in octal.
+func rights(_ path: String) -> String {
+  var status = stat()
+  return stat(path, &status) == 0 ? String(status.st_mode & 0o777, radix: 8) : "none"
+}
+
+func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+extension [String: [UInt8]] {
+  /// As people read it.
+  var texts: [String: String] { mapValues { String(decoding: $0, as: UTF8.self) } }
+}
+
+/// Writes and closes: what the next one finds.
+func leave(_ values: [String: String], at path: String) throws {
+  let (store, _, opening) = StateStore.open(path: path)
+  guard opening == .opened else { throw Failure("\(opening)") }
+  for (key, value) in values { store.put(key, bytes(value)) }
+  guard store.close(within: .seconds(10)) == 0 else { throw Failure("not written") }
+}
+
+let patience = Duration.seconds(30)

@@ -1,0 +1,155 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Store
+
+@Suite struct WritingTests {
+  let folder: TemporaryFolder
+  let path: String
+  let events = Record<StoreEvent>()
+  let quick = Pacing(
+    gather: .milliseconds(1), apart: .milliseconds(1), firstRetry: .milliseconds(5),
+    longestRetry: .milliseconds(20))
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path + "/state.db"
+  }
+
+  private func open(maximumPages: Int? = nil, pacing: Pacing? = nil) -> StateStore {
+    let store = StateStore.open(path: path, pacing: pacing ?? quick, maximumPages: maximumPages).store
+    store.setHandler { [events] in events.append($0) }
+    return store
+  }
+
+  private func failing() async throws -> String {
+    let event = try await events.first(within: patience, "a failure") { $0 != .recovered }
+    guard case .failing(let reason) = event else { throw Failure("\(event)") }
+    return reason
+  }
+
+  private func recovered() async throws {
+    _ = try await events.first(within: patience, "a recovery") { $0 == .recovered }
+  }
+
+  @Test func aFullDatabaseIsTriedAgainUntilThereIsRoom() async throws {
+    try leave(["big": String(repeating: "x", count: 30_000)], at: path)
+    let store = open(maximumPages: 10)
+    store.put("a", bytes(String(repeating: "a", count: 20_000)))
+    let reason = try await failing()
+    #expect(reason == "cannot write to \(path): database or disk is full (SQLite 13)")
+    store.put("b", bytes("latest"))
+    store.put("a", bytes(String(repeating: "A", count: 20_000)))
+    #expect(try StateStore.records(path: path).keys.sorted() == ["big"])
+
+    try Onlooker(path).execute("DELETE FROM record WHERE key = 'big'")
+    try await recovered()
+    #expect(store.close(within: patience) == 0)
+    #expect(
+      try StateStore.records(path: path).texts == ["a": String(repeating: "A", count: 20_000), "b": "latest"])
+    #expect(events.elements == [.failing(reason: reason), .recovered])
+  }
+
+  @Test func aFullDiskAtTheFirstWriteIsNoDifferent() async throws {
+    let store = open(maximumPages: 1)
+    store.put("a", bytes("a"))
+    #expect(try await failing().contains("full"))
+    #expect(store.close(within: patience) == 1)
+    #expect(events.count == 1)
+    #expect(try StateStore.records(path: path).isEmpty)
+  }
+
+  @Test func anotherProgramsLockIsWaitedFor() async throws {
+    try leave(["old": "old"], at: path)
+    let onlooker = try Onlooker(path)
+    let store = open()
+    try onlooker.execute("BEGIN EXCLUSIVE")
+    store.put("new", bytes("new"))
+    let reason = try await failing()
+    #expect(reason.contains("locked"))
+    try onlooker.execute("COMMIT")
+    try await recovered()
+    #expect(store.close(within: patience) == 0)
+    #expect(try StateStore.records(path: path).texts == ["old": "old", "new": "new"])
+  }
+
+  @Test func neitherPutNorCloseWaitsForTheDisk() async throws {
+    try leave(["old": "old"], at: path)
+    let onlooker = try Onlooker(path)
+    let store = open()
+    try onlooker.execute("BEGIN EXCLUSIVE")
+    store.put("first", bytes("first"))
+    _ = try await failing()
+    let clock = ContinuousClock()
+    // One that waited for the lock would take a second.
+    let putting = clock.measure { for key in 0..<1000 { store.put("key \(key)", bytes("value")) } }
+    #expect(putting < .milliseconds(900))
+    var unwritten = 0
+    let closing = clock.measure { unwritten = store.close(within: .milliseconds(50)) }
+    #expect(closing < .milliseconds(900))
+    #expect(unwritten == 1001)
+    try onlooker.execute("COMMIT")
+  }
+
+  @Test func theNewestOfManyIsWritten() throws {
+    let store = open()
+    for number in 0..<10_000 { store.put("key \(number % 10)", bytes("\(number)")) }
+    #expect(store.close(within: patience) == 0)
+    let records = try StateStore.records(path: path).texts
+    #expect(records == Dictionary(uniqueKeysWithValues: (0..<10).map { ("key \($0)", "\(9990 + $0)") }))
+  }
+
+  @Test func manyThreadsPutAtOnce() async throws {
+    let store = open()
+    await withTaskGroup(of: Void.self) { group in
+      for thread in 0..<8 {
+        group.addTask {
+          for number in 0..<500 { store.put("\(thread) \(number % 50)", bytes("\(number)")) }
+        }
+      }
+    }
+    #expect(store.close(within: patience) == 0)
+    let records = try StateStore.records(path: path).texts
+    #expect(records.count == 400)
+    #expect(
+      records.allSatisfy { key, value in Int(value).map { $0 >= 450 && key.hasSuffix(" \($0 % 50)") } == true
+      })
+  }
+
+  @Test func itIsWrittenWithoutBeingClosed() async throws {
+    let store = open()
+    let onlooker = try Onlooker(path)
+    for round in 0..<3 {
+      // The writer of the round before may have gone or not: either way there is one for this.
+      store.put("key", bytes("\(round)"))
+      try await deadline(patience, "round \(round) in the file") { [path] in
+        while try StateStore.records(path: path).texts["key"] != "\(round)" { await Task.yield() }
+      }
+    }
+    #expect(try onlooker.text("SELECT value FROM record") == "2")
+  }
+
+  @Test func afterClosingNothingCounts() throws {
+    let store = open()
+    store.put("a", bytes("a"))
+    #expect(store.close(within: patience) == 0)
+    store.put("b", bytes("b"))
+    #expect(store.close(within: patience) == 0)
+    #expect(try StateStore.records(path: path).texts == ["a": "a"])
+  }
+
+  @Test func closingDoesNotWaitForThePace() throws {
+    let store = open(
+      pacing: Pacing(gather: .seconds(600), apart: .seconds(600), firstRetry: .seconds(600)))
+    store.put("a", bytes("a"))
+    #expect(store.close(within: patience) == 0)
+    #expect(try StateStore.records(path: path).texts == ["a": "a"])
+  }
+
+  @Test func aStoreInMemoryForgets() {
+    let store = StateStore.inMemory()
+    store.put("a", bytes("a"))
+    #expect(store.close(within: .zero) == 0)
+  }
+}

@@ -1,0 +1,81 @@
+// store-writer DO PATH: a process with a store, for tests that end it, limit it, or take the disk away from under it.
+//
+//   rounds   gives the same 20 keys a new number, again and again; says `round N` when N is on the disk
+//   keep     puts 50 values of 1 KiB, tells what happens, and closes on SIGTERM
+//   measure  opens and closes, and says how much memory that took, in KiB
+import Glibc
+import Store
+
+func say(_ text: String) {
+  print(text)
+  fflush(nil)
+}
+
+func rounds(_ path: String) -> Never {
+  var last = lastRound(path)
+  while true {
+    let (store, _, opening) = StateStore.open(path: path)
+    guard opening == .opened else { fail("\(opening)") }
+    last += 1
+    for key in 0..<20 { store.put("key \(key)", Array("\(last)".utf8)) }
+    guard store.close(within: .seconds(10)) == 0 else { fail("round \(last) is not written") }
+    say("round \(last)")
+  }
+}
+
+/// The highest number that is in the file.
+func lastRound(_ path: String) -> Int {
+  let records = (try? StateStore.records(path: path)) ?? [:]
+  return records.values.compactMap { Int(String(decoding: $0, as: UTF8.self)) }.max() ?? 0
+}
+
+func keep(_ path: String) {
+  var end = sigset_t()
+  sigemptyset(&end)
+  sigaddset(&end, SIGTERM)
+  // Before there is another thread.
+  pthread_sigmask(SIG_BLOCK, &end, nil)
+  // Writing beyond the limit of a file's size is an error then, and not the end.
+  signal(SIGXFSZ, SIG_IGN)
+  let (store, records, opening) = StateStore.open(path: path)
+  say("\(records.count) records, \(opening)")
+  store.setHandler { say("\($0)") }
+  for key in 0..<50 { store.put("key \(key)", [UInt8](repeating: UInt8(ascii: "x"), count: 1024)) }
+  say("put")
+  var signal: Int32 = 0
+  sigwait(&end, &signal)
+  say("\(store.close(within: .seconds(10))) not written")
+}
+
+func measure(_ path: String) {
+  let before = residentMemory()
+  let (store, records, opening) = StateStore.open(path: path)
+  let open = residentMemory()
+  store.put("key", Array("value".utf8))
+  store.close(within: .seconds(10))
+  say("\(records.count) records, \(opening): open \(open - before), written \(residentMemory() - before)")
+}
+
+/// In KiB, with the pages of libraries.
+func residentMemory() -> Int {
+  var buffer = [UInt8](repeating: 0, count: 256)
+  let file = open("/proc/self/statm", O_RDONLY)
+  let count = read(file, &buffer, buffer.count)
+  close(file)
+  let words = String(decoding: buffer[..<max(0, count)], as: UTF8.self).split(separator: " ")
+  return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
+}
+
+func fail(_ reason: String) -> Never {
+  say(reason)
+  exit(1)
+}
+
+guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|measure PATH") }
+let path = CommandLine.arguments[2]
+switch CommandLine.arguments[1] {
+case "rounds": rounds(path)
+case "keep": keep(path)
+case "measure": measure(path)
+case let other: fail("\(other)?")
+}
