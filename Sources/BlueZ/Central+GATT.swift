@@ -87,24 +87,13 @@ extension Central {
   private func once(
     _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue], over link: Link
   ) async -> Link.OperationResult {
-    // It may have ended while the turn was waited for. Another link to the same peripheral is none of ours.
-    guard !link.hasEnded else { return .failure(.disconnected) }
-    let waiter = Waiter<Link.OperationResult>()
-    link.add(waiter)
-    loop.task(of: self) { central in
-      let result: Link.OperationResult
-      do throws(CentralError) {
-        result = .success(
-          try await central.call(
-            member, on: BlueZName.characteristic, of: characteristic.path, arguments,
-            timeout: central.limits.operation))
-      } catch {
-        result = .failure(error)
-      }
-      waiter.resume(.success(result))
+    await withCheckedContinuation { continuation in
+      // It may have ended while the turn was waited for. Another link to the same peripheral is none of ours.
+      guard !link.hasEnded else { return continuation.resume(returning: .failure(.disconnected)) }
+      link.begin { continuation.resume(returning: $0) }
+      call(
+        member, on: BlueZName.characteristic, of: characteristic.path, arguments, timeout: limits.operation
+      ) { link.finish($0) }
     }
-    let result = (try? await waiter.value()) ?? .failure(.disconnected)
-    link.remove(waiter)
-    return result
   }
 }

@@ -46,6 +46,15 @@ extension Central {
     reconcileScan()
   }
 
+  /// Tells every peripheral that is known once more, as ``CentralEvent/seen(_:)``.
+  public func retell() {
+    for path in tree.devices.keys.sorted() {
+      if tree.devices[path]?.adapter == adapterPath, let peripheral = tree.peripheral(at: path) {
+        handler(.seen(peripheral))
+      }
+    }
+  }
+
   /// Brings discovery to what is wanted, one call at a time.
   func reconcileScan() {
     let wanted = scanner.isWanted && state.isOn && !connectTurn.isWanted && !isStopping

@@ -15,7 +15,7 @@ public actor Central {
   let log = Logger(component: "bluetooth")
   private let address: DBusAddress
   private let adapterName: String
-  private let handler: @Sendable (CentralEvent) -> Void
+  let handler: @Sendable (CentralEvent) -> Void
 
   private var bus: DBusConnection?
   /// Whether this connection to the bus hears the values of characteristics.
@@ -269,23 +269,40 @@ public actor Central {
 
   // MARK: Calls and waits
 
-  /// Calls bluetoothd; `operation` names it in errors.
+  /// Calls bluetoothd; `done` gets the answer.
+  func call(
+    _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
+    _ done: @escaping @Sendable (Result<[DBusValue], CentralError>) -> Void
+  ) {
+    guard let bus, owner != nil else { return done(.failure(.unavailable)) }
+    let call = DBusCall(member, on: interface, of: path, at: BlueZName.service, arguments)
+    bus.assumeIsolated {
+      $0.call(call, timeout: timeout) { [weak self] answer in
+        done(
+          answer.mapError { error in
+            if error.name == BlueZName.Failure.limitsExceeded { self?.assumeIsolated { $0.tooManyCalls() } }
+            return CentralError(error, during: member)
+          })
+      }
+    }
+  }
+
+  /// Calls bluetoothd and waits for the answer.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
     timeout: Duration
   ) async throws(CentralError) -> [DBusValue] {
-    guard let bus, owner != nil else { throw .unavailable }
-    do {
-      return try await bus.call(
-        DBusCall(member, on: interface, of: path, at: BlueZName.service, arguments), timeout: timeout)
-    } catch {
-      if error.name == BlueZName.Failure.limitsExceeded {
-        // The bus counts the calls that bluetoothd never answered. A new connection starts from nothing.
-        log.warning("too many calls were never answered: connecting to the bus again")
-        busEnded.resume(.success(()))
+    try await withCheckedContinuation { continuation in
+      call(member, on: interface, of: path, arguments, timeout: timeout) {
+        continuation.resume(returning: $0)
       }
-      throw CentralError(error, during: member)
-    }
+    }.get()
+  }
+
+  /// The bus counts the calls that bluetoothd never answered. A new connection starts from nothing.
+  private func tooManyCalls() {
+    log.warning("too many calls were never answered: connecting to the bus again")
+    busEnded.resume(.success(()))
   }
 
   /// Somebody who waits for the tree to come to something.

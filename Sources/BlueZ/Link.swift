@@ -10,18 +10,22 @@ final class Link: @unchecked Sendable {
   /// One GATT operation at a time: bluetoothd answers `InProgress` to a second one.
   let turn = Turn()
   private(set) var hasEnded = false
-  private var waiting: [ObjectIdentifier: Waiter<OperationResult>] = [:]
+  /// Who waits for the operation that is under way.
+  private var operation: (@Sendable (OperationResult) -> Void)?
   private var streams: [NotificationStream] = []
   private var values: [String: @Sendable ([UInt8]) -> Void] = [:]
 
   typealias OperationResult = Result<[DBusValue], CentralError>
 
-  /// Counts `waiter` among those who are told when the link ends. It must not have ended.
-  func add(_ waiter: Waiter<OperationResult>) {
-    waiting[ObjectIdentifier(waiter)] = waiter
-  }
+  /// An operation begins; `done` gets its result, or the news that the link has ended meanwhile.
+  func begin(_ done: @escaping @Sendable (OperationResult) -> Void) { operation = done }
 
-  func remove(_ waiter: Waiter<OperationResult>) { waiting[ObjectIdentifier(waiter)] = nil }
+  /// The operation has its result; of no use any more when the link has ended.
+  func finish(_ result: OperationResult) {
+    guard let done = operation else { return }
+    operation = nil
+    done(result)
+  }
 
   func add(_ stream: NotificationStream) {
     if hasEnded { stream.close() } else { streams.append(stream) }
@@ -37,9 +41,8 @@ final class Link: @unchecked Sendable {
   /// The link is gone: nobody waits in vain, and nothing more is heard.
   func end() {
     hasEnded = true
-    for waiter in waiting.values { waiter.resume(.success(.failure(.disconnected))) }
+    finish(.failure(.disconnected))
     for stream in streams { stream.close() }
-    waiting.removeAll()
     streams.removeAll()
     values.removeAll()
   }
@@ -51,12 +54,6 @@ final class NotificationStream: @unchecked Sendable {
   // @unchecked: touched on the loop's thread alone.
   private let descriptor: FileDescriptor
   private var watch: Watch?
-
-  private enum Packet {
-    case value([UInt8])
-    case none
-    case end
-  }
 
   /// The longest value of an attribute (Core Specification Vol 3, Part F, 3.2.9).
   private static let longestValue = 512
@@ -71,21 +68,17 @@ final class NotificationStream: @unchecked Sendable {
     _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
     watch = loop.watch(fd, for: .readable) { [weak self] readiness in
       // One packet a call: the loop calls again while there are more, and other peripherals get their turn.
-      let packet = withUnsafeTemporaryAllocation(byteCount: Self.longestValue, alignment: 1) {
-        buffer -> Packet in
+      var failure: Int32 = 0
+      let value = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.longestValue) { buffer in
         let length = recv(fd, buffer.baseAddress, buffer.count, 0)
-        if length > 0 { return .value([UInt8](buffer[..<length])) }
-        if length < 0 { return errno == EAGAIN || errno == EINTR ? .none : .end }
-        // A notification may be empty: only of a closed socket nothing means the end.
-        return readiness.isDisjoint(with: .closed) ? .value([]) : .end
+        if length < 0 { failure = errno }
+        return [UInt8](UnsafeBufferPointer(start: buffer.baseAddress, count: max(0, length)))
       }
-      switch packet {
-      case .value(let bytes): handler(bytes)
-      case .end:
-        self?.close()
-        onEnd()
-      case .none: break
-      }
+      if failure == EAGAIN || failure == EINTR { return }
+      // A notification may be empty: only of a closed socket nothing means the end.
+      if failure == 0, !value.isEmpty || readiness.isDisjoint(with: .closed) { return handler(value) }
+      self?.close()
+      onEnd()
     }
   }
 

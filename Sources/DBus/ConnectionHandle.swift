@@ -5,25 +5,19 @@ import Glibc
 /// The owner of a libdbus connection: its watches on the loop, its dispatching, its end.
 ///
 /// libdbus reports a descriptor as two watches (one to read, one to write); `epoll` wants one
-/// registration, so they are joined here. Calls have no libdbus time-out (the connection's actor times
-/// them), so no `DBusTimeout` ever exists.
+/// registration, so they are joined here. Which reply belongs to which call is the connection's actor's business, and
+/// so is a call's time: libdbus's own `DBusPendingCall` makes the error of a time-out beforehand, with every call. So
+/// no `DBusTimeout` ever exists.
 final class ConnectionHandle: @unchecked Sendable {
   // @unchecked: touched on the loop's thread alone; the loop checks that at each watch.
 
   let raw: OpaquePointer
   private let loop: EventLoop
-  private let receive: @Sendable (Received) -> Void
+  private let receive: @Sendable (IncomingMessage) -> Void
   private var watches: [Int32: Joined] = [:]
   private var dispatching = false
   private var closing = false
   private var closed = false
-
-  /// A message that is no reply; the pointer is borrowed for the length of the call.
-  struct Received: @unchecked Sendable {
-    // @unchecked: handed over synchronously, on one thread.
-    let message: OpaquePointer
-    let type: Int32
-  }
 
   /// The watches of one descriptor.
   private struct Joined {
@@ -34,7 +28,7 @@ final class ConnectionHandle: @unchecked Sendable {
   /// Connects, without the greeting (`Hello`) that a bus wants first.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   init(
-    address: String, loop: EventLoop, receive: @escaping @Sendable (Received) -> Void
+    address: String, loop: EventLoop, receive: @escaping @Sendable (IncomingMessage) -> Void
   ) throws(DBusError) {
     var error = CDBus.DBusError()
     dbus_error_init(&error)
@@ -83,7 +77,7 @@ final class ConnectionHandle: @unchecked Sendable {
     for joined in watches.values { joined.watch?.cancel() }
     watches.removeAll()
     dbus_connection_close(raw)
-    // Calls in flight get their (local) error reply here.
+    // What has arrived is let go here, unseen.
     dispatching = true
     while dbus_connection_dispatch(raw) == DBUS_DISPATCH_DATA_REMAINS {}
     dispatching = false
@@ -106,13 +100,16 @@ final class ConnectionHandle: @unchecked Sendable {
   }
 
   private func filter(_ message: OpaquePointer) -> DBusHandlerResult {
-    let type = dbus_message_get_type(message)
-    // Replies go on to the calls that wait for them.
-    guard type == DBUS_MESSAGE_TYPE_SIGNAL || type == DBUS_MESSAGE_TYPE_METHOD_CALL else {
-      return DBUS_HANDLER_RESULT_NOT_YET_HANDLED
-    }
-    if !closing, !closed { receive(Received(message: message, type: type)) }
+    if !closing, !closed { receive(IncomingMessage(raw: message)) }
     return DBUS_HANDLER_RESULT_HANDLED
+  }
+
+  // MARK: Sending
+
+  /// Sends `message`; returns its serial number, or nil when there is no memory for it.
+  func send(_ message: OutgoingMessage) -> UInt32? {
+    var serial: UInt32 = 0
+    return dbus_connection_send(raw, message.raw, &serial) != 0 ? serial : nil
   }
 
   // MARK: Watches

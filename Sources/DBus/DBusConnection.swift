@@ -11,9 +11,10 @@ public actor DBusConnection {
 
   private let handler: @Sendable (DBusEvent) -> Void
   private var handle: ConnectionHandle?
-  private var inFlight: [ObjectIdentifier: PendingCall] = [:]
-  private var slotsTaken = 0
-  private var waiting: [CheckedContinuation<Void, Never>] = []
+  /// Calls on their way, by the serial number that the reply refers to.
+  private var inFlight: [UInt32: PendingCall] = [:]
+  /// Calls that wait until fewer are on their way.
+  private var waiting: ArraySlice<PendingCall> = []
 
   /// The stock system bus allows a connection 128 replies at a time; further calls wait their turn.
   private static let callsInFlight = 100
@@ -60,57 +61,55 @@ public actor DBusConnection {
   public func close() {
     handle?.close()
     handle = nil
-    // Each that ends lets one in that waits, which then finds the connection gone.
-    for call in Array(inFlight.values) { call.finish(.failure(.disconnected)) }
+    let calls = inFlight.values + waiting
+    inFlight = [:]
+    waiting = []
+    for call in calls {
+      call.timer?.cancel()
+      call.done(.failure(.disconnected))
+    }
   }
 
   // MARK: Calling
+
+  /// Calls a method. `done` gets the answer, on the loop: the arguments of the reply, or the error that `timeout`
+  /// makes at the latest. At once when the call cannot be sent.
+  public func call(
+    _ call: DBusCall, timeout: Duration, _ done: @escaping @Sendable (DBusAnswer) -> Void
+  ) {
+    do throws(DBusError) {
+      let pending = PendingCall(try OutgoingMessage(call: call), timeout: timeout, done)
+      if inFlight.count < Self.callsInFlight { send(pending) } else { waiting.append(pending) }
+    } catch {
+      done(.failure(error))
+    }
+  }
 
   /// Calls a method and waits for its answer, for at most `timeout`. A cancelled task still waits: the
   /// outcome of what was sent must be known.
   /// - Returns: the arguments of the reply.
   public func call(_ call: DBusCall, timeout: Duration) async throws(DBusError) -> [DBusValue] {
-    // Whether there is a slot, and below whether there is still a connection, is asked inside the bodies:
-    // between the call of `withCheckedContinuation` and its body other jobs of the actor may run.
-    await withCheckedContinuation { continuation in
-      if slotsTaken < Self.callsInFlight {
-        slotsTaken += 1
-        continuation.resume()
-      } else {
-        waiting.append(continuation)
-      }
-    }
-    let message: OutgoingMessage
-    do {
-      message = try OutgoingMessage(call: call)
-    } catch {
-      releaseSlot()
-      throw error
-    }
-    let result: Result<[DBusValue], DBusError> = await withCheckedContinuation { continuation in
-      guard let handle else {
-        releaseSlot()
-        return continuation.resume(returning: .failure(.disconnected))
-      }
-      let pending = PendingCall {
-        continuation.resume(returning: $0)
-      } onEnd: { [weak self] call in
-        self?.assumeIsolated { $0.finished(call) }
-      }
-      inFlight[ObjectIdentifier(pending)] = pending
-      pending.send(message, over: handle, timeout: timeout, loop: loop)
-    }
-    return try result.get()
+    try await withCheckedContinuation { continuation in
+      self.call(call, timeout: timeout) { continuation.resume(returning: $0) }
+    }.get()
   }
 
-  private func finished(_ call: PendingCall) {
-    inFlight[ObjectIdentifier(call)] = nil
-    releaseSlot()
+  private func send(_ call: PendingCall) {
+    guard let handle, let serial = handle.send(call.message) else {
+      return call.done(.failure(.disconnected))
+    }
+    inFlight[serial] = call
+    call.timer = loop.timer(after: call.timeout) { [weak self] in
+      self?.assumeIsolated { $0.end(serial, .failure(.timedOut)) }
+    }
   }
 
-  private func releaseSlot() {
-    // The slot passes on, so that a newcomer cannot slip in between.
-    if waiting.isEmpty { slotsTaken -= 1 } else { waiting.removeFirst().resume() }
+  /// A call has ended; not for the first time when its reply comes after its time-out.
+  private func end(_ serial: UInt32, _ answer: @autoclosure () -> DBusAnswer) {
+    guard let call = inFlight.removeValue(forKey: serial) else { return }
+    call.timer?.cancel()
+    if let next = waiting.popFirst() { send(next) }
+    call.done(answer())
   }
 
   /// Asks the bus for the signals that match `rule`, and returns when it will send them.
@@ -151,33 +150,31 @@ public actor DBusConnection {
   }
 
   private func send(_ message: OutgoingMessage) throws(DBusError) {
-    guard let handle else { throw .disconnected }
-    dbus_connection_send(handle.raw, message.raw, nil)
+    guard handle?.send(message) != nil else { throw .disconnected }
   }
 
   // MARK: Receiving
 
-  private func receive(_ received: ConnectionHandle.Received) {
-    let message = received.message
-    let path = dbus_message_get_path(message).map(String.init(cString:)) ?? ""
-    let interface = dbus_message_get_interface(message).map(String.init(cString:))
-    let member = dbus_message_get_member(message).map(String.init(cString:)) ?? ""
-    let sender = dbus_message_get_sender(message).map(String.init(cString:))
-    if received.type == DBUS_MESSAGE_TYPE_METHOD_CALL {
-      let serial = dbus_message_get_no_reply(message) != 0 ? nil : dbus_message_get_serial(message)
-      handler(
-        .call(
-          DBusCall(
-            received: member, interface: interface, path: path, sender: sender, replySerial: serial,
-            arguments: arguments(of: message))))
-    } else if interface == "org.freedesktop.DBus.Local", member == "Disconnected", sender == nil {
-      close()
-      handler(.disconnected)
-    } else {
-      handler(
-        .signal(
-          DBusSignal(
-            member, on: interface ?? "", of: path, arguments(of: message), sender: sender)))
+  private func receive(_ message: IncomingMessage) {
+    switch message.type {
+    case DBUS_MESSAGE_TYPE_METHOD_RETURN:
+      end(message.answeredSerial, .success(message.arguments))
+    case DBUS_MESSAGE_TYPE_ERROR:
+      end(
+        message.answeredSerial,
+        .failure(.remote(name: message.errorName, message: message.arguments.first?.text ?? "")))
+    case DBUS_MESSAGE_TYPE_METHOD_CALL:
+      handler(.call(DBusCall(message)))
+    case DBUS_MESSAGE_TYPE_SIGNAL:
+      let signal = DBusSignal(message)
+      if signal.interface == DBusName.local, signal.member == "Disconnected", signal.sender == nil {
+        close()
+        handler(.disconnected)
+      } else {
+        handler(.signal(signal))
+      }
+    default:
+      break
     }
   }
 }
@@ -185,6 +182,8 @@ public actor DBusConnection {
 /// Names that the bus itself goes by.
 public enum DBusName {
   public static let bus = "org.freedesktop.DBus"
+  /// What libdbus itself says, of the connection.
+  static let local = "org.freedesktop.DBus.Local"
   public static let busPath = "/org/freedesktop/DBus"
   public static let properties = "org.freedesktop.DBus.Properties"
   public static let objectManager = "org.freedesktop.DBus.ObjectManager"

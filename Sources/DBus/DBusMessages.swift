@@ -39,6 +39,9 @@ public struct DBusCall: Sendable {
   }
 }
 
+/// What a call came to: the arguments of its reply, or why there is none.
+public typealias DBusAnswer = Result<[DBusValue], DBusError>
+
 /// A signal, to be sent or as received.
 public struct DBusSignal: Sendable {
   /// The unique name of its sender; nil on a signal to be sent.

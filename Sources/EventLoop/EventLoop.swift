@@ -24,8 +24,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   private var ready: [UnownedJob] = []
   private var spare: [UnownedJob] = []
-  private var endings: [@Sendable () -> Void] = []
-  private var spareEndings: [@Sendable () -> Void] = []
+  private var endings: [any TurnEnding] = []
+  private var spareEndings: [any TurnEnding] = []
   private var watches: [Watch?] = []
   /// Counts the watches, so that events of an old one are not taken for a new one's.
   private var watchesMade: UInt32 = 0
@@ -100,18 +100,17 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     return Int32(clamping: Moment.now.milliseconds(until: next))
   }
 
-  /// Calls `body` once, when everything that is ready now has been seen to, before the loop waits again: what many
-  /// events of a turn ask for is done once, together. On the loop's thread only.
-  public func atEndOfTurn(_ body: @escaping @Sendable () -> Void) {
+  /// Has `ending` told, once for each call, when everything that is ready now has been seen to, before the loop waits
+  /// again: what many events of a turn ask for is done once, together. On the loop's thread only.
+  public func atEndOfTurn(_ ending: any TurnEnding) {
     preconditionOnLoop()
-    endings.append(body)
+    endings.append(ending)
   }
 
   private func closeTurn() {
     guard !endings.isEmpty else { return }
     swap(&endings, &spareEndings)
-    for body in spareEndings { body() }
-    spareEndings.removeAll(keepingCapacity: true)
+    while let ending = spareEndings.popLast() { ending.turnEnds() }
   }
 
   private func fireTimers() {
@@ -229,6 +228,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     preconditionOnLoop()
     timers.insert(timer)
   }
+}
+
+/// Who has something to do at the end of a turn of the loop. An object rather than a closure: it is handed over in each
+/// turn that brings a reading.
+public protocol TurnEnding: AnyObject, Sendable {
+  /// Called on the loop.
+  func turnEnds()
 }
 
 /// Runs `body` on a new thread, which ends with it.

@@ -1,0 +1,36 @@
+import CDBus
+
+/// A libdbus message that has arrived, borrowed for the length of the call that hands it over. What is in it is made
+/// a Swift value only where somebody looks at it.
+struct IncomingMessage: @unchecked Sendable {
+  // @unchecked: handed over synchronously, on one thread.
+  let raw: OpaquePointer
+
+  var type: Int32 { dbus_message_get_type(raw) }
+  var path: String { dbus_message_get_path(raw).map(String.init(cString:)) ?? "" }
+  var interface: String? { dbus_message_get_interface(raw).map(String.init(cString:)) }
+  var member: String { dbus_message_get_member(raw).map(String.init(cString:)) ?? "" }
+  var sender: String? { dbus_message_get_sender(raw).map(String.init(cString:)) }
+  var errorName: String { dbus_message_get_error_name(raw).map(String.init(cString:)) ?? "" }
+  /// The serial number of the call that a reply answers.
+  var answeredSerial: UInt32 { dbus_message_get_reply_serial(raw) }
+  /// What a reply has to refer to; nil when none is wanted.
+  var wantedSerial: UInt32? { dbus_message_get_no_reply(raw) != 0 ? nil : dbus_message_get_serial(raw) }
+  var arguments: [DBusValue] { DBus.arguments(of: raw) }
+}
+
+extension DBusCall {
+  init(_ message: IncomingMessage) {
+    self.init(
+      received: message.member, interface: message.interface, path: message.path, sender: message.sender,
+      replySerial: message.wantedSerial, arguments: message.arguments)
+  }
+}
+
+extension DBusSignal {
+  init(_ message: IncomingMessage) {
+    self.init(
+      message.member, on: message.interface ?? "", of: message.path, message.arguments, sender: message.sender
+    )
+  }
+}
