@@ -4,8 +4,8 @@
 /// its own, look like another field, or reach the terminal as a control sequence.
 struct LogLine {
   let level: LogLevel
-  /// `level component: message key=value …`, without prefix and end of line.
-  let text: String
+  /// `level component: message key=value …` in UTF-8, without prefix and end of line.
+  private(set) var bytes: [UInt8] = []
 
   /// Where a line is cut, in bytes: what fits a pipe at once (PIPE_BUF) with room for the prefix, and what
   /// people still read.
@@ -14,31 +14,37 @@ struct LogLine {
   static let valueLimit = 512
 
   init(level: LogLevel, component: String, message: String, _ fields: LogFields) {
-    var line = "\(level.name) \(component): "
-    LogLine.append(message, to: &line, limit: LogLine.limit, quoted: false)
-    for (key, value) in fields {
-      line += " \(key)="
-      LogLine.appendValue(value.description, to: &line)
-    }
     self.level = level
-    self.text = LogLine.cut(line)
+    bytes.reserveCapacity(256)
+    bytes += level.name.utf8
+    bytes.append(UInt8(ascii: " "))
+    bytes += component.utf8
+    bytes += ": ".utf8
+    append(message, limit: LogLine.limit, quoted: false)
+    for (key, value) in fields {
+      bytes.append(UInt8(ascii: " "))
+      bytes += key.utf8
+      bytes.append(UInt8(ascii: "="))
+      append(value: value.description)
+    }
+    cut()
   }
 
-  private static func appendValue(_ value: String, to line: inout String) {
-    let plain = !value.isEmpty && value.unicodeScalars.allSatisfy { !needsQuotes($0) }
-    if !plain { line += "\"" }
-    append(value, to: &line, limit: valueLimit, quoted: !plain)
-    if !plain { line += "\"" }
+  private mutating func append(value: String) {
+    let quoted = value.isEmpty || value.unicodeScalars.contains(where: LogLine.needsQuotes)
+    if quoted { bytes.append(UInt8(ascii: "\"")) }
+    append(value, limit: LogLine.valueLimit, quoted: quoted)
+    if quoted { bytes.append(UInt8(ascii: "\"")) }
   }
 
   /// Appends `text` with everything escaped that is not to be seen as itself.
-  private static func append(_ text: String, to line: inout String, limit: Int, quoted: Bool) {
+  private mutating func append(_ text: String, limit: Int, quoted: Bool) {
     // Most text shows nothing but itself, and need not be looked at letter by letter.
     let isPlain = text.utf8.allSatisfy { byte in
       (0x20..<0x7F).contains(byte) && !(quoted && (byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")))
     }
     if isPlain, text.utf8.count <= limit {
-      line += text
+      bytes += text.utf8
       return
     }
     var room = limit
@@ -49,15 +55,15 @@ struct LogLine {
       case "\r": piece = "\\r"
       case "\t": piece = "\\t"
       case "\"" where quoted, "\\" where quoted: piece = "\\\(scalar)"
-      case _ where isInvisible(scalar): piece = "\\u{\(String(scalar.value, radix: 16))}"
+      case _ where LogLine.isInvisible(scalar): piece = "\\u{\(String(scalar.value, radix: 16))}"
       case _: piece = String(Character(scalar))
       }
       room -= piece.utf8.count
       guard room >= 0 else {
-        line += "…"
+        bytes += "…".utf8
         return
       }
-      line += piece
+      bytes += piece.utf8
     }
   }
 
@@ -82,13 +88,14 @@ struct LogLine {
     }
   }
 
-  /// The line, or its beginning where it is too long.
-  private static func cut(_ line: String) -> String {
-    guard line.utf8.count > limit else { return line }
+  /// Leaves the beginning of the line where it is too long.
+  private mutating func cut() {
+    guard bytes.count > LogLine.limit else { return }
     let mark = "…"
-    var end = line.utf8.index(line.startIndex, offsetBy: limit - mark.utf8.count)
+    var end = LogLine.limit - mark.utf8.count
     // Back to the first byte of a character: those after it are 10xxxxxx.
-    while line.utf8[end] & 0xC0 == 0x80 { end = line.utf8.index(before: end) }
-    return line[..<end] + mark
+    while bytes[end] & 0xC0 == 0x80 { end -= 1 }
+    bytes.removeSubrange(end...)
+    bytes += mark.utf8
   }
 }

@@ -50,9 +50,11 @@ struct LineSink {
     // A pipe is writable when PIPE_BUF fits, a socket when a quarter of its buffer does: a line does then.
     // When nobody reads any more, writing would only bring SIGPIPE.
     guard poll(&state, 1, 0) == 1, state.revents == Int16(POLLOUT) else { return false }
-    var bytes = Array((isTorn ? "\n" : "").utf8)
-    bytes += prefix.text(for: line.level).utf8
-    bytes += line.text.utf8
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(line.bytes.count + 16)
+    if isTorn { bytes.append(UInt8(ascii: "\n")) }
+    prefix.append(for: line.level, to: &bytes)
+    bytes += line.bytes
     bytes.append(UInt8(ascii: "\n"))
     let written = Glibc.write(descriptor, bytes, bytes.count)
     if written > 0 { isTorn = written < bytes.count }
@@ -75,21 +77,27 @@ enum LinePrefix {
     self = isJournal ? .journalPriority : .time
   }
 
-  func text(for level: LogLevel) -> String {
+  func append(for level: LogLevel, to bytes: inout [UInt8]) {
     switch self {
-    case .journalPriority: return "<\(level.journalPriority)>"
+    case .journalPriority: bytes += "<\(level.journalPriority)>".utf8
     case .time:
       var now = timespec()
       clock_gettime(CLOCK_REALTIME, &now)
       var local = tm()
       localtime_r(&now.tv_sec, &local)
-      let milliseconds = now.tv_nsec / 1_000_000
-      return "\(two(local.tm_hour)):\(two(local.tm_min)):\(two(local.tm_sec)).\(three(milliseconds)) "
+      append(Int(local.tm_hour), digits: 2, ":", to: &bytes)
+      append(Int(local.tm_min), digits: 2, ":", to: &bytes)
+      append(Int(local.tm_sec), digits: 2, ".", to: &bytes)
+      append(now.tv_nsec / 1_000_000, digits: 3, " ", to: &bytes)
     }
   }
 
-  private func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-  private func three(_ number: Int) -> String {
-    String(repeating: "0", count: max(0, 3 - "\(number)".count)) + "\(number)"
+  private func append(_ number: Int, digits: Int, _ end: Unicode.Scalar, to bytes: inout [UInt8]) {
+    var divisor = digits == 3 ? 100 : 10
+    while divisor > 0 {
+      bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+      divisor /= 10
+    }
+    bytes.append(UInt8(ascii: end))
   }
 }

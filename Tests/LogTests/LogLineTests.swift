@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct LogLineTests {
   func line(_ message: String, _ fields: LogFields = [:]) -> String {
-    LogLine(level: .info, component: "mqtt", message: message, fields).text
+    String(decoding: LogLine(level: .info, component: "mqtt", message: message, fields).bytes, as: UTF8.self)
   }
 
   @Test func hasLevelComponentMessageAndFields() {
