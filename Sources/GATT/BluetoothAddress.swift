@@ -17,6 +17,12 @@ public struct BluetoothAddress: Hashable, Sendable {
     self.value = value
   }
 
+  /// Reads `c5a1b2c3d4e5`, in any case; nil for anything else.
+  public init?(compact text: some StringProtocol) {
+    guard text.utf8.count == 12, let value = hexadecimal(text.utf8) else { return nil }
+    self.value = value
+  }
+
   /// The address whose six bytes are the lower 48 bits of `value`; what is above them is dropped.
   public init(truncating value: UInt64) {
     self.value = value & 0xFFFF_FFFF_FFFF
@@ -29,11 +35,16 @@ public struct BluetoothAddress: Hashable, Sendable {
 extension BluetoothAddress: CustomStringConvertible {
   /// `C5:A1:B2:C3:D4:E5`: the form that BlueZ writes.
   public var description: String {
-    var text = ""
-    for (index, digit) in compact.uppercased().enumerated() {
-      if index > 0, index.isMultiple(of: 2) { text.append(":") }
-      text.append(digit)
+    String(unsafeUninitializedCapacity: 17) { text in
+      for place in 0..<17 {
+        if place % 3 == 2 {
+          text[place] = UInt8(ascii: ":")
+        } else {
+          let digit = UInt8(truncatingIfNeeded: value >> (44 - 4 * (place - place / 3))) & 0xF
+          text[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "A") + digit - 10
+        }
+      }
+      return 17
     }
-    return text
   }
 }

@@ -6,4 +6,13 @@ public enum DeviceInformation {
   public static let modelNumber = BluetoothUUID(short: 0x2A24)
   public static let serialNumber = BluetoothUUID(short: 0x2A25)
   public static let firmwareRevision = BluetoothUUID(short: 0x2A26)
+
+  /// What is read of a peripheral.
+  public static let texts = [modelNumber, serialNumber, firmwareRevision]
+
+  /// A value as text, without the zero at the end that some peripherals send; nil for an empty one.
+  public static func text(_ bytes: [UInt8]) -> String? {
+    let text = String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    return text.isEmpty ? nil : text
+  }
 }

@@ -10,6 +10,8 @@ extension Profile {
   /// The BBC micro:bit, V1 and V2.
   public static let microbit = Profile(
     name: "microbit",
+    manufacturer: "micro:bit Educational Foundation",
+    model: "BBC micro:bit",
     identifyingService: .microbitTemperatureService,
     missingHint: """
       its program has no Bluetooth temperature service (add it, in MakeCode the block \
@@ -30,7 +32,9 @@ extension Property {
   /// Notified at every sample, changed or not, so that a notification is a sign of life as well.
   public static let microbitTemperature = Property(
     name: "temperature", service: .microbitTemperatureService, characteristic: .microbit(0x9250),
-    codec: .int8, access: [.read, .notify], unit: "°C")
+    codec: .int8, access: [.read, .notify], unit: "°C",
+    homeAssistant: HomeAssistantEntity(
+      .sensor(.measurement), name: "Temperature", deviceClass: "temperature"))
 
   /// The time between two samples of the temperature, in ms: uint16, little-endian, 1000 after a reset.
   ///
@@ -39,5 +43,7 @@ extension Property {
   /// two bytes.
   public static let microbitPeriod = Property(
     name: "period", service: .microbitTemperatureService, characteristic: .microbit(0x1B25),
-    codec: .uint16, access: [.read, .write], unit: "ms", range: 1...0xFFFF)
+    codec: .uint16, access: [.read, .write], unit: "ms", range: 1...0xFFFF,
+    homeAssistant: HomeAssistantEntity(
+      .number(.box), name: "Period", deviceClass: "duration", category: .config))
 }

@@ -2,6 +2,10 @@
 public struct Profile: Sendable, Hashable {
   /// The name as `info` shows it: `microbit`.
   public let name: String
+  /// Who makes them, for people.
+  public let manufacturer: String
+  /// What they are, for people; a peripheral that says its model itself knows better.
+  public let model: String
   /// The service without which a peripheral is of no use as one of this kind.
   public let identifyingService: BluetoothUUID
   /// What to tell the user when that service is absent: the likely cause and what to do about it.
@@ -11,9 +15,12 @@ public struct Profile: Sendable, Hashable {
   public let services: [BluetoothUUID]
 
   public init(
-    name: String, identifyingService: BluetoothUUID, missingHint: String, properties: [Property]
+    name: String, manufacturer: String, model: String, identifyingService: BluetoothUUID,
+    missingHint: String, properties: [Property]
   ) {
     self.name = name
+    self.manufacturer = manufacturer
+    self.model = model
     self.identifyingService = identifyingService
     self.missingHint = missingHint
     self.properties = properties

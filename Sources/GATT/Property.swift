@@ -21,11 +21,13 @@ public struct Property: Sendable, Hashable {
   public let unit: String
   /// The values that a command may ask for; of use with ``Access/write`` only.
   public let range: ClosedRange<Int>
+  /// How Home Assistant shows it; nil: not at all.
+  public let homeAssistant: HomeAssistantEntity?
 
   /// - Parameter range: what commands may ask for; everything that the bytes can hold when nil.
   public init(
     name: String, service: BluetoothUUID, characteristic: BluetoothUUID, codec: Codec, access: Access,
-    unit: String, range: ClosedRange<Int>? = nil
+    unit: String, range: ClosedRange<Int>? = nil, homeAssistant: HomeAssistantEntity? = nil
   ) {
     self.name = name
     self.service = service
@@ -34,6 +36,7 @@ public struct Property: Sendable, Hashable {
     self.access = access
     self.unit = unit
     self.range = range ?? codec.range
+    self.homeAssistant = homeAssistant
   }
 
   public var isReadable: Bool { access.contains(.read) }

@@ -89,3 +89,28 @@ import Testing
     #expect(Set(profile.properties.map(\.name)).count == profile.properties.count)
   }
 }
+
+@Suite struct HomeAssistantEntityTests {
+  @Test func ofTheMicrobit() {
+    #expect(
+      Property.microbitTemperature.homeAssistant
+        == HomeAssistantEntity(.sensor(.measurement), name: "Temperature", deviceClass: "temperature"))
+    #expect(
+      Property.microbitPeriod.homeAssistant
+        == HomeAssistantEntity(
+          .number(.box), name: "Period", deviceClass: "duration", category: .config))
+  }
+
+  /// Home Assistant refuses a number without a command topic, and a sensor that is configuration; and these keys
+  /// are those of the entities that every device has.
+  @Test func areSuchAsHomeAssistantTakes() {
+    for property in Profile.microbit.properties {
+      guard let entity = property.homeAssistant else { continue }
+      switch entity.kind {
+      case .number: #expect(property.isWritable)
+      case .sensor: #expect(entity.category != .config)
+      }
+      #expect(!["connectivity", "rssi", "firmware", "model", "reconnect"].contains(property.name))
+    }
+  }
+}

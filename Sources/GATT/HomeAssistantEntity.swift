@@ -1,0 +1,56 @@
+/// How Home Assistant shows a property: what its entity is made of, as data.
+///
+/// The words are those of Home Assistant's MQTT integration. A property that has this is an entity there; one that
+/// has none stays on MQTT alone.
+public struct HomeAssistantEntity: Sendable, Hashable {
+  /// What kind of entity it is. A property keeps its kind under its name: Home Assistant takes another kind for
+  /// another entity.
+  public enum Kind: Sendable, Hashable {
+    /// A value to look at; with a state class, long-term statistics are kept of it.
+    case sensor(StateClass?)
+    /// A value to set, within the property's range. For properties with ``Property/Access/write`` only.
+    case number(Mode)
+  }
+
+  /// What a value means over time.
+  public enum StateClass: String, Sendable, Hashable {
+    /// The state at the moment: a mean of it makes sense.
+    case measurement
+    /// A count that only grows, and begins at 0 again when its owner does.
+    case totalIncreasing = "total_increasing"
+  }
+
+  /// How a number is set.
+  public enum Mode: String, Sendable, Hashable {
+    /// Typed.
+    case box
+    /// Drawn: for ranges of which every value can be met by hand.
+    case slider
+  }
+
+  /// Where the entity stands on the page of its device; nil: among what the device is for.
+  public enum Category: String, Sendable, Hashable {
+    /// For numbers; a sensor with it is refused.
+    case config
+    case diagnostic
+  }
+
+  public let kind: Kind
+  /// What people read, after the name of the device: `Temperature`.
+  public let name: String
+  /// `temperature`, `duration` …; the unit must be one that the class knows.
+  public let deviceClass: String?
+  /// In Home Assistant's spelling, where it differs from that of ``Property/unit``.
+  public let unit: String?
+  public let category: Category?
+
+  public init(
+    _ kind: Kind, name: String, deviceClass: String? = nil, unit: String? = nil, category: Category? = nil
+  ) {
+    self.kind = kind
+    self.name = name
+    self.deviceClass = deviceClass
+    self.unit = unit
+    self.category = category
+  }
+}
