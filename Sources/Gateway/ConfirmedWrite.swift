@@ -4,16 +4,20 @@
 /// result comes back with the ``Operation`` it was started with, so that a late one, of a link that is gone, is
 /// known as such and changes nothing.
 ///
-/// Every command gets exactly one final outcome; before it, at most one `pending`.
+/// Every command gets exactly one final outcome; before it, at most one `pending`. Only where another gateway
+/// takes the device over, a command that waits is left to that one.
 struct ConfirmedWrite<Tag: Sendable>: Sendable {
   /// A value asked for, and what its sender needs with the answer.
   struct Command: Sendable {
     let value: Int
     let tag: Tag
+    /// Nil: it waits as long as it takes.
+    let timeToLive: TimeToLive?
 
-    init(value: Int, tag: Tag) {
+    init(value: Int, tag: Tag, timeToLive: TimeToLive? = nil) {
       self.value = value
       self.tag = tag
+      self.timeToLive = timeToLive
     }
   }
 
@@ -31,6 +35,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case answer(Command, Outcome)
     /// This is what the device answered to a read: the property's value from now on.
     case publish(Int)
+    /// A command made this the wanted value: to be kept for the next run. (What the owner wants by itself, it knows.)
+    case wanted(Int)
     /// The wanted value could not be applied on arrival; it stays wanted, and the next arrival tries again.
     case restoreFailed(Int, WriteFailure)
   }
@@ -53,6 +59,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   private struct Request {
     let command: Command
     var isToldPending = false
+    /// A request of later on says what shall hold.
+    var isOvertaken = false
   }
 
   private enum State {
@@ -74,8 +82,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   /// Whether this link still owes the device its wanted value.
   private var owesRestore = false
 
-  /// The value that shall hold, and is applied on every arrival: the last one that a command brought about,
-  /// before that the configured one.
+  /// The value that shall hold, and is applied on every arrival: the last one that a command brought about or a
+  /// request named, before that the configured one.
   private(set) var wanted: Int?
   /// What the device answered to the last read.
   private(set) var actual: Int?
@@ -84,6 +92,9 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   init(wanted: Int? = nil) {
     self.wanted = wanted
   }
+
+  /// When ``expire(at:)`` is to be called: when the command that waits is given up. May change with every input.
+  var deadline: ContinuousClock.Instant? { waiting?.command.timeToLive?.deadline }
 
   // MARK: Inputs
 
@@ -103,7 +114,9 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case .absent: return []
     case .idle, .reading, .writing(.restore), .readingBack(.restore): return keepWaiting()
     case .writing(.command(let request)), .readingBack(.command(let request)):
-      if waiting != nil { return [.answer(request.command, .superseded)] + keepWaiting() }
+      if waiting != nil || request.isOvertaken {
+        return [.answer(request.command, .superseded)] + keepWaiting()
+      }
       waiting = request
       return keepWaiting()
     }
@@ -118,6 +131,51 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case .absent: return actions + keepWaiting()
     case .idle: return actions + proceed()
     case .reading, .writing, .readingBack: return actions
+    }
+  }
+
+  /// The ``deadline`` is over. Harmless when it is not, or not any more.
+  ///
+  /// A command that is being carried out is not given up: the device may hold its value already.
+  mutating func expire(at now: ContinuousClock.Instant) -> [Action] {
+    guard let command = waiting?.command, let timeToLive = command.timeToLive, timeToLive.deadline <= now
+    else { return [] }
+    waiting = nil
+    return [.answer(command, .timeout(reason: "not applied within its ttl of \(timeToLive.seconds) s"))]
+  }
+
+  /// Another value shall hold from now on; nil: whatever the device has. On a link it is brought about now.
+  mutating func want(_ value: Int?, by origin: WantedOrigin) -> [Action] {
+    var actions: [Action] = []
+    switch origin {
+    case .configuration: break
+    case .request:
+      if let overtaken = waiting { actions.append(.answer(overtaken.command, .superseded)) }
+      waiting = nil
+      overtakeCommandInFlight()
+    }
+    wanted = value
+    // Even where the last read told the same value: a write that was not answered may have changed it since.
+    owesRestore = value != nil
+    switch state {
+    case .absent, .reading, .writing, .readingBack: return actions
+    case .idle: return actions + proceed()
+    }
+  }
+
+  /// Another gateway has the device now, and with it the command that waits: it is that one's to answer.
+  ///
+  /// - Parameter value: what the other gateway says is wanted; nil: it says nothing.
+  mutating func standBy(wanted value: Int?) -> [Action] {
+    let before = state
+    state = .absent
+    waiting = nil
+    if let value { wanted = value }
+    switch before {
+    case .absent, .idle, .reading, .writing(.restore), .readingBack(.restore): return []
+    case .writing(.command(let request)), .readingBack(.command(let request)):
+      // The other one never had it: it was this gateway's to carry out.
+      return [.answer(request.command, .failed(reason: "another gateway has taken the device over"))]
     }
   }
 
@@ -140,8 +198,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case (.absent, _), (.idle, _), (.writing, _):
       return []
     case (.reading, .success(let value)):
-      actual = value
-      if value == wanted { owesRestore = false }
+      learn(value)
       return [.publish(value)] + proceed()
     case (.reading, .failure(.linkLost)):
       return linkDown()
@@ -149,7 +206,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
       // Unknown is treated as different: the write and its read-back tell.
       return proceed()
     case (.readingBack(let purpose), .success(let value)):
-      actual = value
+      learn(value)
       return conclude(purpose, value) + [.publish(value)] + proceed()
     case (.readingBack(let purpose), .failure(let failure)):
       return fail(purpose, failure, while: "the read-back")
@@ -194,12 +251,32 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     switch purpose {
     case .restore: return []
     case .command(let request):
+      let asked = request.command.value
+      let answer = Action.answer(
+        request.command, value == asked ? .applied(actual: value) : .adjusted(actual: value))
+      if request.isOvertaken { return [answer] }
       // An adjusted value is still the request that shall hold: the device would adjust it again.
-      wanted = request.command.value
+      wanted = asked
       owesRestore = false
-      let outcome: Outcome =
-        value == request.command.value ? .applied(actual: value) : .adjusted(actual: value)
-      return [.answer(request.command, outcome)]
+      return [.wanted(asked), answer]
+    }
+  }
+
+  /// The device answered what it holds.
+  private mutating func learn(_ value: Int) {
+    actual = value
+    if value == wanted { owesRestore = false }
+  }
+
+  private mutating func overtakeCommandInFlight() {
+    switch state {
+    case .absent, .idle, .reading, .writing(.restore), .readingBack(.restore): break
+    case .writing(.command(var request)):
+      request.isOvertaken = true
+      state = .writing(.command(request))
+    case .readingBack(.command(var request)):
+      request.isOvertaken = true
+      state = .readingBack(.command(request))
     }
   }
 
@@ -213,7 +290,9 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case .failed(let reason): outcome = .failed(reason: "\(step) failed: \(reason)")
     }
     switch purpose {
-    case .restore(let value): return [.restoreFailed(value, failure)] + proceed()
+    case .restore(let value):
+      // Of a value that nobody wants any more there is nothing to tell.
+      return (value == wanted ? [.restoreFailed(value, failure)] : []) + proceed()
     case .command(let request): return [.answer(request.command, outcome)] + proceed()
     }
   }
@@ -231,6 +310,27 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   }
 
   private func isCurrent(_ operation: Operation) -> Bool { operation.number == self.operation }
+}
+
+/// How long a command may wait to be carried out.
+struct TimeToLive: Sendable, Equatable {
+  let seconds: Int
+  let deadline: ContinuousClock.Instant
+
+  /// - Parameter arrival: when the command came.
+  init(seconds: Int, from arrival: ContinuousClock.Instant) {
+    self.seconds = seconds
+    deadline = arrival + .seconds(seconds)
+  }
+}
+
+/// Who wants a value that no command asks for; it decides what becomes of commands that are not done yet.
+enum WantedOrigin: Sendable {
+  /// The configuration ranks below every command: those go on, and say what shall hold after it.
+  case configuration
+  /// The latest of commands and requests wins: a command that waits is superseded, and one in flight is answered
+  /// and then undone.
+  case request
 }
 
 /// What came of a command.

@@ -1,9 +1,12 @@
 import GATT
 
-/// A value for a property, as it arrives on a `…/set` topic: `2000`, or `{"value":2000,"transaction":"a1"}`.
+/// A value for a property, as it arrives on a `…/set` topic: `2000`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
 struct WriteCommand: Sendable, Equatable {
   /// Within the property's range.
   let value: Int
+  /// In seconds from its arrival: when it is given up if it still waits for the device. Nil: it waits as long as it
+  /// takes.
+  let ttl: Int?
   /// Given back with every answer, so that the sender knows its own.
   let transaction: String?
 
@@ -11,6 +14,8 @@ struct WriteCommand: Sendable, Equatable {
   static let longestPayload = 4096
   /// What no transaction is longer than, in bytes.
   static let longestTransaction = 256
+  /// From a second to a day.
+  static let ttls = 1...86_400
 
   /// Reads `payload` as a command for `property`.
   init(_ payload: [UInt8], for property: Property) throws(Rejection) {
@@ -25,16 +30,18 @@ struct WriteCommand: Sendable, Equatable {
     }
     guard case .object(let object) = document else {
       self.value = try Self.value(document, of: property, shown: Excerpt(payload).description, nil)
+      self.ttl = nil
       self.transaction = nil
       return
     }
     let transaction = try Self.transaction(object)
-    let known = ["value", "transaction"]
+    let known = ["value", "ttl", "transaction"]
     if let unknown = object.names.first(where: { !known.contains($0) }) {
-      throw Rejection("unknown key \(Excerpt(unknown)): value and transaction are known", transaction)
+      throw Rejection("unknown key \(Excerpt(unknown)): value, ttl and transaction are known", transaction)
     }
     guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
     self.value = try Self.value(value, of: property, shown: "value: \(Excerpt(value.bytes))", transaction)
+    self.ttl = try Self.ttl(object["ttl"], transaction)
     self.transaction = transaction
   }
 
@@ -46,7 +53,8 @@ struct WriteCommand: Sendable, Equatable {
     return try? transaction(object)
   }
 
-  private static func transaction(_ object: JSONObject) throws(Rejection) -> String? {
+  /// The member `transaction` of a command or a request; nil when there is none.
+  static func transaction(_ object: JSONObject) throws(Rejection) -> String? {
     switch object["transaction"] {
     case nil: return nil
     case .string(let text):
@@ -58,8 +66,18 @@ struct WriteCommand: Sendable, Equatable {
     }
   }
 
+  private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {
+    switch json {
+    case nil: return nil
+    case .integer(let seconds) where ttls.contains(seconds): return seconds
+    case .some(let other):
+      let range = "\(ttls.lowerBound)…\(ttls.upperBound)"
+      throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
+    }
+  }
+
   private static func value(
-    _ document: JSONValue, of property: Property, shown: String, _ transaction: String?
+    _ document: JSONValue, of property: Property, shown: @autoclosure () -> String, _ transaction: String?
   ) throws(Rejection) -> Int {
     let range = property.range
     switch document {
@@ -68,9 +86,9 @@ struct WriteCommand: Sendable, Equatable {
     case .integer(let value):
       throw Rejection(describe("\(value)", isAbove: value > range.upperBound, property), transaction)
     case .number(let value) where value > Double(range.upperBound) || value < Double(range.lowerBound):
-      throw Rejection(describe(shown, isAbove: value > Double(range.upperBound), property), transaction)
+      throw Rejection(describe(shown(), isAbove: value > Double(range.upperBound), property), transaction)
     case .number, .null, .bool, .string, .array, .object:
-      throw Rejection("\(shown) is not a whole number in plain digits", transaction)
+      throw Rejection("\(shown()) is not a whole number in plain digits", transaction)
     }
   }
 

@@ -25,6 +25,16 @@ private struct World {
     case read(Machine.Operation)
   }
 
+  struct Asked {
+    let value: Int
+    /// In seconds since the start.
+    let deadline: Int?
+    var pending = 0
+    var final: Outcome?
+    /// Left to another gateway.
+    var isDropped = false
+  }
+
   var machine: Machine
   var random: SplitMix64
   var isUp = false
@@ -33,24 +43,40 @@ private struct World {
   var inFlight: InFlight?
   /// Results that come after their link is gone.
   var late: [InFlight] = []
-  var commands: [Int: (value: Int, pending: Int, final: Outcome?)] = [:]
+  var commands: [Int: Asked] = [:]
   var nextTag = 0
+  let start = ContinuousClock.now
+  /// Seconds since the start.
+  var now = 0
+  /// What must be wanted, by the actions and the requests so far.
+  var wanted: Int?
+  /// Commands before this one have been overtaken by a request.
+  var overtaken = 0
+  /// Told to be wanted by a command whose answer follows.
+  var toldWanted: Int?
   var lastRead: Int?
   var violations: [String] = []
 
   init(seed: UInt64) {
     random = SplitMix64(state: seed)
-    machine = Machine(wanted: Bool.random(using: &random) ? Int.random(in: 1...9, using: &random) : nil)
+    wanted = Bool.random(using: &random) ? Int.random(in: 1...9, using: &random) : nil
+    machine = Machine(wanted: wanted)
   }
 
   mutating func step() {
-    switch Int.random(in: 0..<12, using: &random) {
+    switch Int.random(in: 0..<16, using: &random) {
     case 0: linkUp()
     case 1: linkDown()
     case 2, 3: command()
     case 4: lateResult()
+    case 5: want()
+    case 6: if Int.random(in: 0..<4, using: &random) == 0 { standBy() }
+    case 7, 8: pass()
     default: finish(fault: Int.random(in: 0..<8, using: &random))
     }
+    if machine.wanted != wanted { violations.append("another value is wanted than anybody asked for") }
+    let waits = commands.values.contains { $0.final == nil && !$0.isDropped && $0.deadline != nil }
+    if machine.deadline != nil, !waits { violations.append("a deadline for nobody") }
   }
 
   /// The link holds and nothing fails any more: all must come to an end.
@@ -60,7 +86,7 @@ private struct World {
     linkUp()
     for _ in 0..<20 { finish(fault: 7) }
     if inFlight != nil { violations.append("it never comes to rest") }
-    for (tag, command) in commands where command.final == nil {
+    for (tag, command) in commands where command.final == nil && !command.isDropped {
       violations.append("command \(tag) has no final answer")
     }
     if let wanted = machine.wanted, held != Self.rounded(wanted) {
@@ -84,10 +110,45 @@ private struct World {
 
   private mutating func command() {
     let value = Int.random(in: 1...9, using: &random)
-    commands[nextTag] = (value, 0, nil)
-    let command = Machine.Command(value: value, tag: nextTag)
+    let ttl = Bool.random(using: &random) ? Int.random(in: 1...5, using: &random) : nil
+    commands[nextTag] = Asked(value: value, deadline: ttl.map { now + $0 })
+    let arrival = start + .seconds(now)
+    let command = Machine.Command(
+      value: value, tag: nextTag, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) })
     nextTag += 1
     run(machine.command(command))
+  }
+
+  /// A second passes; the owner looks at the deadline, or has not come to it yet.
+  private mutating func pass() {
+    now += 1
+    guard Bool.random(using: &random) else { return }
+    let instant = start + .seconds(now)
+    let isDue = machine.deadline.map { $0 <= instant } ?? false
+    let actions = machine.expire(at: instant)
+    if isDue != !actions.isEmpty { violations.append("expired at the wrong time") }
+    if let deadline = machine.deadline, deadline <= instant { violations.append("not given up") }
+    run(actions)
+  }
+
+  private mutating func want() {
+    let value = Bool.random(using: &random) ? Int.random(in: 1...9, using: &random) : nil
+    let origin: WantedOrigin = Bool.random(using: &random) ? .request : .configuration
+    wanted = value
+    if case .request = origin { overtaken = nextTag }
+    run(machine.want(value, by: origin))
+  }
+
+  private mutating func standBy() {
+    let value = Bool.random(using: &random) ? Int.random(in: 1...9, using: &random) : nil
+    if let value { wanted = value }
+    if let inFlight { late.append(inFlight) }
+    inFlight = nil
+    isUp = false
+    run(machine.standBy(wanted: value))
+    let open = commands.filter { $0.value.final == nil && !$0.value.isDropped }
+    if open.count > 1 { violations.append("more than the one that waits is dropped") }
+    for tag in open.keys { commands[tag]?.isDropped = true }
   }
 
   private mutating func lateResult() {
@@ -133,6 +194,10 @@ private struct World {
       case .read(let operation): begin(.read(operation))
       case .publish(let value):
         if value != lastRead { violations.append("published \(value), which was not read") }
+      case .wanted(let value):
+        wanted = value
+        toldWanted = value
+        if machine.wanted != value { violations.append("told to want \(value), which is not wanted") }
       case .restoreFailed(let value, _):
         if value != machine.wanted { violations.append("restored what is not wanted") }
       case .answer(let command, let outcome): answer(command, outcome)
@@ -150,9 +215,15 @@ private struct World {
     guard let state = commands[command.tag], state.value == command.value else {
       return violations.append("an answer to nobody")
     }
+    if state.isDropped { violations.append("command \(command.tag) is another gateway's to answer") }
     if state.final != nil { violations.append("command \(command.tag) is answered after its end") }
+    if outcome.actual != nil, toldWanted != (command.tag < overtaken ? nil : command.value) {
+      violations.append("command \(command.tag) is done, \(toldWanted as Int?) is told to be wanted")
+    }
+    toldWanted = nil
     switch outcome {
     case .pending:
+      if command.tag < overtaken { violations.append("command \(command.tag) is kept, and overtaken") }
       commands[command.tag]?.pending += 1
       if state.pending > 0 { violations.append("command \(command.tag) is pending twice") }
       if isUp { violations.append("pending with a link") }
@@ -163,7 +234,12 @@ private struct World {
       if actual == command.value || actual != held { violations.append("adjusted, yet \(held) is held") }
       commands[command.tag]?.final = outcome
     case .superseded:
-      if !commands.keys.contains(where: { $0 > command.tag }) { violations.append("superseded by nothing") }
+      if !commands.keys.contains(where: { $0 > command.tag }), overtaken <= command.tag {
+        violations.append("superseded by nothing")
+      }
+      commands[command.tag]?.final = outcome
+    case .timeout(let reason) where reason.contains("ttl"):
+      if state.deadline.map({ $0 > now }) ?? true { violations.append("given up before its time") }
       commands[command.tag]?.final = outcome
     case .failed, .timeout:
       commands[command.tag]?.final = outcome

@@ -26,6 +26,7 @@ struct Bench {
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
         return "\(command.tag): \(outcome.status)\(detail)"
       case .publish(let value): return "publish \(value)"
+      case .wanted(let value): return "wanted \(value)"
       case .restoreFailed(let value, let failure): return "not restored \(value) \(failure)"
       }
     }
@@ -36,6 +37,15 @@ struct Bench {
   mutating func command(_ tag: String, _ value: Int) -> [String] {
     run(machine.command(Machine.Command(value: value, tag: tag)))
   }
+  mutating func command(_ tag: String, _ value: Int, ttl: Int, at now: ContinuousClock.Instant) -> [String] {
+    let timeToLive = TimeToLive(seconds: ttl, from: now)
+    return run(machine.command(Machine.Command(value: value, tag: tag, timeToLive: timeToLive)))
+  }
+  mutating func expire(at now: ContinuousClock.Instant) -> [String] { run(machine.expire(at: now)) }
+  mutating func want(_ value: Int?, by origin: WantedOrigin = .request) -> [String] {
+    run(machine.want(value, by: origin))
+  }
+  mutating func standBy(wanted: Int? = nil) -> [String] { run(machine.standBy(wanted: wanted)) }
   mutating func wrote(_ result: Result<Void, WriteFailure> = .success(())) -> [String] {
     run(machine.wrote(started.last!, result))
   }
@@ -58,7 +68,7 @@ struct Bench {
     var bench = Bench.idle()
     #expect(bench.command("a", 2000) == ["write 2000"])
     #expect(bench.wrote() == ["read"])
-    #expect(bench.read(2000) == ["a: applied 2000", "publish 2000"])
+    #expect(bench.read(2000) == ["wanted 2000", "a: applied 2000", "publish 2000"])
     #expect(bench.machine.wanted == 2000)
     #expect(bench.machine.actual == 2000)
   }
@@ -67,7 +77,7 @@ struct Bench {
     var bench = Bench.idle()
     _ = bench.command("a", 2000)
     _ = bench.wrote()
-    #expect(bench.read(2048) == ["a: adjusted 2048", "publish 2048"])
+    #expect(bench.read(2048) == ["wanted 2000", "a: adjusted 2048", "publish 2048"])
     #expect(bench.machine.wanted == 2000)
     #expect(bench.machine.actual == 2048)
   }
@@ -79,9 +89,9 @@ struct Bench {
     #expect(bench.command("c", 3) == ["b: superseded"])
     #expect(bench.wrote() == ["read"])
     #expect(bench.command("d", 4) == ["c: superseded"])
-    #expect(bench.read(1) == ["a: applied 1", "publish 1", "write 4"])
+    #expect(bench.read(1) == ["wanted 1", "a: applied 1", "publish 1", "write 4"])
     #expect(bench.wrote() == ["read"])
-    #expect(bench.read(4) == ["d: applied 4", "publish 4"])
+    #expect(bench.read(4) == ["wanted 4", "d: applied 4", "publish 4"])
     #expect(bench.command("e", 5) == ["write 5"])
   }
 
@@ -189,7 +199,7 @@ struct Bench {
     _ = bench.linkUp()
     _ = bench.read(1000)
     _ = bench.wrote()
-    #expect(bench.read(7) == ["a: applied 7", "publish 7"])
+    #expect(bench.read(7) == ["wanted 7", "a: applied 7", "publish 7"])
   }
 
   // MARK: Absence
@@ -201,7 +211,7 @@ struct Bench {
     #expect(bench.linkUp() == ["read"])
     #expect(bench.read(1000) == ["publish 1000", "write 2"])
     #expect(bench.wrote() == ["read"])
-    #expect(bench.read(2) == ["b: applied 2", "publish 2"])
+    #expect(bench.read(2) == ["wanted 2", "b: applied 2", "publish 2"])
   }
 
   @Test func aKeptCommandIsWrittenEvenWhereTheDeviceHoldsTheValueAlready() {
@@ -239,7 +249,7 @@ struct Bench {
     _ = bench.linkUp()
     _ = bench.read(1000)
     _ = bench.wrote()
-    #expect(bench.read(1) == ["a: applied 1", "publish 1"])
+    #expect(bench.read(1) == ["wanted 1", "a: applied 1", "publish 1"])
   }
 
   @Test func aLinkLostInFlightWithANewerCommandWaitingKeepsTheNewer() {

@@ -31,6 +31,21 @@ import Testing
     #expect(accepted(#"{"transaction":"/+#\n\u0000","value":2000}"#)?.transaction == "/+#\n\0")
   }
 
+  @Test func takesATimeToLive() {
+    #expect(accepted("2000")?.ttl == nil)
+    #expect(accepted(#"{"value":2000}"#)?.ttl == nil)
+    #expect(accepted(#"{"value":2000,"ttl":1}"#)?.ttl == 1)
+    #expect(accepted(#"{"ttl":86400,"value":2000,"transaction":"a1"}"#)?.ttl == 86400)
+  }
+
+  @Test(arguments: ["0", "-1", "86401", "1.5", "1e3", "\"60\"", "null", "true", "[]", "99999999999999999999"])
+  func aTimeToLiveIsAWholeNumberOfSecondsOfADay(ttl: String) {
+    let rejection = rejection(Array("{\"value\":1,\"transaction\":\"a1\",\"ttl\":\(ttl)}".utf8))
+    #expect(rejection?.reason.hasPrefix("ttl: ") == true)
+    #expect(rejection?.reason.hasSuffix(" is not a whole number of seconds, 1…86400") == true)
+    #expect(rejection?.transaction == "a1")
+  }
+
   @Test(arguments: [
     ("", "the payload is empty"),
     (" \n", "the payload is empty"),
@@ -80,7 +95,7 @@ import Testing
         == Rejection("0 is below the smallest period, 1 ms", "a1"))
     #expect(
       rejection(Array(#"{"valeu":1,"transaction":"a1"}"#.utf8))
-        == Rejection(#"unknown key "valeu": value and transaction are known"#, "a1"))
+        == Rejection(#"unknown key "valeu": value, ttl and transaction are known"#, "a1"))
     #expect(rejection(Array(#"{"transaction":"a1"}"#.utf8)) == Rejection("the key value is missing", "a1"))
   }
 

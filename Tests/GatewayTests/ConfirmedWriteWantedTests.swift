@@ -1,0 +1,221 @@
+import Testing
+
+@testable import Gateway
+
+/// What commands and requests want together: deadlines, changes of the wanted value, other gateways.
+@Suite struct ConfirmedWriteWantedTests {
+  let start = ContinuousClock.now
+
+  // MARK: Time to live
+
+  @Test func aCommandThatWaitsTooLongIsGivenUpOnce() {
+    var bench = Bench()
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.command("a", 5, ttl: 60, at: start) == ["a: pending"])
+    #expect(bench.machine.deadline == start + .seconds(60))
+    #expect(bench.expire(at: start + .seconds(59)) == [])
+    #expect(bench.expire(at: start + .seconds(60)) == ["a: timeout not applied within its ttl of 60 s"])
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.expire(at: start + .seconds(61)) == [])
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000"])
+  }
+
+  @Test func aCommandInTimeIsAppliedAndNeverExpires() {
+    var bench = Bench()
+    _ = bench.command("a", 5, ttl: 60, at: start)
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5"])
+    #expect(bench.machine.deadline == nil, "it waits no more")
+    #expect(bench.expire(at: start + .seconds(61)) == [])
+    _ = bench.wrote()
+    #expect(bench.read(5) == ["wanted 5", "a: applied 5", "publish 5"])
+  }
+
+  @Test func theDeadlineIsThatOfTheCommandThatWaits() {
+    var bench = Bench()
+    _ = bench.command("a", 5, ttl: 60, at: start)
+    #expect(bench.command("b", 6) == ["a: superseded", "b: pending"])
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.expire(at: start + .seconds(100)) == [])
+    #expect(bench.command("c", 7, ttl: 1, at: start) == ["b: superseded", "c: pending"])
+    #expect(bench.machine.deadline == start + .seconds(1))
+  }
+
+  @Test func aCommandThatLosesItsLinkHasItsDeadlineAgain() {
+    var bench = Bench.idle()
+    #expect(bench.command("a", 5, ttl: 2, at: start) == ["write 5"])
+    #expect(bench.expire(at: start + .seconds(3)) == [], "in flight")
+    #expect(bench.linkDown() == ["a: pending"])
+    #expect(bench.expire(at: start + .seconds(3)) == ["a: timeout not applied within its ttl of 2 s"])
+  }
+
+  @Test func onlyTheOneThatWaitsBehindAnotherExpires() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5, ttl: 1, at: start)
+    _ = bench.command("b", 6, ttl: 1, at: start)
+    #expect(bench.expire(at: start + .seconds(1)) == ["b: timeout not applied within its ttl of 1 s"])
+    _ = bench.wrote()
+    #expect(bench.read(5) == ["wanted 5", "a: applied 5", "publish 5"])
+  }
+
+  @Test func anExpiredCommandLeavesWhatWasWanted() {
+    var bench = Bench(wanted: 5000)
+    _ = bench.command("a", 5, ttl: 1, at: start)
+    _ = bench.expire(at: start + .seconds(1))
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5000"])
+  }
+
+  // MARK: Wanting something else
+
+  @Test(arguments: [WantedOrigin.request, .configuration])
+  func onALinkItIsBroughtAboutNow(origin: WantedOrigin) {
+    var bench = Bench.idle()
+    #expect(bench.want(5, by: origin) == ["write 5"])
+    #expect(bench.machine.wanted == 5)
+    #expect(bench.wrote() == ["read"])
+    #expect(bench.read(5) == ["publish 5"])
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5"])
+  }
+
+  @Test(arguments: [WantedOrigin.request, .configuration])
+  func withoutALinkItIsAppliedOnArrival(origin: WantedOrigin) {
+    var bench = Bench(wanted: 7)
+    #expect(bench.want(5, by: origin) == [])
+    _ = bench.linkUp()
+    #expect(bench.read(7) == ["publish 7", "write 5"])
+  }
+
+  @Test(arguments: [WantedOrigin.request, .configuration])
+  func whereNothingIsWantedAnyMoreTheDeviceKeepsWhatItHas(origin: WantedOrigin) {
+    var bench = Bench.idle(actual: 5, wanted: 5)
+    #expect(bench.want(nil, by: origin) == [])
+    #expect(bench.machine.wanted == nil)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000"])
+  }
+
+  @Test func aRestoreOfSomethingElseIsFollowedByThatOfTheNew() {
+    var bench = Bench.idle(wanted: 1000)
+    _ = bench.want(5)
+    #expect(bench.want(6) == [])
+    #expect(bench.wrote() == ["read"])
+    #expect(bench.read(5) == ["publish 5", "write 6"])
+    #expect(bench.want(7) == [])
+    #expect(bench.wrote(.failure(.timeout)) == ["write 7"], "that 6 failed matters to nobody")
+    #expect(bench.wrote(.failure(.timeout)) == ["not restored 7 timeout"])
+  }
+
+  @Test func duringTheFirstReadItWaitsForIt() {
+    var bench = Bench()
+    _ = bench.linkUp()
+    #expect(bench.want(5) == [])
+    #expect(bench.read(5) == ["publish 5"], "held already")
+    var other = Bench(wanted: 5)
+    _ = other.linkUp()
+    #expect(other.want(nil) == [])
+    #expect(other.read(1000) == ["publish 1000"])
+  }
+
+  @Test func aRequestSupersedesTheCommandThatWaits() {
+    var bench = Bench()
+    _ = bench.command("a", 5)
+    #expect(bench.want(6) == ["a: superseded"])
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 6"])
+  }
+
+  @Test func theConfigurationRanksBelowTheCommandThatWaits() {
+    var bench = Bench()
+    _ = bench.command("a", 5)
+    #expect(bench.want(6, by: .configuration) == [])
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 5"])
+    _ = bench.wrote()
+    #expect(bench.read(5) == ["wanted 5", "a: applied 5", "publish 5"])
+    #expect(bench.machine.wanted == 5)
+  }
+
+  @Test(arguments: [false, true])
+  func aRequestUndoesTheCommandInFlight(afterTheWrite: Bool) {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    if afterTheWrite { _ = bench.wrote() }
+    #expect(bench.want(6) == [])
+    if !afterTheWrite { _ = bench.wrote() }
+    #expect(bench.read(5) == ["a: applied 5", "publish 5", "write 6"])
+    #expect(bench.machine.wanted == 6)
+    _ = bench.wrote()
+    #expect(bench.read(6) == ["publish 6"])
+  }
+
+  @Test(arguments: [false, true])
+  func anOvertakenCommandThatLosesItsLinkIsSuperseded(afterTheWrite: Bool) {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    if afterTheWrite { _ = bench.wrote() }
+    _ = bench.want(6)
+    #expect(bench.linkDown() == ["a: superseded"])
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 6"])
+  }
+
+  @Test func aCommandInFlightRanksAboveTheConfiguration() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    #expect(bench.want(6, by: .configuration) == [])
+    _ = bench.wrote()
+    #expect(bench.read(5) == ["wanted 5", "a: applied 5", "publish 5"])
+    _ = bench.command("b", 7)
+    #expect(bench.want(6, by: .configuration) == [])
+    #expect(
+      bench.wrote(.failure(.timeout)) == ["b: timeout the write was not answered in time", "write 6"])
+  }
+
+  @Test func aCommandAfterARequestWins() {
+    var bench = Bench.idle()
+    _ = bench.want(6)
+    #expect(bench.command("a", 5) == [])
+    _ = bench.wrote()
+    #expect(bench.read(6) == ["publish 6", "write 5"])
+    _ = bench.wrote()
+    #expect(bench.read(5) == ["wanted 5", "a: applied 5", "publish 5"])
+  }
+
+  // MARK: Other gateways
+
+  @Test func theCommandThatWaitsIsLeftToTheOtherGateway() {
+    var bench = Bench(wanted: 5)
+    _ = bench.command("a", 6, ttl: 60, at: start)
+    #expect(bench.standBy(wanted: 7) == [])
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.machine.wanted == 7)
+    _ = bench.linkUp()
+    #expect(bench.read(1000) == ["publish 1000", "write 7"])
+  }
+
+  @Test func whatTheOtherGatewayDoesNotSayStaysWanted() {
+    var bench = Bench(wanted: 5)
+    #expect(bench.standBy() == [])
+    #expect(bench.machine.wanted == 5)
+  }
+
+  @Test(arguments: [false, true])
+  func aCommandInFlightIsAnsweredHere(afterTheWrite: Bool) throws {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    if afterTheWrite { _ = bench.wrote() }
+    _ = bench.command("b", 6)
+    #expect(bench.standBy(wanted: 7) == ["a: failed another gateway has taken the device over"])
+    #expect(bench.standBy(wanted: 7) == [])
+    #expect(bench.wrote() == [])
+    #expect(bench.read(5) == [], "of the link before")
+    #expect(bench.machine.wanted == 7)
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkUp() == ["read"])
+  }
+}
