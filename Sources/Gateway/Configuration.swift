@@ -71,6 +71,10 @@ extension Configuration {
     var area: String?
     /// The wanted period of the temperature, in ms; nil: what the micro:bit has.
     var period: Int?
+    /// A device that is not is known, and left alone; nil: it is.
+    var isEnabled: Bool?
+    /// The gateway that serves it, and no other; nil: whichever has it in reach.
+    var gateway: GatewayID?
   }
 
   /// Which peripherals an entry is about.

@@ -4,6 +4,8 @@ import Glibc
 struct ConfigurationFile: Sendable {
   let path: String
   let configuration: Configuration
+  /// The JSON as it stands in the file: what is not in it has its default.
+  let document: JSONValue
   /// What can be meant, but hardly is.
   let warnings: [ConfigurationError]
 
@@ -14,14 +16,15 @@ struct ConfigurationFile: Sendable {
   static func load(path: String?, searching places: [String] = searched) throws(ConfigurationFailure) -> Self
   {
     let (file, bytes) = try find(path, places)
-    switch Configuration.parse(bytes) {
+    switch Configuration.document(bytes).flatMap({ json in Configuration.parse(json).map { (json, $0) } }) {
     case .failure(let failure): throw ConfigurationFailure(file: file, errors: failure.errors)
-    case .success(var configuration):
+    case .success((let document, var configuration)):
       var resolver = FileResolver(folder: folder(of: file))
       resolver.resolve(&configuration.mqtt)
       guard resolver.errors.isEmpty else { throw ConfigurationFailure(file: file, errors: resolver.errors) }
       return ConfigurationFile(
-        path: file, configuration: configuration, warnings: configuration.warnings + resolver.warnings)
+        path: file, configuration: configuration, document: document,
+        warnings: configuration.warnings + resolver.warnings)
     }
   }
 

@@ -1,13 +1,16 @@
-/// An object in the configuration: its keys, and what they must be together.
+/// An object in the configuration, or in a request: its keys, and what they must be together.
 protocol ConfigurationSection {
   /// All keys left out.
   init()
   static var keys: [ConfigurationKey<Self>] { get }
+  /// Names that are no keys here, though one may think so: what to do instead.
+  static var elsewhere: [String: String] { get }
   /// What is wrong with the whole, though each key by itself is right.
   func problems(at path: ConfigurationPath) -> [ConfigurationError]
 }
 
 extension ConfigurationSection {
+  static var elsewhere: [String: String] { [:] }
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { [] }
 }
 
@@ -61,7 +64,8 @@ extension ConfigurationRule where Value: ConfigurationSection {
           if let key = keys.first(where: { $0.name == member.name }) {
             key.read(member.value, &section, path.key(member.name), &errors)
           } else {
-            let hint = hint(for: member.name, among: keys.map(\.name))
+            // Of a thousand unknown keys the first say enough, and each hint costs.
+            let hint = errors.count < 20 ? hint(for: member.name) : nil
             errors.append(path.key(member.name).error("unknown key", hint: hint))
           }
         }
@@ -77,7 +81,9 @@ extension ConfigurationRule where Value: ConfigurationSection {
       })
   }
 
-  private static func hint(for name: String, among known: [String]) -> String {
+  private static func hint(for name: String) -> String {
+    if let elsewhere = Value.elsewhere[name] { return elsewhere }
+    let known = Value.keys.map(\.name)
     if let near = nearest(to: name, among: known) { return "did you mean \(near)?" }
     return "known here: \(known.joined(separator: ", "))"
   }

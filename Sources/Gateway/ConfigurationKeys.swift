@@ -19,7 +19,7 @@ extension Configuration.Gateway: ConfigurationSection {
   static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("id", \.id, .optional(.gatewayID)),
-      ConfigurationKey("area", \.area, .optional(.text(longest: 128))),
+      ConfigurationKey("area", \.area, .optional(.label)),
     ]
   }
 }
@@ -85,9 +85,11 @@ extension Configuration.Device: ConfigurationSection {
     [
       ConfigurationKey("match", \.match, .match),
       ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("name", \.name, .optional(.text(longest: 128))),
-      ConfigurationKey("area", \.area, .optional(.text(longest: 128))),
-      ConfigurationKey("period", \.period, .optional(.integer(Property.microbitPeriod.range))),
+      ConfigurationKey("name", \.name, .optional(.label)),
+      ConfigurationKey("area", \.area, .optional(.label)),
+      ConfigurationKey("period", \.period, .optional(.period)),
+      ConfigurationKey("enabled", \.isEnabled, .optional(.bool)),
+      ConfigurationKey("gateway", \.gateway, .optional(.gatewayID)),
     ]
   }
 

@@ -1,12 +1,20 @@
 extension Configuration {
   /// Reads a configuration; gives all that is wrong with it, not the first alone.
   static func parse(_ bytes: [UInt8]) -> Result<Configuration, ConfigurationErrors> {
-    let document: JSONValue
+    document(bytes).flatMap(parse)
+  }
+
+  /// The JSON that a configuration is written in.
+  static func document(_ bytes: [UInt8]) -> Result<JSONValue, ConfigurationErrors> {
     do {
-      document = try JSONParser.parse(bytes)
+      return .success(try JSONParser.parse(bytes))
     } catch {
-      return .failure(ConfigurationErrors(errors: [.syntax(error)]))
+      return .failure(ConfigurationErrors(errors: [ConfigurationError(path: "", problem: error.description)]))
     }
+  }
+
+  /// Reads a configuration that is known to be JSON.
+  static func parse(_ document: JSONValue) -> Result<Configuration, ConfigurationErrors> {
     var errors: [ConfigurationError] = []
     let configuration = ConfigurationRule<Configuration>.section.read(document, nil, .root, &errors)
     guard let configuration, errors.isEmpty else { return .failure(ConfigurationErrors(errors: errors)) }
@@ -32,11 +40,5 @@ extension Configuration {
       }
       return covering.map { path.error("never matches: devices[\($0)] comes first and matches all of it") }
     }
-  }
-}
-
-extension ConfigurationError {
-  fileprivate static func syntax(_ error: JSONSyntaxError) -> ConfigurationError {
-    ConfigurationError(path: "", problem: error.description)
   }
 }

@@ -151,15 +151,20 @@ extension ConfigurationRule<String> {
 
 extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable {
   /// One of the words that the type's cases are.
-  static var choice: Self {
-    let words = Value.allCases.map(\.rawValue)
+  static var choice: Self { .choice(\.rawValue) }
+}
+
+extension ConfigurationRule where Value: CaseIterable {
+  /// One of the words that stand for the type's cases.
+  static func choice(_ word: @escaping (Value) -> String) -> Self {
+    let words = Value.allCases.map(word)
     let shape = ConfigurationShape.choice(words)
     return ConfigurationRule(
       shape: shape,
       parse: { json throws(ConfigurationProblem) in
         switch json {
         case .string(let text):
-          if let value = Value(rawValue: text) { return value }
+          if let value = Value.allCases.first(where: { word($0) == text }) { return value }
           throw ConfigurationProblem("expected \(shape.expectation), found \(Excerpt(text))")
         case .integer(let number) where words.contains("\(number)"):
           throw ConfigurationProblem(
@@ -167,7 +172,7 @@ extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable
         case .null, .bool, .integer, .number, .array, .object: return nil
         }
       },
-      write: { .string($0.rawValue) })
+      write: { .string(word($0)) })
   }
 }
 

@@ -55,7 +55,15 @@ extension ConfigurationRule<BluetoothAddress> {
   }
 }
 
+extension ConfigurationRule<Int> {
+  /// The period of a device, in ms.
+  static var period: Self { .integer(Property.microbitPeriod.range) }
+}
+
 extension ConfigurationRule<String> {
+  /// What people call a device or a room.
+  static var label: Self { .text(longest: 128) }
+
   /// An adapter as BlueZ names it.
   static var adapter: Self {
     .text(longest: 16, pattern: "^hci[0-9]+$") { text in

@@ -19,6 +19,11 @@ struct Excerpt: CustomStringConvertible {
     self.init(String(decoding: bytes.prefix((Self.longest + 1) * 4), as: UTF8.self))
   }
 
+  /// The whole text, without what steers a terminal.
+  static func harmless(_ text: String) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.map { isSteering($0) ? "·" : $0 }))
+  }
+
   private static func isSteering(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7F..<0xA0: true

@@ -24,6 +24,11 @@ enum JSONValue: Sendable, Equatable {
     case .object: "an object"
     }
   }
+
+  /// The member of this name; nil when there is none, or when this is no object.
+  subscript(name: String) -> JSONValue? {
+    if case .object(let object) = self { object[name] } else { nil }
+  }
 }
 
 /// The members of a JSON object in their order; no name stands twice.
@@ -54,5 +59,22 @@ extension JSONValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral {
 
   init(arrayLiteral elements: JSONValue...) {
     self = .array(elements)
+  }
+}
+
+extension JSONValue {
+  /// The members of both, where both are objects.
+  func merging(_ other: JSONValue) -> JSONValue {
+    guard case .object(let mine) = self, case .object(let others) = other else { return self }
+    return .object(JSONObject(mine.members + others.members))
+  }
+}
+
+extension JSONValue {
+  /// An object of these members, in the order of their names.
+  static func object(_ members: [String: JSONValue]) -> JSONValue {
+    .object(
+      JSONObject(
+        members.sorted { $0.key < $1.key }.map { JSONObject.Member(name: $0.key, value: $0.value) }))
   }
 }

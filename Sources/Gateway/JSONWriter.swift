@@ -2,6 +2,7 @@ extension JSONValue {
   /// The document on one line, without white space, its members in their order.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
+    bytes.reserveCapacity(128)
     append(to: &bytes)
     return bytes
   }
@@ -40,6 +41,15 @@ extension JSONValue {
   /// Appends `text` as a JSON string, in quotes.
   static func append(_ text: String, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
+    if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+      bytes += text.utf8
+    } else {
+      appendEscaped(text, to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  private static func appendEscaped(_ text: String, to bytes: inout [UInt8]) {
     for byte in text.utf8 {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"):
@@ -56,6 +66,5 @@ extension JSONValue {
       default: bytes.append(byte)
       }
     }
-    bytes.append(UInt8(ascii: "\""))
   }
 }

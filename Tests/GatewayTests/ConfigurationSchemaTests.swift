@@ -98,6 +98,4 @@ extension JSONValue {
   fileprivate var object: JSONObject? {
     if case .object(let object) = self { object } else { nil }
   }
-
-  fileprivate subscript(name: String) -> JSONValue? { object?[name] }
 }

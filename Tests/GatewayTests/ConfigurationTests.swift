@@ -34,7 +34,7 @@ import Testing
         "home_assistant": { "discovery": false, "prefix": "ha/x" },
         "devices": [
           { "match": { "identifier": "c5:a1:b2:c3:d4:e5" }, "id": "kitchen", "name": "Küche", "area": "Kitchen",
-            "period": 5000 },
+            "period": 5000, "enabled": false, "gateway": "attic" },
           { "match": { "name_prefix": "BBC" } } ] }
       """)
     var expected = Configuration()
@@ -48,7 +48,7 @@ import Testing
     expected.devices = [
       Configuration.Device(
         match: .identifier(BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)), id: try DeviceID("kitchen"),
-        name: "Küche", area: "Kitchen", period: 5000),
+        name: "Küche", area: "Kitchen", period: 5000, isEnabled: false, gateway: GatewayID("attic")),
       Configuration.Device(match: .namePrefix("BBC")),
     ]
     #expect(configuration == expected)

@@ -1,0 +1,84 @@
+import GATT
+import Testing
+
+@testable import Gateway
+
+@Suite struct ReloadPlanTests {
+  func parse(_ text: String) throws -> Configuration { try Configuration.parse(Array(text.utf8)).get() }
+
+  @Test func theSameConfigurationChangesNothing() throws {
+    let plan = Configuration().changes(from: Configuration())
+    #expect(plan == ReloadPlan(configuration: Configuration(), live: [], waiting: []))
+    let spelledOut = try parse(#"{"mqtt":{"port":1883},"devices":[{}]}"#)
+    #expect(spelledOut.changes(from: Configuration()).live == [])
+  }
+
+  /// Every key once, with a value that is not its default, and whether it can change on the way.
+  private static let keys: [(key: String, text: String, isLive: Bool)] = [
+    ("gateway.id", #"{"gateway":{"id":"x"}}"#, false),
+    ("gateway.area", #"{"gateway":{"area":"x"}}"#, true),
+    ("bluetooth.adapter", #"{"bluetooth":{"adapter":"hci1"}}"#, false),
+    ("mqtt.host", #"{"mqtt":{"host":"x"}}"#, false),
+    ("mqtt.port", #"{"mqtt":{"port":1}}"#, false),
+    ("mqtt.protocol", #"{"mqtt":{"protocol":"3.1.1"}}"#, false),
+    ("mqtt.username", #"{"mqtt":{"username":"x"}}"#, false),
+    ("mqtt.base_topic", #"{"mqtt":{"base_topic":"x"}}"#, false),
+    ("mqtt.qos", #"{"mqtt":{"qos":0}}"#, true),
+    ("mqtt.readings", #"{"mqtt":{"readings":false}}"#, true),
+    ("mqtt.tls", #"{"mqtt":{"tls":{}}}"#, false),
+    ("home_assistant.discovery", #"{"home_assistant":{"discovery":false}}"#, true),
+    ("home_assistant.prefix", #"{"home_assistant":{"prefix":"x"}}"#, true),
+    ("devices", #"{"devices":[]}"#, true),
+    ("devices", #"{"devices":[{"period":7}]}"#, true),
+  ]
+
+  @Test(arguments: keys)
+  func aKeyIsLiveOrWaits(key: String, text: String, isLive: Bool) throws {
+    for (old, new) in [(Configuration(), try parse(text)), (try parse(text), Configuration())] {
+      let plan = new.changes(from: old)
+      #expect(plan.live == (isLive ? [key] : []))
+      #expect(plan.waiting == (isLive ? [] : [key]))
+      // What runs from now on is made of what takes effect now, and of nothing else.
+      #expect(plan.configuration == (isLive ? new : old))
+    }
+  }
+
+  /// A key that the table above lacks would be none whose effect is known.
+  @Test func noKeyIsForgotten() throws {
+    var known = Set(Self.keys.map(\.key))
+    known.formUnion(["mqtt.password_file", "$schema"])
+    for key in Configuration.keys {
+      guard case .object(let members) = key.shape else {
+        #expect(known.contains(key.name))
+        continue
+      }
+      for member in members { #expect(known.contains("\(key.name).\(member.name)")) }
+    }
+  }
+
+  @Test func manyChangesAtOnceAreToldApart() throws {
+    let old = try parse(#"{"gateway":{"id":"a","area":"A"},"mqtt":{"host":"one","tls":{"ca_file":"x"}}}"#)
+    let new = try parse(
+      #"{"gateway":{"id":"b","area":"B"},"mqtt":{"host":"two","qos":0,"tls":{"ca_file":"y"}},"devices":[]}"#)
+    let plan = new.changes(from: old)
+    #expect(plan.live == ["gateway.area", "mqtt.qos", "devices"])
+    #expect(plan.waiting == ["gateway.id", "mqtt.host", "mqtt.tls"])
+    let again = plan.configuration.changes(from: old)
+    #expect(again.live == plan.live && again.waiting == [])
+    #expect(new.changes(from: plan.configuration).waiting == plan.waiting)
+    #expect(new.changes(from: plan.configuration).live == [])
+  }
+
+  @Test func anotherPasswordInTheSameFileWaits() {
+    var new = Configuration()
+    new.mqtt.username = "u"
+    new.mqtt.passwordFile = "p"
+    var old = new
+    old.mqtt.password = [1]
+    new.mqtt.password = [2]
+    #expect(new.changes(from: old).waiting == ["mqtt.password_file"])
+    #expect(new.changes(from: old).configuration == old)
+    old.mqtt.passwordFile = "q"
+    #expect(new.changes(from: old).waiting == ["mqtt.password_file"], "once")
+  }
+}
