@@ -1,0 +1,145 @@
+import GATT
+
+/// What `check` shows: every key of the configuration, then every known device, each with its value and where
+/// that comes from. Passwords are no part of it.
+struct CheckReport: CustomStringConvertible {
+  private struct Row {
+    let key: String
+    let value: String
+    let source: ValueSource
+
+    /// - Parameter value: nil where there is none.
+    init(_ key: String, _ value: String?, _ source: ValueSource) {
+      self.key = key
+      self.value = value.map(Excerpt.harmless) ?? "–"
+      self.source = source
+    }
+  }
+
+  private struct Block {
+    /// Nil for the configuration's own.
+    let title: String?
+    let rows: [Row]
+
+    var indent: String { title == nil ? "" : "  " }
+  }
+
+  private let blocks: [Block]
+
+  /// - Parameters:
+  ///   - document: the JSON that the configuration was read from: what is not in it has its default.
+  ///   - records: what is remembered of devices.
+  ///   - gateway: this gateway.
+  init(
+    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord], gateway: GatewayID
+  ) {
+    blocks =
+      [Block(title: nil, rows: Self.rows(configuration, document, gateway))]
+      + Self.devices(configuration, records, gateway)
+  }
+
+  var description: String {
+    let rows = blocks.flatMap { block in block.rows.map { (block.indent + $0.key, $0.value) } }
+    // One value that is very long shall not drive the others apart.
+    let keyWidth = rows.map(\.0.count).max() ?? 0
+    let valueWidth = rows.map(\.1.count).filter { $0 <= 40 }.max() ?? 0
+    return blocks.map { block in
+      let lines = block.rows.map { row in
+        let key = padded(block.indent + row.key, keyWidth)
+        return "\(key)  \(padded(row.value, valueWidth))  \(row.source.rawValue)"
+      }
+      return ((block.title.map { [$0] } ?? []) + lines).joined(separator: "\n")
+    }.joined(separator: "\n\n")
+  }
+
+  // MARK: The configuration
+
+  /// Every key but `devices`, whose entries follow as devices.
+  private static func rows(
+    _ configuration: Configuration, _ document: JSONValue, _ gateway: GatewayID
+  ) -> [Row] {
+    var named = configuration
+    named.gateway.id = gateway
+    return Configuration.keys.flatMap { key -> [Row] in
+      guard case .object(let members) = key.shape else { return [] }
+      let (value, given) = (key.write(named), document[key.name])
+      return members.flatMap { rows($0, "\(key.name).\($0.name)", value?[$0.name], given?[$0.name]) }
+    }
+  }
+
+  private static func rows(
+    _ member: ConfigurationShape.Member, _ path: String, _ value: JSONValue?, _ given: JSONValue?
+  ) -> [Row] {
+    if case .object(let members) = member.shape, case .object(let object) = value, !object.members.isEmpty {
+      return members.flatMap { rows($0, "\(path).\($0.name)", value?[$0.name], given?[$0.name]) }
+    }
+    return [Row(path, value.map(text), given == nil ? .default : .configuration)]
+  }
+
+  private static func text(_ value: JSONValue) -> String {
+    if case .string(let text) = value { text } else { String(decoding: value.bytes, as: UTF8.self) }
+  }
+
+  // MARK: Devices
+
+  /// The entries of the configuration in their order, then whatever else is remembered, by address.
+  private static func devices(
+    _ configuration: Configuration, _ records: [DeviceRecord], _ gateway: GatewayID
+  ) -> [Block] {
+    var others = Dictionary(records.map { ($0.identifier, $0) }, uniquingKeysWith: { first, _ in first })
+    let entries = configuration.devices.map { entry in
+      switch entry.match {
+      case .identifier(let address):
+        device(address, others.removeValue(forKey: address), configuration, gateway)
+      case .namePrefix(let prefix):
+        Block(
+          title: "every name that begins with \"\(Excerpt.harmless(prefix))\"",
+          rows: rows(entry, area: configuration.gateway.area))
+      }
+    }
+    return entries
+      + others.values.sorted { $0.identifier.value < $1.identifier.value }.map {
+        device($0.identifier, $0, configuration, gateway)
+      }
+  }
+
+  private static func device(
+    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, _ gateway: GatewayID
+  ) -> Block {
+    let heard = record?.name.map { " \(Excerpt($0))" } ?? ""
+    func block(_ device: EffectiveDevice?, _ remark: String? = nil) -> Block {
+      let forgotten = record?.isForgotten == true ? "deleted in Home Assistant" : nil
+      let remarks = [remark, forgotten].compactMap { $0 }.map { ": \($0)" }.joined()
+      return Block(title: "\(address)\(heard)\(remarks)", rows: device.map(rows) ?? [])
+    }
+    switch configuration.claim(address, name: nil, record: record, in: gateway) {
+    case .ours(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
+    case .elsewhere(let other, let device): return block(device, "left to the gateway \(other)")
+    case .unmatched: return block(nil, "matched by no entry")
+    case .removed: return block(nil, "removed by a request")
+    }
+  }
+
+  private static func rows(_ device: EffectiveDevice) -> [Row] {
+    [
+      Row("id", device.id.value.description, device.id.source),
+      Row("name", device.name.value, device.name.source),
+      Row("area", device.area.value, device.area.source),
+      Row("period", device.period.value.map { "\($0) ms" }, device.period.source),
+      Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
+      Row("gateway", device.gateway.value?.description, device.gateway.source),
+    ]
+  }
+
+  /// What holds for devices that nothing is remembered of.
+  private static func rows(_ entry: Configuration.Device, area: String?) -> [Row] {
+    // Any address serves: all that depends on it is the id of those that have none.
+    let device = EffectiveDevice(BluetoothAddress(truncating: 0), entry, nil, area: area)
+    let rows = rows(device)
+    return entry.id == nil ? [Row("id", "its address", .default)] + rows.dropFirst() : rows
+  }
+}
+
+private func padded(_ text: String, _ width: Int) -> String {
+  text + String(repeating: " ", count: max(0, width - text.count))
+}

@@ -1,0 +1,153 @@
+import GATT
+import Testing
+
+@testable import Gateway
+
+@Suite struct CheckReportTests {
+  let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+
+  func report(_ text: String, _ records: [DeviceRecord] = []) throws -> String {
+    let document = try Configuration.document(Array(text.utf8)).get()
+    var configuration = try Configuration.parse(document).get()
+    configuration.mqtt.password = Array("secret".utf8)
+    let gateway = configuration.gateway.id ?? GatewayID(hostName: "pi")
+    return "\(CheckReport(configuration, document: document, records: records, gateway: gateway))"
+  }
+
+  /// The columns of the line that begins with `key`, behind the line `title`.
+  func columns(_ report: String, _ key: String, below title: String? = nil) throws -> [String] {
+    let lines = report.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let start = try title.map { title in try #require(lines.firstIndex(of: title), "no \(title)") } ?? 0
+    let line = try #require(lines[start...].first { $0.split(separator: " ").first == key[...] })
+    return line.replacing(/\u{20}{2,}/, with: "\t").split(separator: "\t").map(String.init)
+  }
+
+  func record(_ address: BluetoothAddress, _ change: (inout DeviceRecord) -> Void) -> DeviceRecord {
+    var record = DeviceRecord(identifier: address)
+    change(&record)
+    return record
+  }
+
+  @Test func readsLikeThis() throws {
+    let record = record(address) {
+      $0.name = "BBC micro:bit [zugev]"
+      $0.changes.name = "Küche"
+      $0.wanted = ["period": 5000]
+    }
+    let expected = """
+      gateway.id                lab             config.json
+      gateway.area              –               default
+      bluetooth.adapter         hci0            default
+      mqtt.host                 broker.example  config.json
+      mqtt.port                 1883            default
+      mqtt.protocol             5               default
+      mqtt.username             –               default
+      mqtt.password_file        –               default
+      mqtt.base_topic           microbit        default
+      mqtt.qos                  1               default
+      mqtt.readings             false           config.json
+      mqtt.tls                  –               default
+      home_assistant.discovery  true            default
+      home_assistant.prefix     homeassistant   default
+
+      C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"
+        id                      kitchen         config.json
+        name                    Küche           request
+        area                    –               default
+        period                  5000 ms         command
+        enabled                 true            default
+        gateway                 –               default
+      """
+    let text =
+      #"{"gateway":{"id":"lab"},"mqtt":{"host":"broker.example","readings":false},"devices":[{"match":"#
+      + #"{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}]}"#
+    #expect(try report(text, [record]) == expected)
+  }
+
+  @Test func columnsAreAligned() throws {
+    let long = String(repeating: "x", count: 100)
+    let lines = try report("{\"mqtt\":{\"host\":\"\(long)\"},\"gateway\":{\"area\":\"Küche\"}}")
+      .split(separator: "\n")
+    let rows = lines.filter { $0.hasSuffix("  default") || $0.hasSuffix("  config.json") }
+    #expect(rows.count > 10)
+    func column(_ row: Substring) -> Int { row.count - (row.split(separator: " ").last?.count ?? 0) }
+    #expect(Set(rows.filter { !$0.contains(long) }.map(column)).count == 1)
+    #expect(rows.contains { $0.contains(long) }, "shown in full")
+  }
+
+  @Test func everyKeyIsThere() throws {
+    let report = try report("{}")
+    for key in Configuration.keys {
+      guard case .object(let members) = key.shape else { continue }
+      for member in members { #expect(report.contains("\(key.name).\(member.name)  ")) }
+    }
+    #expect(try columns(report, "gateway.id") == ["gateway.id", "pi", "default"])
+    let title = #"every name that begins with "BBC micro:bit""#
+    #expect(try columns(report, "id", below: title) == ["id", "its address", "default"])
+    for member in Configuration.Device.keys.map(\.name) where member != "match" {
+      #expect(throws: Never.self) { try columns(report, member, below: title) }
+    }
+  }
+
+  @Test func valuesThatAreTheDefaultsButGivenComeFromTheFile() throws {
+    let report = try report(
+      #"{"mqtt":{"port":1883,"tls":{}},"devices":[{"match":{"name_prefix":"a"},"enabled":true,"id":"x"}]}"#)
+    #expect(try columns(report, "mqtt.port") == ["mqtt.port", "1883", "config.json"])
+    #expect(try columns(report, "mqtt.tls") == ["mqtt.tls", "{}", "config.json"])
+    let title = #"every name that begins with "a""#
+    #expect(try columns(report, "enabled", below: title) == ["enabled", "true", "config.json"])
+    #expect(try columns(report, "id", below: title) == ["id", "x", "config.json"])
+  }
+
+  @Test func keysBelowKeysAreShown() throws {
+    let report = try report(#"{"mqtt":{"tls":{"ca_file":"/ca.pem"}}}"#)
+    #expect(try columns(report, "mqtt.tls.ca_file") == ["mqtt.tls.ca_file", "/ca.pem", "config.json"])
+    #expect(try columns(report, "mqtt.tls.key_file") == ["mqtt.tls.key_file", "–", "default"])
+  }
+
+  @Test func passwordsAreNotShown() throws {
+    let report = try report(#"{"mqtt":{"username":"u","password_file":"p"}}"#)
+    #expect(!report.contains("secret"))
+    #expect(try columns(report, "mqtt.password_file") == ["mqtt.password_file", "p", "config.json"])
+  }
+
+  @Test func whatBecameOfDevicesIsSaid() throws {
+    let configuration =
+      #"{"gateway":{"id":"here"},"devices":[{"match":{"identifier":"00:00:00:00:00:01"}},"#
+      + #"{"match":{"identifier":"00:00:00:00:00:02"},"gateway":"attic"},{"match":{"name_prefix":"BBC"}}]}"#
+    func at(_ number: UInt64, _ change: (inout DeviceRecord) -> Void) -> DeviceRecord {
+      record(BluetoothAddress(truncating: number), change)
+    }
+    let report = try report(
+      configuration,
+      [
+        at(5) { $0.name = "other\u{1B}[2J" },
+        at(4) { record in
+          record.isAdded = true
+          record.isForgotten = true
+        },
+        at(3) { $0.name = "BBC" }, at(1) { $0.isRemoved = true },
+      ])
+    let titles = report.split(separator: "\n").filter { !$0.hasPrefix(" ") }.map(String.init).suffix(6)
+    #expect(
+      titles == [
+        "00:00:00:00:00:01: removed by a request", "00:00:00:00:00:02: left to the gateway attic",
+        #"every name that begins with "BBC""#, #"00:00:00:00:00:03 "BBC""#,
+        "00:00:00:00:00:04: added by a request: deleted in Home Assistant",
+        #"00:00:00:00:00:05 "other·[2J": matched by no entry"#,
+      ])
+    #expect(
+      try columns(report, "id", below: #"00:00:00:00:00:03 "BBC""#) == ["id", "000000000003", "default"])
+    #expect(
+      try columns(report, "gateway", below: "00:00:00:00:00:02: left to the gateway attic")
+        == ["gateway", "attic", "config.json"])
+  }
+
+  @Test func nothingSteersTheTerminal() throws {
+    let report = try report(
+      "{\"gateway\":{\"area\":\"a\u{202E}b\"},\"devices\":[{\"match\":{\"name_prefix\":\"\u{202E}\"}}]}",
+      [record(address) { $0.name = "\u{1B}\u{202E}" }])
+    #expect(!report.unicodeScalars.contains { $0.value == 0x202E || $0.value == 0x1B })
+    #expect(report.contains("a·b"))
+  }
+}
