@@ -1,0 +1,120 @@
+import MQTT
+
+/// One entity as Home Assistant is told of it, without what all entities of a device have in common.
+///
+/// Nothing that comes from outside ever stands in a template: only names that this program gives.
+struct DiscoveryComponent {
+  /// Unique within its device, and stays: with it goes the entity's history.
+  let key: String
+  let platform: Platform
+  /// In Home Assistant's abbreviations; what is nil is left out.
+  let members: JSONValue
+
+  /// A value to look at, that a topic tells as it is or as `template` picks it out.
+  static func sensor(
+    _ key: String, name: String, topic: TopicName, template: InfoTemplate? = nil, deviceClass: String? = nil,
+    stateClass: String? = nil, unit: String? = nil, category: String? = nil, options: [String]? = nil
+  ) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: .sensor,
+      members: [
+        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
+        "stat_cla": stateClass.map(JSONValue.string), "unit_of_meas": unit.map(JSONValue.string),
+        "ent_cat": category.map(JSONValue.string), "ops": options.map { .array($0.map(JSONValue.string)) },
+        "stat_t": .string(topic.string), "val_tpl": template.map { .string($0.text) },
+      ])
+  }
+
+  /// Whether something is connected, from a topic that says `online` or `offline`.
+  ///
+  /// - Parameter availability: what has to be there for that to be known; not what it is about.
+  static func connectivity(
+    _ key: String, name: String, topic: TopicName, availability: [TopicName]
+  ) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: .binarySensor,
+      members: [
+        "name": .string(name), "dev_cla": "connectivity", "ent_cat": "diagnostic",
+        "stat_t": .string(topic.string), "pl_on": "online", "pl_off": "offline",
+        "avty": .availability(availability),
+      ])
+  }
+
+  /// A value to set, of whole numbers.
+  static func number(
+    _ key: String, name: String, topic: TopicName, command: TopicName, range: ClosedRange<Int>,
+    mode: String, deviceClass: String? = nil, unit: String? = nil, category: String? = nil
+  ) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: .number,
+      members: [
+        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
+        "unit_of_meas": unit.map(JSONValue.string), "ent_cat": category.map(JSONValue.string),
+        "stat_t": .string(topic.string), "cmd_t": .string(command.string),
+        "min": .integer(range.lowerBound), "max": .integer(range.upperBound), "step": .integer(1),
+        "mode": .string(mode),
+      ])
+  }
+
+  /// Something to ask of the gateway.
+  ///
+  /// - Parameters:
+  ///   - request: what is sent when it is pressed.
+  ///   - availability: what has to be there to carry it out; nil: the same as for the other entities.
+  static func button(
+    _ key: String, name: String, command: TopicName, request: JSONValue, category: String,
+    deviceClass: String? = nil, availability: [TopicName]? = nil
+  ) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: .button,
+      members: [
+        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string), "ent_cat": .string(category),
+        "cmd_t": .string(command.string),
+        "pl_prs": .string(String(decoding: request.bytes, as: UTF8.self)),
+        "avty": availability.map(JSONValue.availability),
+      ])
+  }
+}
+
+extension JSONValue: ExpressibleByStringLiteral {
+  init(stringLiteral text: String) {
+    self = .string(text)
+  }
+
+  /// Topics that say `online` and `offline`.
+  static func availability(_ topics: [TopicName]) -> JSONValue {
+    .array(topics.map { ["t": .string($0.string)] })
+  }
+}
+
+/// Picks a value out of the JSON of an `info` topic, for Home Assistant (Jinja).
+///
+/// What is not there makes the entity `unknown`; so does a topic that was cleared. Both are no fault, and nothing
+/// is logged of them.
+struct InfoTemplate {
+  let text: String
+
+  /// - Parameter path: the keys from the outside in, as literals of this program.
+  init(_ path: StaticString...) {
+    self.init(keys: path.map(\.description))
+  }
+
+  /// The count of this name.
+  init(counter name: String) {
+    self.init(keys: ["counters", name])
+  }
+
+  private init(keys: [String]) {
+    var value = "value_json|default({})"
+    for key in keys.dropLast() { value = "(\(value)).\(key)|default({})" }
+    text = "{{ (\(value)).\(keys.last ?? "")|default(none) }}"
+  }
+
+  /// The state of the adapter, the first of the list.
+  static let adapterState = InfoTemplate(
+    text: "{{ ((value_json|default({})).adapters|default([{}],true)|first).state|default(none) }}")
+
+  private init(text: String) {
+    self.text = text
+  }
+}

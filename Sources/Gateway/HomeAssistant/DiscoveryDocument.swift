@@ -1,0 +1,52 @@
+import MQTT
+
+/// What Home Assistant is told of one device and all its entities: a retained message (device-based discovery).
+///
+/// Its keys at the top and in `dev` are all checked by Home Assistant: with one that it does not know, it drops the
+/// whole device. An entity that is left out stays as it was; it goes when it is named with its platform alone.
+struct DiscoveryDocument: Sendable, Equatable {
+  let topic: TopicName
+  let payload: [UInt8]
+  /// What is to be remembered once this has been published.
+  let announced: Announced
+
+  /// - Parameters:
+  ///   - object: what the device is called in discovery topics, as its identifier, and before the keys of its
+  ///     entities in their unique ids.
+  ///   - device: the rest of `dev`.
+  ///   - availability: what has to be online for the entities to be available.
+  ///   - qos: with which Home Assistant subscribes, and sends commands.
+  ///   - before: what was announced of the same object earlier; of use under the same prefix only.
+  init(
+    object: String, prefix: String, device: JSONValue, availability: [TopicName], qos: QoS,
+    components: [DiscoveryComponent], before: Announced?
+  ) {
+    let keys = Set(components.map(\.key))
+    let earlier = before.map { $0.prefix == prefix ? $0.components : [] } ?? []
+    let gone = earlier.filter { !keys.contains($0.key) }
+    topic = TopicMap.discovery(prefix: prefix, object: object)
+    announced = Announced(
+      prefix: prefix,
+      components: components.map { Announced.Component(key: $0.key, platform: $0.platform) } + gone)
+    let present = components.map { component in
+      let own: JSONValue = [
+        "p": .string(component.platform.rawValue), "uniq_id": .string("\(object)_\(component.key)"),
+        // Its default is 0. Not one of the keys that entities take over from the top.
+        "qos": qos == .atMostOnce ? nil : .integer(Int(qos.rawValue)),
+      ]
+      return JSONObject.Member(name: component.key, value: own.merging(component.members))
+    }
+    let removed = gone.map { component in
+      JSONObject.Member(name: component.key, value: ["p": .string(component.platform.rawValue)])
+    }
+    let identity: JSONValue = ["ids": [.string(object)]]
+    let json: JSONValue = [
+      "dev": identity.merging(device),
+      "o": ["name": "microbit-gateway", "sw": .string(Version.current)],
+      "avty": .availability(availability),
+      "avty_mode": "all",
+      "cmps": .object(JSONObject(present + removed)),
+    ]
+    payload = json.bytes
+  }
+}

@@ -1,0 +1,33 @@
+/// A text from outside as a name for people: on one line, without what cannot be seen, and not too long.
+///
+/// Names come from the air, and anybody can advertise one.
+enum DisplayName {
+  /// In Unicode scalars: as long as a configured name may be.
+  static let longest = 128
+
+  /// Nil when nothing is left to be seen.
+  static func clean(_ text: String) -> String? {
+    var name = String.UnicodeScalarView()
+    var length = 0
+    var isGap = false
+    characters: for scalar in text.unicodeScalars {
+      switch scalar.properties.generalCategory {
+      // Steers the terminal or the direction of the text, or has no shape at all.
+      case .control, .format, .surrogate, .privateUse, .unassigned: continue
+      case .spaceSeparator, .lineSeparator, .paragraphSeparator: isGap = true
+      case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
+        .nonspacingMark, .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .otherNumber,
+        .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation,
+        .finalPunctuation, .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol:
+        isGap = isGap && length > 0
+        length += isGap ? 2 : 1
+        guard length <= longest else { break characters }
+        if isGap { name.append(" ") }
+        isGap = false
+        name.append(scalar)
+      @unknown default: continue
+      }
+    }
+    return name.isEmpty ? nil : String(name)
+  }
+}
