@@ -36,12 +36,20 @@ struct BridgeInfo: Sendable {
     }
   }
 
+  /// How many devices there are.
+  struct Devices: Sendable, Equatable {
+    var known = 0
+    /// With a link, and readings.
+    var online = 0
+  }
+
   let version: String
   let started: Timestamp
   let run: RunID
   var area: String?
   var adapters: [Adapter] = []
   var broker: Broker
+  var devices = Devices()
   /// What happened how often in this run, in the order given.
   var counters: [(name: String, count: UInt64)] = []
 
@@ -52,6 +60,14 @@ struct BridgeInfo: Sendable {
     self.broker = broker
   }
 
+  /// Of which run such a payload is, and when that began; nil when it does not say so.
+  static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
+    guard case .object(let object) = try? JSONParser.parse(payload), case .string(let run) = object["run"],
+      case .string(let started) = object["started"]
+    else { return nil }
+    return (run, started)
+  }
+
   var payload: [UInt8] {
     let json: JSONValue = [
       "version": .string(version),
@@ -60,6 +76,7 @@ struct BridgeInfo: Sendable {
       "area": area.map(JSONValue.string),
       "adapters": .array(adapters.map(\.json)),
       "broker": broker.json,
+      "devices": ["known": .integer(devices.known), "online": .integer(devices.online)],
       "counters": .object(
         JSONObject(
           counters.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),

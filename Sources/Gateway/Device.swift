@@ -12,49 +12,71 @@ final class Device: @unchecked Sendable {
   /// A property of the profile as this device has it.
   struct Channel {
     let property: Property
-    let topics: DeviceTopics.Topics
+    fileprivate(set) var topics: DeviceTopics.Topics
     let encoder: ReadingEncoder
     /// For writable properties.
     var write: Write?
-    /// The payloads of the last commands. The broker sends a retained one again at every connection; one that
-    /// was taken before is passed over.
-    private(set) var recentCommands: [[UInt8]] = []
+    /// Ends the wait of a command that has a time to live.
+    var expiry: Expiry?
+    /// The last one that was published in this run.
+    var value: Int?
     /// While there is a link that offers it.
     var characteristic: Characteristic?
     /// The last value was none: told once, until a good one comes.
     var isMalformed = false
-
-    private static let recentLimit = 16
-
-    mutating func remember(command payload: [UInt8]) {
-      recentCommands.removeAll { $0 == payload }
-      recentCommands.append(payload)
-      if recentCommands.count > Self.recentLimit { recentCommands.removeFirst() }
-    }
   }
 
-  let topics: DeviceTopics
+  struct Expiry {
+    let deadline: ContinuousClock.Instant
+    let timer: LoopTimer
+  }
+
+  private(set) var topics: DeviceTopics
   var info: DeviceInfo
+  /// What is wanted of it: by the configuration, and by what requests changed of that.
+  var settings: EffectiveDevice
+  var holder: Holder
+  /// The echo that comes after all that the broker retains of the device; nil: it has come.
+  var awaitedEcho: UInt64?
   var session: PeripheralSession
   var timer: LoopTimer?
   /// The peripheral behind it, once it was seen in this run of bluetoothd.
   var peripheral: PeripheralID?
+  /// Of what Home Assistant was told last.
+  var announcedHash: Int?
+  /// What tells of the peripheral's make, while there is a link that offers it.
+  var information: [Characteristic] = []
   /// In the order of the profile's properties.
   var channels: [Channel]
   /// Counts the readings of this run.
   var sequence: UInt64 = 0
 
-  init(info: DeviceInfo, period: Int?, profile: Profile, topics: DeviceTopics, run: RunID) {
+  init(
+    info: DeviceInfo, settings: EffectiveDevice, profile: Profile, topics: DeviceTopics, run: RunID
+  ) {
     self.info = info
+    self.settings = settings
     self.topics = topics
+    holder = Holder(info.gateway)
     session = PeripheralSession(now: .now)
     channels = zip(profile.properties, topics.properties).map { property, topics in
       Channel(
         property: property, topics: topics,
         encoder: ReadingEncoder(property: property, gateway: info.gateway, run: run),
-        write: property.isWritable ? Write(wanted: property == .microbitPeriod ? period : nil) : nil)
+        write: property.isWritable ? Write(wanted: info.wanted[property.name]) : nil)
     }
   }
 
   var id: DeviceID { info.id }
+  var address: BluetoothAddress { info.identifier }
+  var isLive: Bool { session.state == .live }
+  /// Since when it is live, as its `info` says.
+  var liveSince: String? { isLive ? info.connectedSince?.description : nil }
+
+  /// It goes by another id, and by other topics, from now on.
+  func rename(to id: DeviceID, _ topics: DeviceTopics) {
+    info.id = id
+    self.topics = topics
+    for index in channels.indices { channels[index].topics = topics.properties[index] }
+  }
 }

@@ -60,7 +60,7 @@ enum TopicWord {
   static let longest = 64
 
   static func isValid(_ text: some StringProtocol) -> Bool {
-    (1...longest).contains(text.utf8.count) && text.unicodeScalars.allSatisfy(isAllowed)
+    (1...longest).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed(Unicode.Scalar($0)) }
   }
 
   static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {

@@ -2,7 +2,7 @@ import GATT
 
 /// What is known of a device beyond its readings: the payload of `…/info`, and an entry of the bridge's list.
 struct DeviceInfo: Sendable, Equatable {
-  let id: DeviceID
+  var id: DeviceID
   let identifier: BluetoothAddress
   let gateway: GatewayID
   let profile: String
@@ -15,6 +15,10 @@ struct DeviceInfo: Sendable, Equatable {
   var rssi: Int?
   /// Nil while there is no connection.
   var connectedSince: Timestamp?
+  /// The values that shall hold, by property: whoever takes the device over brings them about as well.
+  var wanted: [String: Int] = [:]
+  /// When it came here from another gateway, and where it was.
+  var moved: Move?
   /// What the Device Information Service says; nil where it was not read.
   var model: String?
   var firmware: String?
@@ -25,6 +29,14 @@ struct DeviceInfo: Sendable, Equatable {
     self.identifier = identifier
     self.gateway = gateway
     self.profile = profile
+  }
+
+  /// A device was picked up by another gateway than before.
+  struct Move: Sendable, Equatable {
+    let from: GatewayID
+    /// Where that gateway had it.
+    let area: String?
+    let time: Timestamp
   }
 
   /// The payload of `{base}/{device}/info`; what is not known is left out.
@@ -40,10 +52,37 @@ struct DeviceInfo: Sendable, Equatable {
       "profile": .string(profile),
       "rssi": rssi.map(JSONValue.integer),
       "connected_since": connectedSince.map { .string($0.description) },
+      "wanted": wanted.isEmpty ? nil : .object(wanted.mapValues(JSONValue.integer)),
+      "moved": moved?.json,
       "model": model.map(JSONValue.string),
       "firmware": firmware.map(JSONValue.string),
       "serial": serial.map(JSONValue.string),
     ]
+  }
+}
+
+extension DeviceInfo.Move {
+  fileprivate var json: JSONValue {
+    [
+      "from": .string(from.description), "area": area.map(JSONValue.string),
+      "time": .string(time.description),
+    ]
+  }
+}
+
+extension Holder.Notice {
+  /// What the payload of a device's `info` says of its holder; nil when it says nothing that can be read.
+  init?(_ payload: [UInt8]) {
+    guard case .object(let object) = try? JSONParser.parse(payload),
+      case .string(let gateway) = object["gateway"], let gateway = GatewayID(gateway)
+    else { return nil }
+    self.init(gateway: gateway)
+    if case .string(let area) = object["area"] { self.area = area }
+    if case .string(let time) = object["connected_since"] { connectedSince = time }
+    guard case .object(let wanted) = object["wanted"] else { return }
+    for member in wanted.members {
+      if case .integer(let value) = member.value { self.wanted[member.name] = value }
+    }
   }
 }
 
@@ -52,23 +91,32 @@ struct DeviceListing: Sendable, Equatable {
   let info: DeviceInfo
   /// A word for the session's state: `live`, `waiting` …
   let state: String
+  /// The gateway that has it, or had it last; nil: none yet.
+  let heldBy: GatewayID?
 
-  init(info: DeviceInfo, state: String) {
+  init(info: DeviceInfo, state: String, heldBy: GatewayID?) {
     self.info = info
     self.state = state
+    self.heldBy = heldBy
   }
 
-  /// The payload of the topic.
-  static func payload(_ devices: [DeviceListing]) -> [UInt8] {
-    JSONValue.array(devices.map(\.json)).bytes
+  init(_ device: Device) {
+    let holder: GatewayID? =
+      switch device.holder.party {
+      case .nobody: nil
+      case .this: device.info.gateway
+      case .other(let gateway): gateway
+      }
+    self.init(
+      info: device.info, state: device.settings.isEnabled.value ? device.session.state.rawValue : "disabled",
+      heldBy: holder)
   }
 
-  private var json: JSONValue {
-    guard case .object(let object) = info.json else { return info.json }
-    let own = [
-      JSONObject.Member(name: "id", value: .string(info.id.description)),
-      JSONObject.Member(name: "state", value: .string(state)),
+  var json: JSONValue {
+    let own: JSONValue = [
+      "id": .string(info.id.description), "state": .string(state),
+      "held_by": heldBy.map { .string($0.description) },
     ]
-    return .object(JSONObject(own + object.members))
+    return own.merging(info.json)
   }
 }

@@ -5,56 +5,11 @@ import MQTT
 
 /// Commands come in, are written, and their outcomes go out.
 extension Gateway {
-  // MARK: The broker's events
-
-  func heard(_ event: MQTTEvent) {
-    switch event {
-    case .connected:
-      broker.connectedSince = .now
-      broker.connects += 1
-      recallDevices()
-      bridgeChanged()
-    case .disconnected:
-      broker.connectedSince = nil
-      bridgeChanged()
-    case .connectFailed, .subscriptionRefused:
-      // The client says so in the log.
-      break
-    case .message(let message):
-      if message.topic == topics.bridgeDevices { return recall(message.payload) }
-      take(message)
-    }
-  }
-
-  private func take(_ message: MQTTReceived) {
-    switch topics.request(on: message.topic.string) {
-    case .set(let id, let property):
-      guard let device = byID[id], let index = profile.properties.firstIndex(of: property) else { return }
-      command(message, device, index)
-    case .refused(let id, let property, let reason):
-      guard let device = byID[id] else { return }
-      counters.commands += 1
-      log.info("command rejected: \(reason)", device.fields)
-      let asker = Asker(
-        of: message, answeredOn: device.topics.result(ofProperty: property),
-        transaction: WriteCommand.transaction(in: message.payload))
-      answer(.rejected(reason: reason), requested: nil, to: asker)
-    case .bridge(let verb):
-      let asker = Asker(of: message, answeredOn: topics.bridgeResponse(to: verb), transaction: nil)
-      let error = "version \(Version.current) does not know the request \(verb)"
-      send(Payload.response(error: error, transaction: nil), to: asker)
-    case nil:
-      break
-    }
-  }
-
-  private func command(_ message: MQTTReceived, _ device: Device, _ index: Int) {
+  func command(_ message: MQTTReceived, _ device: Device, _ index: Int) {
     let channel = device.channels[index]
-    if message.retain, channel.recentCommands.contains(message.payload) {
+    let name = channel.property.name
+    if message.retain, memory.records[device.address]?.hasTaken(message.payload, for: name) == true {
       return log.debug("a retained command of before is passed over", device.fields)
-    }
-    if message.payload.count <= WriteCommand.longestPayload {
-      device.channels[index].remember(command: message.payload)
     }
     counters.commands += 1
     do throws(Rejection) {
@@ -63,9 +18,13 @@ extension Gateway {
       if let reason = obstacle(to: channel, of: device) {
         return answer(.failed(reason: reason), requested: command.value, to: asker)
       }
-      let actions = device.channels[index].write?.command(
-        Device.Write.Command(value: command.value, tag: asker))
-      perform(actions ?? [], device, index)
+      memory.change(device.address) { $0.take(message.payload, for: name) }
+      input(device, index) {
+        $0.command(
+          Device.Write.Command(
+            value: command.value, tag: asker,
+            timeToLive: command.ttl.map { TimeToLive(seconds: $0, from: .now) }))
+      }
     } catch {
       log.info("command rejected: \(error.reason)", device.fields)
       let asker = Asker(of: message, answeredOn: channel.topics.result, transaction: error.transaction)
@@ -73,10 +32,20 @@ extension Gateway {
     }
   }
 
+  /// A command for a property that is none, or cannot be set.
+  func refuse(_ message: MQTTReceived, _ device: Device, property: String, _ reason: String) {
+    counters.commands += 1
+    log.info("command rejected: \(reason)", device.fields)
+    let asker = Asker(
+      of: message, answeredOn: device.topics.result(ofProperty: property),
+      transaction: WriteCommand.transaction(in: message.payload))
+    answer(.rejected(reason: reason), requested: nil, to: asker)
+  }
+
   /// Why a command can never be carried out, not even later.
   private func obstacle(to channel: Device.Channel, of device: Device) -> String? {
     switch device.session.state {
-    case .stopped: "the gateway is stopping"
+    case .stopped: isStopping ? "the gateway is stopping" : "the device is disabled"
     case .live where channel.characteristic == nil: "the device does not offer \(channel.property.name)"
     case .live, .absent, .waiting, .connecting, .subscribing, .leaving: nil
     }
@@ -89,20 +58,39 @@ extension Gateway {
     for index in device.channels.indices {
       let channel = device.channels[index]
       if let reason = obstacle(to: channel, of: device) {
-        perform(device.channels[index].write?.abandon(reason: reason) ?? [], device, index)
+        input(device, index) { $0.abandon(reason: reason) }
       } else {
-        perform(device.channels[index].write?.linkUp() ?? [], device, index)
+        input(device, index) { $0.linkUp() }
       }
     }
   }
 
-  func writeEnded(_ device: Device, _ index: Int) {
-    perform(device.channels[index].write?.linkDown() ?? [], device, index)
+  func abandonWrites(of device: Device, reason: String) {
+    for index in device.channels.indices { input(device, index) { $0.abandon(reason: reason) } }
   }
 
-  func abandonWrites(of device: Device, reason: String) {
-    for index in device.channels.indices {
-      perform(device.channels[index].write?.abandon(reason: reason) ?? [], device, index)
+  /// Gives the property's machine, if it is a writable one, an input, and carries out what that asks for.
+  func input(_ device: Device, _ index: Int, _ input: (inout Device.Write) -> [Device.Write.Action]) {
+    guard var write = device.channels[index].write else { return }
+    let actions = input(&write)
+    device.channels[index].write = write
+    perform(actions, device, index)
+    watchDeadline(device, index)
+  }
+
+  /// A command that waits and has a time to live is given up in time.
+  private func watchDeadline(_ device: Device, _ index: Int) {
+    let deadline = device.channels[index].write?.deadline
+    guard deadline != device.channels[index].expiry?.deadline else { return }
+    device.channels[index].expiry?.timer.cancel()
+    device.channels[index].expiry = deadline.map { deadline in
+      let timer = loop.timer(after: ContinuousClock.now.duration(to: deadline)) { [weak self] in
+        self?.assumeIsolated { gateway in
+          device.channels[index].expiry = nil
+          gateway.input(device, index) { $0.expire(at: .now) }
+        }
+      }
+      return Device.Expiry(deadline: deadline, timer: timer)
     }
   }
 
@@ -113,25 +101,59 @@ extension Gateway {
       case .write(let value, let operation):
         loop.task(of: self) { gateway in
           let result = await gateway.write(value, channel)
-          gateway.perform(device.channels[index].write?.wrote(operation, result) ?? [], device, index)
+          gateway.input(device, index) { $0.wrote(operation, result) }
           if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .read(let operation):
         loop.task(of: self) { gateway in
           let result = await gateway.readBack(channel)
-          gateway.perform(device.channels[index].write?.readBack(operation, result) ?? [], device, index)
+          gateway.input(device, index) { $0.readBack(operation, result) }
           if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .publish(let value):
+        device.channels[index].value = value
         publishState(channel.topics.value, Payload.value(value))
         if channel.property == .microbitPeriod { perform(device.session.periodIs(value), on: device) }
       case .answer(let command, let outcome):
         answer(outcome, requested: command.value, to: command.tag)
         log.info("\(channel.property.name) \(command.value): \(outcome.status)", device.fields)
+        keep(command, outcome, device, index)
+      case .wanted(let value):
+        want(value, channel.property, of: device)
       case .restoreFailed(let value, let failure):
         log.warning("\(channel.property.name) \(value) could not be applied: \(failure)", device.fields)
       }
     }
+  }
+
+  /// What waits for as long as it takes waits through a restart as well; what was given up does not.
+  private func keep(_ command: Device.Write.Command, _ outcome: Outcome, _ device: Device, _ index: Int) {
+    let channel = device.channels[index]
+    switch outcome {
+    case .pending:
+      if command.timeToLive == nil { want(command.value, channel.property, of: device) }
+    case .failed, .timeout:
+      want(channel.write?.wanted, channel.property, of: device)
+    case .applied, .adjusted, .rejected, .superseded:
+      break
+    }
+  }
+
+  /// The period that the configuration or a request names has changed.
+  func changeWanted(_ period: Sourced<Int?>, of device: Device) {
+    for index in device.channels.indices where device.channels[index].property == .microbitPeriod {
+      let origin: WantedOrigin = period.source == .request ? .request : .configuration
+      input(device, index) { $0.want(period.value, by: origin) }
+    }
+    device.info.wanted[Property.microbitPeriod.name] = period.value
+  }
+
+  /// `value` shall hold from now on: in this run, in the next, and with the next gateway.
+  func want(_ value: Int?, _ property: Property, of device: Device) {
+    memory.change(device.address) { $0.wanted[property.name] = value }
+    guard device.info.wanted[property.name] != value else { return }
+    device.info.wanted[property.name] = value
+    if device.holder.party == .this { publishState(device.topics.info, device.info.payload) }
   }
 
   private func write(_ value: Int, _ channel: Device.Channel) async -> Result<Void, WriteFailure> {
@@ -153,12 +175,12 @@ extension Gateway {
     }
   }
 
-  private func answer(_ outcome: Outcome, requested: Int?, to asker: Asker) {
+  func answer(_ outcome: Outcome, requested: Int?, to asker: Asker) {
     send(
       Payload.result(outcome, requested: requested, transaction: asker.transaction, time: .now), to: asker)
   }
 
-  private func send(_ payload: [UInt8], to asker: Asker) {
+  func send(_ payload: [UInt8], to asker: Asker) {
     for message in asker.answer(payload, qos: qos) { publish(message) }
   }
 }

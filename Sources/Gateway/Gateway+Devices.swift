@@ -3,57 +3,32 @@ import GATT
 import Log
 import MQTT
 
-/// Peripherals become devices, and their sessions run.
+/// Which devices there are: by the configuration, by what requests changed of it, and by what comes into reach.
 extension Gateway {
   /// So many devices at most: names are cheap, and anybody can advertise one with the right prefix.
-  private static let mostDevices = 1000
+  static let mostDevices = 1000
 
   // MARK: Who is who
 
-  /// A device that the configuration names is known before it is seen.
-  func expect(_ entry: Configuration.Device) {
-    guard case .identifier(let address) = entry.match, devices[address] == nil else { return }
-    _ = makeDevice(address, name: nil, entry: entry)
+  /// What holds for the device at `address`; nil when it is none of this gateway's.
+  func settings(of address: BluetoothAddress, name: String?) -> EffectiveDevice? {
+    configuration.effective(address, name: name, record: memory.records[address], in: gatewayID)
   }
 
-  /// Makes the device at `address`, offline at first; nil when there are too many.
-  func makeDevice(_ address: BluetoothAddress, name: String?, entry: Configuration.Device) -> Device? {
-    guard devices.count < Self.mostDevices else {
-      counters.turnedAway += 1
-      if counters.turnedAway == 1 {
-        log.warning("too many devices: no more are taken", ["limit": Self.mostDevices])
-      }
-      return nil
+  func devices(of target: Target) -> [Device] {
+    switch target {
+    case .device(let id): byID[id].map { [$0] } ?? []
+    case .all: Array(byID.values)
+    case .area(let area): byID.values.filter { $0.info.area.flatMap(AreaName.init) == area }
     }
-    // An id given to a prefix belongs to the first that matches; the others go by their addresses.
-    var id = entry.id ?? DeviceID(address)
-    if byID[id] != nil { id = DeviceID(address) }
-    guard byID[id] == nil else { return nil }
-    var info = DeviceInfo(id: id, identifier: address, gateway: gatewayID, profile: profile.name)
-    info.name = name
-    info.label = entry.name
-    info.area = entry.area ?? configuration.gateway.area
-    let device = Device(
-      info: info, period: entry.period, profile: profile, topics: topics.topics(of: id), run: run)
-    devices[address] = device
-    byID[id] = device
-    // From now on, and with it a retained command that has waited for the device to be known. Before anything is
-    // told of the device, so that whoever hears of it can send it a command.
-    subscribe(to: device.topics.commands)
-    publishState(device.topics.availability, Payload.availability(false))
-    bridgeChanged()
-    return device
   }
 
-  private func device(of peripheral: Peripheral) -> Device? {
+  /// The device that `peripheral` is, if it is one of this gateway's.
+  func device(of peripheral: Peripheral) -> Device? {
     if let device = byPeripheral[peripheral.id] { return device }
     if let judged = strangers[peripheral.id], judged == peripheral.name { return nil }
-    let entry = configuration.device(matching: peripheral.address, name: peripheral.name)
-    // Whose the id of a prefix was in an earlier run is not known yet; it will be heard again.
-    if let entry, entry.id != nil, !entry.match.isIdentifier, !report.mayGiveIDs { return nil }
-    guard let entry,
-      let device = devices[peripheral.address]
-        ?? makeDevice(peripheral.address, name: peripheral.name, entry: entry)
+    guard
+      let device = devices[peripheral.address] ?? makeDevice(peripheral.address, name: peripheral.name)
     else {
       strangers[peripheral.id] = .some(peripheral.name)
       return nil
@@ -64,226 +39,216 @@ extension Gateway {
     return device
   }
 
-  // MARK: The central's events
-
-  func heard(_ event: CentralEvent) {
-    switch event {
-    case .state(let state):
-      adapterIs(state)
-    case .seen(let peripheral):
-      guard let device = device(of: peripheral) else { return }
-      if let name = peripheral.name { device.info.name = name }
-      if let rssi = peripheral.rssi { device.info.rssi = rssi }
-      perform(device.session.seen(inReach: peripheral.isInReach), on: device)
-    case .disconnected(let id):
-      guard let device = byPeripheral[id] else { return }
-      linkEnded(device)
-      perform(device.session.disconnected(at: .now), on: device)
-    case .lost(let id):
-      strangers[id] = nil
-      guard let device = byPeripheral.removeValue(forKey: id) else { return }
-      device.peripheral = nil
-      perform(device.session.lost(), on: device)
+  /// The devices that are known before they are seen: those that the configuration names, and those of earlier runs.
+  func recall() {
+    let records = memory.records.values.sorted { $0.identifier.description < $1.identifier.description }
+    // Who had the id of a prefix has it again, whoever else matches the prefix.
+    let owners = records.filter {
+      $0.id != nil && settings(of: $0.identifier, name: $0.name)?.id.value == $0.id
+    }
+    for record in owners + records { _ = makeDevice(record.identifier, name: record.name) }
+    // What stands behind a prefix may be the prefix's own, which only its name tells.
+    for entry in configuration.devices.prefix(while: \.match.isIdentifier) {
+      if case .identifier(let address) = entry.match { _ = makeDevice(address, name: nil) }
+    }
+    for record in records {
+      if let id = record.id, devices[record.identifier]?.id != id { lookAfter(record, as: id) }
     }
   }
 
-  private func adapterIs(_ state: CentralState) {
-    adapter = state
-    switch state {
-    case .noBus(let reason): log.warning("no D-Bus: waiting for it", ["reason": reason])
-    case .noBluetoothd:
-      log.warning("bluetoothd is not running: waiting for it (systemctl start bluetooth)")
-    case .adapterAbsent:
-      log.warning(
-        "there is no such Bluetooth adapter: waiting for it", ["adapter": configuration.bluetooth.adapter])
-    case .adapterOff: log.warning("the adapter is off: waiting for it (bluetoothctl power on)")
-    case .adapterBlocked: log.warning("the adapter is blocked: waiting for it (rfkill unblock bluetooth)")
-    case .on(let adapter, let address): log.notice("scanning", ["adapter": adapter, "address": address])
-    }
-    if !state.isOn {
-      for device in byID.values {
-        linkEnded(device)
-        perform(device.session.adapterWentAway(), on: device)
+  /// What is wanted of the devices has changed: those that it concerns are changed, and no others.
+  func reconsider() {
+    for device in Array(byID.values) {
+      guard let settings = settings(of: device.address, name: device.info.name) else {
+        remove(device)
+        continue
       }
+      apply(settings, to: device)
     }
+    recall()
+    strangers = [:]
+    central.assumeIsolated { $0.retell() }
     updateScan()
     bridgeChanged()
   }
 
-  /// Scans as long as somebody may still be found.
-  private func updateScan() {
-    let isSomebodyMissing = configuration.devices.contains { entry in
-      switch entry.match {
-      case .namePrefix: true
-      case .identifier(let address): devices[address]?.session.state != .live
+  // MARK: Coming and going
+
+  /// Makes the device at `address`; nil when it is none of this gateway's, is there already, or there are too many.
+  func makeDevice(_ address: BluetoothAddress, name: String?) -> Device? {
+    guard devices[address] == nil, let settings = settings(of: address, name: name) else { return nil }
+    guard devices.count < Self.mostDevices else {
+      counters.turnedAway += 1
+      if counters.turnedAway == 1 {
+        log.warning("too many devices: no more are taken", ["limit": Self.mostDevices])
       }
+      return nil
     }
-    central.assumeIsolated { $0.scan(isSomebodyMissing) }
+    // An id that several devices may have is the first one's; the others go by their addresses.
+    var id = settings.id.value
+    if byID[id] != nil { id = DeviceID(address) }
+    guard byID[id] == nil else { return nil }
+    var info = DeviceInfo(id: id, identifier: address, gateway: gatewayID, profile: profile.name)
+    info.name = name
+    info.label = settings.name.value
+    info.area = settings.area.value
+    info.wanted = memory.records[address]?.wanted ?? [:]
+    info.wanted[Property.microbitPeriod.name] = settings.period.value
+    let device = Device(
+      info: info, settings: settings, profile: profile, topics: topics.topics(of: id), run: run)
+    devices[address] = device
+    byID[id] = device
+    listen(to: device)
+    bridgeChanged()
+    return device
   }
 
-  // MARK: A session's actions
-
-  func perform(_ actions: [PeripheralSession.Action], on device: Device) {
-    for action in actions {
-      switch action {
-      case .connect: connect(device)
-      case .subscribe: subscribe(device)
-      case .disconnect: disconnect(device)
-      case .online: isOnline(device)
-      case .offline: isOffline(device)
-      case .setTimer(let delay):
-        device.timer?.cancel()
-        device.timer = loop.timer(after: delay) { [weak self] in
-          self?.assumeIsolated { $0.perform(device.session.timer(at: .now), on: device) }
-        }
-      case .cancelTimer: device.timer?.cancel()
-      case .report(let trouble): tell(trouble, of: device)
-      }
+  /// From now on, and with it a retained command that has waited for the device to be known. Before anything is told
+  /// of the device, so that whoever hears of it can send it a command.
+  private func listen(to device: Device) {
+    mqtt.assumeIsolated { mqtt in
+      for filter in device.topics.inbound { mqtt.subscribe(filter) }
     }
-    // Most events change nothing: a peripheral that is heard again, for one.
-    if !actions.isEmpty {
-      updateScan()
-      bridgeChanged()
-    }
+    subscribeDiscovery(of: device)
+    device.awaitedEcho = nextEcho()
   }
 
-  private func connect(_ device: Device) {
-    guard let peripheral = device.peripheral else {
-      return perform(device.session.connected(.failed(.gone)), on: device)
-    }
-    log.debug("connecting", device.fields)
-    loop.task(of: self) { gateway in
-      let connection: PeripheralSession.Connection
-      do throws(CentralError) {
-        let characteristics = try await gateway.central.connect(peripheral)
-        connection = gateway.offer(characteristics, to: device) ? .connected : .unsuitable
-      } catch {
-        connection = .failed(error)
-      }
-      gateway.perform(device.session.connected(connection), on: device)
-    }
+  private func stopListening(to device: Device) {
+    mqtt.assumeIsolated { mqtt in for filter in device.topics.inbound { mqtt.unsubscribe(filter) } }
+    if let discovery { unsubscribeDiscovery(of: device, discovery) }
   }
 
-  /// Gives the device the characteristics of its link; false when it lacks what the profile is about.
-  private func offer(_ characteristics: [Characteristic], to device: Device) -> Bool {
-    for index in device.channels.indices {
-      let property = device.channels[index].property
-      device.channels[index].characteristic = characteristics.first {
-        $0.service == property.service && $0.uuid == property.characteristic && $0.flags.allow(property)
+  /// What the configuration, and what requests changed of it, now say of the device.
+  private func apply(_ settings: EffectiveDevice, to device: Device) {
+    guard settings != device.settings else { return }
+    let before = device.settings
+    device.settings = settings
+    if settings.id.value != before.id.value {
+      let id = settings.id.value
+      if byID[id] == nil {
+        rename(device, to: id)
+      } else if id != device.id {
+        // Two have changed places: it is made anew when all ids are free.
+        return remove(device)
       }
-      device.channels[index].isMalformed = false
     }
-    return device.channels.contains { $0.property.isNotifying && $0.characteristic != nil }
+    device.info.label = settings.name.value
+    device.info.area = settings.area.value
+    if settings.period.source != .command, settings.period != before.period {
+      changeWanted(settings.period, of: device)
+    }
+    if settings.isEnabled.value != before.isEnabled.value {
+      settings.isEnabled.value ? enable(device) : disable(device)
+    }
+    if device.holder.party == .this { publishPresence(of: device) }
+    log.info("changed", device.fields)
   }
 
-  /// Reads what can be read, then asks for what is notified: no reading is missed in between, and none comes
-  /// twice.
-  private func subscribe(_ device: Device) {
-    loop.task(of: self) { gateway in
-      var failure: CentralError?
-      do throws(CentralError) {
-        try await gateway.subscribeChannels(of: device)
-      } catch {
-        failure = error
-      }
-      gateway.perform(device.session.subscribed(failure, at: .now), on: device)
-    }
-  }
-
-  private func subscribeChannels(of device: Device) async throws(CentralError) {
-    for (index, channel) in device.channels.enumerated() where channel.property.isNotifying {
-      guard let characteristic = channel.characteristic else { continue }
-      if channel.property.isReadable { received(try await central.read(characteristic), device, index) }
-      try await central.subscribe(to: characteristic) { [weak self] bytes in
-        guard let self else { return }
-        loop.enter(self, (bytes, device, index)) { $0.received($1.0, $1.1, $1.2) }
+  private func rename(_ device: Device, to id: DeviceID) {
+    let isOurs = device.holder.party == .this
+    if isOurs { clearStates(device.topics) }
+    stopListening(to: device)
+    byID[device.id] = nil
+    device.rename(to: id, topics.topics(of: id))
+    byID[id] = device
+    listen(to: device)
+    if isOurs {
+      memory.change(device.address) { $0.id = id }
+      publishPresence(of: device)
+      for channel in device.channels {
+        if let value = channel.value { publishState(channel.topics.value, Payload.value(value)) }
       }
     }
   }
 
-  private func disconnect(_ device: Device) {
+  private func enable(_ device: Device) {
+    device.session = PeripheralSession(now: .now)
+    // Whether it is in reach is told again.
+    if let id = device.peripheral { byPeripheral[id] = nil }
+  }
+
+  private func disable(_ device: Device) {
+    abandonWrites(of: device, reason: "the device is disabled")
+    end(device)
+  }
+
+  /// Ends the session and the link.
+  private func end(_ device: Device) {
+    perform(device.session.stop(), on: device)
     linkEnded(device)
-    let peripheral = device.peripheral
-    loop.task(of: self) { gateway in
-      if let peripheral { await gateway.central.disconnect(peripheral) }
-      gateway.perform(device.session.left(), on: device)
+    guard let peripheral = device.peripheral else { return }
+    loop.task(of: self) { await $0.central.disconnect(peripheral) }
+  }
+
+  /// The device is no longer this gateway's. It leaves nothing behind, unless another gateway holds it.
+  private func remove(_ device: Device) {
+    log.notice("removed", device.fields)
+    abandonWrites(of: device, reason: "the device was removed")
+    end(device)
+    stopListening(to: device)
+    devices[device.address] = nil
+    byID[device.id] = nil
+    if let id = device.peripheral { byPeripheral[id] = nil }
+    // What is pinned to another gateway now keeps its topics until that one writes them.
+    if !device.holder.isElsewhere, !isPinnedElsewhere(device) {
+      clearStates(device.topics)
+      clearDiscovery(of: device.address)
+    } else {
+      releaseStates(of: device)
+    }
+    memory.change(device.address) { record in
+      record.id = nil
+      record.announced = nil
     }
   }
 
-  private func isOnline(_ device: Device) {
-    log.notice("online", device.fields)
-    device.info.connectedSince = .now
-    publishState(device.topics.info, device.info.payload)
-    publishState(device.topics.availability, Payload.availability(true))
-    writesCanBegin(on: device)
+  private func isPinnedElsewhere(_ device: Device) -> Bool {
+    let record = memory.records[device.address]
+    let name = device.info.name
+    if case .elsewhere = configuration.claim(device.address, name: name, record: record, in: gatewayID) {
+      return true
+    }
+    return false
   }
 
-  private func isOffline(_ device: Device) {
-    log.notice("offline", device.fields)
-    device.info.connectedSince = nil
-    publishState(device.topics.availability, Payload.availability(false))
-    publishState(device.topics.info, device.info.payload)
+  // MARK: What earlier runs left
+
+  /// A device of an earlier run is no longer configured, or goes by another id now. Its topics are cleared, unless
+  /// another gateway holds it by now, which its info will tell.
+  private func lookAfter(_ record: DeviceRecord, as id: DeviceID) {
+    guard leftovers[id] == nil, byID[id] == nil else { return }
+    let info = topics.topics(of: id).info
+    mqtt.assumeIsolated { $0.subscribe(TopicFilter(info)) }
+    leftovers[id] = Leftover(address: record.identifier, awaitedEcho: nextEcho())
   }
 
-  /// What belonged to the link goes with it.
-  private func linkEnded(_ device: Device) {
-    for index in device.channels.indices {
-      device.channels[index].characteristic = nil
-      writeEnded(device, index)
+  func heardInfo(_ payload: [UInt8], ofLeftover id: DeviceID) {
+    guard let notice = Holder.Notice(payload), notice.gateway != gatewayID else { return }
+    if let leftover = leftovers[id] { drop(leftover, id) }
+  }
+
+  /// Nobody else has it.
+  func clear(_ leftover: Leftover, _ id: DeviceID) {
+    clearStates(topics.topics(of: id))
+    if devices[leftover.address] == nil { clearDiscovery(of: leftover.address) }
+    drop(leftover, id)
+  }
+
+  private func drop(_ leftover: Leftover, _ id: DeviceID) {
+    leftovers[id] = nil
+    mqtt.assumeIsolated { [topics] in $0.unsubscribe(TopicFilter(topics.topics(of: id).info)) }
+    memory.change(leftover.address) { record in
+      if record.id == id { record.id = nil }
     }
   }
 
-  private func tell(_ trouble: PeripheralSession.Trouble, of device: Device) {
-    switch trouble {
-    case .unsuitable: log.warning("cannot be served: \(profile.missingHint)", device.fields)
-    case .connectFailed(let reason): log.info("cannot connect yet: \(reason)", device.fields)
-    case .subscribeFailed(let reason): log.warning("does not give its readings: \(reason)", device.fields)
-    case .silent(let limit): log.warning("silent for \(limit): connecting again", device.fields)
-    case .unresponsive: log.warning("does not answer: connecting again", device.fields)
-    }
-  }
-
-  // MARK: Readings
-
-  /// A value came: on the path of every notification.
-  func received(_ bytes: [UInt8], _ device: Device, _ index: Int) {
-    let value: Int
-    do throws(CodecError) {
-      value = try device.channels[index].property.codec.decode(bytes)
-    } catch {
-      counters.malformed += 1
-      if !device.channels[index].isMalformed {
-        device.channels[index].isMalformed = true
-        log.warning("no \(device.channels[index].property.name): \(error)", device.fields)
-      }
-      return
-    }
-    device.channels[index].isMalformed = false
-    device.session.heard(at: .now)
-    device.sequence += 1
-    counters.readings += 1
-    publishState(device.channels[index].topics.value, Payload.value(value))
-    if configuration.mqtt.readings {
-      let reading = device.channels[index].encoder.encode(value, time: .now, sequence: device.sequence)
-      publish(
-        MQTTMessage(
-          topic: device.topics.readings, payload: reading, qos: qos, whenHeld: ReadingEncoder.markReplayed))
-    }
+  private func clearStates(_ topics: DeviceTopics) {
+    for topic in topics.states { clearState(topic) }
   }
 }
 
-extension Characteristic.Flags {
-  /// Whether the characteristic can do what the property needs of it.
-  fileprivate func allow(_ property: Property) -> Bool {
-    (!property.isReadable || contains(.read))
-      && (!property.isWritable || contains(.write))
-      && (!property.isNotifying || contains(.notify) || contains(.indicate))
-  }
-}
-
-extension Device {
-  /// What a line of the log says of it.
-  var fields: LogFields {
-    ["device": id, "address": info.identifier, "name": info.name ?? "unknown"]
-  }
+/// A device of an earlier run that is none any more, or goes by another id.
+struct Leftover {
+  let address: BluetoothAddress
+  var awaitedEcho: UInt64
 }

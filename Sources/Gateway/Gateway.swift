@@ -3,6 +3,7 @@ import EventLoop
 import GATT
 import Log
 import MQTT
+import Store
 
 /// The gateway: the only room that sees both sides.
 ///
@@ -14,40 +15,67 @@ public actor Gateway {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let log = Logger(component: "gateway")
-  let configuration: Configuration
+  /// Of config.json. What requests changed of it is in ``records``.
+  var configuration: Configuration
+  /// Where that was read from, and is again at a reload.
+  let configurationPath: String
+  /// Of the device topics.
+  var qos: QoS
   let profile = Profile.microbit
   let topics: TopicMap
   let gatewayID: GatewayID
   let run = RunID()
   let started = Timestamp.now
-  let qos: QoS
   let mqtt: MQTTClient
   let central: Central
   let serviceManager: ServiceManager
+  let memory: Memory
 
   var devices: [BluetoothAddress: Device] = [:]
   var byID: [DeviceID: Device] = [:]
   var byPeripheral: [PeripheralID: Device] = [:]
-  /// Peripherals that no entry of the configuration is about, under the name that they were judged by.
+  /// Peripherals that are none of this gateway's, under the name that they were judged by.
   var strangers: [PeripheralID: String?] = [:]
   var counters = Counters()
   var adapter = CentralState.noBus("not connected yet")
   var broker: BridgeInfo.Broker
-  var report = Report()
+  var claim: Claim
+  /// Counts the echoes that were asked for.
+  var echoes: UInt64 = 0
+  /// The one that the claim of this connection awaits.
+  var question: UInt64 = 0
+  var leftovers: [DeviceID: Leftover] = [:]
+  /// The other gateways at this broker that are online.
+  var gatewaysOnline: Set<GatewayID> = []
+  /// Devices to be announced to Home Assistant, in this order.
+  var announcing: [BluetoothAddress] = []
+  var announcedGatewayHash: Int?
+  /// Deleted in Home Assistant in this run.
+  var isGatewayForgotten = false
+  /// A publication of the bridge's info and devices is due.
+  var report: LoopTimer?
+  /// The scans that requests asked for, and are not over.
+  var surveys: [Survey] = []
+  /// Counts them.
+  var surveyCount: UInt64 = 0
+  var isStopping = false
   private let stopping = Waiter<Void>()
 
-  init(configuration: Configuration, loop: EventLoop) {
+  init(_ file: ConfigurationFile, loop: EventLoop) {
     self.loop = loop
-    self.configuration = configuration
+    configuration = file.configuration
+    configurationPath = file.path
+    qos = QoS(configuration.mqtt)
     let id = configuration.gateway.id ?? .ofThisHost
     gatewayID = id
+    memory = Memory(path: StateFolder.database(of: id, StateFolder.environment))
     topics = TopicMap(base: configuration.mqtt.baseTopic, gateway: id, profile: profile)
-    qos = configuration.mqtt.qos == 0 ? .atMostOnce : .atLeastOnce
     broker = BridgeInfo.Broker(
       host: configuration.mqtt.host, port: configuration.mqtt.port,
       protocolVersion: configuration.mqtt.protocolVersion.rawValue)
+    claim = Claim(run: run.description, started: started.description)
     serviceManager = ServiceManager(loop: loop)
-    mqtt = MQTTClient(options: MQTTOptions(configuration, id: id, topics: topics), loop: loop)
+    mqtt = MQTTClient(options: MQTTOptions(configuration, id: id, run: run, topics: topics), loop: loop)
     // The central's events need the gateway, which is not complete yet: they go through this box.
     let events = EventBox()
     central = Central(adapter: configuration.bluetooth.adapter, loop: loop) { event in
@@ -66,13 +94,15 @@ public actor Gateway {
   /// Works until ``stop()``; then ends every link, says good-bye, and returns. Never longer than 5 s.
   func serve() async {
     await mqtt.setHandler { [weak self] event in self?.assumeIsolated { $0.heard(event) } }
-    subscribe(to: topics.requests)
-    subscribe(to: TopicFilter(topics.bridgeDevices))
+    memory.watch { [weak self] event in
+      guard let self else { return }
+      loop.onLoop { self.assumeIsolated { $0.memory.heard(event) } }
+    }
+    subscribe()
     publishState(topics.bridgeState, Payload.availability(true))
-    // What stands behind a prefix may be the prefix's own, which only its name tells.
-    for entry in configuration.devices.prefix(while: \.match.isIdentifier) { expect(entry) }
+    recall()
+    reviewDiscovery()
     bridgeChanged()
-    limitRecall()
     refreshBridge()
     // Ended, but not awaited: a bus that does not answer must not hold up the end.
     let central = Task(executorPreference: loop) { [central] in await central.run() }
@@ -84,6 +114,7 @@ public actor Gateway {
       await wind(down: .seconds(3))
     }
     central.cancel()
+    memory.close()
   }
 
   /// Asks it to stop. From any thread; harmless when repeated.
@@ -92,6 +123,7 @@ public actor Gateway {
   /// In order: no more commands, the links, the state, the broker.
   private func wind(down limit: Duration) async {
     log.info("stopping")
+    isStopping = true
     for device in byID.values {
       abandonWrites(of: device, reason: "the gateway is stopping")
       perform(device.session.stop(), on: device)
@@ -108,27 +140,33 @@ public actor Gateway {
     loop.enter(mqtt, (topic, payload, qos)) { mqtt, state in mqtt.setState(state.0, state.1, qos: state.2) }
   }
 
-  func subscribe(to filter: TopicFilter) {
-    mqtt.assumeIsolated { $0.subscribe(filter, qos: .atLeastOnce) }
-  }
+  /// The broker forgets what it retains on `topic`.
+  func clearState(_ topic: TopicName) { mqtt.assumeIsolated { [qos] in $0.clearState(topic, qos: qos) } }
 
   func publish(_ message: MQTTMessage) {
     loop.enter(mqtt, message) { $0.publish($1) }
   }
 }
 
+extension QoS {
+  init(_ mqtt: Configuration.MQTT) { self = mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
+}
+
 extension MQTTOptions {
-  init(_ configuration: Configuration, id: GatewayID, topics: TopicMap) {
+  init(_ configuration: Configuration, id: GatewayID, run: RunID, topics: TopicMap) {
     let mqtt = configuration.mqtt
     self.init(
       host: mqtt.host, port: UInt16(clamping: mqtt.port),
       protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311,
-      clientID: "microbit-gateway-\(id)", username: mqtt.username,
+      // Not by the id alone: a broker ends the connection of a client when another of its name comes, and two
+      // gateways of one id would do that to each other for ever.
+      clientID: "microbit-gateway-\(id)-\(run)", username: mqtt.username,
       password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
       tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) },
       will: MQTTMessage(
         topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
     // Far beyond any command that is carried out: what is too long is to be answered, not held back unseen.
     maximumIncomingPacket = 2 << 20
+    awaitsAdmission = true
   }
 }

@@ -3,6 +3,7 @@ import EventLoop
 import GATT
 import Glibc
 import Log
+import Store
 
 /// What the program can be asked to do: the one call that the command line makes.
 public enum GatewayCommand: Sendable, Equatable {
@@ -36,9 +37,10 @@ public enum GatewayCommand: Sendable, Equatable {
     guard let file = load(path) else { return .configuration }
     let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(file.path): \(warning)") }
-    let gateway = Gateway(configuration: file.configuration, loop: loop)
+    let gateway = Gateway(file, loop: loop)
     loop.onLoop {
       loop.signals([SIGTERM, SIGINT]) { _ in gateway.stop() }
+      loop.signals([SIGHUP]) { _ in gateway.assumeIsolated { $0.reload(for: nil) } }
     }
     log.notice(
       "started", ["version": Version.current, "gateway": gateway.gatewayID, "configuration": file.path])
@@ -50,22 +52,25 @@ public enum GatewayCommand: Sendable, Equatable {
   private static func check(_ path: String?) -> ExitStatus {
     guard let file = load(path) else { return .configuration }
     for warning in file.warnings { complain("\(file.path): \(warning)") }
-    let mqtt = file.configuration.mqtt
     print("\(file.path): valid")
-    print("  gateway  \(file.configuration.gateway.id ?? .ofThisHost)")
-    print("  adapter  \(file.configuration.bluetooth.adapter)")
-    print(
-      "  broker   \(mqtt.host):\(mqtt.port)\(mqtt.tls == nil ? "" : " with TLS"), topics below \(mqtt.baseTopic)/"
-    )
-    for device in file.configuration.devices {
-      let match =
-        switch device.match {
-        case .identifier(let address): "\(address)"
-        case .namePrefix(let prefix): "every name that begins with \"\(prefix)\""
-        }
-      print("  device   \(match)\(device.id.map { " as \($0)" } ?? "")")
-    }
+    let id = file.configuration.gateway.id ?? .ofThisHost
+    let report = CheckReport(
+      file.configuration, document: file.document, records: records(of: id), gateway: id)
+    print("\n\(report)")
     return .done
+  }
+
+  /// What requests and commands changed, as the state database has it.
+  private static func records(of id: GatewayID) -> [DeviceRecord] {
+    guard let path = StateFolder.database(of: id, StateFolder.environment) else { return [] }
+    do throws(StoreError) {
+      return Memory.records(try StateStore.records(path: path)).values.sorted {
+        $0.identifier.description < $1.identifier.description
+      }
+    } catch {
+      complain("\(error)")
+      return []
+    }
   }
 
   private static func version() -> ExitStatus {

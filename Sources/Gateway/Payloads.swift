@@ -3,11 +3,7 @@ import GATT
 /// The payloads of the device topics that are no more than a word or a few keys.
 enum Payload {
   /// `21`: the value of a property, retained on its own topic.
-  static func value(_ value: Int) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.append(decimal: value)
-    return bytes
-  }
+  static func value(_ value: Int) -> [UInt8] { [UInt8](decimal: value) }
 
   /// `online` or `offline`: of a device, or of the gateway (its will as well).
   static func availability(_ isOnline: Bool) -> [UInt8] {

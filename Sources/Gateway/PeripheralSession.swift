@@ -149,6 +149,20 @@ struct PeripheralSession: Sendable {
     return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
   }
 
+  /// A user wants the link made anew, now.
+  mutating func reconnect() -> [Action] {
+    backOff.reset()
+    longBackOff.reset()
+    switch state {
+    case .live: return [.offline] + leave(for: .zero)
+    case .subscribing: return leave(for: .zero)
+    case .waiting where isInReach:
+      state = .connecting
+      return [.cancelTimer, .connect]
+    case .absent, .waiting, .connecting, .leaving, .stopped: return []
+    }
+  }
+
   /// The timer that was set has run out.
   mutating func timer(at now: ContinuousClock.Instant) -> [Action] {
     switch state {

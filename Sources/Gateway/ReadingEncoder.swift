@@ -41,15 +41,30 @@ struct ReadingEncoder: Sendable {
 }
 
 extension [UInt8] {
-  /// Appends the number's decimal digits, without a `String` in between.
+  /// The number's decimal digits, without a `String` in between.
+  init(decimal number: some FixedWidthInteger) { self = withDecimal(number) { Array($0) } }
+
+  /// Appends the number's decimal digits.
   mutating func append(decimal number: some FixedWidthInteger) {
-    if number < 0 { append(UInt8(ascii: "-")) }
-    let magnitude = UInt64(number.magnitude)
-    var divisor: UInt64 = 1
-    while magnitude / divisor >= 10 { divisor *= 10 }
-    while divisor > 0 {
-      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / divisor % 10))
-      divisor /= 10
+    withDecimal(number) { append(contentsOf: $0) }
+  }
+}
+
+private func withDecimal<R>(_ number: some FixedWidthInteger, _ body: (UnsafeBufferPointer<UInt8>) -> R) -> R
+{
+  // The sign and the 19 digits of an Int, or the 20 of a UInt64.
+  withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+    var start = digits.endIndex
+    var rest = UInt64(number.magnitude)
+    repeat {
+      start -= 1
+      digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0
+    if number < 0 {
+      start -= 1
+      digits[start] = UInt8(ascii: "-")
     }
+    return body(UnsafeBufferPointer(rebasing: digits[start...]))
   }
 }

@@ -10,7 +10,7 @@ actor Scan {
 
   private let timeout: Duration
   private let asJSON: Bool
-  private var found: [PeripheralID: Peripheral] = [:]
+  private var survey = Survey(number: 0)
   private var state: CentralState?
   private let ready = Waiter<Void>()
 
@@ -59,8 +59,7 @@ actor Scan {
       case .adapterAbsent, .adapterOff, .adapterBlocked: break
       }
     case .seen(let peripheral):
-      // Once heard, its signal is kept: it is forgotten when scanning stops.
-      if peripheral.isInReach { found[peripheral.id] = peripheral }
+      survey.saw(peripheral)
     case .disconnected, .lost:
       break
     }
@@ -78,18 +77,10 @@ actor Scan {
   }
 
   private func show() {
-    let peripherals = found.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) }
+    let peripherals = survey.peripherals
     if asJSON {
-      let list = peripherals.map { peripheral -> JSONValue in
-        [
-          "identifier": .string(peripheral.address.description),
-          "name": peripheral.name.map(JSONValue.string),
-          "rssi": peripheral.rssi.map(JSONValue.integer),
-          "connected": .bool(peripheral.isConnected),
-        ]
-      }
-      print(String(decoding: JSONValue.array(list).bytes, as: UTF8.self))
-      return
+      return print(
+        String(decoding: JSONValue.array(peripherals.map { $0.json(knownAs: nil) }).bytes, as: UTF8.self))
     }
     if peripherals.isEmpty { complain("nothing in reach") }
     for peripheral in peripherals {

@@ -117,7 +117,7 @@ import Testing
     try await withHouse { house in
       let id = try await house.id()
       try await house.online(id)
-      for device in ["c5a1b2c3d4e5", "all", "bridge", "KITCHEN", "küche", ""] {
+      for device in ["c5a1b2c3d4e5", "area", "bridge", "KITCHEN", "küche", ""] {
         try await house.observer.publish("microbit/\(device)/period/set", "60")
       }
       try #require(try await house.setPeriod(id, "70")["status"]?.string == "applied")

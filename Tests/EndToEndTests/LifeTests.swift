@@ -173,7 +173,7 @@ import Testing
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
     try await withHouse(plan) { house in
       try await house.online("kitchen")
-      try await house.message("bridge/\(House.gatewayID)/devices") { $0.text.contains("kitchen") }
+      try await house.remembered(#""id":"kitchen""#)
       let gateway = try house.gateway
       gateway.signal(SIGKILL)
       try await gateway.exitStatus(within: House.patience)

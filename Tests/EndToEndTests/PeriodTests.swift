@@ -212,6 +212,7 @@ import Testing
       let id = try await house.id()
       let online = try await house.online(id)
       try await house.message("\(id)/period")
+      try await house.message("\(id)/info") { (try? $0.json())?["firmware"] != nil }
       try await house.simulator.control("vanish", 0)
       let result = try await house.setPeriod(id, #"{"value":60,"transaction":"t"}"#)
       try #require(result["status"]?.string == "timeout")

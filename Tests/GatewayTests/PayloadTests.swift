@@ -91,10 +91,11 @@ import Testing
         == #"{"name":"BBC micro:bit [zugev]","label":"Kitchen","identifier":"C5:A1:B2:C3:D4:E5","gateway":"attic","#
         + #""profile":"microbit","rssi":-61,"connected_since":"2025-11-20T18:01:02.345Z","model":"BBC micro:bit V2"}"#
     )
-    let list = text(DeviceListing.payload([DeviceListing(info: info, state: "live")]))
-    #expect(list.hasPrefix(#"[{"id":"kitchen","state":"live","name":"BBC micro:bit [zugev]","#))
-    #expect(list.hasSuffix("}]"))
-    #expect(text(DeviceListing.payload([])) == "[]")
+    let listed = text(DeviceListing(info: info, state: "live", heldBy: info.gateway).json.bytes)
+    #expect(
+      listed.hasPrefix(#"{"id":"kitchen","state":"live","held_by":"attic","name":"BBC micro:bit [zugev]","#))
+    let unheld = text(DeviceListing(info: info, state: "absent", heldBy: nil).json.bytes)
+    #expect(unheld.hasPrefix(#"{"id":"kitchen","state":"absent","name":"#))
   }
 
   /// Names from the air, as bad as they come, stay inside their strings.
@@ -123,6 +124,7 @@ import Testing
       BridgeInfo.Adapter(name: "hci0", state: "on", address: BluetoothAddress(truncating: 1)),
       BridgeInfo.Adapter(name: "hci1", state: "absent"),
     ]
+    info.devices = BridgeInfo.Devices(known: 3, online: 2)
     info.counters = [("readings", 17), ("readings_lost", 0)]
     info.broker.connectedSince = time
     info.broker.connects = 2
@@ -131,7 +133,7 @@ import Testing
         == #"{"version":"0.1.0","started":"2025-11-20T18:01:02.345Z","run":"\#(run)","adapters":[{"name":"hci0","#
         + #""state":"on","address":"00:00:00:00:00:01"},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
         + #""port":1883,"protocol":"5","connected":true,"connected_since":"2025-11-20T18:01:02.345Z","connects":2},"#
-        + #""counters":{"readings":17,"readings_lost":0}}"#)
+        + #""devices":{"known":3,"online":2},"counters":{"readings":17,"readings_lost":0}}"#)
   }
 }
 

@@ -1,4 +1,5 @@
 import GATT
+import MQTT
 import Testing
 
 @testable import Gateway
@@ -34,26 +35,58 @@ import Testing
   }
 
   @Test func readsCommands() {
-    let request = map.request(on: "home/microbit/kitchen/period/set")
-    #expect(request == .set(kitchen, .microbitPeriod))
+    let request = map.inbound("home/microbit/kitchen/period/set")
+    #expect(request == .set(.device(kitchen), .microbitPeriod))
     let topic = map.topics(of: kitchen).properties[1].set
-    #expect(map.request(on: topic.string) == .set(kitchen, .microbitPeriod))
+    #expect(map.inbound(topic.string) == .set(.device(kitchen), .microbitPeriod))
   }
 
   @Test func refusesPropertiesThatCannotBeSetWithAReason() {
     #expect(
-      map.request(on: "home/microbit/kitchen/temperature/set")
-        == .refused(kitchen, property: "temperature", reason: "temperature can only be read"))
+      map.inbound("home/microbit/kitchen/temperature/set")
+        == .refused(.device(kitchen), property: "temperature", reason: "temperature can only be read"))
     #expect(
-      map.request(on: "home/microbit/kitchen/humidity/set")
+      map.inbound("home/microbit/kitchen/humidity/set")
         == .refused(
-          kitchen, property: "humidity",
+          .device(kitchen), property: "humidity",
           reason: "there is no property humidity; settable: period"))
   }
 
   @Test func readsRequestsToThisBridge() {
-    #expect(map.request(on: "home/microbit/bridge/attic/request/devices") == .bridge(verb: "devices"))
-    #expect(map.request(on: "home/microbit/bridge/attic/request/device/add") == .bridge(verb: "device/add"))
+    #expect(map.inbound("home/microbit/bridge/attic/request/devices") == .request(verb: "devices"))
+    #expect(map.inbound("home/microbit/bridge/attic/request/device/add") == .request(verb: "device/add"))
+  }
+
+  @Test func readsCommandsToManyDevices() throws {
+    let hall = try #require(AreaName("Hall"))
+    #expect(map.inbound("home/microbit/all/period/set") == .set(.all, .microbitPeriod))
+    #expect(map.inbound("home/microbit/area/hall/period/set") == .set(.area(hall), .microbitPeriod))
+    #expect(
+      map.inbound("home/microbit/all/temperature/set")
+        == .refused(.all, property: "temperature", reason: "temperature can only be read"))
+    for filter in map.groupCommands {
+      #expect(
+        ["home/microbit/all/period/set", "home/microbit/area/hall/period/set"].contains {
+          filter.matches(TopicName($0)!)
+        })
+    }
+  }
+
+  @Test func readsTheNewsOfOtherGateways() throws {
+    let attic = try #require(GatewayID("attic"))
+    let cellar = try #require(GatewayID("cellar"))
+    #expect(map.inbound("home/microbit/bridge/cellar/state") == .bridgeState(cellar))
+    #expect(map.inbound("home/microbit/bridge/attic/state") == .bridgeState(attic))
+    #expect(map.inbound("home/microbit/bridge/attic/info") == .bridgeInfo)
+    #expect(map.inbound("home/microbit/bridge/attic/response/health") == .response)
+    #expect(map.inbound("home/microbit/kitchen/info") == .deviceInfo(kitchen))
+    #expect(map.inbound("home/microbit/kitchen/availability") == .deviceAvailability(kitchen))
+  }
+
+  @Test(arguments: ["Living room", "living-room", "LIVING_ROOM", " living  room "])
+  func areasAreComparedByTheirWords(name: String) {
+    #expect(AreaName(name)?.description == "living-room")
+    #expect(AreaName("K\u{FC}che 2") == AreaName("k\u{FC}che/2"))
   }
 
   @Test(arguments: [
@@ -61,7 +94,8 @@ import Testing
     "home/microbit/kitchen/period/get", "home/microbit/kitchen/period/set/",
     "home/microbit/kitchen/period/set/x",
     "home/microbit//period/set", "home/microbit/kitchen//set", "home/microbit/Kitchen/period/set",
-    "home/microbit/bridge/period/set", "home/microbit/all/period/set", "home/microbit/area/period/set",
+    "home/microbit/bridge/period/set", "home/microbit/area/period/set", "home/microbit/area/-/period/set",
+    "home/microbit/bridge/info", "home/microbit/bridge/state", "home/microbit/all/info",
     "home/microbit/kitchen/per iod/set", "home/microbitx/kitchen/period/set",
     "/home/microbit/kitchen/period/set",
     "microbit/kitchen/period/set", "home/microbit/kitchen/period\u{301}/set",
@@ -69,10 +103,10 @@ import Testing
     "home/microbit/bridge/attic/request", "home/microbit/bridge/attic/request/",
     "home/microbit/bridge/attic/request/device/", "home/microbit/bridge/attic/request/Devices",
     "home/microbit/bridge/other/request/devices", "home/microbit/bridge/attic/response/devices",
-    "home/microbit/bridge/attic/state",
+    "home/microbit/bridge/other/info", "home/microbit/bridge/Attic/state",
   ])
   func leavesAllElseAlone(topic: String) {
-    #expect(map.request(on: topic) == nil)
+    #expect(map.inbound(topic) == nil)
   }
 
   /// Its answer's topic would be longer than a topic can be.
@@ -80,17 +114,17 @@ import Testing
     let request = "home/microbit/bridge/attic/request/"
     let words = Array(repeating: "device", count: 10_000).joined(separator: "/")
     for length in [65, 1000, 65_535 - request.utf8.count] {
-      #expect(map.request(on: request + words.prefix(length)) == nil)
+      #expect(map.inbound(request + words.prefix(length)) == nil)
     }
     let longest = String(words.prefix(64).dropLast()) + "x"
-    #expect(map.request(on: request + longest) == .bridge(verb: longest))
+    #expect(map.inbound(request + longest) == .request(verb: longest))
     #expect(map.bridgeResponse(to: longest).string.hasSuffix(longest))
   }
 
   @Test func comparesByBytes() {
     // "é" in one and in two scalars: equal as strings, not as topics.
     let map = TopicMap(base: "caf\u{E9}", gateway: GatewayID(hostName: "g"), profile: .microbit)
-    #expect(map.request(on: "caf\u{E9}/kitchen/period/set") != nil)
-    #expect(map.request(on: "cafe\u{301}/kitchen/period/set") == nil)
+    #expect(map.inbound("caf\u{E9}/kitchen/period/set") != nil)
+    #expect(map.inbound("cafe\u{301}/kitchen/period/set") == nil)
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Store
 import Synchronization
 import TestSupport
 
@@ -126,8 +127,10 @@ final class House: Sendable {
 
   // MARK: The gateway
 
-  /// The environment in which the gateway finds the bus.
-  var environment: [String: String] { ["DBUS_SYSTEM_BUS_ADDRESS": bus.address] }
+  /// The environment in which the gateway finds the bus, and the place for its state.
+  var environment: [String: String] {
+    ["DBUS_SYSTEM_BUS_ADDRESS": bus.address, "STATE_DIRECTORY": folder.path + "/state"]
+  }
 
   @discardableResult
   func startGateway(_ options: [String] = [], environment more: [String: String] = [:]) throws -> ChildProcess
@@ -164,6 +167,32 @@ final class House: Sendable {
     let gateway = try gateway
     gateway.signal(SIGTERM)
     return try await gateway.exitStatus(within: Self.patience)
+  }
+
+  /// Waits until the state database holds `text` about a device: the gateway writes it when the disk lets it.
+  func remembered(_ text: String) async throws {
+    let path = folder.path + "/state/\(Self.gatewayID).db"
+    let deadline = ContinuousClock.now + Self.patience
+    while true {
+      let records = try? StateStore.records(path: path)
+      if records?.values.contains(where: { String(decoding: $0, as: UTF8.self).contains(text) }) == true {
+        return
+      }
+      guard ContinuousClock.now < deadline else {
+        throw Failure("\(text) is not remembered: \(records ?? [:])")
+      }
+      // Nothing tells when a file is written; a moment of the machine for the one that writes it.
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  /// What `check` prints.
+  func check() async throws -> String {
+    let check = try ChildProcess(
+      try program("microbit-gateway"), ["check", "--config", folder.path + "/config.json"],
+      environment: environment)
+    try await check.exitStatus(within: Self.patience)
+    return check.text
   }
 
   /// The logs of all gateways of this house.

@@ -1,0 +1,226 @@
+import EventLoop
+import GATT
+import Log
+import MQTT
+
+/// What comes from the broker: who else is there, who holds which device, and when all that is retained has come.
+extension Gateway {
+  /// An echo that is not heard by then (a broker may not let the gateway hear itself) is waited for no longer.
+  private static let echoPatience = Duration.seconds(2)
+
+  func subscribe() {
+    mqtt.assumeIsolated { [topics] mqtt in
+      mqtt.subscribe(topics.requests)
+      for filter in topics.groupCommands + topics.bridgeNews { mqtt.subscribe(filter) }
+    }
+    subscribeHomeAssistant()
+  }
+
+  func heard(_ event: MQTTEvent) {
+    switch event {
+    case .connected:
+      broker.connectedSince = .now
+      broker.connects += 1
+      perform(claim.connected())
+      bridgeChanged()
+    case .disconnected:
+      broker.connectedSince = nil
+      gatewaysOnline = []
+      claim.disconnected()
+      bridgeChanged()
+    case .connectFailed, .subscriptionRefused:
+      // The client says so in the log.
+      break
+    case .message(let message):
+      take(message)
+    }
+  }
+
+  private func take(_ message: MQTTReceived) {
+    switch topics.inbound(message.topic.string) {
+    case .set(let target, let property):
+      guard let index = profile.properties.firstIndex(of: property) else { return }
+      for device in devices(of: target) where isResponsible(for: device) { command(message, device, index) }
+    case .refused(let target, let property, let reason):
+      for device in devices(of: target) where isResponsible(for: device) {
+        refuse(message, device, property: property, reason)
+      }
+    case .request(let verb):
+      if verb == Verb.health.rawValue, let echo = echo(in: message.payload) { return heardEcho(echo) }
+      if claim.state == .held { request(verb, message) }
+    case .response:
+      if claim.state != .held, isAnswerOfAnother(message.payload) { perform(claim.answered()) }
+    case .bridgeState(let gateway):
+      bridgeState(of: gateway, isOnline: message.payload.elementsEqual(Payload.availability(true)))
+    case .bridgeInfo:
+      if let (run, started) = BridgeInfo.origin(in: message.payload) {
+        perform(claim.heard(run: run, started: started))
+      }
+    case .deviceInfo(let id):
+      if let device = byID[id] {
+        heardInfo(message.payload, of: device)
+      } else {
+        heardInfo(message.payload, ofLeftover: id)
+      }
+    case .deviceAvailability(let id):
+      if let device = byID[id] { heardAvailability(message.payload, of: device) }
+    case nil:
+      heardHomeAssistant(message)
+    }
+  }
+
+  // MARK: Echoes
+
+  /// Asks for an echo: when it comes, all that the broker retained for the subscriptions of before has come.
+  /// - Returns: its number.
+  private func askForEcho() -> UInt64 {
+    echoes += 1
+    let number = echoes
+    let question: JSONValue = ["transaction": .string("\(run)-\(number)")]
+    mqtt.assumeIsolated { [topics] in
+      $0.send(MQTTMessage(topic: topics.bridgeRequest(Verb.health.rawValue), payload: question.bytes))
+    }
+    loop.timer(after: Self.echoPatience) { [weak self] in
+      self?.assumeIsolated { gateway in
+        if number == gateway.question { gateway.perform(gateway.claim.timeout()) }
+        gateway.settle(upTo: number)
+      }
+    }
+    return number
+  }
+
+  /// The number of an echo of this run.
+  private func echo(in payload: [UInt8]) -> UInt64? {
+    guard payload.count < 64, case .object(let object) = try? JSONParser.parse(payload),
+      case .string(let text) = object["transaction"], text.hasPrefix("\(run)-")
+    else { return nil }
+    return UInt64(text.dropFirst("\(run)-".count))
+  }
+
+  private func heardEcho(_ number: UInt64) {
+    if number == question { perform(claim.cameRound()) }
+    settle(upTo: number)
+  }
+
+  /// The number of the echo that comes after all that the broker retains for a subscription made now.
+  func nextEcho() -> UInt64 { broker.connectedSince == nil ? .max : askForEcho() }
+
+  /// The retained messages have come for the devices that await an echo up to `number`.
+  private func settle(upTo number: UInt64) {
+    guard claim.state == .held else { return }
+    for device in byID.values {
+      guard let awaited = device.awaitedEcho, awaited <= number else { continue }
+      device.awaitedEcho = nil
+      settle(device)
+    }
+    for (id, leftover) in leftovers where leftover.awaitedEcho <= number { clear(leftover, id) }
+  }
+
+  /// It is known now who holds the device. What an earlier run of this gateway has left may be out of date.
+  private func settle(_ device: Device) {
+    guard !device.isLive else { return }
+    switch device.holder.party {
+    case .other: break
+    case .this: publishPresence(of: device)
+    case .nobody: publishState(device.topics.availability, Payload.availability(false))
+    }
+  }
+
+  // MARK: The id of this gateway
+
+  private func perform(_ actions: [Claim.Action]) {
+    for action in actions {
+      switch action {
+      case .ask:
+        question = askForEcho()
+        for device in byID.values { device.awaitedEcho = question }
+        for id in leftovers.keys { leftovers[id]?.awaitedEcho = question }
+      case .admit:
+        mqtt.assumeIsolated { $0.admit() }
+        settle(upTo: echoes)
+        announceAll()
+      case .withdraw(let delay):
+        log.error(
+          "another gateway has this id: give each its own (gateway.id in config.json); staying away from the broker",
+          ["id": gatewayID, "again_in": delay])
+        mqtt.assumeIsolated { $0.withdraw(for: delay) }
+      case .sayOnline:
+        if !isStopping { publishState(topics.bridgeState, Payload.availability(true)) }
+      case .sayInfo:
+        bridgeChanged()
+      }
+    }
+  }
+
+  private func isAnswerOfAnother(_ payload: [UInt8]) -> Bool {
+    guard case .object(let object) = try? JSONParser.parse(payload),
+      case .string(let transaction) = object["transaction"], transaction.hasPrefix("\(run)-"),
+      case .object(let data) = object["data"], case .string(let other) = data["run"]
+    else { return false }
+    return other != run.description
+  }
+
+  // MARK: Other gateways
+
+  private func bridgeState(of gateway: GatewayID, isOnline: Bool) {
+    if gateway == gatewayID {
+      perform(claim.heard(isOnline: isOnline))
+    } else if isOnline {
+      gatewaysOnline.insert(gateway)
+    } else {
+      gatewaysOnline.remove(gateway)
+    }
+  }
+
+  /// Whether commands for the device are this gateway's to answer: unless another one has it, and lives.
+  private func isResponsible(for device: Device) -> Bool {
+    switch device.holder.party {
+    case .nobody, .this: true
+    case .other(let gateway): !gatewaysOnline.contains(gateway)
+    }
+  }
+
+  private func heardInfo(_ payload: [UInt8], of device: Device) {
+    let notice = Holder.Notice(payload)
+    // What cannot be read says nothing.
+    if notice == nil, !payload.isEmpty { return }
+    let before = device.holder.party
+    switch device.holder.heard(notice, liveSince: device.liveSince) {
+    case .sayAgain: publishPresence(of: device)
+    case .standBy: standBy(device, notice?.wanted ?? [:], before: before)
+    case nil: break
+    }
+  }
+
+  /// An `offline` that is not true: of an earlier holder, or of its will come late.
+  private func heardAvailability(_ payload: [UInt8], of device: Device) {
+    guard device.isLive, !payload.elementsEqual(Payload.availability(true)) else { return }
+    publishState(device.topics.availability, Payload.availability(true))
+  }
+
+  private func standBy(_ device: Device, _ wanted: [String: Int], before: Holder.Party) {
+    if device.holder.party != before, case .other(let gateway) = device.holder.party {
+      log.notice("held by another gateway", ["device": device.id, "gateway": gateway])
+    }
+    releaseStates(of: device)
+    for index in device.channels.indices {
+      let property = device.channels[index].property
+      if let value = wanted[property.name] {
+        memory.change(device.address) { $0.wanted[property.name] = value }
+        device.info.wanted[property.name] = value
+      }
+      // Where nobody held it, every gateway that knows it has the command that waits here.
+      if before != .nobody {
+        input(device, index) { $0.abandon(reason: "another gateway has taken the device over") }
+      }
+      input(device, index) { $0.standBy(wanted: wanted[property.name]) }
+    }
+    if device.isLive { perform(device.session.unresponsive(), on: device) }
+  }
+
+  /// Another gateway says these from now on.
+  func releaseStates(of device: Device) {
+    device.announcedHash = nil
+    mqtt.assumeIsolated { mqtt in for topic in device.topics.states { mqtt.releaseState(topic) } }
+  }
+}

@@ -1,0 +1,279 @@
+import BlueZ
+import GATT
+import Log
+import MQTT
+
+/// Sessions run: peripherals are heard, connected, subscribed to, and lost.
+extension Gateway {
+  // MARK: The central's events
+
+  func heard(_ event: CentralEvent) {
+    switch event {
+    case .state(let state):
+      adapterIs(state)
+    case .seen(let peripheral):
+      for index in surveys.indices { surveys[index].saw(peripheral) }
+      guard let device = device(of: peripheral) else { return }
+      if let name = peripheral.name { device.info.name = name }
+      if let rssi = peripheral.rssi { device.info.rssi = rssi }
+      perform(device.session.seen(inReach: peripheral.isInReach), on: device)
+    case .disconnected(let id):
+      guard let device = byPeripheral[id] else { return }
+      linkEnded(device)
+      perform(device.session.disconnected(at: .now), on: device)
+    case .lost(let id):
+      strangers[id] = nil
+      guard let device = byPeripheral.removeValue(forKey: id) else { return }
+      device.peripheral = nil
+      perform(device.session.lost(), on: device)
+    }
+  }
+
+  private func adapterIs(_ state: CentralState) {
+    adapter = state
+    switch state {
+    case .noBus(let reason): log.warning("no D-Bus: waiting for it", ["reason": reason])
+    case .noBluetoothd:
+      log.warning("bluetoothd is not running: waiting for it (systemctl start bluetooth)")
+    case .adapterAbsent:
+      log.warning(
+        "there is no such Bluetooth adapter: waiting for it", ["adapter": configuration.bluetooth.adapter])
+    case .adapterOff: log.warning("the adapter is off: waiting for it (bluetoothctl power on)")
+    case .adapterBlocked: log.warning("the adapter is blocked: waiting for it (rfkill unblock bluetooth)")
+    case .on(let adapter, let address): log.notice("scanning", ["adapter": adapter, "address": address])
+    }
+    if !state.isOn {
+      for device in byID.values {
+        linkEnded(device)
+        perform(device.session.adapterWentAway(), on: device)
+      }
+    }
+    updateScan()
+    bridgeChanged()
+  }
+
+  /// Scans as long as somebody may still be found.
+  func updateScan() {
+    let isWanted =
+      !surveys.isEmpty || configuration.devices.contains { !$0.match.isIdentifier }
+      || byID.values.contains { $0.settings.isEnabled.value && !$0.isLive }
+    central.assumeIsolated { $0.scan(isWanted) }
+  }
+
+  // MARK: A session's actions
+
+  func perform(_ actions: [PeripheralSession.Action], on device: Device) {
+    for action in actions {
+      switch action {
+      case .connect: connect(device)
+      case .subscribe: subscribe(device)
+      case .disconnect: disconnect(device)
+      case .online: isOnline(device)
+      case .offline: isOffline(device)
+      case .setTimer(let delay):
+        device.timer?.cancel()
+        device.timer = loop.timer(after: delay) { [weak self] in
+          self?.assumeIsolated { $0.perform(device.session.timer(at: .now), on: device) }
+        }
+      case .cancelTimer: device.timer?.cancel()
+      case .report(let trouble): tell(trouble, of: device)
+      }
+    }
+    // Most events change nothing: a peripheral that is heard again, for one.
+    if !actions.isEmpty {
+      updateScan()
+      bridgeChanged()
+    }
+  }
+
+  private func connect(_ device: Device) {
+    guard let peripheral = device.peripheral else {
+      return perform(device.session.connected(.failed(.gone)), on: device)
+    }
+    log.debug("connecting", device.fields)
+    loop.task(of: self) { gateway in
+      let connection: PeripheralSession.Connection
+      do throws(CentralError) {
+        let characteristics = try await gateway.central.connect(peripheral)
+        connection = gateway.offer(characteristics, to: device) ? .connected : .unsuitable
+      } catch {
+        connection = .failed(error)
+      }
+      // Removed or disabled meanwhile: nobody else would end the link.
+      if device.session.state == .stopped { await gateway.central.disconnect(peripheral) }
+      gateway.perform(device.session.connected(connection), on: device)
+    }
+  }
+
+  /// Gives the device the characteristics of its link; false when it lacks what the profile is about.
+  private func offer(_ characteristics: [Characteristic], to device: Device) -> Bool {
+    for index in device.channels.indices {
+      let property = device.channels[index].property
+      device.channels[index].characteristic = characteristics.first {
+        $0.service == property.service && $0.uuid == property.characteristic && $0.flags.allow(property)
+      }
+      device.channels[index].isMalformed = false
+    }
+    device.information = characteristics.filter {
+      $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)
+        && $0.flags.contains(.read)
+    }
+    return device.channels.contains { $0.property.isNotifying && $0.characteristic != nil }
+  }
+
+  /// Reads what can be read, then asks for what is notified: no reading is missed in between, and none comes
+  /// twice.
+  private func subscribe(_ device: Device) {
+    loop.task(of: self) { gateway in
+      var failure: CentralError?
+      do throws(CentralError) {
+        try await gateway.subscribeChannels(of: device)
+      } catch {
+        failure = error
+      }
+      gateway.perform(device.session.subscribed(failure, at: .now), on: device)
+    }
+  }
+
+  private func subscribeChannels(of device: Device) async throws(CentralError) {
+    for (index, channel) in device.channels.enumerated() where channel.property.isNotifying {
+      guard let characteristic = channel.characteristic else { continue }
+      if channel.property.isReadable { received(try await central.read(characteristic), device, index) }
+      // Held until the link ends.
+      try await central.subscribe(to: characteristic) { bytes in
+        self.loop.enter(self, (bytes, device, index)) { $0.received($1.0, $1.1, $1.2) }
+      }
+    }
+  }
+
+  private func disconnect(_ device: Device) {
+    linkEnded(device)
+    let peripheral = device.peripheral
+    loop.task(of: self) { gateway in
+      if let peripheral { await gateway.central.disconnect(peripheral) }
+      gateway.perform(device.session.left(), on: device)
+    }
+  }
+
+  private func isOnline(_ device: Device) {
+    log.notice("online", device.fields)
+    device.info.connectedSince = .now
+    if device.holder.wentLive(), let before = device.holder.last {
+      log.notice("taken over", ["device": device.id, "from": before.gateway])
+      device.info.moved = DeviceInfo.Move(from: before.gateway, area: before.area, time: .now)
+    }
+    memory.change(device.address) { record in
+      record.id = device.id
+      record.name = device.info.name
+    }
+    publishPresence(of: device)
+    writesCanBegin(on: device)
+    readInformation(of: device)
+  }
+
+  private func isOffline(_ device: Device) {
+    log.notice("offline", device.fields)
+    device.info.connectedSince = nil
+    if device.holder.party == .this { publishPresence(of: device) }
+  }
+
+  /// Whether the device is there, and what is known of it: for its holder to say.
+  func publishPresence(of device: Device) {
+    let availability = Payload.availability(device.isLive)
+    // Whoever is told that it is there can look up what it is.
+    publishState(device.topics.info, device.info.payload)
+    publishState(device.topics.availability, availability)
+    announce(device)
+  }
+
+  /// What belonged to the link goes with it.
+  func linkEnded(_ device: Device) {
+    for index in device.channels.indices {
+      device.channels[index].characteristic = nil
+      input(device, index) { $0.linkDown() }
+    }
+    device.information = []
+  }
+
+  private func tell(_ trouble: PeripheralSession.Trouble, of device: Device) {
+    switch trouble {
+    case .unsuitable: log.warning("cannot be served: \(profile.missingHint)", device.fields)
+    case .connectFailed(let reason): log.info("cannot connect yet: \(reason)", device.fields)
+    case .subscribeFailed(let reason): log.warning("does not give its readings: \(reason)", device.fields)
+    case .silent(let limit): log.warning("silent for \(limit): connecting again", device.fields)
+    case .unresponsive: log.warning("does not answer: connecting again", device.fields)
+    }
+  }
+
+  // MARK: Device information
+
+  /// Model, firmware and serial number, where the peripheral tells them. After everything else: nothing waits for it.
+  private func readInformation(of device: Device) {
+    let characteristics = device.information
+    guard !characteristics.isEmpty else { return }
+    loop.task(of: self) { gateway in
+      var texts: [BluetoothUUID: String] = [:]
+      for characteristic in characteristics {
+        do throws(CentralError) {
+          texts[characteristic.uuid] = DeviceInformation.text(try await gateway.central.read(characteristic))
+        } catch .timedOut {
+          return gateway.perform(device.session.unresponsive(), on: device)
+        } catch {
+          gateway.log.debug("no device information: \(error)", device.fields)
+        }
+      }
+      var info = device.info
+      info.model = texts[DeviceInformation.modelNumber] ?? info.model
+      info.firmware = texts[DeviceInformation.firmwareRevision] ?? info.firmware
+      info.serial = texts[DeviceInformation.serialNumber] ?? info.serial
+      guard info != device.info else { return }
+      device.info = info
+      if device.holder.party == .this { gateway.publishPresence(of: device) }
+    }
+  }
+
+  // MARK: Readings
+
+  /// A value came: on the path of every notification.
+  func received(_ bytes: [UInt8], _ device: Device, _ index: Int) {
+    let value: Int
+    do throws(CodecError) {
+      value = try device.channels[index].property.codec.decode(bytes)
+    } catch {
+      counters.malformed += 1
+      if !device.channels[index].isMalformed {
+        device.channels[index].isMalformed = true
+        log.warning("no \(device.channels[index].property.name): \(error)", device.fields)
+      }
+      return
+    }
+    device.channels[index].isMalformed = false
+    device.session.heard(at: .now)
+    device.sequence += 1
+    counters.readings += 1
+    device.channels[index].value = value
+    publishState(device.channels[index].topics.value, Payload.value(value))
+    if configuration.mqtt.readings {
+      let reading = device.channels[index].encoder.encode(value, time: .now, sequence: device.sequence)
+      publish(
+        MQTTMessage(
+          topic: device.topics.readings, payload: reading, qos: qos, whenHeld: ReadingEncoder.markReplayed))
+    }
+  }
+}
+
+extension Characteristic.Flags {
+  /// Whether the characteristic can do what the property needs of it.
+  fileprivate func allow(_ property: Property) -> Bool {
+    (!property.isReadable || contains(.read))
+      && (!property.isWritable || contains(.write))
+      && (!property.isNotifying || contains(.notify) || contains(.indicate))
+  }
+}
+
+extension Device {
+  /// What a line of the log says of it.
+  var fields: LogFields {
+    ["device": id, "address": info.identifier, "name": info.name ?? "unknown"]
+  }
+}

@@ -1,0 +1,95 @@
+import GATT
+import Log
+import Store
+
+/// What the gateway remembers over restarts: all of it here, and each change soon in the state database.
+///
+/// A record for each device that was ever held or changed; the key is its address. Confined to the gateway's actor.
+final class Memory {
+  private static let log = Logger(component: "state")
+  private let store: StateStore
+  private(set) var records: [BluetoothAddress: DeviceRecord] = [:]
+  /// What Home Assistant was told of the gateway itself.
+  private(set) var announcedGateway: Announced?
+  /// Why changes are not kept; nil while they are.
+  private(set) var trouble: String?
+
+  /// A key that is no address.
+  private static let gatewayKey = "gateway"
+
+  /// Blocks until the database is read, some milliseconds. Without a place for one the memory ends with the process.
+  init(path: String?) {
+    guard let path else {
+      store = .inMemory()
+      trouble = "there is no folder for it: set STATE_DIRECTORY, XDG_STATE_HOME or HOME"
+      Self.log.warning("nothing is remembered over a restart", ["reason": trouble ?? ""])
+      return
+    }
+    let opened = StateStore.open(path: path)
+    store = opened.store
+    switch opened.opening {
+    case .opened: Self.log.debug("state database", ["path": path, "records": opened.records.count])
+    case .setAside(let aside, let reason):
+      Self.log.warning("the state database was damaged: begun anew", ["moved_to": aside, "reason": reason])
+    case .inMemoryOnly(let reason):
+      trouble = reason
+      Self.log.warning("nothing is remembered over a restart", ["reason": reason])
+    }
+    records = Self.records(opened.records)
+    announcedGateway = opened.records[Self.gatewayKey].flatMap { try? JSONParser.parse($0) }
+      .flatMap(Announced.init)
+  }
+
+  /// The devices' records in what a store holds; one that cannot be read is left out, and told.
+  static func records(_ stored: [String: [UInt8]]) -> [BluetoothAddress: DeviceRecord] {
+    var records: [BluetoothAddress: DeviceRecord] = [:]
+    for (key, bytes) in stored where key != gatewayKey {
+      if let address = BluetoothAddress(key), let record = DeviceRecord(identifier: address, bytes: bytes) {
+        records[address] = record
+      } else {
+        Self.log.warning("a record of the state database cannot be read", ["key": Excerpt(key)])
+      }
+    }
+    return records
+  }
+
+  /// Changes the record of the device at `address`; one that says nothing is not kept.
+  func change(_ address: BluetoothAddress, _ body: (inout DeviceRecord) -> Void) {
+    let new = DeviceRecord(identifier: address)
+    let before = records[address] ?? new
+    var record = before
+    body(&record)
+    guard record != before else { return }
+    let isKept = record != new
+    records[address] = isKept ? record : nil
+    store.put(address.description, isKept ? record.bytes : nil)
+  }
+
+  func announceGateway(_ announced: Announced?) {
+    guard announced != announcedGateway else { return }
+    announcedGateway = announced
+    store.put(Self.gatewayKey, announced?.json.bytes)
+  }
+
+  // MARK: The store
+
+  /// Calls `handler`, on the store's own thread, when writing fails and when it works again.
+  func watch(_ handler: @escaping @Sendable (StoreEvent) -> Void) { store.setHandler(handler) }
+
+  func heard(_ event: StoreEvent) {
+    switch event {
+    case .failing(let reason):
+      trouble = reason
+      Self.log.error("the state cannot be written: kept in memory, and tried again", ["reason": reason])
+    case .recovered:
+      trouble = nil
+      Self.log.notice("the state is written again")
+    }
+  }
+
+  /// Writes what is not written yet, for at most a second.
+  func close() {
+    let lost = store.close(within: .seconds(1))
+    if lost > 0 { Self.log.error("changes of the state were not written", ["devices": lost]) }
+  }
+}

@@ -1,0 +1,100 @@
+import GATT
+import MQTT
+
+/// What an arriving message is about.
+enum Inbound: Sendable, Equatable {
+  /// A value for a property.
+  case set(Target, Property)
+  /// A value for a property that is none, or cannot be set: answered on ``DeviceTopics/result(ofProperty:)``.
+  case refused(Target, property: String, reason: String)
+  /// `devices`, `device/add` …; the verb may be unknown, its words are valid.
+  case request(verb: String)
+  /// An answer under this gateway's id: another gateway that has it would give one.
+  case response
+  /// What a gateway's state is, this one's too.
+  case bridgeState(GatewayID)
+  /// The info under this gateway's id.
+  case bridgeInfo
+  /// Who holds a device.
+  case deviceInfo(DeviceID)
+  case deviceAvailability(DeviceID)
+}
+
+/// Whom a command is for.
+enum Target: Sendable, Equatable {
+  case device(DeviceID)
+  case area(AreaName)
+  case all
+}
+
+extension TopicMap {
+  // MARK: Filters
+
+  /// What brings the requests to the gateway itself.
+  var requests: TopicFilter { filter("\(bridge)/request/#") }
+
+  /// What brings the commands for several devices at once.
+  var groupCommands: [TopicFilter] { [filter("\(base)/all/+/set"), filter("\(base)/area/+/+/set")] }
+
+  /// What tells whether another gateway speaks under this one's id, and which gateways are online.
+  var bridgeNews: [TopicFilter] {
+    [
+      filter("\(base)/bridge/+/state"), TopicFilter(bridgeInfo),
+      TopicFilter(bridgeResponse(to: Verb.health.rawValue)),
+    ]
+  }
+
+  // MARK: Meaning
+
+  /// What a message on `topic` is about; nil when it is none of this gateway's business.
+  func inbound(_ topic: String) -> Inbound? {
+    guard let rest = rest(of: topic[...], after: basePrefix) else { return nil }
+    let levels = rest.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { String(Substring($0)) }
+    switch levels.count {
+    case 2 where levels[1] == "info": return (try? DeviceID(levels[0])).map(Inbound.deviceInfo)
+    case 2 where levels[1] == "availability":
+      return (try? DeviceID(levels[0])).map(Inbound.deviceAvailability)
+    case 3 where levels[0] == "bridge" && levels[2] == "state":
+      return GatewayID(levels[1]).map(Inbound.bridgeState)
+    case 3 where levels[2] == "set":
+      let target = levels[0] == "all" ? Target.all : (try? DeviceID(levels[0])).map(Target.device)
+      return target.flatMap { set($0, levels[1]) }
+    case 4 where levels[0] == "area" && levels[3] == "set":
+      return AreaName(levels[1]).flatMap { set(.area($0), levels[2]) }
+    case _: return ofTheBridge(topic)
+    }
+  }
+
+  private func ofTheBridge(_ topic: String) -> Inbound? {
+    switch rest(of: topic[...], after: bridgePrefix) {
+    case "info": return .bridgeInfo
+    case "response/\(Verb.health.rawValue)": return .response
+    case let rest?:
+      guard let verb = self.rest(of: rest, after: "request/") else { return nil }
+      let words = verb.split(separator: "/", omittingEmptySubsequences: false)
+      // No longer than a word either: the topic of its answer has to be one.
+      let isVerb = verb.utf8.count <= TopicWord.longest && words.allSatisfy(TopicWord.isValid)
+      return isVerb ? .request(verb: String(verb)) : nil
+    case nil: return nil
+    }
+  }
+
+  private func set(_ target: Target, _ name: String) -> Inbound? {
+    guard TopicWord.isValid(name) else { return nil }
+    guard let property = profile.property(named: name) else {
+      let known = profile.properties.filter(\.isWritable).map(\.name).joined(separator: ", ")
+      return .refused(target, property: name, reason: "there is no property \(name); settable: \(known)")
+    }
+    guard property.isWritable else {
+      return .refused(target, property: name, reason: "\(name) can only be read")
+    }
+    return .set(target, property)
+  }
+
+  /// Compared byte by byte, as the broker does: `String` takes different spellings of é for the same.
+  private func rest(of topic: Substring, after prefix: String) -> Substring? {
+    guard topic.utf8.starts(with: prefix.utf8) else { return nil }
+    return Substring(topic.utf8.dropFirst(prefix.utf8.count))
+  }
+}
