@@ -1,9 +1,9 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint test-bluez test-debian13 bench clean
+.PHONY: help demo build test lint test-bluez test-homeassistant test-debian13 bench clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-14s %s\n' "$$target" "$$what"; done
+	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-18s %s\n' "$$target" "$$what"; done
 
 demo: ## see it work without any hardware: 3 virtual micro:bits, a private broker, the gateway
 	@scripts/demo
@@ -19,6 +19,9 @@ lint: ## check the Swift sources' format
 
 test-bluez: ## the gateway against a real bluetoothd with virtual controllers
 	@scripts/build && GATEWAY=.build/release/microbit-gateway Tests/RealBlueZ/run
+
+test-homeassistant: ## the gateway together with a real Home Assistant (needs Python 3.13)
+	@scripts/test-homeassistant
 
 test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
 	@scripts/test-debian13

@@ -1,0 +1,208 @@
+"""A real Home Assistant with a folder and a port of its own, used as its user interface uses it."""
+
+import json
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from journal import Failed, expect
+from processes import START, Process, free_port
+from websocket import ANSWER, WebSocket
+
+CONFIGURATION = """\
+http:
+  server_host: 127.0.0.1
+  server_port: {port}
+logger:
+  default: warning
+  logs:
+    homeassistant.components.mqtt: info
+"""
+CALM = ("DEBUG", "INFO")
+ITS_OWN = ("homeassistant.bootstrap", "aiohttp_fast_zlib", "homeassistant.components.camera.img_util")
+"""Loggers of what it complains of at every start, with or without a gateway."""
+RECORD = re.compile(r"\S+ \S+ (DEBUG|INFO|WARNING|ERROR|CRITICAL) \(\S+\) \[(\S+)\] ")
+
+
+class HomeAssistant:
+    def __init__(self, folder):
+        self.folder = folder
+        self.configuration = os.path.join(folder, "homeassistant")
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.process = self.socket = self.token = self.entry = None
+        self.complaints = []
+        os.makedirs(self.configuration)
+        with open(os.path.join(self.configuration, "configuration.yaml"), "w") as file:
+            file.write(CONFIGURATION.format(port=self.port))
+
+    # Life
+
+    def start(self):
+        hass = os.path.join(os.path.dirname(sys.executable), "hass")
+        command = [hass, "--config", self.configuration, "--skip-pip"]
+        self.process = Process("home-assistant", command, self.folder)
+        self.read_to = 0
+        self.wait_for_port()
+        if not self.token:
+            self.create_user()
+        self.socket = WebSocket(self.address, self.token)
+        self.until("is running", lambda: self.socket.ask("get_config")["state"] == "RUNNING", START)
+
+    def wait_for_port(self):
+        # Nothing tells when it listens, hence by asking.
+        deadline = time.monotonic() + START
+        while True:
+            try:
+                return self.get("/api/onboarding")
+            except (OSError, Failed):
+                expect(self.process.runs, f"Home Assistant ended by itself: see {self.process.path}")
+                expect(time.monotonic() < deadline, f"Home Assistant does not answer within {START} s")
+                time.sleep(0.1)
+
+    def stop(self):
+        if self.socket:
+            self.socket.close()
+            self.socket = None
+        self.process.end()
+        self.read_log()
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    # HTTP
+
+    def get(self, path):
+        return self.request(urllib.request.Request(self.address + path))
+
+    def post(self, path, data):
+        body = json.dumps(data).encode()
+        return self.request(
+            urllib.request.Request(self.address + path, body, {"Content-Type": "application/json"})
+        )
+
+    def request(self, request):
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            raise Failed(f"{request.full_url}: {error} {error.read()[:500]}") from None
+
+    def create_user(self):
+        """What the first page asks for. The further pages would make it look for things in the network."""
+        client = self.address + "/"
+        code = self.post(
+            "/api/onboarding/users",
+            {
+                "name": "Rig",
+                "username": "rig",
+                "password": "of no use elsewhere",
+                "client_id": client,
+                "language": "en",
+            },
+        )["auth_code"]
+        form = {"grant_type": "authorization_code", "code": code, "client_id": client}
+        body = urllib.parse.urlencode(form).encode()
+        self.token = self.request(urllib.request.Request(f"{self.address}/auth/token", body))["access_token"]
+
+    def add_mqtt(self, broker_port):
+        """Settings, Devices & services, Add integration, MQTT."""
+        flow = self.post("/api/config/config_entries/flow", {"handler": "mqtt"})
+        done = self.post(
+            f"/api/config/config_entries/flow/{flow['flow_id']}",
+            {"broker": "127.0.0.1", "port": broker_port},
+        )
+        expect(done["type"] == "create_entry", f"the MQTT integration was not added: {done}")
+        self.entry = done["result"]["entry_id"]
+
+    # What it shows
+
+    def until(self, what, check, within):
+        """Waits until `check()` is true, looking again whenever anything happens; its value."""
+        deadline = time.monotonic() + within
+        while True:
+            mark = self.socket.events.mark()
+            if value := check():
+                return value
+            remaining = deadline - time.monotonic()
+            complaint = f"'{what}' did not come true in Home Assistant"
+            expect(remaining > 0, f"within {within} s {complaint}")
+            try:
+                # Not everything has an event: look again at times.
+                self.socket.events.wait(lambda event: True, min(remaining, 1), "event", mark)
+            except Failed:
+                pass
+
+    def devices(self):
+        """Those of the MQTT integration, by name."""
+        devices = self.socket.ask("config/device_registry/list")
+        return {
+            device["name_by_user"] or device["name"]: device
+            for device in devices
+            if self.entry in device["config_entries"]
+        }
+
+    def entities(self, device):
+        """The entities of a device's page, by their own names; each with its state under "state"."""
+        states = {state["entity_id"]: state for state in self.socket.ask("get_states")}
+        return {
+            entity["original_name"]: entity | {"state": states.get(entity["entity_id"])}
+            for entity in self.socket.ask("config/entity_registry/list")
+            if entity["device_id"] == device["id"]
+        }
+
+    def areas(self):
+        """Names by id."""
+        return {area["area_id"]: area["name"] for area in self.socket.ask("config/area_registry/list")}
+
+    # What its user does
+
+    def call(self, domain, service, entity_id, **data):
+        self.socket.ask(
+            "call_service",
+            domain=domain,
+            service=service,
+            service_data=data,
+            target={"entity_id": entity_id},
+        )
+
+    def delete(self, device):
+        """Delete, on the device's page."""
+        self.socket.ask(
+            "config/device_registry/remove_config_entry",
+            device_id=device["id"],
+            config_entry_id=self.entry,
+        )
+
+    # What it complains of
+
+    def read_log(self):
+        """Takes note of the records since the last time that are warnings or worse, each with all of its lines."""
+        records = []
+        for line in self.process.output.since(self.read_to):
+            if found := RECORD.match(line):
+                records.append((found[1], found[2], line))
+            elif records:
+                level, logger, text = records[-1]
+                records[-1] = (level, logger, f"{text}\n{line}")
+        self.read_to = self.process.output.mark()
+        self.complaints += [
+            text for level, logger, text in records if level not in CALM and logger not in ITS_OWN
+        ]
+
+    def expect_no_complaints(self, accepts=()):
+        """Since the last time, but for those that match a pattern, each so often at most."""
+        self.read_log()
+        found, self.complaints = self.complaints, []
+        for pattern, most in accepts:
+            matching = [text for text in found if pattern.search(text)]
+            expect(len(matching) <= most, f"Home Assistant says {len(matching)} times: {matching[:1]}")
+            found = [text for text in found if text not in matching]
+        expect(not found, "\n".join(["Home Assistant complains:", *found]))

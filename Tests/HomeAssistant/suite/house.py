@@ -1,0 +1,268 @@
+"""A house with a micro:bit in three rooms: virtual micro:bits, gateway, broker, Home Assistant."""
+
+import json
+import os
+import signal
+import socket
+
+from broker import Broker
+from home_assistant import HomeAssistant
+from journal import expect
+from processes import START, Process
+
+BASE = "microbit"
+GATEWAY_ID = "house"
+GATEWAY_AREA = "Living Room"
+PREFIX = "homeassistant"
+
+CONNECT = 60
+"""Seconds from the start of anything until all of it shows in Home Assistant."""
+MOMENT = 20
+"""Seconds that anything may take that takes a moment, on a machine that has much else to do."""
+
+BUS = """\
+<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <listen>unix:path={path}</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/> <allow own="*"/> <allow send_destination="*"/> <allow receive_sender="*"/>
+  </policy>
+</busconfig>
+"""
+QUICK = {"connect": 20, "disconnect": 20, "advertise": 20, "scan": 200, "supervision": 50}
+"""How long things take in the simulator, in ms."""
+
+
+class Microbits:
+    """The simulator and its control socket."""
+
+    def __init__(self, program, bus, folder):
+        control = os.path.join(folder, "control")
+        options = [word for name, ms in QUICK.items() for word in (f"--{name}-ms", str(ms))]
+        command = [program, "--devices", "3", "--bus", bus, "--control", control, *options]
+        self.process = Process("simulator", command, folder)
+        self.process.wait_line("ready")
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(START)
+        self.socket.connect(control)
+        self.control = self.socket.makefile("rw")
+
+    def ask(self, op, i=0, **keys):
+        self.control.write(json.dumps({"op": op, "i": i, **keys}) + "\n")
+        self.control.flush()
+        answer = json.loads(self.control.readline())
+        expect("error" not in answer, f"micro:bit {i}: {op}: {answer}")
+        return answer
+
+    def period(self, i):
+        return self.ask("period", i)["period"]
+
+
+class Room:
+    """A micro:bit as it is configured and shown; without a name and an area only its Bluetooth name is."""
+
+    def __init__(self, house, index, name=None, area=None):
+        state = house.microbits.ask("period", index)
+        self.house = house
+        self.index = index
+        self.address = state["address"]
+        self.id = name.lower() if name else self.address.replace(":", "").lower()
+        self.name = name or state["name"]
+        self.area = area or GATEWAY_AREA
+        self.is_configured = name is not None
+        self.configuration = {"match": {"identifier": self.address}, "id": self.id, "name": name, "area": area}
+
+    def topic(self, name):
+        return f"{BASE}/{self.id}/{name}"
+
+    @property
+    def object_id(self):
+        """What Home Assistant knows it by."""
+        return f"microbit_{self.address.replace(':', '').lower()}"
+
+    @property
+    def discovery_topic(self):
+        return f"{PREFIX}/device/{self.object_id}/config"
+
+    @property
+    def device(self):
+        """Its page in Home Assistant; None without one."""
+        return self.house.home_assistant.devices().get(self.name)
+
+    @property
+    def entities(self):
+        device = self.device
+        return self.house.home_assistant.entities(device) if device else {}
+
+    def entity(self, name):
+        entity = self.entities.get(name)
+        expect(entity, f"{self.name} has no entity '{name}'")
+        return entity
+
+    def shows(self, name):
+        """The state of an entity; None without one."""
+        return state(self.entities.get(name))
+
+    def until(self, name, wanted, within=MOMENT):
+        """Waits until an entity shows what is wanted: a state or a condition."""
+        met = wanted if callable(wanted) else lambda value: value == wanted
+        self.house.home_assistant.until(
+            f"{name} of {self.name} is {getattr(wanted, '__name__', wanted)}",
+            lambda: met(self.shows(name)),
+            within,
+        )
+
+    def until_online(self, within=CONNECT):
+        self.until("Temperature", is_number, within)
+        self.until("Connectivity", "on", within)
+
+
+class House:
+    def __init__(self, folder, programs):
+        self.folder = folder
+        self.programs = programs
+        self.bus = self.microbits = self.broker = self.gateway = self.home_assistant = None
+        self.rooms = []
+
+    def start(self):
+        self.start_bus()
+        self.microbits = Microbits(self.program("microbit-simulator"), self.bus_address, self.folder)
+        self.rooms = [
+            Room(self, 0, "Pantry", "Kitchen"),  # an area that Home Assistant has
+            Room(self, 1, "Loft", "Attic"),  # one that it has not
+            Room(self, 2),  # in the gateway's
+        ]
+        self.broker = Broker(self.folder)
+        self.configure()
+        self.start_gateway()
+        self.home_assistant = HomeAssistant(self.folder)
+        self.home_assistant.start()
+        self.home_assistant.add_mqtt(self.broker.port)
+        self.wait_birth(0)
+        for room in self.rooms:
+            room.until_online()
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def start_bus(self):
+        path = os.path.join(self.folder, "bus")
+        configuration = os.path.join(self.folder, "bus.conf")
+        with open(configuration, "w") as file:
+            file.write(BUS.format(path=path))
+        self.bus_address = f"unix:path={path}"
+        command = ["dbus-daemon", "--nofork", "--nopidfile", "--print-address", f"--config-file={configuration}"]
+        self.bus = Process("bus", command, self.folder)
+        self.bus.wait_line("unix:")
+
+    def configure(self, discovery=True):
+        named = [room.configuration for room in self.rooms if room.is_configured]
+        self.configuration = os.path.join(self.folder, "config.json")
+        with open(self.configuration, "w") as file:
+            json.dump(
+                {
+                    "gateway": {"id": GATEWAY_ID, "area": GATEWAY_AREA},
+                    "mqtt": {"host": "127.0.0.1", "port": self.broker.port, "base_topic": BASE},
+                    "home_assistant": {"discovery": discovery, "prefix": PREFIX},
+                    "devices": [*named, {"match": {"name_prefix": "BBC micro:bit"}}],
+                },
+                file,
+                indent=2,
+            )
+
+    def start_gateway(self):
+        state = os.path.join(self.folder, "state")
+        os.makedirs(state, exist_ok=True)
+        self.gateway = Process(
+            "gateway",
+            [self.program("microbit-gateway"), "run", "--config", self.configuration],
+            self.folder,
+            {"DBUS_SYSTEM_BUS_ADDRESS": self.bus_address, "STATE_DIRECTORY": state},
+        )
+
+    def wait_birth(self, after):
+        """Until Home Assistant has said that it is there: then it has subscribed to everything."""
+        self.broker.wait(f"{PREFIX}/status", CONNECT, lambda message: message.payload == "online", after, "birth")
+
+    # The gateway in Home Assistant
+
+    gateway_name = f"Micro:bit gateway {GATEWAY_ID}"
+    gateway_discovery_topic = f"{PREFIX}/device/microbit_gateway_{GATEWAY_ID}/config"
+
+    @property
+    def gateway_device(self):
+        return self.home_assistant.devices().get(self.gateway_name)
+
+    @property
+    def gateway_entities(self):
+        device = self.gateway_device
+        return self.home_assistant.entities(device) if device else {}
+
+    def gateway_entity(self, name):
+        entity = self.gateway_entities.get(name)
+        expect(entity, f"the gateway has no entity '{name}'")
+        return entity
+
+    def gateway_until(self, name, wanted, within=MOMENT):
+        met = wanted if callable(wanted) else lambda value: value == wanted
+        self.home_assistant.until(
+            f"{name} of the gateway is {getattr(wanted, '__name__', wanted)}",
+            lambda: met(state(self.gateway_entities.get(name))),
+            within,
+        )
+
+    def request(self, verb, **keys):
+        """The data of the gateway's answer to a bridge request."""
+        mark = self.broker.messages.mark()
+        bridge = f"{BASE}/bridge/{GATEWAY_ID}"
+        self.broker.publish(f"{bridge}/request/{verb}", {"transaction": f"t{mark}", **keys})
+        answer = self.broker.wait(
+            f"{bridge}/response/{verb}",
+            MOMENT,
+            lambda message: message.json().get("transaction") == f"t{mark}",
+            mark,
+            "answer",
+        ).json()
+        expect(answer["status"] == "ok", f"{verb} {keys}: {answer}")
+        return answer.get("data")
+
+    # The end
+
+    def leave(self):
+        """Ends all of it, in the order of who needs whom."""
+        failures = []
+        ends = [
+            self.home_assistant and self.home_assistant.stop,
+            self.gateway and self.gateway.end,
+            self.broker and self.broker.stop,
+            self.microbits and self.microbits.process.end,
+            self.bus and self.bus.end,
+        ]
+        for end in filter(None, ends):
+            try:
+                end()
+            except Exception as failure:  # the others have to end all the same
+                failures.append(str(failure))
+        return failures
+
+    def kill_gateway(self):
+        self.gateway.end(signal.SIGKILL)
+
+
+def state(entity):
+    """What an entity shows; None without an entity or a state."""
+    return entity["state"]["state"] if entity and entity["state"] else None
+
+
+def is_number(text):
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_known(text):
+    return text not in (None, "unknown", "unavailable")

@@ -1,0 +1,107 @@
+"""What is not there is shown as not there, and what comes back comes back."""
+
+import signal
+
+from house import CONNECT, MOMENT
+from journal import expect
+from scenarios.common import scenario
+
+READINGS = ("Temperature", "Period", "Signal strength", "Firmware")
+
+BROKER_WAS_AWAY = [
+    (r"mqtt\.client\] Error returned from MQTT server: The connection was lost", 1),
+    (r"paho\.mqtt\.client\] failed to receive on socket", 1),
+    (r"mqtt\.client\] Failed to connect to MQTT server", 20),
+]
+
+
+def expect_alone(house, absent):
+    """The others are there."""
+    for room in house.rooms:
+        if room is not absent:
+            expect(room.shows("Connectivity") == "on", f"{room.name} went away too")
+
+
+@scenario()
+def microbit_goes_and_comes_back(house):
+    room = house.rooms[0]
+    house.microbits.ask("vanish", room.index)
+    for name in READINGS:
+        room.until(name, "unavailable", CONNECT)
+    room.until("Connectivity", "off")
+    expect(room.shows("Reconnect") != "unavailable", "the button cannot be pressed when it is of use")
+    house.gateway_until("Micro:bits online", "2")
+    expect_alone(house, room)
+    house.microbits.ask("return", room.index)
+    room.until_online()
+    house.gateway_until("Micro:bits online", "3")
+
+
+@scenario()
+def gateway_is_killed_and_started(house):
+    house.kill_gateway()
+    house.gateway_until("State", "off")
+    house.gateway_until("Adapter", "unavailable")
+    for room in house.rooms:
+        for name in (*READINGS, "Connectivity", "Reconnect"):
+            room.until(name, "unavailable")
+    house.start_gateway()
+    house.gateway_until("State", "on", CONNECT)
+    for room in house.rooms:
+        room.until_online()
+
+
+@scenario()
+def gateway_is_stopped_and_started(house):
+    expect(house.gateway.end(signal.SIGTERM) == 0, "it did not end in order")
+    house.gateway_until("State", "off")
+    for room in house.rooms:
+        room.until("Temperature", "unavailable")
+    house.start_gateway()
+    for room in house.rooms:
+        room.until_online()
+
+
+@scenario(accepts=BROKER_WAS_AWAY)
+def broker_is_restarted(house):
+    house.broker.stop()
+    for room in house.rooms:
+        room.until("Temperature", "unavailable")
+    mark = house.broker.messages.mark()
+    house.broker.start()
+    house.wait_birth(mark)
+    for room in house.rooms:
+        room.until_online()
+    house.gateway_until("State", "on")
+
+
+@scenario(accepts=BROKER_WAS_AWAY)
+def broker_that_has_lost_everything(house):
+    house.broker.stop()
+    house.broker.forget()
+    mark = house.broker.messages.mark()
+    house.broker.start()
+    house.wait_birth(mark)
+    for room in house.rooms:
+        room.until_online()
+    house.gateway_until("State", "on")
+    kept = house.broker.retained()
+    for topic in (house.gateway_discovery_topic, *(room.discovery_topic for room in house.rooms)):
+        expect(topic in kept, f"{topic} is not there")
+
+
+@scenario()
+def home_assistant_is_restarted(house):
+    before = {room.name: ids(room.entities) for room in house.rooms}
+    mark = house.broker.messages.mark()
+    house.home_assistant.restart()
+    house.wait_birth(mark)
+    for room in house.rooms:
+        # It may have been away while its broker lost what it keeps.
+        house.broker.wait(room.discovery_topic, MOMENT, after=mark)
+        room.until_online()
+        expect(ids(room.entities) == before[room.name], f"{room.name} has other entities")
+
+
+def ids(entities):
+    return {name: entity["entity_id"] for name, entity in entities.items()}
