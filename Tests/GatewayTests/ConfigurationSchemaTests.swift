@@ -1,20 +1,9 @@
-import Glibc
 import Testing
 
 @testable import Gateway
 
 /// The configuration and the schema that are shipped say what the gateway does.
 @Suite struct ConfigurationSchemaTests {
-  /// A file of the repository, this one being Tests/GatewayTests/….
-  func shipped(_ name: String) throws -> [UInt8] {
-    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-    let file = try #require(fopen("/\(root)/\(name)", "r"), "no \(name)")
-    defer { fclose(file) }
-    var bytes = [UInt8](repeating: 0, count: 1 << 20)
-    let count = fread(&bytes, 1, bytes.count, file)
-    return Array(bytes[..<count])
-  }
-
   @Test func theShippedConfigurationIsTheDefault() throws {
     let bytes = try shipped("config.json")
     #expect(try Configuration.parse(bytes).get() == Configuration())
