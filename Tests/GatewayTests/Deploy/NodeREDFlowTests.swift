@@ -202,7 +202,10 @@ import Testing
       }
       #expect(topics == ["microbit/kitchen/period/set"])
       for topic in topics {
-        #expect(contract.map.request(on: topic) == .set(contract.device, .microbitPeriod))
+        #expect(contract.map.inbound(topic) == .set(.device(contract.device), .microbitPeriod))
+        // What the menu offers besides devices.
+        let everybody = topic.replacing("/kitchen/", with: "/all/")
+        #expect(contract.map.inbound(everybody) == .set(.all, .microbitPeriod))
       }
     }
   }
