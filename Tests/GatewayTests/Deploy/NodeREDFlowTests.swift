@@ -157,7 +157,7 @@ import Testing
     for node in nodes {
       for id in node.wires.map({ $0.flatMap { $0 } }) ?? [] {
         let end = try #require(nodes.first { $0.id == id }, "\(node.id) is wired to nothing")
-        guard case .onATab(inputs: 1, _) = Self.types[end.type]?.kind else {
+        guard case .onATab(inputs: 1, outputs: _) = Self.types[end.type]?.kind else {
           Issue.record("\(node.id) is wired to \(id), which takes nothing")
           continue
         }
@@ -165,7 +165,7 @@ import Testing
       }
     }
     for node in nodes {
-      guard case .onATab(inputs: 1, _) = Self.types[node.type]?.kind else { continue }
+      guard case .onATab(inputs: 1, outputs: _) = Self.types[node.type]?.kind else { continue }
       #expect(fed.contains(node.id), "nothing comes to \(node.id)")
     }
   }
