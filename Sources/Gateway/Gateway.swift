@@ -68,7 +68,7 @@ public actor Gateway {
     qos = QoS(configuration.mqtt)
     let id = configuration.gateway.id ?? .ofThisHost
     gatewayID = id
-    memory = Memory(path: StateFolder.database(of: id, StateFolder.environment))
+    memory = Memory(path: StateFolder.database(of: id, StateFolder.environment), loop: loop)
     topics = TopicMap(base: configuration.mqtt.baseTopic, gateway: id, profile: profile)
     broker = BridgeInfo.Broker(
       host: configuration.mqtt.host, port: configuration.mqtt.port,

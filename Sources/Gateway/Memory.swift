@@ -1,3 +1,4 @@
+import EventLoop
 import GATT
 import Log
 import Store
@@ -5,7 +6,9 @@ import Store
 /// What the gateway remembers over restarts: all of it here, and each change soon in the state database.
 ///
 /// A record for each device that was ever held or changed; the key is its address. Confined to the gateway's actor.
-final class Memory {
+final class Memory: @unchecked Sendable {
+  // @unchecked: touched on the loop's thread alone.
+
   private static let log = Logger(component: "state")
   private let store: StateStore
   private(set) var records: [BluetoothAddress: DeviceRecord] = [:]
@@ -13,12 +16,17 @@ final class Memory {
   private(set) var announcedGateway: Announced?
   /// Why changes are not kept; nil while they are.
   private(set) var trouble: String?
+  private let loop: EventLoop
+  /// Changed, and not handed to the store yet: that waits until whoever waits for an answer has got it.
+  private var changed: Set<BluetoothAddress> = []
+  private static let gathering = Duration.milliseconds(10)
 
   /// A key that is no address.
   private static let gatewayKey = "gateway"
 
   /// Blocks until the database is read, some milliseconds. Without a place for one the memory ends with the process.
-  init(path: String?) {
+  init(path: String?, loop: EventLoop) {
+    self.loop = loop
     guard let path else {
       store = .inMemory()
       trouble = "there is no folder for it: set STATE_DIRECTORY, XDG_STATE_HOME or HOME"
@@ -60,9 +68,14 @@ final class Memory {
     var record = before
     body(&record)
     guard record != before else { return }
-    let isKept = record != new
-    records[address] = isKept ? record : nil
-    store.put(address.description, isKept ? record.bytes : nil)
+    records[address] = record == new ? nil : record
+    if changed.isEmpty { loop.timer(after: Self.gathering) { [weak self] in self?.putChanges() } }
+    changed.insert(address)
+  }
+
+  private func putChanges() {
+    for address in changed { store.put(address.description, records[address]?.bytes) }
+    changed = []
   }
 
   func announceGateway(_ announced: Announced?) {
@@ -89,6 +102,7 @@ final class Memory {
 
   /// Writes what is not written yet, for at most a second.
   func close() {
+    putChanges()
     let lost = store.close(within: .seconds(1))
     if lost > 0 { Self.log.error("changes of the state were not written", ["devices": lost]) }
   }
