@@ -15,6 +15,8 @@ struct Plan: Sendable {
   var simulator: [String] = []
   /// The members of the configuration's `devices`.
   var entries = #"{"match":{"name_prefix":"BBC micro:bit"}}"#
+  /// More members of the configuration's `gateway`.
+  var gateway = ""
   /// More members of the configuration's `mqtt`.
   var mqtt = ""
   /// Who is let in by the broker, as lines of mosquitto.conf; given the house's folder.
@@ -76,7 +78,7 @@ final class House: Sendable {
   private func configuration(_ entries: String) -> String {
     """
     {
-      "gateway": { "id": "\(Self.gatewayID)" },
+      "gateway": { "id": "\(Self.gatewayID)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
       "mqtt": { "host": "127.0.0.1", "port": \(broker.port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
       "devices": [\(entries)]
     }
