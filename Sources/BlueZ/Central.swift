@@ -276,15 +276,16 @@ public actor Central {
   ) {
     guard let bus, owner != nil else { return done(.failure(.unavailable)) }
     let call = DBusCall(member, on: interface, of: path, at: BlueZName.service, arguments)
-    bus.assumeIsolated {
-      $0.call(call, timeout: timeout) { [weak self] answer in
-        done(
-          answer.mapError { error in
-            if error.name == BlueZName.Failure.limitsExceeded { self?.assumeIsolated { $0.tooManyCalls() } }
-            return CentralError(error, during: member)
-          })
+    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
+      switch answer {
+      case .success(let arguments):
+        done(.success(arguments))
+      case .failure(let error):
+        if error.name == BlueZName.Failure.limitsExceeded { self?.assumeIsolated { $0.tooManyCalls() } }
+        done(.failure(CentralError(error, during: member)))
       }
     }
+    bus.assumeIsolated { $0.call(call, timeout: timeout, answered) }
   }
 
   /// Calls bluetoothd and waits for the answer.
