@@ -24,16 +24,20 @@ struct ObjectTree: Sendable {
     var linkChanges = 0
     var isPaired = false
     var servicesResolved = false
+    fileprivate var services: [Service] = []
   }
 
-  private struct Service: Sendable {
+  /// What is on a device goes by the last part of its path alone (`service0015`, `char0019`): there are dozens of them
+  /// on each.
+  fileprivate struct Service: Sendable, Equatable {
+    let name: String
     let uuid: BluetoothUUID
-    let device: String
+    var characteristics: [GATTCharacteristic] = []
   }
 
-  private struct GATTCharacteristic: Sendable {
+  fileprivate struct GATTCharacteristic: Sendable, Equatable {
+    let name: String
     let uuid: BluetoothUUID
-    let service: String
     let flags: Characteristic.Flags
   }
 
@@ -54,8 +58,6 @@ struct ObjectTree: Sendable {
 
   private(set) var adapters: [String: Adapter] = [:]
   private(set) var devices: [String: Device] = [:]
-  private var services: [String: Service] = [:]
-  private var characteristics: [String: GATTCharacteristic] = [:]
 
   // MARK: Looking
 
@@ -68,12 +70,14 @@ struct ObjectTree: Sendable {
 
   /// The characteristics of a device in the order of their handles.
   func characteristics(of id: PeripheralID) -> [Characteristic] {
-    characteristics.compactMap { path, characteristic in
-      guard let service = services[characteristic.service], service.device == id.path else { return nil }
-      return Characteristic(
-        uuid: characteristic.uuid, service: service.uuid, flags: characteristic.flags, path: path,
-        peripheral: id)
-    }.sorted { $0.path < $1.path }
+    let services = (devices[id.path]?.services ?? []).sorted { $0.name < $1.name }
+    return services.flatMap { service in
+      service.characteristics.sorted { $0.name < $1.name }.map { characteristic in
+        Characteristic(
+          uuid: characteristic.uuid, service: service.uuid, flags: characteristic.flags,
+          path: "\(id.path)/\(service.name)/\(characteristic.name)", peripheral: id)
+      }
+    }
   }
 
   // MARK: Learning
@@ -106,17 +110,20 @@ struct ObjectTree: Sendable {
       return change(path, interface, properties, [])
     case BlueZName.gattService:
       guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
-        let device = properties["Device"]?.text
+        let place = ServicePath(path), devices[place.device] != nil
       else { return [] }
-      services[path] = Service(uuid: uuid, device: device)
-      return [.device(device)]
+      if devices[place.device]?.index(of: place) == nil {
+        devices[place.device]?.services.append(Service(name: place.service, uuid: uuid))
+      }
+      return [.device(place.device)]
     case BlueZName.characteristic:
       guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
-        let service = properties["Service"]?.text
+        let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on)
       else { return [] }
-      characteristics[path] = GATTCharacteristic(
-        uuid: uuid, service: service, flags: Characteristic.Flags(names: properties["Flags"]?.textArray ?? [])
-      )
+      let flags = Characteristic.Flags(names: properties["Flags"]?.textArray ?? [])
+      devices[place.on.device]?.services[index].characteristics.removeAll { $0.name == place.characteristic }
+      devices[place.on.device]?.services[index].characteristics.append(
+        GATTCharacteristic(name: place.characteristic, uuid: uuid, flags: flags))
       return []
     default:
       return []
@@ -131,10 +138,16 @@ struct ObjectTree: Sendable {
       guard let device = devices.removeValue(forKey: path) else { return [] }
       return (device.isConnected ? [.disconnected(path)] : []) + [.deviceRemoved(path)]
     case BlueZName.gattService:
-      services[path] = nil
+      if let place = ServicePath(path) {
+        devices[place.device]?.services.removeAll { $0.name == place.service }
+      }
       return []
     case BlueZName.characteristic:
-      characteristics[path] = nil
+      if let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on) {
+        devices[place.on.device]?.services[index].characteristics.removeAll {
+          $0.name == place.characteristic
+        }
+      }
       return []
     default:
       return []
@@ -170,10 +183,47 @@ struct ObjectTree: Sendable {
       devices[path] = device
       return (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
     case BlueZName.characteristic:
-      guard let value = properties["Value"]?.byteArray, characteristics[path] != nil else { return [] }
+      guard let value = properties["Value"]?.byteArray, let place = CharacteristicPath(path),
+        devices[place.on.device]?.has(place) == true
+      else { return [] }
       return [.value(characteristic: path, value)]
     default:
       return []
     }
+  }
+}
+
+/// Where a service is: `/org/bluez/hci0/dev_…/service0015`.
+private struct ServicePath {
+  let device: String
+  let service: String
+
+  init?(_ path: some StringProtocol) {
+    guard let slash = path.lastIndex(of: "/") else { return nil }
+    device = String(path[..<slash])
+    service = String(path[path.index(after: slash)...])
+  }
+}
+
+/// Where a characteristic is: `/org/bluez/hci0/dev_…/service0015/char0019`.
+private struct CharacteristicPath {
+  let on: ServicePath
+  let characteristic: String
+
+  init?(_ path: String) {
+    guard let slash = path.lastIndex(of: "/"), let on = ServicePath(path[..<slash]) else { return nil }
+    self.on = on
+    characteristic = String(path[path.index(after: slash)...])
+  }
+}
+
+extension ObjectTree.Device {
+  fileprivate func index(of place: ServicePath) -> Int? {
+    services.firstIndex { $0.name == place.service }
+  }
+
+  fileprivate func has(_ place: CharacteristicPath) -> Bool {
+    guard let index = index(of: place.on) else { return false }
+    return services[index].characteristics.contains { $0.name == place.characteristic }
   }
 }
