@@ -17,7 +17,7 @@ extension Central {
     for pause in limits.inProgress {
       do throws(CentralError) {
         return try await setPower(isOn)
-      } catch .transient {
+      } catch .busy {
         // The change before it, or the end of a link, may still be under way.
         try? await loop.sleep(for: pause)
       }

@@ -4,9 +4,13 @@ import EventLoop
 extension Central {
   /// Connects, and waits until the services are known. One at a time, in the order of asking, while scanning
   /// pauses; a link that is there already is adopted.
+  /// - Parameter isPreferred: it was connected to before: it goes before newcomers, of which there may be a crowd
+  ///   that cannot be connected to.
   /// - Returns: the characteristics; none when the peripheral does not tell its services.
-  public func connect(_ id: PeripheralID) async throws(CentralError) -> [Characteristic] {
-    await connectTurn.take()
+  public func connect(
+    _ id: PeripheralID, isPreferred: Bool = false
+  ) async throws(CentralError) -> [Characteristic] {
+    await connectTurn.take(isPreferred: isPreferred)
     connecting = id
     let result: Result<[Characteristic], CentralError>
     do throws(CentralError) {
@@ -30,6 +34,7 @@ extension Central {
     _ = await wait(limits.disconnect) { !$0.leaving.contains(id) }
     try check(id)
     if !isConnected(id) {
+      await letScanBreathe()
       await pauseScan()
       try check(id)
       _ = try await call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect)

@@ -23,7 +23,8 @@ extension Central {
     to characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
   ) async throws(CentralError) {
     do throws(CentralError) {
-      let reply = try await operate("AcquireNotify", on: characteristic, [.properties([:])])
+      // Not tried again when bluetoothd is busy with it: then somebody else has the socket, or is getting it.
+      let reply = try await operate("AcquireNotify", on: characteristic, [.properties([:])], pauses: [])
       guard let descriptor = reply.first?.descriptor else {
         throw .transient("AcquireNotify brought no socket")
       }
@@ -36,7 +37,7 @@ extension Central {
     } catch {
       switch error {
       case .disconnected, .gone, .unavailable, .timedOut: throw error
-      case .refused, .transient: break
+      case .refused, .transient, .busy, .unlikely: break
       }
       log.debug("no socket for notifications: taking signals", ["error": error])
       guard let link = links[characteristic.peripheral] else { throw .disconnected }
@@ -57,27 +58,27 @@ extension Central {
 
   /// One operation on a link: in its turn, again when bluetoothd is busy, and over when the link is.
   private func operate(
-    _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue]
+    _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue],
+    pauses: [Duration]? = nil
   ) async throws(CentralError) -> [DBusValue] {
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     await link.turn.take()
-    let result = await repeatWhileInProgress(member, on: characteristic, arguments, over: link)
+    let result = await repeatWhileBusy(
+      member, on: characteristic, arguments, over: link, pauses: pauses ?? limits.inProgress)
     link.turn.pass()
-    if case .failure(.transient(let text)) = result, text.hasSuffix("ATT error: 0x0e"),
-      await wait(limits.linkLoss, until: { _ in link.hasEnded })
-    {
-      // bluetoothd fails what is in flight with "unlikely error" before it says that the link is gone.
+    if case .failure(.unlikely) = result, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
       throw .disconnected
     }
     return try result.get()
   }
 
-  private func repeatWhileInProgress(
-    _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue], over link: Link
+  private func repeatWhileBusy(
+    _ member: String, on characteristic: Characteristic, _ arguments: [DBusValue], over link: Link,
+    pauses: [Duration]
   ) async -> Link.OperationResult {
-    for pause in limits.inProgress {
+    for pause in pauses {
       let result = await once(member, on: characteristic, arguments, over: link)
-      guard case .failure(.transient(let text)) = result, text.hasPrefix("InProgress") else { return result }
+      guard case .failure(.busy) = result else { return result }
       try? await loop.sleep(for: pause)
     }
     return await once(member, on: characteristic, arguments, over: link)

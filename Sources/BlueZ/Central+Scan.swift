@@ -21,6 +21,10 @@ struct Scanner {
   var failures = 0
   /// When discovery was last started or found to be on.
   var health: LoopTimer?
+  /// Since when it pauses for connects; nil when it does not.
+  var pausedSince: ContinuousClock.Instant?
+  /// It goes on for a moment although connects wait.
+  var isBreathing = false
 
   var isIdle: Bool {
     switch phase {
@@ -57,10 +61,13 @@ extension Central {
 
   /// Brings discovery to what is wanted, one call at a time.
   func reconcileScan() {
-    let wanted = scanner.isWanted && state.isOn && !connectTurn.isWanted && !isStopping
+    let isFree = !connectTurn.isWanted || scanner.isBreathing
+    let wanted = scanner.isWanted && state.isOn && isFree && !isStopping
     switch (scanner.phase, wanted) {
     case (.off, true): change { await $0.startDiscovery() }
-    case (.on, false): change { await $0.stopDiscovery() }
+    case (.on, false):
+      if scanner.isWanted { scanner.pausedSince = .now }
+      change { await $0.stopDiscovery() }
     case (.failed, false): scanner.phase = .off
     case (.off, false), (.on, true), (.changing, _), (.failed, true): break
     }
@@ -76,7 +83,9 @@ extension Central {
     let phase = await body(self)
     scanner.phase = state.isOn ? phase : .off
     switch phase {
-    case .on: watchScan()
+    case .on:
+      scanner.pausedSince = nil
+      watchScan()
     case .failed: retryScanLater()
     case .off, .changing: break
     }
@@ -93,7 +102,7 @@ extension Central {
         [.properties(["Transport": .string("le")])], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
-      if case .transient(let text) = error, text.hasPrefix("InProgress") {
+      if case .busy = error {
         // It is on already: a stop of ours that was not answered in time.
         return .on
       }
@@ -139,6 +148,16 @@ extension Central {
         }
       }
     }
+  }
+
+  /// A queue of connects, each of which may take its full time, must not keep the scan off for ever: a peripheral that
+  /// is not seen cannot be asked for. So it goes on for a moment before the next one.
+  func letScanBreathe() async {
+    guard let since = scanner.pausedSince, since.duration(to: .now) >= limits.scanPause else { return }
+    scanner.isBreathing = true
+    reconcileScan()
+    try? await loop.sleep(for: limits.scanBreath)
+    scanner.isBreathing = false
   }
 
   /// Waits until the adapter is free of our discovery.

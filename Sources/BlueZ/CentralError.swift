@@ -4,6 +4,11 @@ import DBus
 public enum CentralError: Error, Sendable, Equatable {
   /// It may go better next time.
   case transient(String)
+  /// Another operation on the same object is under way: it may go better in a moment.
+  case busy(String)
+  /// ATT's "unlikely error" (Core Specification Vol 3, Part F, 3.4.1.1): what bluetoothd fails operations in flight
+  /// with when the link has ended, before it says that it has.
+  case unlikely(String)
   /// No answer within the operation's own time-out: whether it took effect is unknown.
   case timedOut(String)
   /// bluetoothd no longer knows the peripheral: wait until it is seen again.
@@ -29,6 +34,8 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.notReady: self = .unavailable
       case BlueZName.Failure.notConnected: self = .disconnected
       case BlueZName.Failure.failed where message == "Not connected": self = .disconnected
+      case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
+      case BlueZName.Failure.inProgress: self = .busy(text)
       case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.unknownMethod:
         self = .refused(text)
@@ -48,7 +55,8 @@ public enum CentralError: Error, Sendable, Equatable {
 extension CentralError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .transient(let text), .timedOut(let text), .refused(let text): text
+    case .transient(let text), .busy(let text), .unlikely(let text), .timedOut(let text), .refused(let text):
+      text
     case .gone: "bluetoothd no longer knows it"
     case .disconnected: "the link is gone"
     case .unavailable: "no adapter that is on"

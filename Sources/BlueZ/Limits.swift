@@ -24,6 +24,10 @@ struct Limits: Sendable {
   var local = Duration.seconds(10)
   /// Before bluetoothd is asked again for its objects, or to scan.
   var retry = Duration.seconds(5)
+  /// How long connects may keep the scan off, before it goes on for a moment between two of them.
+  var scanPause = Duration.seconds(15)
+  /// That moment: several advertising intervals.
+  var scanBreath = Duration.seconds(3)
   /// How often is looked whether bluetoothd still scans as it promised.
   var scanCheck = Duration.seconds(30)
   /// For a bluetoothd that has just come to bring up its adapters, before they are said to be absent or off.

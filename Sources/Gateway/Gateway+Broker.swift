@@ -122,7 +122,8 @@ extension Gateway {
     switch device.holder.party {
     case .other: break
     case .this: publishPresence(of: device)
-    case .nobody: publishState(device.topics.availability, Payload.availability(false))
+    case .nobody:
+      if isNamed(device) { publishState(device.topics.availability, Payload.availability(false)) }
     }
   }
 

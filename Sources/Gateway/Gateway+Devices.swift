@@ -182,7 +182,7 @@ extension Gateway {
 
   /// The device is no longer this gateway's. It leaves nothing behind, unless another gateway holds it.
   private func remove(_ device: Device) {
-    log.notice("removed", device.fields)
+    log.info("removed", device.fields)
     abandonWrites(of: device, reason: "the device was removed")
     end(device)
     stopListening(to: device)
@@ -209,6 +209,17 @@ extension Gateway {
       return true
     }
     return false
+  }
+
+  /// Whether the device is more than a name from the air: an entry names its address, or there is a record of it.
+  func isNamed(_ device: Device) -> Bool {
+    memory.records[device.address] != nil
+      || configuration.devices.contains { $0.match == .identifier(device.address) }
+  }
+
+  /// What was seen under a prefix, and never held, leaves with its signal: names are cheap.
+  func dropUnlessNamed(_ device: Device) {
+    if !isNamed(device), device.holder.party == .nobody { remove(device) }
   }
 
   // MARK: What earlier runs left

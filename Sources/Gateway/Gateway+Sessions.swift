@@ -26,6 +26,7 @@ extension Gateway {
       guard let device = byPeripheral.removeValue(forKey: id) else { return }
       device.peripheral = nil
       perform(device.session.lost(), on: device)
+      dropUnlessNamed(device)
     }
   }
 
@@ -94,7 +95,8 @@ extension Gateway {
     loop.task(of: self) { gateway in
       let connection: PeripheralSession.Connection
       do throws(CentralError) {
-        let characteristics = try await gateway.central.connect(peripheral)
+        let wasHeld = gateway.memory.records[device.address]?.id != nil
+        let characteristics = try await gateway.central.connect(peripheral, isPreferred: wasHeld)
         connection = gateway.offer(characteristics, to: device) ? .connected : .unsuitable
       } catch {
         connection = .failed(error)

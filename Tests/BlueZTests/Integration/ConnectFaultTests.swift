@@ -19,6 +19,23 @@ import Testing
     try await faults.tested.end()
   }
 
+  @Test func aQueueOfConnectsDoesNotKeepTheScanOff() async throws {
+    let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) {
+      $0.connect = .milliseconds(50)
+      $0.scanPause = .milliseconds(20)
+      $0.scanBreath = .milliseconds(10)
+    }
+    await faults.central.scan(true)
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<3 { group.addTask { _ = try? await faults.connect() } }
+    }
+    #expect(faults.fake.count("Connect") == 3)
+    // Before the first connect, and before each that came late; beside none of them.
+    #expect(faults.fake.count("StartDiscovery") >= 3)
+    #expect(faults.fake.count("StopDiscovery") >= 3)
+    try await faults.tested.end()
+  }
+
   @Test func aFailedConnectTellsWhyAndLeavesNoHalfLink() async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in

@@ -25,7 +25,7 @@ import Testing
     #expect(faults.fake.count("ReadValue") == 4)
     // But not for ever.
     await faults.fake.answer("ReadValue", FakeBlueZ.error("org.bluez.Error.InProgress", "In Progress"))
-    await #expect(throws: CentralError.transient("InProgress: In Progress")) {
+    await #expect(throws: CentralError.busy("InProgress: In Progress")) {
       try await faults.central.read(temperature)
     }
     #expect(faults.fake.count("ReadValue") == 8)
@@ -85,7 +85,7 @@ import Testing
   @Test func error0x0eAloneIsAnError() async throws {
     let faults = try await Faults(answers: ["ReadValue": Self.unlikely]) { $0.linkLoss = .milliseconds(20) }
     let temperature = try #require(try await faults.connect().temperature)
-    await #expect(throws: CentralError.transient("Failed: Operation failed with ATT error: 0x0e")) {
+    await #expect(throws: CentralError.unlikely("Failed: Operation failed with ATT error: 0x0e")) {
       try await faults.central.read(temperature)
     }
     try await faults.tested.end()
@@ -109,13 +109,15 @@ import Testing
 
   // MARK: Notifications
 
-  @Test func whereTheSocketIsTakenSignalsDo() async throws {
+  @Test(arguments: [("NotPermitted", "Notify acquired"), ("InProgress", "In Progress")])
+  func whereTheSocketIsTakenSignalsDo(name: String, message: String) async throws {
     let faults = try await Faults(answers: [
-      "AcquireNotify": FakeBlueZ.error("org.bluez.Error.NotPermitted", "Notify acquired")
+      "AcquireNotify": FakeBlueZ.error("org.bluez.Error.\(name)", message)
     ])
     let temperature = try #require(try await faults.connect().temperature)
     let values = Journal<[UInt8]>()
     try await faults.central.subscribe(to: temperature) { values.add($0) }
+    #expect(faults.fake.count("AcquireNotify") == 1)
     func value(_ path: String, _ bytes: [UInt8]) async {
       await faults.fake.emit(
         .changed(

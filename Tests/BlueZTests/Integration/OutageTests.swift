@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func aPeripheralThatIsForgottenIsGone() async throws {
-    let world = try await World { $0.timing.temporary = .seconds(1) }
+    let world = try await World { $0.timing.temporary = .seconds(3) }
     let (tested, id) = try await world.centralAndMicroBit()
     await tested.central.scan(false)
     try await tested.lost(id)

@@ -15,11 +15,11 @@ import Testing
     ("ReadValue", "org.freedesktop.DBus.Error.UnknownObject", "Method \"ReadValue\" doesn't exist", .gone),
     ("ReadValue", "org.bluez.Error.Failed", "Not connected", .disconnected),
     ("Disconnect", "org.bluez.Error.NotConnected", "Not Connected", .disconnected),
-    ("ReadValue", "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e", .transient),
+    ("ReadValue", "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e", .unlikely),
     ("ReadValue", "org.bluez.Error.Failed", "Operation failed with ATT error: 0x80", .transient),
     ("WriteValue", "org.bluez.Error.Failed", "Failed to initiate write", .transient),
-    ("WriteValue", "org.bluez.Error.InProgress", "In Progress", .transient),
-    ("StartDiscovery", "org.bluez.Error.InProgress", "Operation already in progress", .transient),
+    ("WriteValue", "org.bluez.Error.InProgress", "In Progress", .busy),
+    ("StartDiscovery", "org.bluez.Error.InProgress", "Operation already in progress", .busy),
     ("StopDiscovery", "org.bluez.Error.Failed", "No discovery started", .transient),
     ("Pair", "org.bluez.Error.AuthenticationFailed", "Authentication Failed", .transient),
     ("ReadValue", "org.bluez.Error.NotPermitted", "Read not permitted", .refused),
@@ -40,6 +40,8 @@ import Testing
     let short = String(name.split(separator: ".").last!)
     switch kind {
     case .transient: #expect(error == .transient("\(short): \(message)"))
+    case .busy: #expect(error == .busy("\(short): \(message)"))
+    case .unlikely: #expect(error == .unlikely("\(short): \(message)"))
     case .refused: #expect(error == .refused("\(short): \(message)"))
     case .gone: #expect(error == .gone)
     case .disconnected: #expect(error == .disconnected)
@@ -47,7 +49,7 @@ import Testing
     }
   }
 
-  enum Kind: Sendable { case transient, refused, gone, disconnected, unavailable }
+  enum Kind: Sendable { case transient, busy, unlikely, refused, gone, disconnected, unavailable }
 
   @Test func whatHappensOnThisSideOfTheBus() {
     #expect(CentralError(.timedOut, during: "Connect") == .timedOut("Connect: no answer in time"))

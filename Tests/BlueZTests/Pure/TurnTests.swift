@@ -11,8 +11,8 @@ import Testing
     var working = 0
     var most = 0
 
-    func work(_ number: Int) async {
-      await turn.take()
+    func work(_ number: Int, isPreferred: Bool = false) async {
+      await turn.take(isPreferred: isPreferred)
       working += 1
       most = max(most, working)
       order.append(number)
@@ -41,6 +41,19 @@ import Testing
     #expect(await workers.order == Array(0..<50))
     #expect(await workers.most == 1)
     #expect(await !workers.isWanted)
+  }
+
+  @Test func whoIsPreferredGoesBeforeTheOthers() async {
+    let workers = Workers()
+    await workers.take()
+    var tasks: [Task<Void, Never>] = []
+    for number in 0..<6 {
+      tasks.append(Task { await workers.work(number, isPreferred: number >= 3) })
+      while await workers.waiting <= number { await Task.yield() }
+    }
+    await workers.pass()
+    for task in tasks { await task.value }
+    #expect(await workers.order == [3, 4, 5, 0, 1, 2])
   }
 
   @Test func aNewcomerDoesNotOvertakeTheOneWhoWaits() async {
