@@ -33,6 +33,8 @@ final class Device: @unchecked Sendable {
 
   private(set) var topics: DeviceTopics
   var info: DeviceInfo
+  /// What was published of it last.
+  var toldInfo: [UInt8] = []
   /// What is wanted of it: by the configuration, and by what requests changed of that.
   var settings: EffectiveDevice
   var holder: Holder
@@ -51,18 +53,19 @@ final class Device: @unchecked Sendable {
   /// Counts the readings of this run.
   var sequence: UInt64 = 0
 
+  /// - Parameter encoders: for each of the profile's properties.
   init(
-    info: DeviceInfo, settings: EffectiveDevice, profile: Profile, topics: DeviceTopics, run: RunID
+    info: DeviceInfo, settings: EffectiveDevice, profile: Profile, topics: DeviceTopics,
+    encoders: [ReadingEncoder]
   ) {
     self.info = info
     self.settings = settings
     self.topics = topics
     holder = Holder(info.gateway)
     session = PeripheralSession(now: .now)
-    channels = zip(profile.properties, topics.properties).map { property, topics in
+    channels = profile.properties.enumerated().map { index, property in
       Channel(
-        property: property, topics: topics,
-        encoder: ReadingEncoder(property: property, gateway: info.gateway, run: run),
+        property: property, topics: topics.properties[index], encoder: encoders[index],
         write: property.isWritable ? Write(wanted: info.wanted[property.name]) : nil)
     }
   }

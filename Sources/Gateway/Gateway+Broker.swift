@@ -182,6 +182,8 @@ extension Gateway {
   }
 
   private func heardInfo(_ payload: [UInt8], of device: Device) {
+    // Most of what comes is the echo of what was said here last, and says nothing new.
+    if device.holder.party == .this, payload == device.toldInfo { return }
     let notice = Holder.Notice(payload)
     // What cannot be read says nothing.
     if notice == nil, !payload.isEmpty { return }

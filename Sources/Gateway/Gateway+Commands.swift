@@ -81,6 +81,8 @@ extension Gateway {
   /// A command that waits and has a time to live is given up in time.
   private func watchDeadline(_ device: Device, _ index: Int) {
     let deadline = device.channels[index].write?.deadline
+    // Hardly any command has one, and the comparison of two that may be there is dear.
+    if deadline == nil, device.channels[index].expiry == nil { return }
     guard deadline != device.channels[index].expiry?.deadline else { return }
     device.channels[index].expiry?.timer.cancel()
     device.channels[index].expiry = deadline.map { deadline in
@@ -153,7 +155,7 @@ extension Gateway {
     memory.change(device.address) { $0.wanted[property.name] = value }
     guard device.info.wanted[property.name] != value else { return }
     device.info.wanted[property.name] = value
-    if device.holder.party == .this { publishState(device.topics.info, device.info.payload) }
+    if device.holder.party == .this { publishInfo(of: device) }
   }
 
   private func write(_ value: Int, _ channel: Device.Channel) async -> Result<Void, WriteFailure> {

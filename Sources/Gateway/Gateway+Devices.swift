@@ -95,7 +95,7 @@ extension Gateway {
     info.wanted = memory.records[address]?.wanted ?? [:]
     info.wanted[Property.microbitPeriod.name] = settings.period.value
     let device = Device(
-      info: info, settings: settings, profile: profile, topics: topics.topics(of: id), run: run)
+      info: info, settings: settings, profile: profile, topics: topics.topics(of: id), encoders: encoders)
     devices[address] = device
     byID[id] = device
     listen(to: device)

@@ -183,9 +183,14 @@ extension Gateway {
   func publishPresence(of device: Device) {
     let availability = Payload.availability(device.isLive)
     // Whoever is told that it is there can look up what it is.
-    publishState(device.topics.info, device.info.payload)
+    publishInfo(of: device)
     publishState(device.topics.availability, availability)
     announce(device)
+  }
+
+  func publishInfo(of device: Device) {
+    device.toldInfo = device.info.payload
+    publishState(device.topics.info, device.toldInfo)
   }
 
   /// What belonged to the link goes with it.

@@ -23,6 +23,8 @@ public actor Gateway {
   var qos: QoS
   let profile = Profile.microbit
   let topics: TopicMap
+  /// For each of the profile's properties: every device's readings are written alike.
+  let encoders: [ReadingEncoder]
   let gatewayID: GatewayID
   let run = RunID()
   let started = Timestamp.now
@@ -70,6 +72,7 @@ public actor Gateway {
     gatewayID = id
     memory = Memory(path: StateFolder.database(of: id, StateFolder.environment), loop: loop)
     topics = TopicMap(base: configuration.mqtt.baseTopic, gateway: id, profile: profile)
+    encoders = profile.properties.map { [run] in ReadingEncoder(property: $0, gateway: id, run: run) }
     broker = BridgeInfo.Broker(
       host: configuration.mqtt.host, port: configuration.mqtt.port,
       protocolVersion: configuration.mqtt.protocolVersion.rawValue)
