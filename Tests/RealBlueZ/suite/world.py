@@ -248,7 +248,7 @@ class World:
 
     def gateway_environment(self, bus="unix:path=/run/dbus/system_bus_socket"):
         keep = {"PATH": os.environ["RIG_HOST_PATH"], "HOME": "/root", "LANG": "C.UTF-8"}
-        return keep | {"DBUS_SYSTEM_BUS_ADDRESS": bus}
+        return keep | {"DBUS_SYSTEM_BUS_ADDRESS": bus, "STATE_DIRECTORY": f"{OUT}/state"}
 
     def start_gateway(self, devices):
         configuration = {
