@@ -1,6 +1,7 @@
 // What glibc's Swift module map leaves out, and accessors for globals that Swift 6 may not touch.
 #pragma once
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -94,6 +94,9 @@ public actor Gateway {
 
   // MARK: Life
 
+  /// When what only the start has needed is needed no more.
+  private static let startsFor = Duration.seconds(2)
+
   /// Works until ``stop()``; then ends every link, says good-bye, and returns. Never longer than 5 s.
   func serve() async {
     await mqtt.setHandler { [weak self] event in self?.assumeIsolated { $0.heard(event) } }
@@ -107,6 +110,7 @@ public actor Gateway {
     reviewDiscovery()
     bridgeChanged()
     refreshBridge()
+    loop.timer(after: Self.startsFor) { ResidentMemory.trim() }
     // Ended, but not awaited: a bus that does not answer must not hold up the end.
     let central = Task(executorPreference: loop) { [central] in await central.run() }
     await withTaskGroup(of: Void.self) { group in
