@@ -29,6 +29,8 @@ struct Arguments: Sendable {
       --name I=NAME        the whole name of micro:bit I, counted from 0
       --address I=ADDRESS  its address
       --period MS          the period they start with (1000)
+      --least-period MS    what they hold when a shorter period is written to them (0)
+      --no-period          they lack the characteristic of the period
       --seed N             what temperatures and signal strengths are drawn from (1)
       --control SOCKET     a unix socket: a JSON object a line in, one a line out
       --trace FILE         temperatures count notifications; when each was sent goes to this file, for benchmarks
@@ -62,7 +64,8 @@ struct Arguments: Sendable {
 
   private enum Option: Int32, CaseIterable {
     case devices = 1
-    case strangers, bus, systemBus, namePrefix, name, address, period, seed, control, trace
+    case strangers, bus, systemBus, namePrefix, name, address, period, leastPeriod, noPeriod, seed, control,
+      trace
     case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
     case help, version
 
@@ -76,6 +79,8 @@ struct Arguments: Sendable {
       case .name: "name"
       case .address: "address"
       case .period: "period"
+      case .leastPeriod: "least-period"
+      case .noPeriod: "no-period"
       case .seed: "seed"
       case .control: "control"
       case .trace: "trace"
@@ -94,10 +99,10 @@ struct Arguments: Sendable {
 
     var takesValue: Bool {
       switch self {
-      case .systemBus, .help, .version: false
-      case .devices, .strangers, .bus, .namePrefix, .name, .address, .period, .seed, .control, .trace,
-        .connect,
-        .disconnect, .advertise, .scan, .temporary, .supervision, .timeout, .attribute:
+      case .systemBus, .noPeriod, .help, .version: false
+      case .devices, .strangers, .bus, .namePrefix, .name, .address, .period, .leastPeriod, .seed,
+        .control, .trace, .connect, .disconnect, .advertise, .scan, .temporary, .supervision, .timeout,
+        .attribute:
         true
       }
     }
@@ -178,6 +183,8 @@ struct Arguments: Sendable {
       }
       options.addresses[index] = address.uppercased()
     case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))
+    case .leastPeriod: options.leastPeriod = UInt16(try Self.number(kind, text, 0...65535))
+    case .noPeriod: options.hasPeriod = false
     case .trace: options.trace = text
     case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
     case .connect: options.timing.connect = try Self.duration(kind, text)

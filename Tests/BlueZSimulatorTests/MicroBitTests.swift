@@ -40,6 +40,15 @@ import Testing
     #expect(microBit.period == period)
   }
 
+  @Test(arguments: [(0, 100), (99, 100), (100, 100), (101, 101)] as [(UInt8, UInt16)])
+  func aPeriodBelowTheLeastBecomesTheLeast(written: UInt8, held: UInt16) {
+    var random = SplitMix(seed: 1)
+    var microBit = MicroBit(index: 0, period: 1000, leastPeriod: 100, at: Self.start, random: &random)
+    let accepted = microBit.writePeriod([written, 0], at: Self.start)
+    #expect(accepted)
+    #expect(microBit.period == held)
+  }
+
   @Test func samplesThatNobodySeesKeepTheirRhythm() {
     var microBit = microBit()
     let first = microBit.nextSample

@@ -43,7 +43,10 @@ import Testing
     let child = try ChildProcess(Self.program, ["--help"])
     let status = try await child.exitStatus(within: .seconds(10))
     #expect(status == 0)
-    for option in ["--devices", "--strangers", "--bus", "--control", "--connect-ms", "--seed"] {
+    for option in [
+      "--devices", "--strangers", "--bus", "--control", "--connect-ms", "--seed", "--least-period",
+      "--no-period",
+    ] {
       #expect(child.text.contains(option))
     }
   }

@@ -49,8 +49,11 @@ struct GATTDatabase: Sendable {
 }
 
 extension GATTDatabase {
-  static func microBit(serial: Int) -> GATTDatabase {
-    GATTDatabase(
+  static func microBit(serial: Int, hasPeriod: Bool = true) -> GATTDatabase {
+    let period = Characteristic(
+      handle: 0x19, uuid: "e95d1b25-251d-470a-a062-fa1922dfa9a8", flags: ["read", "write"],
+      content: .period)
+    return GATTDatabase(
       services: [
         attributes,
         information(model: "BBC micro:bit", serial: String(serial), firmware: "2.1.1"),
@@ -59,11 +62,8 @@ extension GATTDatabase {
           characteristics: [
             Characteristic(
               handle: 0x16, uuid: "e95d9250-251d-470a-a062-fa1922dfa9a8", flags: ["read", "notify"],
-              content: .temperature, configuration: 0x18),
-            Characteristic(
-              handle: 0x19, uuid: "e95d1b25-251d-470a-a062-fa1922dfa9a8", flags: ["read", "write"],
-              content: .period),
-          ]),
+              content: .temperature, configuration: 0x18)
+          ] + (hasPeriod ? [period] : [])),
       ],
       uuids: [short(0x1800), short(0x1801), short(0x180A), "e95d6100-251d-470a-a062-fa1922dfa9a8"])
   }

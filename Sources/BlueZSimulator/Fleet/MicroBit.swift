@@ -6,8 +6,9 @@ import Glibc
 /// It samples whether anyone listens or not. Samples that nobody can see are not simulated one by one:
 /// ``settle(at:)`` passes over them.
 struct MicroBit: Sendable {
-  /// The period in ms, as last written: any value, neither clamped nor rounded.
+  /// The period in ms, as last written: any value, not rounded, and clamped to ``leastPeriod`` alone.
   private(set) var period: UInt16
+  private let leastPeriod: UInt16
   /// When the next sample is taken. A new period begins after it.
   private(set) var nextSample: ContinuousClock.Instant
   /// A temperature set from outside, in place of the simulated one.
@@ -23,9 +24,11 @@ struct MicroBit: Sendable {
   private let phase: Double
 
   init(
-    index: Int, period: UInt16, counts: Bool = false, at now: ContinuousClock.Instant, random: inout SplitMix
+    index: Int, period: UInt16, leastPeriod: UInt16 = 0, counts: Bool = false,
+    at now: ContinuousClock.Instant, random: inout SplitMix
   ) {
     self.period = period
+    self.leastPeriod = leastPeriod
     count = counts ? 0 : nil
     born = now
     base = 20 + Double(index % 8)
@@ -77,7 +80,7 @@ struct MicroBit: Sendable {
   mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
     guard bytes.count == 2 else { return false }
     settle(at: now)
-    period = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
+    period = max(leastPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
     return true
   }
 

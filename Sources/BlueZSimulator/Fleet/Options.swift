@@ -12,6 +12,10 @@ public struct SimulatorOptions: Sendable {
   public var addresses: [Int: String] = [:]
   /// The period with which the micro:bits start, in ms; a reset brings the firmware's own 1000.
   public var period: UInt16 = 1000
+  /// What they hold when a shorter period is written to them, in ms. No firmware is known that does so.
+  public var leastPeriod: UInt16 = 0
+  /// Whether they have the characteristic of the period.
+  public var hasPeriod = true
   /// What temperatures, signal strengths and phases are drawn from.
   public var seed: UInt64 = 1
   public var timing = Timing()

@@ -39,9 +39,10 @@ extension SimulatorOptions {
           index: index,
           name: names[index] ?? "\(namePrefix) [\(Identity.friendlyName(index))]",
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
-          database: .microBit(serial: 1_234_567_890 + index),
+          database: .microBit(serial: 1_234_567_890 + index, hasPeriod: hasPeriod),
           microBit: MicroBit(
-            index: index, period: period, counts: trace != nil, at: now, random: &random),
+            index: index, period: period, leastPeriod: leastPeriod, counts: trace != nil, at: now,
+            random: &random),
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     for index in 0..<strangers {
