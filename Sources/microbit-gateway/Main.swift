@@ -10,6 +10,8 @@ struct Main {
     Signals.block([SIGTERM, SIGINT])
     // A reader of the log, or a broker, that goes away is an error of that write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
+    // So is a limit on the size of files: to the state database that is a full disk.
+    signal(SIGXFSZ, SIG_IGN)
     let arguments: Arguments
     do throws(Arguments.Usage) {
       arguments = try Arguments(CommandLine.argc, CommandLine.unsafeArgv)
@@ -24,6 +26,8 @@ struct Main {
       }
     }
     if let level = arguments.logLevel { Logger.level = level }
+    // Elsewhere a terminal that is closed ends the program.
+    if case .run = arguments.command { Signals.block([SIGHUP]) }
     let loop = EventLoop()
     Task(executorPreference: loop) {
       exit(await arguments.command.execute(on: loop).rawValue)
