@@ -135,24 +135,40 @@ extension Gateway {
     case .pending:
       if command.timeToLive == nil { want(command.value, channel.property, of: device) }
     case .failed, .timeout:
-      want(channel.write?.wanted, channel.property, of: device)
+      // At a stop it waits for the next start.
+      if !isStopping { giveUp(channel, of: device) }
     case .applied, .adjusted, .rejected, .superseded:
       break
     }
   }
 
-  /// The period that the configuration or a request names has changed.
-  func changeWanted(_ period: Sourced<Int?>, of device: Device) {
-    for index in device.channels.indices where device.channels[index].property == .microbitPeriod {
-      let origin: WantedOrigin = period.source == .request ? .request : .configuration
-      input(device, index) { $0.want(period.value, by: origin) }
+  /// A command is wanted no more: what was before it is again. The configuration's own value is not remembered, so
+  /// that it can change there.
+  private func giveUp(_ channel: Device.Channel, of device: Device) {
+    let wanted = channel.write?.wanted
+    let entry = configuration.device(matching: device.address, name: device.info.name)
+    let isConfigured = channel.property == .microbitPeriod && wanted == entry?.period
+    memory.change(device.address) { record in
+      record.wanted[channel.property.name] = isConfigured && record.changes.period == nil ? nil : wanted
     }
-    device.info.wanted[Property.microbitPeriod.name] = period.value
+    tellWanted(wanted, channel.property, of: device)
+  }
+
+  /// The configuration or a request names another period, or none.
+  func changeWanted(_ period: Int?, by origin: WantedOrigin, of device: Device) {
+    for index in device.channels.indices where device.channels[index].property == .microbitPeriod {
+      input(device, index) { $0.want(period, by: origin) }
+    }
+    tellWanted(period, .microbitPeriod, of: device)
   }
 
   /// `value` shall hold from now on: in this run, in the next, and with the next gateway.
   func want(_ value: Int?, _ property: Property, of device: Device) {
     memory.change(device.address) { $0.wanted[property.name] = value }
+    tellWanted(value, property, of: device)
+  }
+
+  private func tellWanted(_ value: Int?, _ property: Property, of device: Device) {
     guard device.info.wanted[property.name] != value else { return }
     device.info.wanted[property.name] = value
     if device.holder.party == .this { publishInfo(of: device) }

@@ -7,6 +7,8 @@ import MQTT
 extension Gateway {
   /// So many devices at most: names are cheap, and anybody can advertise one with the right prefix.
   static let mostDevices = 1000
+  /// Devices that become known together are heard of together.
+  private static let gathering = Duration.milliseconds(250)
 
   // MARK: Who is who
 
@@ -96,9 +98,12 @@ extension Gateway {
     info.wanted[Property.microbitPeriod.name] = settings.period.value
     let device = Device(
       info: info, settings: settings, profile: profile, topics: topics.topics(of: id), encoders: encoders)
+    // Only what stops it can end that: an attempt to connect must not begin.
+    if !settings.isEnabled.value { perform(device.session.stop(), on: device) }
     devices[address] = device
     byID[id] = device
     listen(to: device)
+    hearGroupsAgain()
     bridgeChanged()
     return device
   }
@@ -111,6 +116,21 @@ extension Gateway {
     }
     subscribeDiscovery(of: device)
     device.awaitedEcho = nextEcho()
+  }
+
+  /// A retained command for a group that came before the device was known comes once more, soon; those that know it
+  /// pass it over.
+  private func hearGroupsAgain() {
+    guard broker.connectedSince != nil, !isHearingGroupsAgain else { return }
+    isHearingGroupsAgain = true
+    loop.timer(after: Self.gathering) { [weak self] in
+      self?.assumeIsolated { gateway in
+        gateway.isHearingGroupsAgain = false
+        gateway.mqtt.assumeIsolated { [topics = gateway.topics] mqtt in
+          for filter in topics.groupCommands { mqtt.subscribe(filter) }
+        }
+      }
+    }
   }
 
   private func stopListening(to device: Device) {
@@ -135,7 +155,7 @@ extension Gateway {
     device.info.label = settings.name.value
     device.info.area = settings.area.value
     if settings.period.source != .command, settings.period != before.period {
-      changeWanted(settings.period, of: device)
+      changeWanted(settings.period.value, by: .configuration, of: device)
     }
     if settings.isEnabled.value != before.isEnabled.value {
       settings.isEnabled.value ? enable(device) : disable(device)

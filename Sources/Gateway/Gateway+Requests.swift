@@ -77,6 +77,7 @@ extension Gateway {
     if devices[address] == nil, devices.count >= Self.mostDevices {
       throw Refusal("there are \(Self.mostDevices) devices already: no more are taken")
     }
+    let before = memory.records[address] ?? DeviceRecord(identifier: address)
     memory.change(address) { record in
       record.isAdded = true
       record.isRemoved = false
@@ -87,8 +88,10 @@ extension Gateway {
     }
     reconsider()
     guard let device = devices[address] else {
+      memory.change(address) { $0 = before }
       throw Refusal("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
+    if options.period != nil { changeWanted(device.settings.period.value, by: .request, of: device) }
     announce(device)
     return DeviceListing(device).json
   }
@@ -129,6 +132,8 @@ extension Gateway {
       if update.period != .keep { record.wanted[Property.microbitPeriod.name] = record.changes.period }
     }
     reconsider()
+    // Even where the settings are as before: a command may have been in between, which this one overrules.
+    if update.period != .keep { changeWanted(device.settings.period.value, by: .request, of: device) }
     return devices[device.address].map { DeviceListing($0).json } ?? ["id": .string(id.description)]
   }
 

@@ -235,6 +235,8 @@ extension Gateway {
       info.serial = texts[DeviceInformation.serialNumber] ?? info.serial
       guard info != device.info else { return }
       device.info = info
+      // It may have been removed meanwhile, and its topics with it.
+      guard gateway.devices[device.address] === device else { return }
       if device.holder.party == .this { gateway.publishPresence(of: device) }
     }
   }
@@ -243,6 +245,8 @@ extension Gateway {
 
   /// A value came: on the path of every notification.
   func received(_ bytes: [UInt8], _ device: Device, _ index: Int) {
+    // The link of a device that was removed or disabled lasts a little longer.
+    guard device.session.state != .stopped else { return }
     let value: Int
     do throws(CodecError) {
       value = try device.channels[index].property.codec.decode(bytes)

@@ -56,6 +56,8 @@ public actor Gateway {
   var isGatewayForgotten = false
   /// A publication of the bridge's info and devices is due.
   var report: LoopTimer?
+  /// The commands for groups are subscribed to once more in a moment.
+  var isHearingGroupsAgain = false
   /// The scans that requests asked for, and are not over.
   var surveys: [Survey] = []
   /// Counts them.
@@ -132,7 +134,9 @@ public actor Gateway {
     log.info("stopping")
     isStopping = true
     for device in byID.values {
-      abandonWrites(of: device, reason: "the gateway is stopping")
+      abandonWrites(
+        of: device,
+        reason: "the gateway is stopping: what is pending without ttl is applied after its next start")
       perform(device.session.stop(), on: device)
     }
     publishBridge()

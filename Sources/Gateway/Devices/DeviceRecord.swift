@@ -27,7 +27,8 @@ struct DeviceRecord: Sendable, Equatable {
     self.identifier = identifier
   }
 
-  private static let mostTaken = 8
+  /// A slider makes many, and a retained command of before them must not come back.
+  private static let mostTaken = 64
   /// In bytes. Longer ones are none that anybody retains.
   private static let longestTaken = 512
 
