@@ -75,7 +75,8 @@ final class House: Sendable {
     if !plan.absent.contains(.gateway) { try startGateway() }
   }
 
-  private func configuration(_ entries: String) -> String {
+  /// The text of a configuration with these entries.
+  func configuration(_ entries: String) -> String {
     """
     {
       "gateway": { "id": "\(Self.gatewayID)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },

@@ -1,0 +1,296 @@
+import TestSupport
+import Testing
+
+/// Requests that make, change and end devices.
+@Suite struct DeviceRequestTests {
+  private static let first = "D0:5A:00:00:C0:DE"
+  private static let kitchen = #"{"match":{"identifier":"\#(first)"},"id":"kitchen"}"#
+
+  private static func plan(devices: Int = 1, entries: String = kitchen) -> Plan {
+    var plan = Plan(devices: devices)
+    plan.entries = entries
+    return plan
+  }
+
+  private static func discovery(_ id: String) -> String { "homeassistant/device/microbit_\(id)/config" }
+
+  // MARK: Add
+
+  @Test("A micro:bit that no entry is about comes online by being added, and is known after a restart")
+  func add() async throws {
+    try await withHouse(Self.plan(devices: 2)) { house in
+      try await house.online("kitchen")
+      let other = try await house.simulator.device(1)
+      let data = try await house.done(
+        "device/add",
+        #"{"identifier":"\#(other.address.lowercased())","id":"cellar","area":"Home","period":70}"#)
+      #expect(data["id"]?.string == "cellar")
+      #expect(data["identifier"]?.string == other.address)
+      try await house.online("cellar")
+      try await house.message("cellar/period", "70")
+      #expect(try await house.simulator.device(1).period == 70)
+      let mark = try house.observer.mark
+      try await house.restartGateway()
+      try await house.online("cellar", after: mark)
+      let info = try await house.message("cellar/info", after: mark) { $0.text.contains("connected_since") }
+      #expect(try info.json()["area"]?.string == "Home")
+      let check = try await house.check()
+      #expect(check.contains("added by a request"))
+      #expect(check.contains(/id +cellar +request/))
+      #expect(check.contains(/area +Home +request/))
+      #expect(check.contains(/period +70 ms +request/))
+    }
+  }
+
+  @Test("A device may be added before it is there, and added again with other options")
+  func addAbsent() async throws {
+    try await withHouse(Self.plan(devices: 2)) { house in
+      try await house.online("kitchen")
+      try await house.simulator.control("vanish", 1)
+      let other = try await house.simulator.device(1)
+      try await house.done("device/add", #"{"identifier":"\#(other.address)"}"#)
+      #expect(try await house.listed(other.id)?["state"]?.string == "absent")
+      try await house.offline(other.id)
+      try await house.done("device/add", #"{"identifier":"\#(other.address)","name":"Keller","period":70}"#)
+      let mark = try house.observer.mark
+      try await house.simulator.control("return", 1)
+      try await house.online(other.id, after: mark)
+      try await house.message("\(other.id)/period", "70")
+      #expect(try await house.listed(other.id)?["label"]?.string == "Keller")
+    }
+  }
+
+  // MARK: Remove
+
+  @Test(
+    "A removed device leaves nothing, stays away although an entry matches, and comes back when it is added")
+  func remove() async throws {
+    var plan = Self.plan(entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)
+    plan.period = 5
+    plan.simulator = ["--disconnect-ms", "300"]
+    try await withHouse(plan) { house in
+      let device = try await house.simulator.device(0)
+      try await house.online(device.id)
+      try await house.message("\(device.id)/period")
+      _ = try await house.observer.message(Self.discovery(device.id), within: House.patience) {
+        !$0.payload.isEmpty
+      }
+      try await house.done("device/remove", #"{"id":"\#(device.id)"}"#)
+      _ = try await house.observer.message(
+        Self.discovery(device.id), within: House.patience, where: \.payload.isEmpty)
+      try await house.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
+      #expect(try await house.retained(of: device.id).isEmpty)
+      #expect(try await house.kept(Self.discovery(device.id)) == nil)
+      #expect(try await house.done("devices").array?.isEmpty == true)
+
+      try await house.restartGateway()
+      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      #expect(found.map { $0["identifier"]?.string } == [device.address])
+      #expect(try await house.done("devices").array?.isEmpty == true)
+      #expect(try await house.retained(of: device.id).isEmpty)
+      #expect(try await house.check().contains("removed by a request"))
+
+      let mark = try house.observer.mark
+      try await house.done("device/add", #"{"identifier":"\#(device.address)"}"#)
+      try await house.online(device.id, after: mark)
+      try await house.message("\(device.id)/temperature", after: mark)
+      _ = try await house.observer.message(Self.discovery(device.id), after: mark, within: House.patience) {
+        !$0.payload.isEmpty
+      }
+    }
+  }
+
+  @Test("What a device has of requests and commands goes with it")
+  func removeForgets() async throws {
+    try await withHouse(Self.plan()) { house in
+      try await house.online("kitchen")
+      try await house.done(
+        "device/options", #"{"id":"kitchen","options":{"name":"K","area":"A","period":70}}"#)
+      try await house.message("kitchen/period", "70")
+      try await house.done("device/remove", #"{"id":"kitchen"}"#)
+      let mark = try house.observer.mark
+      try await house.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
+      try await house.online("kitchen", after: mark)
+      let listed = try await house.listed("kitchen")
+      #expect(listed?["label"] == nil)
+      #expect(listed?["area"] == nil)
+      #expect(listed?["wanted"] == nil)
+    }
+  }
+
+  // MARK: Rename
+
+  @Test("A renamed device moves its topics, keeps its link, and goes by its new id after a restart")
+  func rename() async throws {
+    try await withHouse(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
+      house in
+      let device = try await house.simulator.device(0)
+      for index in 0..<2 { try await house.online(try await house.id(index)) }
+      for topic in ["period", "temperature"] { try await house.message("\(device.id)/\(topic)") }
+      try await house.message("\(device.id)/info") { $0.text.contains("firmware") }
+      let old = Set(try await house.retained(of: device.id).keys)
+      #expect(old.count == 4)
+      let monitor = try await BusMonitor(house.bus)
+      let mark = try house.observer.mark
+      let data = try await house.done("device/rename", #"{"id":"\#(device.id)","to":"kitchen"}"#)
+      #expect(data == .object(["from": .string(device.id), "to": .string("kitchen")]))
+      try await house.online("kitchen", after: mark)
+      try await house.moreReadings("kitchen", 3)
+      let kept = try await house.retained()
+      #expect(kept.keys.filter { $0.hasPrefix("\(device.id)/") }.isEmpty)
+      #expect(
+        Set(kept.keys.filter { $0.hasPrefix("kitchen/") }.map { $0.dropFirst("kitchen/".count) })
+          == Set(old.map { $0.dropFirst(device.id.count + 1) }))
+      // Home Assistant's device stays the same one, with other topics.
+      let announced = try await house.observer.message(
+        Self.discovery(device.id), after: mark, within: House.patience
+      ) { $0.text.contains("microbit/kitchen/") }
+      #expect(!announced.text.contains("microbit/\(device.id)/"))
+      // The link has stayed.
+      #expect(try house.observer.messages(on: "microbit/kitchen/availability").map(\.text) == ["online"])
+      #expect(monitor.calls(of: "Connect") == 0 && monitor.calls(of: "Disconnect") == 0)
+      #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
+
+      let restart = try house.observer.mark
+      try await house.restartGateway()
+      try await house.online("kitchen", after: restart)
+      #expect(try await house.retained(of: device.id).isEmpty)
+      #expect(try await house.check().contains(/id +kitchen +request/))
+    }
+  }
+
+  @Test("Renamed to and fro, absent or not: what is retained is right")
+  func renameBack() async throws {
+    try await withHouse(Self.plan()) { house in
+      try await house.online("kitchen")
+      try await house.message("kitchen/period")
+      for (from, to) in [("kitchen", "a"), ("a", "kitchen"), ("kitchen", "a"), ("a", "b"), ("b", "kitchen")] {
+        try await house.done("device/rename", #"{"id":"\#(from)","to":"\#(to)"}"#)
+      }
+      try await house.moreReadings("kitchen", 2)
+      let kept = try await house.retained()
+      #expect(kept["kitchen/availability"]?.text == "online")
+      #expect(kept["kitchen/info"] != nil && kept["kitchen/period"] != nil)
+      #expect(kept.keys.allSatisfy { !$0.hasPrefix("a/") && !$0.hasPrefix("b/") })
+      let mark = try house.observer.mark
+      try await house.simulator.control("vanish", 0)
+      try await house.offline("kitchen", after: mark)
+      try await house.done("device/rename", #"{"id":"kitchen","to":"cellar"}"#)
+      try await house.offline("cellar")
+      #expect(try await house.retained(of: "kitchen").isEmpty)
+      try await house.simulator.control("return", 0)
+      try await house.online("cellar")
+    }
+  }
+
+  // MARK: Options
+
+  @Test("Name and area are told at once and kept; null brings the configuration's back")
+  func nameAndArea() async throws {
+    let entries = """
+      {"match":{"identifier":"\(Self.first)"},"id":"kitchen","name":"Küche","area":"Home"}
+      """
+    try await withHouse(Self.plan(entries: entries)) { house in
+      try await house.online("kitchen")
+      let mark = try house.observer.mark
+      let data = try await house.done(
+        "device/options", #"{"id":"kitchen","options":{"name":"Kitchen","area":"Attic"}}"#)
+      #expect(data["label"]?.string == "Kitchen")
+      try await house.message("kitchen/info", after: mark) { message in
+        let info = try? message.json()
+        return info?["label"]?.string == "Kitchen" && info?["area"]?.string == "Attic"
+      }
+      let id = String(Self.first.lowercased().filter { $0 != ":" })
+      _ = try await house.observer.message(Self.discovery(id), after: mark, within: House.patience) {
+        $0.text.contains(#""Kitchen""#) && $0.text.contains(#""Attic""#)
+      }
+      #expect(try house.stayed("kitchen", after: mark))
+      try await house.restartGateway()
+      #expect(try await house.listed("kitchen")?["label"]?.string == "Kitchen")
+      #expect(try await house.check().contains(/name +Kitchen +request/))
+      try await house.done("device/options", #"{"id":"kitchen","options":{"name":null}}"#)
+      let listed = try await house.listed("kitchen")
+      #expect(listed?["label"]?.string == "Küche")
+      #expect(listed?["area"]?.string == "Attic")
+      try await house.remembered(#""changes":{"area":"Attic"}"#)
+      let check = try await house.check()
+      #expect(check.contains(/name +Küche +config.json/))
+      #expect(check.contains(/area +Attic +request/))
+    }
+  }
+
+  @Test("A period by request is written and confirmed, kept, and taken back by null")
+  func period() async throws {
+    let entries = #"{"match":{"identifier":"\#(Self.first)"},"id":"kitchen","period":80}"#
+    try await withHouse(Self.plan(entries: entries)) { house in
+      try await house.online("kitchen")
+      try await house.message("kitchen/period", "80")
+      try await house.done("device/options", #"{"id":"kitchen","options":{"period":70}}"#)
+      try await house.message("kitchen/period", "70")
+      #expect(try await house.simulator.device(0).period == 70)
+      try await house.message("kitchen/info") { (try? $0.json())?["wanted"]?["period"]?.int == 70 }
+      try await house.remembered(#""period":70"#)
+      #expect(try await house.check().contains(/period +70 ms +request/))
+      let mark = try house.observer.mark
+      try await house.done("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
+      try await house.message("kitchen/period", "80", after: mark)
+      #expect(try await house.simulator.device(0).period == 80)
+      // Nobody sent a command, so nobody is told of a result.
+      #expect(try house.observer.messages(on: "microbit/kitchen/period/result").isEmpty)
+    }
+  }
+
+  @Test("A disabled device is let go and stays so through a restart; enabled it comes back")
+  func enabled() async throws {
+    try await withHouse(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
+      house in
+      let id = try await house.id(0)
+      let other = try await house.id(1)
+      for id in [id, other] { try await house.online(id) }
+      let mark = try house.observer.mark
+      try await house.done("device/options", #"{"id":"\#(id)","options":{"enabled":false}}"#)
+      try await house.offline(id, after: mark)
+      try await house.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
+      #expect(try await house.listed(id)?["state"]?.string == "disabled")
+      let result = try await house.setPeriod(id, "60")
+      #expect(result["status"]?.string == "failed")
+      #expect(result["reason"]?.string?.contains("disabled") == true)
+      #expect(try await house.refusal("device/reconnect", #"{"id":"\#(id)"}"#).contains("is disabled"))
+
+      let restart = try house.observer.mark
+      try await house.restartGateway()
+      try await house.online(other, after: restart)
+      // A scan sees it, and it is not connected for that.
+      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      #expect(found.contains { $0["device"]?.string == id && $0["connected"]?.bool == false })
+      #expect(try await house.simulator.devices().map(\.isConnected) == [false, true])
+      #expect(try await house.listed(id)?["state"]?.string == "disabled")
+      #expect(try await house.check().contains(/enabled +false +request/))
+
+      let enable = try house.observer.mark
+      try await house.done("device/options", #"{"id":"\#(id)","options":{"enabled":null}}"#)
+      try await house.online(id, after: enable)
+      #expect(try await house.setPeriod(id, "60")["status"]?.string == "applied")
+    }
+  }
+
+  // MARK: Reconnect
+
+  @Test("A reconnect ends the link and makes another; the others do not notice")
+  func reconnect() async throws {
+    try await withHouse(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
+      house in
+      let id = try await house.id(0)
+      let other = try await house.id(1)
+      for id in [id, other] { try await house.online(id) }
+      let monitor = try await BusMonitor(house.bus)
+      let mark = try house.observer.mark
+      try await house.done("device/reconnect", #"{"id":"\#(id)"}"#)
+      let offline = try await house.offline(id, after: mark)
+      let online = try await house.online(id, after: offline.number)
+      try await house.reading(id, after: online.number) { _ in true }
+      #expect(monitor.calls(of: "Connect") == 1 && monitor.calls(of: "Disconnect") == 1)
+      #expect(try house.stayed(other, after: mark))
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import TestSupport
+import Testing
+
+/// Commands for many devices at once.
+@Suite struct GroupTests {
+  /// Two in the living room, one in the kitchen, one where the gateway is.
+  private static var plan: Plan {
+    var plan = Plan(devices: 4)
+    plan.gateway = #""area":"Hall""#
+    plan.entries = """
+      {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"window","area":"Living room"},
+      {"match":{"identifier":"D1:5A:00:01:C0:DE"},"id":"sofa","area":"living_room"},
+      {"match":{"identifier":"D2:5A:00:02:C0:DE"},"id":"stove","area":"Kitchen"},
+      {"match":{"name_prefix":"BBC micro:bit"},"id":"door"}
+      """
+    return plan
+  }
+
+  private static let all = ["window", "sofa", "stove", "door"]
+
+  /// Sends a command to a group; whoever answers, once each, before those do that are asked afterwards.
+  private static func answers(
+    _ house: House, to topic: String, _ payload: String, of ids: [String] = all
+  ) async throws -> [String: JSON] {
+    let mark = try house.observer.mark
+    try await house.ask("microbit/\(topic)", Array(payload.utf8), correlation: topic)
+    for id in ids {
+      try await house.message("\(id)/period/result", after: mark) { $0.text.contains(#""g""#) }
+    }
+    for id in all {
+      try await house.observer.publish("microbit/\(id)/period/set", #"{"value":90,"transaction":"end"}"#)
+      try await house.message("\(id)/period/result", after: mark) { $0.text.contains(#""end""#) }
+    }
+    var answers: [String: JSON] = [:]
+    for id in all {
+      let results = try house.observer.messages(on: "microbit/\(id)/period/result", after: mark)
+        .map { try $0.json() }.filter { $0["transaction"]?.string == "g" }
+      #expect(results.count <= 1)
+      answers[id] = results.first
+    }
+    // The sender is told by each of them.
+    let replies = try house.observer.messages(on: "replies", after: mark)
+    #expect(replies.count { $0.correlationData == Array(topic.utf8) } == ids.count)
+    return answers
+  }
+
+  @Test("All, and each area by whatever spelling, answer with the transaction; nobody else does")
+  func groups() async throws {
+    try await withHouse(Self.plan) { house in
+      for id in Self.all { try await house.online(id) }
+      let groups: [(topic: String, members: [String])] = [
+        ("all", Self.all), ("area/living-room", ["window", "sofa"]),
+        ("area/Living room", ["window", "sofa"]),
+        ("area/LIVING_ROOM", ["window", "sofa"]), ("area/kitchen", ["stove"]), ("area/hall", ["door"]),
+        ("area/cellar", []), ("area/---", []),
+      ]
+      for (topic, members) in groups {
+        let answers = try await Self.answers(
+          house, to: "\(topic)/period/set", #"{"value":70,"transaction":"g"}"#, of: members)
+        #expect(Set(answers.keys) == Set(members), "\(topic)")
+        #expect(answers.values.allSatisfy { $0["status"]?.string == "applied" && $0["actual"]?.int == 70 })
+      }
+    }
+  }
+
+  @Test("The area that a request gives is the one that counts; without its own the gateway's does")
+  func movedArea() async throws {
+    try await withHouse(Self.plan) { house in
+      for id in Self.all { try await house.online(id) }
+      try await house.done("device/options", #"{"id":"stove","options":{"area":"Hall"}}"#)
+      let payload = #"{"value":70,"transaction":"g"}"#
+      let hall = try await Self.answers(house, to: "area/hall/period/set", payload, of: ["door", "stove"])
+      #expect(Set(hall.keys) == ["door", "stove"])
+      let kitchen = try await Self.answers(house, to: "area/kitchen/period/set", payload, of: [])
+      #expect(kitchen.isEmpty)
+    }
+  }
+
+  @Test("A bad command is rejected by each; one for a property that is none, or read only, as well")
+  func rejected() async throws {
+    try await withHouse(Self.plan) { house in
+      for id in Self.all { try await house.online(id) }
+      for (topic, payload, property, reason) in [
+        ("all/period/set", "0", "period", "below"),
+        ("all/temperature/set", "20", "temperature", "only be read"),
+        ("area/hall/colour/set", "7", "colour", "no property colour"),
+      ] {
+        let mark = try house.observer.mark
+        try await house.observer.publish("microbit/\(topic)", payload)
+        for id in topic.hasPrefix("all") ? Self.all : ["door"] {
+          let result = try await house.message("\(id)/\(property)/result", after: mark).json()
+          #expect(result["status"]?.string == "rejected")
+          #expect(result["reason"]?.string?.contains(reason) == true)
+        }
+      }
+      #expect(try house.observer.messages(on: "microbit/stove/colour/result").isEmpty)
+    }
+  }
+
+  @Test("An absent member answers pending, and applies it on arrival")
+  func absentMember() async throws {
+    try await withHouse(Self.plan) { house in
+      for id in Self.all { try await house.online(id) }
+      try await house.vanish(1, "sofa")
+      let mark = try house.observer.mark
+      try await house.observer.publish(
+        "microbit/area/living-room/period/set", #"{"value":70,"transaction":"g"}"#)
+      try await house.message("window/period/result", after: mark) { $0.text.contains("applied") }
+      try await house.message("sofa/period/result", after: mark) { $0.text.contains("pending") }
+      try await house.simulator.control("return", 1)
+      try await house.message("sofa/period/result", after: mark) { $0.text.contains("applied") }
+    }
+  }
+
+  @Test("A retained command for all is carried out once by each, and by those that come later")
+  func retained() async throws {
+    var plan = Plan(devices: 2)
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let ids = [try await house.id(0), try await house.id(1)]
+      try await house.simulator.control("vanish", 1)
+      try await house.observer.publish("microbit/all/period/set", "70", retain: true)
+      try await house.observer.synchronize()
+      try house.startGateway()
+      try await house.message("\(ids[0])/period", "70")
+      try #require(try await house.setPeriod(ids[0], "60")["actual"]?.int == 60)
+      try await house.simulator.control("return", 1)
+      try await house.message("\(ids[1])/period", "70")
+      let mark = try house.observer.mark
+      try await house.restartGateway()
+      for (id, period) in zip(ids, ["60", "70"]) {
+        try await house.online(id, after: mark)
+        try await house.message("\(id)/period", period, after: mark)
+        #expect(try await house.setPeriod(id, "65")["actual"]?.int == 65)
+        let results = try house.observer.messages(on: "microbit/\(id)/period/result", after: mark)
+        #expect(results.count == 1, "\(results.map(\.text))")
+      }
+    }
+  }
+}

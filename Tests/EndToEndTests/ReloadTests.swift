@@ -1,0 +1,204 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// config.json is read again while the gateway runs.
+@Suite struct ReloadTests {
+  private static func entry(_ index: Int, _ keys: String = "") -> String {
+    #"{"match":{"identifier":"D\#(index):5A:00:0\#(index):C0:DE"},"id":"room-\#(index)"\#(keys)}"#
+  }
+
+  /// Three micro:bits, the first two of which are configured.
+  private static var plan: Plan {
+    var plan = Plan(devices: 3)
+    plan.entries = "\(entry(0)),\(entry(1))"
+    return plan
+  }
+
+  private enum Way: CaseIterable { case request, signal }
+
+  /// Has the configuration read again; returns when that has been done.
+  private static func reload(_ house: House, _ entries: String, by way: Way) async throws {
+    switch way {
+    case .request: #expect(try await house.reload(entries: entries) == .array([]))
+    case .signal:
+      try house.configure(entries: entries)
+      try house.gateway.signal(SIGHUP)
+      try await house.logged("configuration read again")
+    }
+  }
+
+  @Test("Only what has changed is touched, by request and by SIGHUP", arguments: Way.allCases)
+  private func changes(way: Way) async throws {
+    try await withHouse(Self.plan) { house in
+      for id in ["room-0", "room-1"] {
+        try await house.online(id)
+        try await house.message("\(id)/info") { $0.text.contains("firmware") }
+      }
+      let monitor = try await BusMonitor(house.bus)
+      let mark = try house.observer.mark
+      try await Self.reload(
+        house, "\(Self.entry(0, #","name":"Hall","period":70"#)),\(Self.entry(1))", by: way)
+      try await house.message("room-0/period", "70", after: mark)
+      try await house.message("room-0/info", after: mark) { $0.text.contains(#""label":"Hall""#) }
+      try await house.moreReadings("room-1", 3)
+      for id in ["room-0", "room-1"] {
+        #expect(try house.stayed(id, after: mark))
+      }
+      #expect(try house.observer.messages(on: "microbit/room-1/info", after: mark).isEmpty)
+      #expect(monitor.calls(of: "Connect") == 0 && monitor.calls(of: "Disconnect") == 0)
+    }
+  }
+
+  @Test("An entry that goes takes its topics along, one that comes brings its micro:bit online")
+  func entries() async throws {
+    try await withHouse(Self.plan) { house in
+      for id in ["room-0", "room-1"] { try await house.online(id) }
+      let monitor = try await BusMonitor(house.bus)
+      let mark = try house.observer.mark
+      try await house.reload(entries: "\(Self.entry(0)),\(Self.entry(2))")
+      try await house.online("room-2")
+      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      #expect(try await house.retained(of: "room-1").isEmpty)
+      #expect(monitor.calls(of: "Connect") == 1 && monitor.calls(of: "Disconnect") == 1)
+      #expect(try house.stayed("room-0", after: mark))
+      // And back.
+      try await house.reload(entries: "\(Self.entry(0)),\(Self.entry(1))")
+      try await house.message("room-1/availability", "online", after: mark)
+      #expect(try await house.retained(of: "room-2").isEmpty)
+    }
+  }
+
+  @Test("Ids move, and change places, without anybody being disconnected")
+  func ids() async throws {
+    try await withHouse(Self.plan) { house in
+      for id in ["room-0", "room-1"] { try await house.online(id) }
+      let monitor = try await BusMonitor(house.bus)
+      try await house.reload(
+        entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"hall"},\#(Self.entry(1))"#)
+      try await house.online("hall")
+      #expect(try await house.retained(of: "room-0").isEmpty)
+      #expect(monitor.calls(of: "Disconnect") == 0)
+      let mark = try house.observer.mark
+      try await house.reload(
+        entries: """
+          {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"room-1"},
+          {"match":{"identifier":"D1:5A:00:01:C0:DE"},"id":"hall"}
+          """)
+      for (id, address) in [("room-1", "D0:5A:00:00:C0:DE"), ("hall", "D1:5A:00:01:C0:DE")] {
+        try await house.message("\(id)/info", after: mark) { message in
+          let info = try? message.json()
+          return info?["identifier"]?.string == address && info?["connected_since"] != nil
+        }
+        try await house.moreReadings(id, 3)
+        #expect(try await house.retained(of: id)["\(id)/availability"]?.text == "online")
+      }
+    }
+  }
+
+  @Test("A device disabled in the configuration is left alone, from the start and from a reload on")
+  func disabled() async throws {
+    var plan = Self.plan
+    plan.entries = "\(Self.entry(0, #","enabled":false"#)),\(Self.entry(1))"
+    try await withHouse(plan) { house in
+      try await house.online("room-1")
+      // A scan hears both.
+      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      #expect(found.contains { $0["device"]?.string == "room-0" })
+      #expect(try await house.simulator.devices().map(\.isConnected) == [false, true, false])
+      #expect(try await house.listed("room-0")?["state"]?.string == "disabled")
+      try await house.reload(entries: "\(Self.entry(0)),\(Self.entry(1, #","enabled":false"#))")
+      try await house.online("room-0")
+      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      #expect(try await house.retained(of: "room-1")["room-1/availability"]?.text == "offline")
+    }
+  }
+
+  @Test(
+    "A broken file is refused with the place in it; what ran runs on", arguments: Way.allCases,
+    [
+      (#"{"match":{"identifier":"C5:A1"},"id":"x"}"#, "devices[0].match.identifier: "),
+      (#"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"perod":7}"#, "devices[0].perod: unknown key"),
+      (#"{"match":"#, "line "),
+    ])
+  private func broken(way: Way, bad: (entries: String, place: String)) async throws {
+    try await withHouse(Self.plan) { house in
+      for id in ["room-0", "room-1"] { try await house.online(id) }
+      let mark = try house.observer.mark
+      try house.configure(entries: bad.entries)
+      switch way {
+      case .request:
+        #expect(try await house.refusal("reload").contains(bad.place))
+      case .signal:
+        try house.gateway.signal(SIGHUP)
+      }
+      try await house.logged("the configuration stays as it was")
+      #expect(
+        try house.lines(with: "the configuration stays as it was").allSatisfy { $0.contains(bad.place) })
+      for id in ["room-0", "room-1"] {
+        try await house.moreReadings(id, 2)
+        #expect(try house.stayed(id, after: mark))
+      }
+      // A file that is good again is taken.
+      try await Self.reload(house, Self.entry(0), by: way)
+      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+    }
+  }
+
+  @Test("A file that has gone is told, and changes nothing")
+  func gone() async throws {
+    try await withHouse(Self.plan) { house in
+      try await house.online("room-0")
+      unlink(house.folder.path + "/config.json")
+      #expect(try await house.refusal("reload").contains("config.json"))
+      try await house.moreReadings("room-0", 2)
+    }
+  }
+
+  @Test("Keys that need a restart are named, by the answer and in the log, and change nothing")
+  func restartRequired() async throws {
+    try await withHouse(Self.plan) { house in
+      try await house.online("room-0")
+      let text = house.configuration("\(Self.entry(0, #","name":"Hall""#)),\(Self.entry(1))")
+        .replacing(#""host": "127.0.0.1""#, with: #""host": "nowhere.invalid", "base_topic": "other""#)
+        .replacing(#""id": "house""#, with: #""id": "shed""#)
+      try house.folder.write(text, to: "config.json")
+      let keys = try await house.done("reload")["restart_required"]
+      #expect(keys == .array(["gateway.id", "mqtt.host", "mqtt.base_topic"].map(JSON.string)))
+      try await house.logged("needs a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
+      // The rest of it is in force.
+      try await house.message("room-0/info") { $0.text.contains(#""label":"Hall""#) }
+    }
+  }
+
+  @Test("The area of the gateway, the stream of readings and the announcements change at a reload")
+  func live() async throws {
+    var plan = Self.plan
+    plan.gateway = #""area":"Ground floor""#
+    try await withHouse(plan) { house in
+      try await house.online("room-0")
+      try await house.message("room-0/info") { $0.text.contains(#""area":"Ground floor""#) }
+      let discovery = "homeassistant/device/microbit_d05a0000c0de/config"
+      _ = try await house.observer.message(discovery, within: House.patience) { !$0.payload.isEmpty }
+      let mark = try house.observer.mark
+      let text = house.configuration(house.plan.entries)
+        .replacing("Ground floor", with: "Attic")
+        .replacing(#""mqtt": {"#, with: #""mqtt": { "readings": false,"#)
+        .replacing(#""devices":"#, with: #""home_assistant": { "prefix": "ha" }, "devices":"#)
+      try house.folder.write(text, to: "config.json")
+      #expect(try await house.done("reload")["restart_required"] == .array([]))
+      let answer = try house.observer.mark
+      try await house.message("room-0/info", after: mark) { $0.text.contains(#""area":"Attic""#) }
+      _ = try await house.observer.message(
+        discovery, after: mark, within: House.patience, where: \.payload.isEmpty)
+      _ = try await house.observer.message(
+        "ha/device/microbit_d05a0000c0de/config", after: mark, within: House.patience
+      ) { $0.text.contains("Attic") }
+      #expect(try await house.kept(discovery) == nil)
+      // Two values, so that one of them is new.
+      try await house.simulator.control("temp", 0, #""v":41"#)
+      try await house.message("room-0/temperature", "41", after: answer)
+      #expect(try house.readings("room-0", after: answer).isEmpty)
+    }
+  }
+}

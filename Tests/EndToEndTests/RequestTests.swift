@@ -1,0 +1,234 @@
+import TestSupport
+import Testing
+
+/// Requests to the gateway itself that concern no single device, and how any of them is answered.
+@Suite struct RequestTests {
+  @Test("Devices and health tell of now")
+  func devicesAndHealth() async throws {
+    try await withHouse(Plan(devices: 2)) { house in
+      let ids = [try await house.id(0), try await house.id(1)]
+      for id in ids { try await house.online(id) }
+      let listed = try await house.done("devices").array ?? []
+      #expect(listed.compactMap { $0["id"]?.string } == ids.sorted())
+      #expect(listed.allSatisfy { $0["state"]?.string == "live" && $0["held_by"]?.string == House.gatewayID })
+      let health = try await house.done("health")
+      #expect(health["healthy"]?.bool == true)
+      #expect(health["problems"] == .array([]))
+      #expect(health["devices"] == .object(["known": .int(2), "online": .int(2)]))
+      #expect(health["adapter"]?.string == "on")
+      #expect((health["resident_kib"]?.int ?? 0) > 1000)
+      try await house.simulator.control(#"{"op":"power","on":false}"#)
+      try await house.logged("the adapter is off")
+      let ill = try await house.done("health")
+      #expect(ill["healthy"]?.bool == false)
+      #expect(ill["problems"] == .array([.string("the adapter is off")]))
+      #expect(try await house.refusal("scan", "").contains("no adapter that is on"))
+    }
+  }
+
+  @Test("The transaction comes back; a response topic gets the same answer with the correlation data")
+  func transaction() async throws {
+    try await withHouse { house in
+      try await house.bridgeOnline()
+      let request = "microbit/\(House.bridge)/request/devices"
+      try await house.ask(request, Array(#"{"transaction":"ü/+#\n"}"#.utf8), correlation: "\0c")
+      let reply = try await house.reply(to: "\0c")
+      let answer = try await house.message("\(House.bridge)/response/devices")
+      #expect(reply.payload == answer.payload)
+      #expect(!answer.retain)
+      #expect(try answer.json()["transaction"]?.string == "ü/+#\n")
+      #expect(try answer.json()["status"]?.string == "ok")
+      // A refused one as well.
+      let bad = Array(#"{"transaction":"b","id":"nobody"}"#.utf8)
+      try await house.ask("microbit/\(House.bridge)/request/device/remove", bad, correlation: "d")
+      let refused = try await house.reply(to: "d").json()
+      #expect(refused["transaction"]?.string == "b")
+      #expect(refused["status"]?.string == "error")
+    }
+  }
+
+  @Test("Everything works by MQTT 3.1.1 as well")
+  func oldProtocol() async throws {
+    var plan = Plan()
+    plan.mqtt = #""protocol":"3.1.1""#
+    try await withHouse(plan) { house in
+      let id = try await house.id()
+      try await house.online(id)
+      let answer = try await house.request("devices", #"{"transaction":"t"}"#)
+      #expect(answer["transaction"]?.string == "t")
+      #expect(answer["data"]?.array?.count == 1)
+      let mark = try house.observer.mark
+      try await house.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      try await house.online("kitchen", after: mark)
+      #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
+      try await house.done("device/remove", #"{"id":"kitchen"}"#)
+      #expect(try await house.retained(of: "kitchen").isEmpty)
+      #expect(try await house.retained(of: id).isEmpty)
+    }
+  }
+
+  @Test("A scan finds devices and strangers, whatever they call themselves")
+  func scan() async throws {
+    let hostile = "BBC micro:bit \u{1B}[31m\"},{\n/+#"
+    var plan = Plan(devices: 2, strangers: 2)
+    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
+    plan.simulator = ["--name", "1=\(hostile)"]
+    try await withHouse(plan) { house in
+      try await house.online("kitchen")
+      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      let devices = try await house.simulator.devices()
+      #expect(Set(found.compactMap { $0["identifier"]?.string }) == Set(devices.map(\.address)))
+      #expect(Set(found.compactMap { $0["name"]?.string }) == Set(devices.map(\.name)))
+      let named = found.filter { $0["device"] != nil }
+      #expect(named.map { $0["device"]?.string } == ["kitchen"])
+      #expect(named.first?["connected"]?.bool == true)
+      // Found only: nobody has been connected.
+      #expect(try await house.simulator.devices().map(\.isConnected) == [true, false, false, false])
+    }
+  }
+
+  @Test("The adapter is powered off and on, and everything comes back")
+  func resetAdapter() async throws {
+    try await withHouse(Plan(devices: 2)) { house in
+      let ids = [try await house.id(0), try await house.id(1)]
+      for id in ids { try await house.online(id) }
+      let mark = try house.observer.mark
+      let answer = try await house.done("adapter/reset")
+      #expect(answer["adapter"]?.string == "hci0")
+      for id in ids {
+        let offline = try await house.offline(id, after: mark)
+        let online = try await house.online(id, after: offline.number)
+        try await house.reading(id, after: online.number) { _ in true }
+      }
+      #expect(
+        try await house.refusal("adapter/reset", #"{"adapter":"hci7"}"#).contains("uses hci0, not \"hci7\""))
+    }
+  }
+
+  @Test("The level of the log changes at once")
+  func logLevel() async throws {
+    try await withHouse { house in
+      try await house.bridgeOnline()
+      try await house.done("devices")
+      #expect(try house.lines(with: " debug gateway: request").isEmpty)
+      #expect(try await house.done("log_level", #"{"level":"debug"}"#)["level"]?.string == "debug")
+      try await house.done("devices")
+      try await house.logged(" debug gateway: request verb=devices")
+      try await house.done("log_level", #"{"level":"error"}"#)
+      let before = try house.gateway.text
+      _ = try await house.refusal("device/remove", #"{"id":"nobody"}"#)
+      #expect(try house.gateway.text == before)
+    }
+  }
+
+  // MARK: Bad input
+
+  /// The verb, the payload, and words of the answer.
+  private static let bad: [(verb: String, payload: String, words: [String])] = [
+    ("devices", "nonsense", ["no JSON"]),
+    ("devices", "[]", ["a list, not an object"]),
+    ("devices", "42", ["not an object"]),
+    ("devices", #"{"x":1}"#, ["x: unknown key"]),
+    ("devices", #"{"transaction":7}"#, ["the transaction is a number, not a string"]),
+    (
+      "device/add", #"{"identifer":"C5:A1:B2:C3:D4:E5"}"#,
+      ["identifer: unknown key (did you mean identifier?)"]
+    ),
+    ("device/add", "{}", ["identifier: this is missing"]),
+    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4"}"#, ["identifier: ", "C5:A1:B2:C3:D4:E5"]),
+    ("device/add", #"{"identifier":12}"#, ["identifier: "]),
+    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"a/b"}"#, ["id: "]),
+    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"kitchen"}"#, ["kitchen is in use by D0:5A"]),
+    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","period":0}"#, ["period: "]),
+    ("device/rename", #"{"id":"kitchen","to":"bridge"}"#, ["to: ", "bridge"]),
+    ("device/rename", #"{"id":"kitchen","to":"all"}"#, ["to: ", "all"]),
+    ("device/rename", #"{"id":"kitchen","to":"a/b"}"#, ["to: "]),
+    ("device/rename", #"{"id":"kitchen","to":""}"#, ["to: "]),
+    ("device/rename", #"{"id":"kitchen","to":"cellar"}"#, ["cellar is in use by D1:5A"]),
+    ("device/rename", #"{"id":"kitchn","to":"x"}"#, ["no device is called kitchn", "did you mean kitchen?"]),
+    ("device/rename", #"{"id":"kitchen"}"#, ["to: this is missing"]),
+    ("device/remove", #"{"id":"celar"}"#, ["did you mean cellar?"]),
+    ("device/remove", "", ["id: this is missing"]),
+    ("device/reconnect", #"{"id":7}"#, ["id: "]),
+    ("device/options", #"{"id":"kitchen"}"#, ["options: this is missing"]),
+    ("device/options", #"{"id":"kitchen","options":[]}"#, ["options: "]),
+    ("device/options", #"{"id":"kitchen","options":{"periode":7}}"#, ["did you mean period?"]),
+    ("device/options", #"{"id":"kitchen","options":{"period":65536}}"#, ["options.period: "]),
+    ("device/options", #"{"id":"kitchen","options":{"enabled":"yes"}}"#, ["options.enabled: "]),
+    ("device/options", #"{"id":"kitchen","options":{"id":"x"}}"#, ["device/rename"]),
+    ("device/options", #"{"id":"kitchen","options":{"match":{}}}"#, ["options.match", "config.json"]),
+    ("device/options", #"{"id":"nobody","options":{}}"#, ["no device is called nobody"]),
+    ("scan", #"{"timeout":0}"#, ["timeout: "]),
+    ("scan", #"{"timeout":"5"}"#, ["timeout: "]),
+    ("log_level", #"{"level":"loud"}"#, ["level: "]),
+    ("log_level", "{}", ["level: this is missing"]),
+    ("adapter/reset", #"{"adapter":"hci9"}"#, ["hci0"]),
+    ("device/ad", "{}", [#"unknown request "device/ad""#, "did you mean device/add?"]),
+    ("fly", "{}", ["unknown request", "devices, health"]),
+  ]
+
+  @Test("A bad request is answered with what is wrong, and changes nothing")
+  func badRequests() async throws {
+    var plan = Plan(devices: 2)
+    plan.entries = """
+      {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"},
+      {"match":{"name_prefix":"BBC micro:bit"},"id":"cellar"}
+      """
+    try await withHouse(plan) { house in
+      try await house.online("kitchen")
+      try await house.online("cellar")
+      try await house.message("kitchen/info") { $0.text.contains("firmware") }
+      try await house.message("cellar/info") { $0.text.contains("firmware") }
+      let before = try await house.done("devices")
+      let mark = try house.observer.mark
+      for (verb, payload, words) in Self.bad {
+        let error = try await house.refusal(verb, payload)
+        for word in words {
+          #expect(error.contains(word), "\(verb) \(payload): \(error)")
+        }
+        #expect((1...400).contains(error.count))
+      }
+      #expect(Self.withoutSignal(try await house.done("devices")) == Self.withoutSignal(before))
+      for id in ["kitchen", "cellar"] {
+        #expect(try house.stayed(id, after: mark))
+      }
+      let check = try await house.check()
+      #expect(!check.contains(" request"), "\(check)")
+    }
+  }
+
+  /// Signal strengths come and go.
+  private static func withoutSignal(_ devices: JSON) -> [JSON] {
+    devices.array?.map { device in
+      guard case .object(var object) = device else { return device }
+      object["rssi"] = nil
+      return .object(object)
+    } ?? []
+  }
+
+  @Test(
+    "A request of 1 MB is refused, by either protocol, and the next one is answered",
+    arguments: ["5", "3.1.1"])
+  func megabyte(version: String) async throws {
+    var plan = Plan()
+    plan.mqtt = #""protocol":"\#(version)""#
+    try await withHouse(plan) { house in
+      try await house.online(try await house.id())
+      let payload = Array(#"{"transaction":""#.utf8) + Array(repeating: UInt8(ascii: "x"), count: 1 << 20)
+      let answer = try await house.request("device/add", bytes: payload)
+      #expect(answer["status"]?.string == "error")
+      #expect(answer["error"]?.string?.contains("\(payload.count) bytes, 65536 are the most") == true)
+      #expect(try await house.done("health")["healthy"]?.bool == true)
+    }
+  }
+
+  @Test(
+    "Bytes that are no text are refused", arguments: [[0xFF, 0xFE], [0x7B, 0x22, 0xFF], [0]] as [[UInt8]])
+  func noText(bytes: [UInt8]) async throws {
+    try await withHouse { house in
+      try await house.bridgeOnline()
+      let answer = try await house.request("device/add", bytes: bytes)
+      #expect(answer["error"]?.string?.contains("no JSON") == true)
+    }
+  }
+}
