@@ -9,11 +9,13 @@
 //     period=MS        the period with which the micro:bits start
 //     seconds=S        the length of the measuring window; 0: end with the first reading
 //     commands=N       period commands to time, one after the other
+//     requests=N       of its lists of devices to ask a gateway for, likewise; its announcements to Home Assistant
+//                      are timed, too
 //     ramp=MS,MS,…     then these periods, for all micro:bits, as long as nothing is lost
 //     watch=NAME:PID   another process whose CPU time is told, too; repeated
 //     log=FILE         the program's standard error
 //
-// Prints one line of NAME=VALUE pairs for each thing measured: start, steady, commands, memory, rate, stop. Times of
+// Prints one line of NAME=VALUE pairs for each thing measured: start, steady, commands, requests, memory, rate, stop. Times of
 // day are CLOCK_MONOTONIC, as in the trace, and a message counts as received when recv has returned it.
 //
 // It speaks MQTT 3.1.1 itself, many packets a recv: on a machine of two cores a library's four system calls a packet
@@ -43,7 +45,7 @@
 #define WORDS 258  // of the trace, for each device: sent, dropped, the time of each value
 #define MOST_DEVICES 256
 
-static int port, device_count = 1, qos, command_count, seconds = 3, period = 100;
+static int port, device_count = 1, qos, command_count, request_count, seconds = 3, period = 100;
 static const char *trace_file, *topic = "temperature", *ramp = "", *log_file = "/dev/null";
 static struct { const char *name; pid_t pid; } watched[8];
 static int watched_count;
@@ -58,6 +60,9 @@ static char ids[MOST_DEVICES][13];         // as in topics
 static int heard;                          // devices
 static uint64_t first_at, received, lost, result_at;
 static char result_device[16], result_status[16];
+static uint64_t response_at;               // of the last list of devices
+static bool is_announced[MOST_DEVICES];
+static int announced;                      // devices
 static uint64_t *latencies;                // ns, of the present window
 static size_t latency_count, latency_room;
 
@@ -114,6 +119,11 @@ static void message(char *name, char *payload, bool retained, uint64_t now) {
     snprintf(result_status, sizeof result_status, "%s", status ? status + 10 : "?");
     result_status[strcspn(result_status, "\"")] = 0;
     result_at = now;
+  } else if (!strcmp(kind, "bench/response/devices")) {
+    if (strstr(payload, "\"status\":\"ok\"")) response_at = now;
+  } else if (!strncmp(kind, "microbit_", 9)) {
+    int device = device_of(kind + 9);
+    if (device >= 0 && !is_announced[device]) is_announced[device] = true, announced++;
   } else if (!strcmp(kind, topic)) {
     char *value = *payload == '{' ? strstr(payload, "\"value\":") : NULL;
     int device = device_of(id);
@@ -167,6 +177,9 @@ static void connect_broker(void) {
   snprintf(filter, sizeof filter, "microbit/+/%s", topic);
   subscribe(filter, qos);
   subscribe("microbit/+/period/result", qos);
+  if (!request_count) return;
+  subscribe("microbit/bridge/bench/response/devices", qos);
+  subscribe("homeassistant/device/+/config", qos);
 }
 
 static int subacks;
@@ -352,6 +365,28 @@ static void time_commands(void) {
   free(times);
 }
 
+// Asks for the list of devices; the time to the answer in ns, or 0.
+static uint64_t request(void) {
+  response_at = 0;
+  uint64_t begin = now_ns(), deadline = begin + 2000000000;
+  publish("microbit/bridge/bench/request/devices", "");
+  while (!response_at && now_ns() < deadline) receive(deadline - now_ns());
+  return response_at ? response_at - begin : 0;
+}
+
+static void time_requests(void) {
+  uint64_t *times = calloc(request_count, sizeof *times);
+  int answered = 0;
+  for (int i = 0; i < request_count; i++) {
+    uint64_t time = request();
+    if (time) times[answered++] = time;
+  }
+  qsort(times, answered, sizeof *times, ascending);
+  printf("requests sent=%d answered=%d p50=%.1f p99=%.1f\n", request_count, answered, quantile_us(times, answered, .5),
+         quantile_us(times, answered, .99));
+  free(times);
+}
+
 static void climb(void) {
   for (const char *step = ramp; step && *step; step = strchr(step, ',') ? strchr(step, ',') + 1 : NULL) {
     int value = atoi(step);
@@ -409,6 +444,7 @@ static void take_option(char *option) {
   else if (!strcmp(option, "period")) period = atoi(value);
   else if (!strcmp(option, "seconds")) seconds = atoi(value);
   else if (!strcmp(option, "commands")) command_count = atoi(value);
+  else if (!strcmp(option, "requests")) request_count = atoi(value);
   else if (!strcmp(option, "ramp")) ramp = value;
   else if (!strcmp(option, "log")) log_file = value;
   else if (!strcmp(option, "watch") && watched_count < 8 && strchr(value, ':')) {
@@ -430,7 +466,7 @@ int main(int argc, char **argv) {
   memset(last, -1, sizeof last);
 
   connect_broker();
-  for (uint64_t deadline = now_ns() + 5000000000; subacks < 2;) {
+  for (uint64_t deadline = now_ns() + 5000000000; subacks < (request_count ? 4 : 2);) {
     if (now_ns() > deadline) fail("the broker does not answer");
     receive(deadline - now_ns());
   }
@@ -440,6 +476,10 @@ int main(int argc, char **argv) {
   if (seconds > 0) {
     if (!receive_until(begin + 60000000000, &heard, device_count)) fail("only %d devices within 60 s", heard);
     printf(" all_ms=%.1f", (now_ns() - begin) / 1e6);
+    if (request_count) {
+      if (!receive_until(begin + 60000000000, &announced, device_count)) fail("only %d announced within 60 s", announced);
+      printf(" discovery_ms=%.1f", (now_ns() - begin) / 1e6);
+    }
   }
   printf("\n");
   if (seconds > 0) {
@@ -447,6 +487,7 @@ int main(int argc, char **argv) {
     receive_until(now_ns() + 1000000000, NULL, 0);
     measure("steady", seconds, period);
     if (command_count) time_commands();
+    if (request_count) time_requests();
     printf("memory rss=%ld peak=%ld anon=%ld file=%ld pss=%ld threads=%ld\n", proc_number(program, "status", "VmRSS:"),
            proc_number(program, "status", "VmHWM:"), proc_number(program, "status", "RssAnon:"),
            proc_number(program, "status", "RssFile:"), proc_number(program, "smaps_rollup", "Pss:"),

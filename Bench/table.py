@@ -87,6 +87,22 @@ def steady(table, programs, counts):
     show(["micro:bits", "", "CPU", "spread", "waits", "p50", "p99", "command p50", "p99", "RSS", "peak", "lost"], rows)
 
 
+def requests(table, programs, counts):
+    rows = []
+    for count in counts:
+        for program in programs[1:]:
+            runs, starts = table[program, count, "requests"], table[program, count, "start"]
+            unanswered = sum(values(runs, "sent")) - sum(values(runs, "answered"))
+            rows.append([
+                str(count) if program == programs[1] else "", program,
+                *(f"{median(values(runs, name)) / 1000:.2f}" for name in ("p50", "p99")),
+                f"{median(values(starts, 'all_ms')):.0f}", f"{median(values(starts, 'discovery_ms')):.0f}",
+                f"{unanswered:.0f}"])
+    print(f"Requests for the list of devices at 10 Hz each, ms, and ms from fork to the first readings of all and to "
+          f"their\nannouncements to Home Assistant, medians of {len(runs)}")
+    show(["micro:bits", "", "p50", "p99", "readings", "announcements", "unanswered"], rows)
+
+
 def climb(table, programs):
     rows = []
     for program in programs:
@@ -121,6 +137,7 @@ def main(path, machine, *programs):
     print()
     starts(table, programs)
     steady(table, programs, counts)
+    requests(table, programs, counts)
     if any(what == "rate" for _, _, what in table):
         climb(table, programs)
     foreign = [run["cpu_foreign"] for (_, _, what), runs in table.items() if what == "steady" for run in runs]
