@@ -35,11 +35,13 @@ final class Onlooker: @unchecked Sendable {
 
 /// A program beside the one that runs the tests.
 func program(_ name: String) throws -> String {
-  var buffer = [UInt8](repeating: 0, count: 4096)
+  // Of CChar: the array of another type would be overwritten itself, in code that Swift 6.0.3 makes.
+  var buffer = [CChar](repeating: 0, count: 4096)
   let count = readlink("/proc/self/exe", &buffer, buffer.count)
   guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
-  let own = String(decoding: buffer[..<count], as: UTF8.self)
-  return own.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/" + name
+  let own = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+  guard let slash = own.lastIndex(of: "/") else { throw Failure("/proc/self/exe: \(own)") }
+  return own[...slash] + name
 }
 
 func contents(_ path: String) throws -> [UInt8] {
