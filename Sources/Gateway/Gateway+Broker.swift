@@ -26,6 +26,7 @@ extension Gateway {
     case .disconnected:
       broker.connectedSince = nil
       gatewaysOnline = []
+      cancelFollowUps()
       claim.disconnected()
       bridgeChanged()
     case .connectFailed, .subscriptionRefused:
@@ -139,6 +140,7 @@ extension Gateway {
       case .admit:
         mqtt.assumeIsolated { $0.admit() }
         settle(upTo: echoes)
+        reviewDiscovery()
         announceAll()
       case .withdraw(let delay):
         log.error(

@@ -255,7 +255,9 @@ extension Gateway {
 
   func heardInfo(_ payload: [UInt8], ofLeftover id: DeviceID) {
     guard let notice = Holder.Notice(payload), notice.gateway != gatewayID else { return }
-    if let leftover = leftovers[id] { drop(leftover, id) }
+    guard let leftover = leftovers[id] else { return }
+    drop(leftover, id)
+    memory.change(leftover.address) { $0.announced = nil }
   }
 
   /// Nobody else has it.

@@ -2,26 +2,25 @@ import GATT
 import Log
 import MQTT
 
-/// Home Assistant is told of the devices that this gateway holds, and of the gateway.
+/// Home Assistant is heard: when it begins anew, when a user deletes a device there, and when another gateway tells it
+/// of a device.
 extension Gateway {
-  /// So many announcements at a time, so that readings do not wait behind hundreds of them.
-  private static let batch = 10
-  private static let batchPause = Duration.milliseconds(20)
-
   var discovery: Discovery? {
     let settings = configuration.homeAssistant
     return settings.discovery ? Discovery(prefix: settings.prefix, qos: qos, topics: topics) : nil
   }
 
-  // MARK: Hearing
+  // MARK: Subscriptions
 
   func subscribeHomeAssistant() {
-    guard let discovery else { return }
-    mqtt.assumeIsolated { mqtt in
-      mqtt.subscribe(TopicFilter(discovery.status))
-      mqtt.subscribe(TopicFilter(discovery.topic(of: .gateway)), options: [.noLocal, .noRetained])
+    if let discovery {
+      mqtt.assumeIsolated { mqtt in
+        mqtt.subscribe(TopicFilter(discovery.status))
+        mqtt.subscribe(TopicFilter(discovery.topic(of: .gateway)), options: [.noLocal, .noRetained])
+      }
     }
     for device in byID.values { subscribeDiscovery(of: device) }
+    for removal in memory.removals.values { subscribe(removal) }
   }
 
   func unsubscribeHomeAssistant(_ discovery: Discovery) {
@@ -40,23 +39,53 @@ extension Gateway {
   func unsubscribeDiscovery(of device: Device, _ discovery: Discovery) {
     let topic = discovery.topic(of: .device(device.address))
     mqtt.assumeIsolated { $0.unsubscribe(TopicFilter(topic)) }
+    if let removal = memory.removals[topic.string] { subscribe(removal) }
   }
 
-  func heardHomeAssistant(_ message: MQTTReceived) {
-    guard let discovery else { return }
-    if message.topic == discovery.status {
-      // It has begun anew, and may have been without a broker that retains.
-      if message.payload.elementsEqual("online".utf8) { announceAll() }
-      return
+  private func subscribe(_ removal: Removal) {
+    mqtt.assumeIsolated { $0.subscribe(TopicFilter(removal.status)) }
+    guard !isSubscribed(removal.topic) else { return }
+    // With what is retained: another gateway may have the device by now.
+    mqtt.assumeIsolated { $0.subscribe(TopicFilter(removal.topic), options: .noLocal) }
+  }
+
+  private func unsubscribe(_ removal: Removal) {
+    if removal.announced.prefix != discovery?.prefix,
+      !memory.removals.values.contains(where: { $0.announced.prefix == removal.announced.prefix })
+    {
+      mqtt.assumeIsolated { $0.unsubscribe(TopicFilter(removal.status)) }
     }
-    // An empty one: a user has deleted the device there.
-    guard message.payload.isEmpty, let subject = discovery.subject(of: message.topic.string) else { return }
+    guard !isSubscribed(removal.topic) else { return }
+    mqtt.assumeIsolated { $0.unsubscribe(TopicFilter(removal.topic)) }
+  }
+
+  /// Whether it is the discovery topic of a device that is known now, or of the gateway.
+  private func isSubscribed(_ topic: TopicName) -> Bool {
+    switch discovery?.subject(of: topic.string) {
+    case .gateway: true
+    case .device(let address): devices[address] != nil
+    case nil: false
+    }
+  }
+
+  // MARK: Hearing
+
+  func heardHomeAssistant(_ message: MQTTReceived) {
+    let topic = message.topic.string
+    if let prefix = prefix(ofStatus: message.topic) {
+      return heardStatus(isOnline: message.payload.elementsEqual("online".utf8), prefix)
+    }
+    if !message.payload.isEmpty { return heardDocument(message.payload, topic) }
+    // A user has deleted the device there.
+    guard let subject = discovery?.subject(of: topic) else { return }
     switch subject {
     case .gateway:
       guard memory.announcedGateway != nil else { return }
       log.notice("Home Assistant has deleted the gateway: not announced there until the next start")
       isGatewayForgotten = true
       memory.announceGateway(nil)
+      // They refer to it no more: so its return will be news to them.
+      for device in byID.values { announce(device) }
     case .device(let address):
       guard let device = devices[address], device.holder.party != .nobody else { return }
       if device.holder.party == .this, memory.records[address]?.announced == nil { return }
@@ -68,88 +97,49 @@ extension Gateway {
     }
   }
 
-  // MARK: Telling
+  /// The prefix that Home Assistant has said its status under; nil when `topic` tells none.
+  private func prefix(ofStatus topic: TopicName) -> String? {
+    if let discovery, topic == discovery.status { return discovery.prefix }
+    return memory.removals.values.first { $0.status == topic }?.announced.prefix
+  }
 
-  /// Everything, as to somebody who knows nothing.
-  func announceAll() {
-    announcedGatewayHash = nil
-    for device in byID.values {
-      device.announcedHash = nil
+  private func heardStatus(isOnline: Bool, _ prefix: String) {
+    cancelFollowUps()
+    guard isOnline else { return }
+    // It has begun anew, and may have been without a broker that retains.
+    if prefix == discovery?.prefix { announceAll(.revive) }
+    for (topic, removal) in memory.removals where removal.announced.prefix == prefix {
+      announce(.removal(topic, .revive))
+    }
+  }
+
+  /// The document of another gateway has taken the place of this one's.
+  private func heardDocument(_ payload: [UInt8], _ topic: String) {
+    let words = Discovery(prefix: configuration.homeAssistant.prefix, qos: qos, topics: topics)
+    guard words.isOfAnotherGateway(payload) else { return }
+    drop(topic)
+    guard case .device(let address) = discovery?.subject(of: topic), let device = devices[address] else {
+      return
+    }
+    device.announcedHash = nil
+    if device.holder.party == .this {
       announce(device)
+    } else {
+      memory.change(address) { $0.announced = nil }
     }
-    announceGateway()
   }
 
-  /// Tells of the device what has changed, soon.
-  func announce(_ device: Device) {
-    guard !announcing.contains(device.address) else { return }
-    announcing.append(device.address)
-    if announcing.count == 1 { announceNext(after: .zero) }
+  // MARK: Removals
+
+  func remember(_ removal: Removal) {
+    memory.remember(removal)
+    subscribe(removal)
   }
 
-  private func announceNext(after delay: Duration) {
-    loop.timer(after: delay) { [weak self] in self?.assumeIsolated { $0.announceNext() } }
-  }
-
-  private func announceNext() {
-    for address in announcing.prefix(Self.batch) {
-      if let device = devices[address] { announceNow(device) }
-    }
-    announcing.removeFirst(min(Self.batch, announcing.count))
-    if !announcing.isEmpty { announceNext(after: Self.batchPause) }
-  }
-
-  private func announceNow(_ device: Device) {
-    guard let discovery, claim.state == .held, device.holder.party == .this else { return }
-    let record = memory.records[device.address]
-    guard record?.isForgotten != true else { return }
-    let document = discovery.document(of: device.info, topics: device.topics, before: record?.announced)
-    guard document.payload.hashValue != device.announcedHash else { return }
-    device.announcedHash = document.payload.hashValue
-    memory.change(device.address) { $0.announced = document.announced }
-    publish(document)
-  }
-
-  func announceGateway() {
-    guard let discovery, claim.state == .held, !isGatewayForgotten else { return }
-    let document = discovery.document(
-      ofGatewayIn: configuration.gateway.area, adapter: configuration.bluetooth.adapter,
-      before: memory.announcedGateway)
-    guard document.payload.hashValue != announcedGatewayHash else { return }
-    announcedGatewayHash = document.payload.hashValue
-    memory.announceGateway(document.announced)
-    publish(document)
-  }
-
-  private func publish(_ document: DiscoveryDocument) {
-    publish(MQTTMessage(topic: document.topic, payload: document.payload, retain: true))
-  }
-
-  // MARK: Taking back
-
-  /// The device is no longer announced.
-  func clearDiscovery(of address: BluetoothAddress) {
-    guard let announced = memory.records[address]?.announced else { return }
-    // First of all: the broker may tell it back.
-    memory.change(address) { $0.announced = nil }
-    devices[address]?.announcedHash = nil
-    clearState(Discovery(prefix: announced.prefix, qos: qos, topics: topics).topic(of: .device(address)))
-  }
-
-  /// What was announced where Home Assistant is not to be told any more, is taken back.
-  func reviewDiscovery() {
-    let prefix = discovery?.prefix
-    for record in memory.records.values where record.announced.map({ $0.prefix != prefix }) == true {
-      if devices[record.identifier]?.holder.isElsewhere == true {
-        memory.change(record.identifier) { $0.announced = nil }
-      } else {
-        clearDiscovery(of: record.identifier)
-      }
-    }
-    if let announced = memory.announcedGateway, announced.prefix != prefix {
-      memory.announceGateway(nil)
-      announcedGatewayHash = nil
-      clearState(Discovery(prefix: announced.prefix, qos: qos, topics: topics).topic(of: .gateway))
-    }
+  /// What was told on the discovery topic `topic` is not to be taken back any more.
+  func drop(_ topic: String) {
+    guard let removal = memory.removals[topic] else { return }
+    memory.dropRemoval(topic)
+    unsubscribe(removal)
   }
 }

@@ -49,8 +49,11 @@ public actor Gateway {
   var leftovers: [DeviceID: Leftover] = [:]
   /// The other gateways at this broker that are online.
   var gatewaysOnline: Set<GatewayID> = []
-  /// Devices to be announced to Home Assistant, in this order.
-  var announcing: [BluetoothAddress] = []
+  /// What Home Assistant is to be told.
+  var announcements = AnnouncementQueue()
+  /// What it is to be told when it has taken in what it was told at its birth.
+  var followUps: [Announcement] = []
+  var followUp: LoopTimer?
   var announcedGatewayHash: Int?
   /// Deleted in Home Assistant in this run.
   var isGatewayForgotten = false
@@ -109,7 +112,6 @@ public actor Gateway {
     subscribe()
     publishState(topics.bridgeState, Payload.availability(true))
     recall()
-    reviewDiscovery()
     bridgeChanged()
     refreshBridge()
     loop.timer(after: Self.startsFor) { ResidentMemory.trim() }

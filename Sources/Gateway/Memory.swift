@@ -14,6 +14,8 @@ final class Memory: @unchecked Sendable {
   private(set) var records: [BluetoothAddress: DeviceRecord] = [:]
   /// What Home Assistant was told of the gateway itself.
   private(set) var announcedGateway: Announced?
+  /// What was taken back from Home Assistant, and may have to be once more, by its discovery topic.
+  private(set) var removals: [String: Removal] = [:]
   /// Why changes are not kept; nil while they are.
   private(set) var trouble: String?
   private let loop: EventLoop
@@ -23,6 +25,8 @@ final class Memory: @unchecked Sendable {
 
   /// A key that is no address.
   private static let gatewayKey = "gateway"
+  /// Those that come then are not remembered: as many as all devices, and more than a house has.
+  static let mostRemovals = 1024
 
   /// Blocks until the database is read, some milliseconds. Without a place for one the memory ends with the process.
   init(path: String?, loop: EventLoop) {
@@ -46,6 +50,9 @@ final class Memory: @unchecked Sendable {
     records = Self.records(opened.records)
     announcedGateway = opened.records[Self.gatewayKey].flatMap { try? JSONParser.parse($0) }
       .flatMap(Announced.init)
+    for (key, bytes) in opened.records where removals.count < Self.mostRemovals {
+      removals[key] = Removal(key: key, bytes: bytes)
+    }
   }
 
   /// The devices' records in what a store holds; one that cannot be read is left out, and told.
@@ -54,7 +61,7 @@ final class Memory: @unchecked Sendable {
     for (key, bytes) in stored where key != gatewayKey {
       if let address = BluetoothAddress(key), let record = DeviceRecord(identifier: address, bytes: bytes) {
         records[address] = record
-      } else {
+      } else if Removal(key: key, bytes: bytes) == nil {
         Self.log.warning("a record of the state database cannot be read", ["key": Excerpt(key)])
       }
     }
@@ -82,6 +89,18 @@ final class Memory: @unchecked Sendable {
     guard announced != announcedGateway else { return }
     announcedGateway = announced
     store.put(Self.gatewayKey, announced?.json.bytes)
+  }
+
+  func remember(_ removal: Removal) {
+    let key = removal.topic.string
+    guard removals[key] != nil || removals.count < Self.mostRemovals else { return }
+    removals[key] = removal
+    store.put(key, removal.announced.json.bytes)
+  }
+
+  /// Drops the removal of what was told on the discovery topic `topic`.
+  func dropRemoval(_ topic: String) {
+    if removals.removeValue(forKey: topic) != nil { store.put(topic, nil) }
   }
 
   // MARK: The store

@@ -4,15 +4,22 @@ import MQTT
 extension Discovery {
   /// What Home Assistant is told of a micro:bit that this gateway holds.
   ///
-  /// - Parameter before: what it was told of the same device earlier.
-  func document(of info: DeviceInfo, topics: DeviceTopics, before: Announced? = nil) -> DiscoveryDocument {
+  /// - Parameters:
+  ///   - hasGateway: whether it is told of the gateway too. What a device refers to it makes up when it does not know
+  ///     it, and it renews the reference only with a document that has changed.
+  ///   - before: what it was told of the same device earlier.
+  func document(
+    of info: DeviceInfo, topics: DeviceTopics, hasGateway: Bool = true, before: Announced? = nil,
+    isRevival: Bool = false
+  ) -> DiscoveryDocument {
     DiscoveryDocument(
-      object: object(of: .device(info.identifier)), prefix: prefix, device: description(of: info),
+      object: object(of: .device(info.identifier)), prefix: prefix,
+      device: description(of: info, hasGateway: hasGateway),
       availability: [topics.availability, self.topics.bridgeState], qos: qos,
-      components: components(of: info, topics: topics), before: before)
+      components: components(of: info, topics: topics), before: before, isRevival: isRevival)
   }
 
-  private func description(of info: DeviceInfo) -> JSONValue {
+  private func description(of info: DeviceInfo, hasGateway: Bool) -> JSONValue {
     func text(_ text: String?) -> JSONValue? { text.flatMap(DisplayName.clean).map(JSONValue.string) }
     let profile = topics.profile
     return [
@@ -25,7 +32,7 @@ extension Discovery {
       // The same as Home Assistant's own Bluetooth integrations give, so that what they know of this micro:bit stands
       // on the same page instead of making a second device of it.
       "cns": [["bluetooth", .string(info.identifier.description)]],
-      "via_device": .string(object(of: .gateway)),
+      "via_device": hasGateway ? .string(object(of: .gateway)) : nil,
     ]
   }
 

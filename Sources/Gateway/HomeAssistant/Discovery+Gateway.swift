@@ -6,7 +6,9 @@ extension Discovery {
   /// - Parameters:
   ///   - adapter: the one that its button restarts, as BlueZ names it.
   ///   - before: what it was told of the gateway earlier.
-  func document(ofGatewayIn area: String?, adapter: String, before: Announced? = nil) -> DiscoveryDocument {
+  func document(
+    ofGatewayIn area: String?, adapter: String, before: Announced? = nil, isRevival: Bool = false
+  ) -> DiscoveryDocument {
     DiscoveryDocument(
       object: object(of: .gateway), prefix: prefix,
       device: [
@@ -15,7 +17,8 @@ extension Discovery {
         "sa": area.flatMap(DisplayName.clean).map(JSONValue.string),
       ],
       availability: [topics.bridgeState], qos: qos,
-      components: statesOfGateway + countersOfGateway + buttonsOfGateway(adapter), before: before)
+      components: statesOfGateway + countersOfGateway + buttonsOfGateway(adapter), before: before,
+      isRevival: isRevival)
   }
 
   private var statesOfGateway: [DiscoveryComponent] {

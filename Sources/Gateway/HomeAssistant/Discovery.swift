@@ -48,6 +48,17 @@ struct Discovery: Sendable {
     return topic.utf8.elementsEqual(self.topic(of: subject).string.utf8) ? subject : nil
   }
 
+  /// Whether a document on a discovery topic of a micro:bit is the word of another gateway at the same base topic.
+  func isOfAnotherGateway(_ payload: [UInt8]) -> Bool {
+    guard case .object(let document) = try? JSONParser.parse(payload),
+      case .array(let availability) = document["avty"]
+    else { return false }
+    return availability.contains { element in
+      guard case .object(let object) = element, case .string(let topic) = object["t"] else { return false }
+      return topic.hasPrefix("\(topics.base)/bridge/") && topic != topics.bridgeState.string
+    }
+  }
+
   func object(of subject: Subject) -> String {
     switch subject {
     case .device(let address): Self.deviceObject + address.compact

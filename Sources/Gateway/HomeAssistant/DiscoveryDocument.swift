@@ -9,6 +9,8 @@ struct DiscoveryDocument: Sendable, Equatable {
   let payload: [UInt8]
   /// What is to be remembered once this has been published.
   let announced: Announced
+  /// What is to be remembered when it is certain that Home Assistant has heard this.
+  let settled: Announced
 
   /// - Parameters:
   ///   - object: what the device is called in discovery topics, as its identifier, and before the keys of its
@@ -17,18 +19,22 @@ struct DiscoveryDocument: Sendable, Equatable {
   ///   - availability: what has to be online for the entities to be available.
   ///   - qos: with which Home Assistant subscribes, and sends commands.
   ///   - before: what was announced of the same object earlier; of use under the same prefix only.
+  ///   - isRevival: tell also of the entities that no longer exist, so that Home Assistant knows them when it is told
+  ///     to forget them.
   init(
     object: String, prefix: String, device: JSONValue, availability: [TopicName], qos: QoS,
-    components: [DiscoveryComponent], before: Announced?
+    components: [DiscoveryComponent], before: Announced?, isRevival: Bool = false
   ) {
     let keys = Set(components.map(\.key))
     let earlier = before.map { $0.prefix == prefix ? $0.components : [] } ?? []
     let gone = earlier.filter { !keys.contains($0.key) }
     topic = TopicMap.discovery(prefix: prefix, object: object)
-    announced = Announced(
-      prefix: prefix,
-      components: components.map { Announced.Component(key: $0.key, platform: $0.platform) } + gone)
-    let present = components.map { component in
+    let present = components.map { Announced.Component(key: $0.key, platform: $0.platform) }
+    settled = Announced(prefix: prefix, components: present)
+    announced = Announced(prefix: prefix, components: present + gone)
+    let silent = Removal.silence(object, prefix: prefix)
+    let revived = isRevival ? gone.map { DiscoveryComponent.revived($0, silent: silent) } : []
+    let told = (components + revived).map { component in
       let own: JSONValue = [
         "p": .string(component.platform.rawValue), "uniq_id": .string("\(object)_\(component.key)"),
         // Its default is 0. Not one of the keys that entities take over from the top.
@@ -36,7 +42,7 @@ struct DiscoveryDocument: Sendable, Equatable {
       ]
       return JSONObject.Member(name: component.key, value: own.merging(component.members))
     }
-    let removed = gone.map { component in
+    let removed = (isRevival ? [] : gone).map { component in
       JSONObject.Member(name: component.key, value: ["p": .string(component.platform.rawValue)])
     }
     let identity: JSONValue = ["ids": [.string(object)]]
@@ -45,7 +51,7 @@ struct DiscoveryDocument: Sendable, Equatable {
       "o": ["name": "microbit-gateway", "sw": .string(Version.current)],
       "avty": .availability(availability),
       "avty_mode": "all",
-      "cmps": .object(JSONObject(present + removed)),
+      "cmps": .object(JSONObject(told + removed)),
     ]
     payload = json.bytes
   }

@@ -224,6 +224,54 @@ import Testing
     #expect(announced.components.count == 8)
   }
 
+  /// Only what Home Assistant knows it can be told to forget: after its start it is told of both once more.
+  @Test func whatIsNoMoreIsRevivedToBeForgotten() throws {
+    let before = document(info)
+    let earlier = Announced(
+      prefix: before.announced.prefix,
+      components: before.announced.components + [Announced.Component(key: "valve", platform: .number)])
+    let topics = map.topics(of: info.id)
+    let revival = discovery.document(of: info, topics: topics, before: earlier, isRevival: true)
+    try expect(
+      try object(revival, "cmps")["valve"],
+      """
+      { "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_valve", "qos": 1,
+        "cmd_t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed",
+        "min": -2147483648, "max": 2147483647,
+        "avty": [{ "t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed" }] }
+      """)
+    #expect(revival.announced == earlier)
+    #expect(revival.settled == before.announced)
+    #expect(document(info, before: earlier).settled == before.announced)
+    // With nothing to be forgotten there is nothing special about it.
+    let same = discovery.document(of: info, topics: topics, before: before.announced, isRevival: true)
+    #expect(same == document(info, before: before.announced))
+    #expect(same.announced == same.settled)
+  }
+
+  /// Home Assistant would make up a gateway that it is not told of.
+  @Test func refersToNoGatewayThatIsNotAnnounced() throws {
+    let alone = discovery.document(of: info, topics: map.topics(of: info.id), hasGateway: false)
+    #expect(try object(alone, "dev")["via_device"] == nil)
+    #expect(try object(document(info), "dev")["via_device"] == "microbit_gateway_attic")
+  }
+
+  @Test func knowsTheWordOfAnotherGateway() throws {
+    func document(by gateway: String, base: String = "microbit") -> [UInt8] {
+      let map = TopicMap(base: base, gateway: GatewayID(hostName: gateway), profile: .microbit)
+      return Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
+        .document(of: info, topics: map.topics(of: info.id)).payload
+    }
+    #expect(discovery.isOfAnotherGateway(document(by: "cellar")))
+    #expect(!discovery.isOfAnotherGateway(document(by: "attic")))
+    #expect(!discovery.isOfAnotherGateway(document(by: "cellar", base: "elsewhere")))
+    let removal = Removal(object: "microbit_c5a1b2c3d4e5", self.document(info).announced)
+    #expect(!discovery.isOfAnotherGateway(removal.revival(qos: .atLeastOnce).payload))
+    for text in ["", "{", "[]", "{}", #"{"avty":1}"#, #"{"avty":[1,{},{"t":1},{"t":""}]}"#] {
+      #expect(!discovery.isOfAnotherGateway(Array(text.utf8)), "\(text)")
+    }
+  }
+
   /// There the whole topic is cleared.
   @Test func whatWasAnnouncedElsewhereIsNotTakenBackHere() {
     let earlier = Announced(

@@ -1,0 +1,50 @@
+import GATT
+import MQTT
+
+/// Something to be told to Home Assistant.
+enum Announcement: Sendable, Hashable {
+  case gateway(Stage)
+  case device(BluetoothAddress, Stage)
+  /// About what was taken back: by its discovery topic.
+  case removal(String, Stage)
+
+  enum Stage: Sendable {
+    /// What is so now.
+    case plain
+    /// At the birth of Home Assistant: what is so now, and what is to be forgotten → forget, some seconds later.
+    case revive
+    /// That which was revived is to be forgotten now.
+    case forget
+  }
+}
+
+/// What Home Assistant is still to be told, in order, each once.
+struct AnnouncementQueue {
+  private var waiting: [Announcement] = []
+  /// So many of the first are done.
+  private var done = 0
+  private var members: Set<Announcement> = []
+
+  var isEmpty: Bool { members.isEmpty }
+
+  mutating func append(_ announcement: Announcement) {
+    if members.insert(announcement).inserted { waiting.append(announcement) }
+  }
+
+  /// Before all others; unless it waits already.
+  mutating func prepend(_ announcement: Announcement) {
+    if members.insert(announcement).inserted { waiting.insert(announcement, at: done) }
+  }
+
+  /// Takes out the first `count`.
+  mutating func next(_ count: Int) -> ArraySlice<Announcement> {
+    let next = waiting[done...].prefix(count)
+    done += next.count
+    for announcement in next { members.remove(announcement) }
+    if members.isEmpty {
+      waiting = []
+      done = 0
+    }
+    return next
+  }
+}

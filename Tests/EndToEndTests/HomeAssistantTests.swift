@@ -1,0 +1,153 @@
+import TestSupport
+import Testing
+
+/// What Home Assistant is told, seen at the broker; Tests/HomeAssistant shows what it makes of it.
+@Suite struct HomeAssistantTests {
+  private static let status = "homeassistant/status"
+  private static let gateway = "homeassistant/device/microbit_gateway_house/config"
+
+  private func topic(_ id: String) -> String { "homeassistant/device/microbit_\(id)/config" }
+
+  private func document(
+    _ house: House, _ topic: String, after mark: Int = 0,
+    where condition: @escaping @Sendable (Observer.Message) -> Bool = { !$0.payload.isEmpty }
+  ) async throws -> Observer.Message {
+    try await house.observer.message(topic, after: mark, within: House.patience, where: condition)
+  }
+
+  @Test("The gateway is told of before its micro:bits, and all of it again at each birth")
+  func order() async throws {
+    try await withHouse(Plan(devices: 3)) { house in
+      let topics = try await house.simulator.devices().map { topic($0.id) }
+      let gateway = try await document(house, Self.gateway)
+      for topic in topics {
+        let device = try await document(house, topic)
+        #expect(gateway.number < device.number)
+        #expect(try device.json()["dev"]?["via_device"]?.string == "microbit_gateway_house")
+      }
+      for _ in 1...2 {
+        let mark = try house.observer.mark
+        try await house.observer.publish(Self.status, "online")
+        for topic in topics + [Self.gateway] { _ = try await document(house, topic, after: mark) }
+      }
+    }
+  }
+
+  @Test("A hundred micro:bits are told of within a second of connecting")
+  func hundred() async throws {
+    var plan = Plan(devices: 100, period: 1000)
+    plan.simulator = ["--connect-ms", "1"]
+    try await withHouse(plan) { house in
+      let devices = try await house.simulator.devices()
+      for device in devices { _ = try await document(house, topic(device.id)) }
+      let mark = try house.observer.mark
+      try await house.observer.publish(Self.status, "online")
+      var last: Observer.Message?
+      for device in devices {
+        let told = try await document(house, topic(device.id), after: mark)
+        if told.number > last?.number ?? 0 { last = told }
+      }
+      let status = try await document(house, Self.status, after: mark)
+      let took = status.arrived.duration(to: try #require(last).arrived)
+      #expect(took < .seconds(1))
+    }
+  }
+
+  /// Home Assistant may not have listened when the topic was cleared, and then knows the device from its registry only.
+  @Test("What was taken back is told of once more at the next birth, and taken back again, once")
+  func removal() async throws {
+    try await withHouse(Plan(devices: 2)) { house in
+      let topic = topic(try await house.id())
+      _ = try await document(house, topic)
+      try await house.remembered("announced")
+      #expect(try await house.stopGateway() == 0)
+      try house.configure(
+        entries: #"{"match":{"identifier":"\#(try await house.simulator.device(1).address)"}}"#)
+      var mark = try house.observer.mark
+      try house.startGateway()
+      _ = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+      #expect(try await house.stopGateway() == 0)
+      // Remembered over a restart.
+      mark = try house.observer.mark
+      try house.startGateway()
+      try await house.bridgeOnline(after: mark)
+      _ = try await document(house, Self.gateway, after: mark)
+
+      mark = try house.observer.mark
+      try await house.observer.publish(Self.status, "online")
+      let revival = try await document(house, topic, after: mark)
+      let components = try revival.json()["cmps"]
+      #expect(components?["temperature"]?["uniq_id"]?.string?.hasSuffix("_temperature") == true)
+      #expect(components?["period"]?["p"]?.string == "number")
+      let end = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+      #expect(end.number > revival.number)
+      #expect(try await house.retained()[topic] == nil)
+
+      mark = try house.observer.mark
+      try await house.observer.publish(Self.status, "online")
+      _ = try await document(house, self.topic(try await house.id(1)), after: mark)
+      #expect(try house.observer.messages(on: topic, after: mark).isEmpty)
+    }
+  }
+
+  @Test("Home Assistant that goes away again before it was told to forget is told at its next birth")
+  func removalInterrupted() async throws {
+    try await withHouse(Plan(devices: 2)) { house in
+      let topic = topic(try await house.id())
+      _ = try await document(house, topic)
+      try await house.observer.publish(
+        "microbit/bridge/house/request/device/remove", #"{"id":"\#(try await house.id())"}"#)
+      _ = try await document(house, topic) { $0.payload.isEmpty }
+      var mark = try house.observer.mark
+      try await house.observer.publish(Self.status, "online")
+      _ = try await document(house, topic, after: mark)
+      try await house.observer.publish(Self.status, "offline")
+      mark = try house.observer.mark
+      try await house.observer.publish(Self.status, "online")
+      _ = try await document(house, topic, after: mark)
+      _ = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+    }
+  }
+
+  @Test("What another gateway has announced is not taken back")
+  func removalOvertaken() async throws {
+    try await withHouse(Plan(devices: 2)) { house in
+      let id = try await house.id()
+      let topic = topic(id)
+      let own = try await document(house, topic)
+      try await house.observer.publish(
+        "microbit/bridge/house/request/device/remove", #"{"id":"\#(id)"}"#)
+      _ = try await document(house, topic) { $0.payload.isEmpty }
+      var mark = try house.observer.mark
+      let other = own.text.replacing("bridge/house/", with: "bridge/attic/")
+      try await house.observer.publish(topic, other, retain: true)
+      try await house.observer.publish(Self.status, "online")
+      let last = topic
+      _ = try await document(house, self.topic(try await house.id(1)), after: mark)
+      #expect(try house.observer.messages(on: last, after: mark).map(\.text) == [other])
+      mark = try house.observer.mark
+      try await house.observer.publish(Self.status, "online")
+      _ = try await document(house, self.topic(try await house.id(1)), after: mark)
+      #expect(try house.observer.messages(on: last, after: mark).isEmpty)
+    }
+  }
+
+  @Test("A gateway that a user has deleted is referred to again when it is back")
+  func gatewayDeleted() async throws {
+    try await withHouse { house in
+      let topic = topic(try await house.id())
+      _ = try await document(house, topic)
+      var mark = try house.observer.mark
+      try await house.observer.publish(Self.gateway, [], retain: true)
+      let alone = try await document(house, topic, after: mark)
+      #expect(try alone.json()["dev"]?["via_device"] == nil)
+      #expect(try await house.stopGateway() == 0)
+      mark = try house.observer.mark
+      try house.startGateway()
+      let gateway = try await document(house, Self.gateway, after: mark)
+      let device = try await document(house, topic, after: mark)
+      #expect(gateway.number < device.number)
+      #expect(try device.json()["dev"]?["via_device"]?.string == "microbit_gateway_house")
+    }
+  }
+}
