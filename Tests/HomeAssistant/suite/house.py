@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 
 from broker import Broker
 from home_assistant import HomeAssistant
@@ -35,13 +36,27 @@ QUICK = {"connect": 20, "disconnect": 20, "advertise": 20, "scan": 200, "supervi
 """How long things take in the simulator, in ms."""
 
 
+class Bus:
+    """A private one."""
+
+    def __init__(self, folder):
+        path = os.path.join(folder, "bus")
+        configuration = os.path.join(folder, "bus.conf")
+        with open(configuration, "w") as file:
+            file.write(BUS.format(path=path))
+        self.address = f"unix:path={path}"
+        command = ["dbus-daemon", "--nofork", "--nopidfile", "--print-address", f"--config-file={configuration}"]
+        self.process = Process("bus", command, folder)
+        self.process.wait_line("unix:")
+
+
 class Microbits:
     """The simulator and its control socket."""
 
-    def __init__(self, program, bus, folder):
+    def __init__(self, program, bus, folder, *options):
         control = os.path.join(folder, "control")
-        options = [word for name, ms in QUICK.items() for word in (f"--{name}-ms", str(ms))]
-        command = [program, "--devices", "3", "--bus", bus, "--control", control, *options]
+        quick = [word for name, ms in QUICK.items() for word in (f"--{name}-ms", str(ms))]
+        command = [program, "--bus", bus.address, "--control", control, *quick, *options]
         self.process = Process("simulator", command, folder)
         self.process.wait_line("ready")
         self.socket = socket.socket(socket.AF_UNIX)
@@ -127,8 +142,10 @@ class House:
         self.rooms = []
 
     def start(self):
-        self.start_bus()
-        self.microbits = Microbits(self.program("microbit-simulator"), self.bus_address, self.folder)
+        self.bus = Bus(self.folder)
+        self.microbits = Microbits(
+            self.program("microbit-simulator"), self.bus, self.folder, "--devices", "3"
+        )
         self.rooms = [
             Room(self, 0, "Pantry", "Kitchen"),  # an area that Home Assistant has
             Room(self, 1, "Loft", "Attic"),  # one that it has not
@@ -147,40 +164,46 @@ class House:
     def program(self, name):
         return os.path.join(self.programs, name)
 
-    def start_bus(self):
-        path = os.path.join(self.folder, "bus")
-        configuration = os.path.join(self.folder, "bus.conf")
-        with open(configuration, "w") as file:
-            file.write(BUS.format(path=path))
-        self.bus_address = f"unix:path={path}"
-        command = ["dbus-daemon", "--nofork", "--nopidfile", "--print-address", f"--config-file={configuration}"]
-        self.bus = Process("bus", command, self.folder)
-        self.bus.wait_line("unix:")
+    def configure(self, discovery=True, but=None):
+        """`but` is a room whose micro:bit is none of the gateway's."""
+        devices = [room.configuration for room in self.rooms if room.is_configured and room is not but]
+        devices += [{"match": {"name_prefix": room.name}} for room in self.rooms if not room.is_configured]
+        self.write_configuration(self.folder, {"id": GATEWAY_ID, "area": GATEWAY_AREA}, devices, discovery)
 
-    def configure(self, discovery=True):
-        named = [room.configuration for room in self.rooms if room.is_configured]
-        self.configuration = os.path.join(self.folder, "config.json")
-        with open(self.configuration, "w") as file:
+    def write_configuration(self, folder, gateway, devices, discovery):
+        with open(os.path.join(folder, "config.json"), "w") as file:
             json.dump(
                 {
-                    "gateway": {"id": GATEWAY_ID, "area": GATEWAY_AREA},
+                    "gateway": gateway,
                     "mqtt": {"host": "127.0.0.1", "port": self.broker.port, "base_topic": BASE},
                     "home_assistant": {"discovery": discovery, "prefix": PREFIX},
-                    "devices": [*named, {"match": {"name_prefix": "BBC micro:bit"}}],
+                    "devices": devices,
                 },
                 file,
                 indent=2,
             )
 
     def start_gateway(self):
-        state = os.path.join(self.folder, "state")
+        self.gateway = self.run_gateway(self.folder, self.bus)
+
+    def run_gateway(self, folder, bus):
+        state = os.path.join(folder, "state")
         os.makedirs(state, exist_ok=True)
-        self.gateway = Process(
+        return Process(
             "gateway",
-            [self.program("microbit-gateway"), "run", "--config", self.configuration],
-            self.folder,
-            {"DBUS_SYSTEM_BUS_ADDRESS": self.bus_address, "STATE_DIRECTORY": state},
+            [self.program("microbit-gateway"), "run", "--config", os.path.join(folder, "config.json")],
+            folder,
+            {"DBUS_SYSTEM_BUS_ADDRESS": bus.address, "STATE_DIRECTORY": state},
         )
+
+    def doctor_state(self, key, change):
+        """Changes a record of the gateway's state database, while that does not run."""
+        with sqlite3.connect(os.path.join(self.folder, "state", f"{GATEWAY_ID}.db")) as database:
+            ((text,),) = database.execute("SELECT value FROM record WHERE key = ?", (key,))
+            record = json.loads(text)
+            change(record)
+            database.execute("UPDATE record SET value = ? WHERE key = ?", (json.dumps(record), key))
+        database.close()
 
     def wait_birth(self, after):
         """Until Home Assistant has said that it is there: then it has subscribed to everything."""
@@ -238,7 +261,7 @@ class House:
             self.gateway and self.gateway.end,
             self.broker and self.broker.stop,
             self.microbits and self.microbits.process.end,
-            self.bus and self.bus.end,
+            self.bus and self.bus.process.end,
         ]
         for end in filter(None, ends):
             try:

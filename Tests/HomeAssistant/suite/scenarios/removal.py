@@ -1,6 +1,6 @@
 """What is removed leaves nothing, and stays away."""
 
-from house import BASE, MOMENT, PREFIX
+from house import BASE, CONNECT, MOMENT, PREFIX
 from journal import expect
 from scenarios.common import scenario
 from scenarios.pages import MICROBIT
@@ -8,6 +8,9 @@ from scenarios.pages import MICROBIT
 DELETED_BY_USER = [
     # Home Assistant empties the topic once for each entity, and complains of all but what it needed.
     (r"mqtt\.discovery\] No device components to cleanup for microbit_[0-9a-f]{12},", len(MICROBIT)),
+]
+GATEWAY_DELETED_BY_USER = [
+    (r"mqtt\.discovery\] No device components to cleanup for microbit_gateway_house,", 100),
 ]
 
 
@@ -52,6 +55,36 @@ def device_is_deleted_by_its_user(house):
     house.request("device/add", identifier=room.address)
     room.until_online()
     expect(room.entities.keys() == MICROBIT.keys(), f"{room.name} has {room.entities.keys()}")
+
+
+@scenario(accepts=GATEWAY_DELETED_BY_USER)
+def gateway_is_deleted_by_its_user(house):
+    """It comes back when it is started again, and what goes through it does."""
+    before = {room.name: room.device["id"] for room in house.rooms}
+    house.home_assistant.delete(house.gateway_device)
+    house.home_assistant.until("the gateway is gone", lambda: house.gateway_device is None, MOMENT)
+    for room in house.rooms:
+        # What is announced of it from now on must not make up a gateway.
+        house.broker.wait(room.discovery_topic, MOMENT, lambda m: m.payload and "via_device" not in m.payload)
+    mark = house.broker.messages.mark()
+    house.home_assistant.restart()
+    house.wait_birth(mark)
+    for room in house.rooms:
+        room.until_online()
+    known = set(house.home_assistant.devices())
+    expect(known == {room.name for room in house.rooms}, f"Home Assistant knows {known}")
+
+    house.kill_gateway()
+    house.start_gateway()
+    house.gateway_until("State", "on", CONNECT)
+    for room in house.rooms:
+        room.until_online()
+        house.home_assistant.until(
+            f"{room.name} is via the gateway",
+            lambda: room.device["via_device_id"] == house.gateway_device["id"],
+            MOMENT,
+        )
+        expect(room.device["id"] == before[room.name], f"{room.name} is another device")
 
 
 @scenario()

@@ -31,6 +31,21 @@ def period_that_is_no_whole_number(house):
 
 
 @scenario()
+def period_of_all_and_of_an_area(house):
+    house.broker.publish(f"{BASE}/all/period/set", 4000)
+    for room in house.rooms:
+        room.until("Period", "4000")
+    one = house.rooms[0]
+    house.broker.publish(f"{BASE}/area/{one.area.lower()}/period/set", 1000)
+    one.until("Period", "1000")
+    for other in house.rooms[1:]:
+        expect(house.microbits.period(other.index) == 4000, f"{other.name} is in another area")
+    house.broker.publish(f"{BASE}/all/period/set", 1000)
+    for room in house.rooms:
+        room.until("Period", "1000")
+
+
+@scenario()
 def reconnect_button(house):
     room = house.rooms[0]
     mark = house.broker.messages.mark()

@@ -1,0 +1,44 @@
+"""A second gateway of the same house, with an adapter and air of its own."""
+
+import os
+
+from house import Bus, Microbits
+
+ID = "annex"
+AREA = "Garden"
+
+
+class Annex:
+    def __init__(self, house, room):
+        """A micro:bit of the house is known here too, and not in reach yet."""
+        self.house = house
+        self.folder = os.path.join(house.folder, ID)
+        os.makedirs(self.folder)
+        self.bus = Bus(self.folder)
+        self.microbits = Microbits(
+            house.program("microbit-simulator"),
+            self.bus,
+            self.folder,
+            *("--devices", "1", "--address", f"0={room.address}"),
+        )
+        self.microbits.ask("vanish")
+        self.entries = [room.configuration]
+        self.configure()
+        self.gateway = None
+
+    name = f"Micro:bit gateway {ID}"
+
+    @property
+    def device(self):
+        return self.house.home_assistant.devices().get(self.name)
+
+    def configure(self, discovery=True):
+        self.house.write_configuration(self.folder, {"id": ID, "area": AREA}, self.entries, discovery)
+
+    def start_gateway(self):
+        self.gateway = self.house.run_gateway(self.folder, self.bus)
+
+    def leave(self):
+        for process in (self.gateway, self.microbits.process, self.bus.process):
+            if process:
+                process.end()

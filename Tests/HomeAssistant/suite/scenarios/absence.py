@@ -1,0 +1,129 @@
+"""What is removed while Home Assistant does not listen is gone when it listens again."""
+
+import json
+
+from house import BASE, MOMENT
+from journal import expect
+from scenarios.availability import BROKER_WAS_AWAY
+from scenarios.common import scenario
+from scenarios.pages import MICROBIT
+from scenarios.removal import gone
+
+
+def start_home_assistant(house):
+    mark = house.broker.messages.mark()
+    house.home_assistant.start()
+    house.wait_birth(mark)
+
+
+@scenario()
+def device_is_removed_while_home_assistant_is_away(house):
+    room = house.rooms[1]
+    house.home_assistant.stop()
+    house.request("device/remove", id=room.id)
+    start_home_assistant(house)
+    gone(house, room)
+    # Once is enough.
+    mark = house.broker.messages.mark()
+    house.home_assistant.restart()
+    house.wait_birth(mark)
+    for other in house.rooms:
+        if other is not room:
+            house.broker.wait(other.discovery_topic, MOMENT, after=mark)
+    told = [m for m in house.broker.messages.since(mark) if m.topic == room.discovery_topic]
+    expect(not told, f"Home Assistant is told of it again: {told}")
+    house.request("device/add", identifier=room.address)
+    room.until_online()
+
+
+@scenario()
+def device_is_removed_and_added_while_home_assistant_is_away(house):
+    room = house.rooms[1]
+    before = room.device["id"]
+    house.home_assistant.stop()
+    house.request("device/remove", id=room.id)
+    mark = house.broker.messages.mark()
+    house.request("device/add", identifier=room.address)
+    house.broker.wait(room.discovery_topic, MOMENT, lambda message: message.payload, mark)
+    start_home_assistant(house)
+    room.until_online()
+    expect(room.device["id"] == before, "it is another device")
+    expect(room.entities.keys() == MICROBIT.keys(), f"{room.name} has {room.entities.keys()}")
+
+
+@scenario()
+def discovery_is_switched_off_while_home_assistant_is_away(house):
+    house.home_assistant.stop()
+    house.configure(discovery=False)
+    house.request("reload")
+    start_home_assistant(house)
+    for room in house.rooms:
+        gone(house, room)
+    house.home_assistant.until("the gateway is gone", lambda: house.gateway_device is None, MOMENT)
+    house.configure()
+    house.request("reload")
+    for room in house.rooms:
+        room.until_online()
+    house.gateway_until("State", "on")
+
+
+@scenario(accepts=BROKER_WAS_AWAY)
+def device_is_removed_while_the_broker_is_away(house):
+    """The gateway is there again before Home Assistant has subscribed again."""
+    room = house.rooms[0]
+    house.broker.stop()
+    house.gateway.end()
+    house.configure(but=room)
+    house.start_gateway()
+    mark = house.broker.messages.mark()
+    house.broker.start()
+    house.wait_birth(mark)
+    gone(house, room)
+    house.configure()
+    house.request("reload")
+    for other in house.rooms:
+        other.until_online()
+
+
+def entity_of_an_earlier_version(house, room):
+    """As if the gateway, which does not run, had been one that had an entity more."""
+    document = json.loads(house.broker.retained()[room.discovery_topic])
+    document["cmps"]["teapot"] = {
+        "p": "sensor",
+        "uniq_id": f"{room.object_id}_teapot",
+        "name": "Teapot",
+        "stat_t": f"{BASE}/{room.id}/teapot",
+    }
+    house.broker.publish(room.discovery_topic, document, retain=True)
+    room.until("Teapot", "unavailable")
+    house.doctor_state(
+        room.address, lambda record: record["announced"]["components"].update(teapot="sensor")
+    )
+
+
+@scenario()
+def entity_that_is_no_more(house):
+    room = house.rooms[0]
+    house.kill_gateway()
+    entity_of_an_earlier_version(house, room)
+    house.start_gateway()
+    room.until_online()
+    house.home_assistant.until(
+        "the entity is gone", lambda: room.entities.keys() == MICROBIT.keys(), MOMENT
+    )
+
+
+@scenario()
+def entity_that_is_no_more_while_home_assistant_is_away(house):
+    room = house.rooms[0]
+    house.kill_gateway()
+    entity_of_an_earlier_version(house, room)
+    house.home_assistant.stop()
+    mark = house.broker.messages.mark()
+    house.start_gateway()
+    house.broker.wait(room.discovery_topic, MOMENT, after=mark)
+    start_home_assistant(house)
+    room.until_online()
+    house.home_assistant.until(
+        "the entity is gone", lambda: room.entities.keys() == MICROBIT.keys(), MOMENT
+    )

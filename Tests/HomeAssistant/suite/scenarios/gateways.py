@@ -1,0 +1,66 @@
+"""Two gateways, one Home Assistant."""
+
+import signal
+
+from annex import Annex
+from house import CONNECT, GATEWAY_ID, MOMENT
+from journal import expect
+from scenarios.availability import ids
+from scenarios.common import scenario
+
+
+@scenario()
+def microbit_moves_to_another_gateway_and_back(house):
+    """The same page, the same entities; it is via the gateway that has it, and as available as that one."""
+    room = house.rooms[0]
+    before, entities = room.device["id"], ids(room.entities)
+    annex = Annex(house, room)
+
+    def expect_it_is_via(device):
+        house.home_assistant.until(
+            f"{room.name} is via {device()['name']}",
+            lambda: room.device["via_device_id"] == device()["id"],
+            MOMENT,
+        )
+        expect(room.device["id"] == before, "it is another device")
+        expect(ids(room.entities) == entities, f"its entities are {ids(room.entities)}")
+
+    try:
+        annex.start_gateway()
+        house.home_assistant.until("the other gateway is there", lambda: annex.device, CONNECT)
+        expect_it_is_via(lambda: house.gateway_device)
+        room.until_online()
+
+        house.microbits.ask("vanish", room.index)
+        room.until("Connectivity", "off", CONNECT)
+        annex.microbits.ask("return")
+        room.until_online()
+        expect_it_is_via(lambda: annex.device)
+        house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=1500)
+        room.until("Period", "1500")
+        expect(annex.microbits.period(0) == 1500, "the micro:bit does not hold it")
+
+        annex.gateway.end(signal.SIGKILL)
+        room.until("Temperature", "unavailable")
+        expect(house.rooms[1].shows("Connectivity") == "on", "the other gateway's went away too")
+        house.microbits.ask("return", room.index)
+        room.until_online()
+        expect_it_is_via(lambda: house.gateway_device)
+        # What is wanted of it has come along.
+        room.until("Period", "1500")
+
+        # With the discovery switched off the other gateway takes back what is its own, and no more.
+        annex.microbits.ask("vanish")
+        annex.configure(discovery=False)
+        mark = house.broker.messages.mark()
+        annex.start_gateway()
+        house.home_assistant.until("the other gateway is gone", lambda: annex.device is None, CONNECT)
+        room.until_online()
+        expect_it_is_via(lambda: house.gateway_device)
+        told = [m for m in house.broker.messages.since(mark) if m.topic == room.discovery_topic]
+        expect(not any(not m.payload for m in told), f"it was taken back: {told}")
+        house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=1000)
+        room.until("Period", "1000")
+    finally:
+        annex.leave()
+    expect(house.gateway.runs, f"{GATEWAY_ID} ended")
