@@ -23,6 +23,8 @@ struct Claim {
     case ask
     /// What is to be said may be said.
     case admit
+    /// Tell the user that another gateway has the id: once, until this one has had it.
+    case complain
     /// Leave the broker for this long: another gateway has the id.
     case withdraw(Duration)
     /// The broker was told that the gateway is gone, by a will that came late: tell it better.
@@ -31,13 +33,14 @@ struct Claim {
     case sayInfo
   }
 
-  private static let retreat = Duration.seconds(30)
+  private static let retreat = Duration.seconds(10)
 
   private(set) var state = State.away
   private let run: String
   private let started: String
   private var isSomebodyOnline = false
   private var lastRun: String?
+  private var hasComplained = false
 
   /// - Parameter started: in RFC 3339, UTC with milliseconds, which sort as they follow one another.
   init(run: String, started: String) {
@@ -110,11 +113,13 @@ struct Claim {
 
   private mutating func hold() -> [Action] {
     state = .held
+    hasComplained = false
     return [.admit]
   }
 
   private mutating func refuse() -> [Action] {
     state = .refused
-    return [.withdraw(Self.retreat)]
+    defer { hasComplained = true }
+    return hasComplained ? [.withdraw(Self.retreat)] : [.complain, .withdraw(Self.retreat)]
   }
 }

@@ -38,6 +38,8 @@ final class Device: @unchecked Sendable {
   /// What is wanted of it: by the configuration, and by what requests changed of that.
   var settings: EffectiveDevice
   var holder: Holder
+  /// Another gateway's device has its id, which nobody but the user can mend.
+  var hasNamesake = false
   /// The echo that comes after all that the broker retains of the device; nil: it has come.
   var awaitedEcho: UInt64?
   var session: PeripheralSession

@@ -79,6 +79,7 @@ extension Holder.Notice {
     self.init(gateway: gateway)
     if case .string(let area) = object["area"] { self.area = area }
     if case .string(let time) = object["connected_since"] { connectedSince = time }
+    if case .string(let text) = object["identifier"] { identifier = BluetoothAddress(text) }
     guard case .object(let wanted) = object["wanted"] else { return }
     for member in wanted.members {
       if case .integer(let value) = member.value { self.wanted[member.name] = value }

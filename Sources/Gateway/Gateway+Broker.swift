@@ -41,7 +41,13 @@ extension Gateway {
     switch topics.inbound(message.topic.string) {
     case .set(let target, let property):
       guard let index = profile.properties.firstIndex(of: property) else { return }
-      for device in devices(of: target) where isResponsible(for: device) { command(message, device, index) }
+      for device in devices(of: target) {
+        if isResponsible(for: device) {
+          command(message, device, index)
+        } else {
+          leave(message, property, of: device)
+        }
+      }
     case .refused(let target, let property, let reason):
       for device in devices(of: target) where isResponsible(for: device) {
         refuse(message, device, property: property, reason)
@@ -142,10 +148,11 @@ extension Gateway {
         settle(upTo: echoes)
         reviewDiscovery()
         announceAll()
-      case .withdraw(let delay):
+      case .complain:
         log.error(
           "another gateway has this id: give each its own (gateway.id in config.json); staying away from the broker",
-          ["id": gatewayID, "again_in": delay])
+          ["id": gatewayID])
+      case .withdraw(let delay):
         mqtt.assumeIsolated { $0.withdraw(for: delay) }
       case .sayOnline:
         if !isStopping { publishState(topics.bridgeState, Payload.availability(true)) }
@@ -183,18 +190,47 @@ extension Gateway {
     }
   }
 
+  /// A command that another gateway carries out. Should the broker retain it, it is not to be carried out once more
+  /// when the device is here.
+  private func leave(_ message: MQTTReceived, _ property: Property, of device: Device) {
+    memory.change(device.address) { $0.take(message.payload, for: property.name) }
+  }
+
   private func heardInfo(_ payload: [UInt8], of device: Device) {
     // Most of what comes is the echo of what was said here last, and says nothing new.
     if device.holder.party == .this, payload == device.toldInfo { return }
     let notice = Holder.Notice(payload)
     // What cannot be read says nothing.
     if notice == nil, !payload.isEmpty { return }
+    if let notice, notice.gateway != gatewayID, let identifier = notice.identifier,
+      identifier != device.address
+    {
+      return heardNamesake(of: device, notice)
+    }
     let before = device.holder.party
     switch device.holder.heard(notice, liveSince: device.liveSince) {
-    case .sayAgain: publishPresence(of: device)
+    case .sayAgain:
+      if let notice { learnOrigin(of: device, notice) }
+      publishPresence(of: device)
     case .standBy: standBy(device, notice?.wanted ?? [:], before: before)
     case nil: break
     }
+  }
+
+  /// Another gateway calls another device by this one's id. Of two that have a link the earlier one keeps it.
+  private func heardNamesake(of device: Device, _ notice: Holder.Notice) {
+    guard let since = notice.connectedSince else { return }
+    if let own = device.liveSince, (own, gatewayID.description) < (since, notice.gateway.description) {
+      publishPresence(of: device)
+    } else {
+      yieldID(of: device, to: notice.gateway)
+    }
+  }
+
+  /// It came here before the broker could say where it was.
+  private func learnOrigin(of device: Device, _ notice: Holder.Notice) {
+    guard device.awaitedEcho != nil, device.info.moved == nil, notice.gateway != gatewayID else { return }
+    device.info.moved = DeviceInfo.Move(from: notice.gateway, area: notice.area, time: .now)
   }
 
   /// An `offline` that is not true: of an earlier holder, or of its will come late.

@@ -165,8 +165,29 @@ extension Gateway {
   }
 
   private func rename(_ device: Device, to id: DeviceID) {
+    if device.holder.party == .this { clearStates(device.topics) }
+    move(device, to: id)
+  }
+
+  /// Another gateway has given the id of a prefix to another device: this one goes by its address, and leaves the
+  /// topics to that one.
+  func yieldID(of device: Device, to gateway: GatewayID) {
+    let id = DeviceID(device.address)
+    guard device.settings.hasSharedID, device.id != id, byID[id] == nil else {
+      if !device.hasNamesake {
+        log.error("another gateway has given its id to another micro:bit: give each its own", device.fields)
+      }
+      device.hasNamesake = true
+      return
+    }
+    log.notice("its id is in use at another gateway", ["device": device.id, "gateway": gateway, "now": id])
+    releaseStates(of: device)
+    move(device, to: id)
+  }
+
+  private func move(_ device: Device, to id: DeviceID) {
     let isOurs = device.holder.party == .this
-    if isOurs { clearStates(device.topics) }
+    if let leftover = leftovers[id] { drop(leftover, id) }
     stopListening(to: device)
     byID[device.id] = nil
     device.rename(to: id, topics.topics(of: id))
@@ -209,23 +230,23 @@ extension Gateway {
     devices[device.address] = nil
     byID[device.id] = nil
     if let id = device.peripheral { byPeripheral[id] = nil }
-    // What is pinned to another gateway now keeps its topics until that one writes them.
-    if !device.holder.isElsewhere, !isPinnedElsewhere(device) {
+    // What is pinned to another gateway now keeps its topics: they are looked after until that one has it.
+    let isHandedOver = isPinnedElsewhere(device.address, name: device.info.name)
+    if device.holder.isElsewhere || isHandedOver {
+      releaseStates(of: device)
+    } else {
       clearStates(device.topics)
       clearDiscovery(of: device.address)
-    } else {
-      releaseStates(of: device)
     }
     memory.change(device.address) { record in
-      record.id = nil
+      if !isHandedOver || device.holder.isElsewhere { record.id = nil }
       record.announced = nil
     }
   }
 
-  private func isPinnedElsewhere(_ device: Device) -> Bool {
-    let record = memory.records[device.address]
-    let name = device.info.name
-    if case .elsewhere = configuration.claim(device.address, name: name, record: record, in: gatewayID) {
+  private func isPinnedElsewhere(_ address: BluetoothAddress, name: String?) -> Bool {
+    let record = memory.records[address]
+    if case .elsewhere = configuration.claim(address, name: name, record: record, in: gatewayID) {
       return true
     }
     return false
@@ -244,8 +265,8 @@ extension Gateway {
 
   // MARK: What earlier runs left
 
-  /// A device of an earlier run is no longer configured, or goes by another id now. Its topics are cleared, unless
-  /// another gateway holds it by now, which its info will tell.
+  /// A device of before is no longer configured, or goes by another id now. Its topics are cleared, unless another
+  /// gateway holds it by now, which its info will tell, or is to have it.
   private func lookAfter(_ record: DeviceRecord, as id: DeviceID) {
     guard leftovers[id] == nil, byID[id] == nil else { return }
     let info = topics.topics(of: id).info
@@ -262,8 +283,15 @@ extension Gateway {
 
   /// Nobody else has it.
   func clear(_ leftover: Leftover, _ id: DeviceID) {
-    clearStates(topics.topics(of: id))
-    if devices[leftover.address] == nil { clearDiscovery(of: leftover.address) }
+    let topics = topics.topics(of: id)
+    if isPinnedElsewhere(leftover.address, name: nil) {
+      // The other one has yet to find it.
+      publish(
+        MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
+    } else {
+      clearStates(topics)
+      if devices[leftover.address] == nil { clearDiscovery(of: leftover.address) }
+    }
     drop(leftover, id)
   }
 

@@ -200,6 +200,8 @@ extension Gateway {
       input(device, index) { $0.linkDown() }
     }
     device.information = []
+    // What came over the link is not this gateway's to repeat.
+    if device.holder.isElsewhere { releaseStates(of: device) }
   }
 
   private func tell(_ trouble: PeripheralSession.Trouble, of device: Device) {

@@ -1,3 +1,5 @@
+import GATT
+
 /// Who writes the retained topics of a device: the gateway that has its link, or was the last to have it.
 ///
 /// A pure machine. What the others do it hears from the device's retained `info`.
@@ -41,6 +43,8 @@ struct Holder: Equatable, Sendable {
     var connectedSince: String?
     /// The values that are wanted of it, by property.
     var wanted: [String: Int] = [:]
+    /// Which device it is about; nil: it does not say.
+    var identifier: BluetoothAddress?
   }
 
   /// The device is live here.

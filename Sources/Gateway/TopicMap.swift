@@ -64,8 +64,9 @@ struct DeviceTopics: Sendable, Equatable {
 
   /// What brings the commands for the device, and none for those of other gateways.
   let commands: TopicFilter
-  /// Commands, what tells of its holder, and what others say of it.
-  var inbound: [TopicFilter] { [commands, TopicFilter(info), TopicFilter(availability)] }
+  /// What tells of its holder, what others say of it, and commands: those come last, since a retained one is for its
+  /// holder.
+  var inbound: [TopicFilter] { [TopicFilter(info), TopicFilter(availability), commands] }
   let availability: TopicName
   let readings: TopicName
   let info: TopicName

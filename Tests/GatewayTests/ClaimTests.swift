@@ -30,16 +30,23 @@ import Testing
     _ = claim.heard(run: "other", started: "2026-01-01T00:00:00.000Z")
     #expect(claim.cameRound() == [])
     #expect(claim.state == .asking)
-    #expect(claim.answered() == [.withdraw(.seconds(30))])
+    #expect(claim.answered() == [.complain, .withdraw(.seconds(10))])
     #expect(claim.state == .refused)
     #expect(claim.timeout() == [])
     claim.disconnected()
     #expect(claim.connected() == [.ask])
+    #expect(claim.answered() == [.withdraw(.seconds(10))], "it was said before")
+    claim.disconnected()
+    _ = claim.connected()
+    #expect(claim.cameRound() == [.admit], "the other one has gone")
+    claim.disconnected()
+    _ = claim.connected()
+    #expect(claim.answered() == [.complain, .withdraw(.seconds(10))])
   }
 
   @Test func theAnswerMayOvertakeTheQuestion() {
     var claim = claim()
-    #expect(claim.answered() == [.withdraw(.seconds(30))])
+    #expect(claim.answered() == [.complain, .withdraw(.seconds(10))])
     #expect(claim.cameRound() == [])
   }
 
@@ -68,6 +75,7 @@ import Testing
     _ = claim.cameRound()
     #expect(claim.heard(run: "mine", started: "2026-01-01T00:00:10.000Z") == [])
     #expect(claim.heard(run: "younger", started: "2026-01-01T00:00:10.001Z") == [.sayInfo])
-    #expect(claim.heard(run: "older", started: "2026-01-01T00:00:09.999Z") == [.withdraw(.seconds(30))])
+    #expect(
+      claim.heard(run: "older", started: "2026-01-01T00:00:09.999Z") == [.complain, .withdraw(.seconds(10))])
   }
 }
