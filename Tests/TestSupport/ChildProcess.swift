@@ -87,6 +87,8 @@ public final class ChildProcess: Sendable {
     if !exit.isSet { Glibc.kill(pid, number) }
   }
 
+  public var isRunning: Bool { !exit.isSet }
+
   /// Everything it has printed so far.
   public var text: String { output.text }
 

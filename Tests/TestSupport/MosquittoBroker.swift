@@ -2,8 +2,7 @@ import Glibc
 import Synchronization
 
 /// A real mosquitto on a free port of the loopback interface, ended by its process id when the object goes.
-public final class MosquittoBroker: Sendable {
-  /// Stays the same from one ``start()`` to the next, as it does for a broker that is restarted.
+public final class MosquittoBroker: TestBroker {
   public let port: UInt16
   /// For certificates, password files and the like, which the configuration may name.
   public let folder: TemporaryFolder
@@ -35,28 +34,26 @@ public final class MosquittoBroker: Sendable {
 
   deinit { process.withLock { $0?.signal(SIGKILL) } }
 
-  /// Starts it again after ``stop()`` or ``kill()``: nothing retained, no sessions.
+  /// As it stands, with nothing retained and no sessions.
   public func start() async throws {
     let started = try ChildProcess("/usr/sbin/mosquitto", ["-c", folder.path + "/mosquitto.conf"])
     process.withLock { $0 = started }
     _ = try await started.line(within: .seconds(10)) { $0.hasSuffix("running") }
   }
 
-  /// Ends it in order: clients are told (MQTT 5).
   public func stop() async throws { try await end(SIGTERM) }
 
-  /// Ends it as a crash would.
   public func kill() async throws { try await end(SIGKILL) }
 
-  /// Stops its process without ending it, so that connections stay and nothing answers; `false` lets it go on.
   public func freeze(_ isFrozen: Bool) {
     process.withLock { $0?.signal(isFrozen ? SIGSTOP : SIGCONT) }
   }
 
-  /// The next line of its log that satisfies `condition`, from where the last call left off.
+  public var log: String { process.withLock { $0?.text } ?? "" }
+
   @discardableResult
   public func logLine(
-    within limit: Duration = .seconds(10), where condition: @escaping @Sendable (String) -> Bool
+    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     guard let running = process.withLock({ $0 }) else { throw Failure("the broker does not run") }
     return try await running.line(within: limit, where: condition)

@@ -25,17 +25,17 @@ extension House {
   /// broker has sent what it retains once more.
   func restartSubscriptions() async throws {
     let mark = try observer.mark
-    guard case .string(let run)? = try await message("bridge/\(Self.gatewayID)/info").json()["run"] else {
+    guard case .string(let run)? = try await message("bridge/\(plan.id)/info").json()["run"] else {
       throw Failure("the info names no run")
     }
     let usurper = try ChildProcess(
       "/usr/bin/mosquitto_sub",
       [
-        "-p", "\(broker.port)", "-V", "5", "-i", "microbit-gateway-\(Self.gatewayID)-\(run)", "-t", "none",
+        "-p", "\(broker.port)", "-V", "5", "-i", "microbit-gateway-\(plan.id)-\(run)", "-t", "none",
         "-E",
       ])
     try await usurper.exitStatus(within: Self.patience)
-    let offline = try await message("bridge/\(Self.gatewayID)/state", "offline", after: mark)
+    let offline = try await message("bridge/\(plan.id)/state", "offline", after: mark)
     try await bridgeOnline(after: offline.number)
   }
 }

@@ -6,7 +6,16 @@ import TestSupport
 /// What a ``House`` is made of. Times are short, so that the tests are.
 struct Plan: Sendable {
   enum Part: Sendable { case bus, simulator, broker, observer, gateway }
+  enum Broker: Sendable {
+    case mosquitto, ejabberd
+    /// The neighbour's, and its observer.
+    case shared
+    /// A mosquitto of its own, bridged to the neighbour's in both directions.
+    case bridged
+  }
 
+  /// The gateway's id.
+  var id = House.gatewayID
   var devices = 1
   var strangers = 0
   /// What the micro:bits start with, in ms.
@@ -19,12 +28,15 @@ struct Plan: Sendable {
   var gateway = ""
   /// More members of the configuration's `mqtt`.
   var mqtt = ""
-  /// Who is let in by the broker, as lines of mosquitto.conf; given the house's folder.
+  var broker = Broker.mosquitto
+  /// Who is let in by mosquitto, as lines of mosquitto.conf; given the house's folder.
   var access: @Sendable (_ folder: String) -> String = { _ in "allow_anonymous true" }
   /// Files of the house's folder, by name.
   var files: [String: String] = [:]
   /// As whom the observer connects: name and password.
   var observer: (name: String, password: String)?
+  /// Whether the gateway reaches its broker by a ``Wire``.
+  var isWired = false
   /// What is not there at the start.
   var absent: Set<Part> = []
 }
@@ -37,7 +49,8 @@ final class House: Sendable {
   let plan: Plan
   let folder: TemporaryFolder
   let bus: PrivateBus
-  let broker: MosquittoBroker
+  let broker: any TestBroker
+  let wire: Wire?
   private struct Residents {
     var simulator: VirtualBlueZ?
     var observer: Observer?
@@ -49,15 +62,27 @@ final class House: Sendable {
   /// How long anything may take that takes a moment, on a machine that has much else to do.
   static let patience = Duration.seconds(20)
 
-  fileprivate init(_ plan: Plan) async throws {
+  init(_ plan: Plan, beside neighbour: House? = nil) async throws {
     self.plan = plan
     let folder = try TemporaryFolder()
     self.folder = folder
     for (name, text) in plan.files { try folder.write(text, to: name) }
     async let bus = PrivateBus(isStarted: !plan.absent.contains(.bus))
-    broker = try await MosquittoBroker(folder: folder, configuration: plan.access)
+    switch (plan.broker, neighbour) {
+    case (.ejabberd, _): broker = try await Ejabberd(folder: folder)
+    case (.shared, let neighbour?): broker = neighbour.broker
+    case (.bridged, let neighbour?):
+      broker = try await MosquittoBroker(folder: folder) { folder in
+        plan.access(folder) + "\n" + Self.bridge(to: neighbour.broker.port)
+      }
+    case (.mosquitto, _), (.shared, nil), (.bridged, nil):
+      broker = try await MosquittoBroker(folder: folder, configuration: plan.access)
+    }
+    wire = plan.isWired ? try Wire(to: broker.port) : nil
     self.bus = try await bus
-    if plan.absent.contains(.broker) {
+    if plan.broker == .shared, let observer = try neighbour?.observer {
+      residents.withLock { $0.observer = observer }
+    } else if plan.absent.contains(.broker) {
       try await broker.kill()
     } else if !plan.absent.contains(.observer) {
       try await startObserver()
@@ -65,36 +90,49 @@ final class House: Sendable {
     try configure(entries: plan.entries)
   }
 
+  /// Lines of mosquitto.conf.
+  private static func bridge(to port: UInt16) -> String {
+    """
+    connection neighbour
+    address 127.0.0.1:\(port)
+    topic microbit/# both 1
+    topic homeassistant/# both 1
+    restart_timeout 1
+    notifications false
+    """
+  }
+
   /// Writes the configuration, with other entries than before; the next gateway reads it.
   func configure(entries: String) throws {
     try folder.write(configuration(entries), to: "config.json")
   }
 
-  fileprivate func begin() async throws {
+  func begin() async throws {
     if plan.absent.isDisjoint(with: [.bus, .simulator]) { try await startSimulator() }
     if !plan.absent.contains(.gateway) { try startGateway() }
   }
 
   /// The text of a configuration with these entries.
   func configuration(_ entries: String) -> String {
-    """
-    {
-      "gateway": { "id": "\(Self.gatewayID)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
-      "mqtt": { "host": "127.0.0.1", "port": \(broker.port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
-      "devices": [\(entries)]
-    }
-    """
+    let port = wire?.port ?? broker.port
+    return """
+      {
+        "gateway": { "id": "\(plan.id)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
+        "mqtt": { "host": "127.0.0.1", "port": \(port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
+        "devices": [\(entries)]
+      }
+      """
   }
 
-  /// Ends all of it, the gateway first.
-  fileprivate func leave() async {
+  /// Ends all of it, the gateway first; but what it shares.
+  func leave() async {
     let (gateway, simulator) = residents.withLock { ($0.gateways.last, $0.simulator) }
     for process in [gateway, simulator?.process].compactMap({ $0 }) {
       process.signal(SIGKILL)
       _ = try? await process.exitStatus(within: .seconds(10))
     }
     bus.kill()
-    try? await broker.kill()
+    if plan.broker != .shared { try? await broker.kill() }
   }
 
   // MARK: The micro:bits
@@ -174,7 +212,7 @@ final class House: Sendable {
 
   /// Waits until the state database holds `text` about a device: the gateway writes it when the disk lets it.
   func remembered(_ text: String) async throws {
-    let path = folder.path + "/state/\(Self.gatewayID).db"
+    let path = folder.path + "/state/\(plan.id).db"
     let deadline = ContinuousClock.now + Self.patience
     while true {
       let records = try? StateStore.records(path: path)
@@ -199,9 +237,9 @@ final class House: Sendable {
   }
 
   /// The logs of all gateways of this house.
-  fileprivate var logs: String {
+  var logs: String {
     residents.withLock { $0.gateways }.enumerated().map { index, gateway in
-      "--- log of gateway \(index + 1), process \(gateway.pid)\n\(gateway.text)\n"
+      "--- log of gateway \(plan.id) \(index + 1), process \(gateway.pid)\n\(gateway.text)\n"
     }.joined()
   }
 
@@ -240,7 +278,7 @@ final class House: Sendable {
   /// The subscriptions of the gateway are in force, and it has said so.
   @discardableResult
   func bridgeOnline(after mark: Int = 0) async throws -> Observer.Message {
-    try await message("bridge/\(Self.gatewayID)/state", "online", after: mark)
+    try await message("bridge/\(plan.id)/state", "online", after: mark)
   }
 
   @discardableResult
@@ -286,7 +324,7 @@ func withHouse(_ plan: Plan = Plan(), _ body: @escaping @Sendable (House) async 
 }
 
 /// How many houses there are at a time: a machine with two cores has to keep up with them all.
-private actor Neighbourhood {
+actor Neighbourhood {
   static let shared = Neighbourhood()
   private var free = 8
   private var waiting: [CheckedContinuation<Void, Never>] = []

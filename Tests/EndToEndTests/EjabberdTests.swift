@@ -1,0 +1,67 @@
+import TestSupport
+import Testing
+
+/// Another broker than mosquitto.
+@Suite(.serialized, .enabled(if: Ejabberd.isInstalled)) struct EjabberdTests {
+  private static let id = Village.id
+
+  @Test(
+    "Readings, retained state, commands, the will, discovery, and a move",
+    arguments: ["5", "3.1.1"])
+  func core(protocolVersion: String) async throws {
+    let plans = [Plan.house("ground", area: "Ground floor"), Plan.house("attic", area: "Attic")].map { plan in
+      var plan = plan
+      plan.mqtt = """
+        "protocol":"\(protocolVersion)","username":"\(Ejabberd.username)","password_file":"password"
+        """
+      plan.files = ["password": "any"]
+      plan.observer = (Ejabberd.username, "any")
+      return plan
+    }
+    var first = plans[0]
+    first.broker = .ejabberd
+    try await withVillage([first, plans[1]]) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      _ = try await ground.readings(Self.id, upTo: 20)
+      try #require(try await ground.setPeriod(Self.id, "70")["status"]?.string == "applied")
+      try await ground.ask("microbit/\(Self.id)/period/set", Array("75".utf8), correlation: "c")
+      if protocolVersion == "5" {
+        try #require(try await ground.reply(to: "c").json()["status"]?.string == "applied")
+      }
+      try await ground.message("\(Self.id)/period", "75")
+      try await ground.observer.synchronize()
+      var kept = try await ground.retained()
+      #expect(kept["\(Self.id)/availability"]?.text == "online")
+      #expect(kept["\(Self.id)/period"]?.text == "75")
+      #expect(kept["bridge/attic/state"]?.text == "online")
+
+      var mark = try ground.observer.mark
+      try await village.carry(from: ground, to: attic)
+      let info = try await attic.holds(Self.id, after: mark)
+      #expect(info["moved"]?["from"]?.string == "ground")
+      try await attic.message("\(Self.id)/period", "75", after: mark)
+      for house in village.houses { try await house.settled() }
+      try ground.expect(
+        Self.id, after: mark, availability: ["offline", "online"], holders: ["attic"])
+      _ = try await ground.observer.message(Village.discovery, after: mark, within: House.patience) {
+        $0.text.contains("bridge/attic/state")
+      }
+
+      mark = try ground.observer.mark
+      try await attic.killGateway()
+      try await village.move(from: attic, to: ground)
+      try await ground.holds(Self.id, after: mark)
+
+      // The broker comes anew, with or without what it retained.
+      mark = try ground.observer.mark
+      try await ground.broker.kill()
+      try await ground.broker.start()
+      try await ground.isBack(after: mark)
+      try await ground.settled()
+      kept = try await ground.retained()
+      #expect(kept["\(Self.id)/availability"]?.text == "online")
+      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "ground")
+    }
+  }
+}

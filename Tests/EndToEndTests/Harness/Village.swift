@@ -1,0 +1,191 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// Houses side by side: each has a gateway, a bus and micro:bits of its own, the first one's broker serves them all,
+/// and the same micro:bit is known in each, though it is in reach of one at a time.
+final class Village: Sendable {
+  private let built = Mutex<[House]>([])
+  var houses: [House] { built.withLock { $0 } }
+
+  subscript(_ index: Int) -> House { houses[index] }
+
+  fileprivate init() {}
+
+  /// The gateways begin one after the other, so that which is the older one is known.
+  fileprivate func build(_ plans: [Plan]) async throws {
+    for (index, plan) in plans.enumerated() {
+      var plan = plan
+      if index > 0, plan.broker == .mosquitto { plan.broker = .shared }
+      plan.absent.insert(.gateway)
+      let house = try await House(plan, beside: houses.first)
+      built.withLock { $0.append(house) }
+      try await house.begin()
+      if index > 0 { try await house.simulator.control("vanish", 0) }
+    }
+    for (house, plan) in zip(houses, plans) where !plan.absent.contains(.gateway) {
+      try house.startGateway()
+      try await house.bridgeOnline()
+    }
+  }
+
+  fileprivate func leave() async {
+    for house in houses.reversed() { await house.leave() }
+  }
+
+  /// Carries the micro:bit out of the reach of one house, and at once into that of another.
+  func move(from old: House, to new: House) async throws {
+    try await old.simulator.control("vanish", 0)
+    try await new.simulator.control("return", 0)
+  }
+
+  /// As ``move(from:to:)``, by a way on which it is in reach of none, which the old gateway has told.
+  func carry(from old: House, to new: House) async throws {
+    let mark = try old.observer.mark
+    try await old.simulator.control("vanish", 0)
+    try await old.offline(Self.id, after: mark)
+    try await new.observer.synchronize()
+    try await new.simulator.control("return", 0)
+  }
+}
+
+/// Runs `body` in a village of its own, and ends all of it. What it throws shows the gateways' logs.
+func withVillage(_ plans: [Plan], _ body: @escaping @Sendable (Village) async throws -> Void) async throws {
+  try await Neighbourhood.shared.enter()
+  let village = Village()
+  do {
+    try await village.build(plans)
+    try await body(village)
+  } catch {
+    await village.leave()
+    await Neighbourhood.shared.leave()
+    throw Failure("\(error)\n\(village.houses.map(\.logs).joined())")
+  }
+  await village.leave()
+  await Neighbourhood.shared.leave()
+}
+
+extension Plan {
+  /// A house among others.
+  static func house(_ gateway: String, area: String) -> Plan {
+    var plan = Plan()
+    plan.id = gateway
+    plan.gateway = #""area":"\#(area)""#
+    plan.simulator = ["--address", "0=\(Village.address)"]
+    plan.entries = #"{"match":{"identifier":"\#(Village.address)"}}"#
+    return plan
+  }
+}
+
+extension Village {
+  static let address = "C5:A1:B2:C3:D4:E5"
+  /// `{device}` of the micro:bit.
+  static let id = "c5a1b2c3d4e5"
+  static let discovery = "homeassistant/device/microbit_\(id)/config"
+}
+
+extension House {
+  /// Waits until `…/info` says that this gateway has the micro:bit.
+  @discardableResult
+  func holds(_ id: String, after mark: Int = 0) async throws -> JSON {
+    try await hears(id, heldBy: plan.id, after: mark)
+  }
+
+  /// As ``holds(_:after:)``, of any gateway, as this house's broker has it.
+  @discardableResult
+  func hears(_ id: String, heldBy gateway: String, after mark: Int = 0) async throws -> JSON {
+    let info = try await message("\(id)/info", after: mark) { message in
+      let json = try? message.json()
+      return json?["gateway"]?.string == gateway && json?["connected_since"] != nil
+    }
+    try await online(id, after: mark)
+    return try info.json()
+  }
+
+  /// Returns when the gateway has answered to all that was sent to it before, unless a micro:bit is to answer.
+  func settled() async throws {
+    let mark = try observer.mark
+    let transaction = "settled-\(mark)-\(UInt32.random(in: 0 ... .max))"
+    try await observer.publish(
+      "microbit/bridge/\(plan.id)/request/health", #"{"transaction":"\#(transaction)"}"#)
+    try await message("bridge/\(plan.id)/response/health", after: mark) { $0.text.contains(transaction) }
+  }
+
+  /// Its subscriptions are in force, after a restart of the broker too: the state is not one that was retained.
+  func isBack(after mark: Int) async throws {
+    // It tries again less and less often, as the broker takes its time.
+    try await message("bridge/\(plan.id)/state", after: mark, within: .seconds(60)) {
+      $0.text == "online" && !$0.retain
+    }
+  }
+
+  /// What became of a topic below the base topic after `mark`, in order; what says it once more is left out.
+  func changes(_ topic: String, after mark: Int = 0) throws -> [String] {
+    try changes(topic, after: mark) { $0.text }
+  }
+
+  /// The gateways that took the micro:bit over after `mark`, by its info, in order.
+  func holders(_ id: String, after mark: Int = 0) throws -> [String] {
+    try changes("\(id)/info", after: mark) { message in
+      guard let gateway = try message.json()["gateway"]?.string else { throw Failure(message.text) }
+      return gateway
+    }
+  }
+
+  private func changes(
+    _ topic: String, after mark: Int, _ value: (Observer.Message) throws -> String
+  ) throws -> [String] {
+    var changes: [String] = []
+    var last: String?
+    for message in try observer.messages(on: "microbit/" + topic) {
+      let value = try value(message)
+      if message.number > mark, value != last { changes.append(value) }
+      last = value
+    }
+    return changes
+  }
+
+  /// What became of the micro:bit after `mark`, and who took it over.
+  func expect(
+    _ id: String, after mark: Int, availability: [String], holders: [String],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let said = try changes("\(id)/availability", after: mark)
+    #expect(said == availability, sourceLocation: sourceLocation)
+    let gateways = try self.holders(id, after: mark)
+    #expect(gateways == holders, sourceLocation: sourceLocation)
+  }
+
+  /// The results of the commands with this transaction, as their status.
+  func results(_ id: String, _ transaction: String, after mark: Int = 0) throws -> [String] {
+    try observer.messages(on: "microbit/\(id)/period/result", after: mark).map { try $0.json() }
+      .filter { $0["transaction"]?.string == transaction }.compactMap { $0["status"]?.string }
+  }
+
+  /// The topics on which the broker was given retained messages, or others that are about no micro:bit, by a gateway.
+  ///
+  /// - Parameters:
+  ///   - client: what the gateway's name at the broker, which is a mosquitto, begins with.
+  ///   - place: how long the broker's log was when it began to count.
+  func topics(of client: String, besides other: String? = nil, after place: Int = 0) -> [String] {
+    let pattern = /Received PUBLISH from microbit-gateway-(\S+) \(d\d, q\d, r(\d), m\d+, '([^']+)'/
+    return String(decoding: broker.log.utf8.dropFirst(place), as: UTF8.self).matches(of: pattern)
+      .filter { match in
+        match.1.hasPrefix(client) && match.1 != other.map { $0[...] }
+          && (match.2 == "1" || match.3.contains("/bridge/"))
+      }
+      .map { String($0.3) }
+  }
+
+  /// How long the broker's log is.
+  var place: Int { broker.log.utf8.count }
+
+  func killGateway() async throws {
+    let mark = try observer.mark
+    let gateway = try gateway
+    gateway.signal(SIGKILL)
+    try await gateway.exitStatus(within: Self.patience)
+    try await message("bridge/\(plan.id)/state", "offline", after: mark)
+  }
+}

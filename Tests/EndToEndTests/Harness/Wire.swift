@@ -1,0 +1,108 @@
+import EventLoop
+import Glibc
+import Synchronization
+import TestSupport
+
+/// The way from a gateway to its broker, which can be cut and mended.
+final class Wire: Sendable {
+  private struct State {
+    var isCut = false
+    /// Both ends of each connection.
+    var open: Set<Int32> = []
+  }
+
+  let port: UInt16
+  private let listener: Int32
+  private let state = Mutex(State())
+
+  init(to broker: UInt16) throws {
+    (port, listener) = try boundPort()
+    guard listen(listener, 16) == 0 else { throw Failure("port \(port): errno \(errno)") }
+    let listener = listener
+    detach { [weak self] in
+      while true {
+        let near = accept(listener, nil, nil)
+        if near < 0, errno == EINTR || errno == ECONNABORTED { continue }
+        guard near >= 0 else { break }
+        _ = fcntl(near, F_SETFD, FD_CLOEXEC)
+        guard let self, let far = self.connect(near, to: broker) else {
+          close(near)
+          continue
+        }
+        self.pass(from: near, to: far)
+      }
+      close(listener)
+    }
+  }
+
+  deinit {
+    shutdown(listener, Int32(SHUT_RDWR))
+    for descriptor in state.withLock({ $0.open }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  }
+
+  /// Ends the connections, and lets none come about.
+  func cut() {
+    state.withLock { state in
+      state.isCut = true
+      for descriptor in state.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+  }
+
+  func mend() { state.withLock { $0.isCut = false } }
+
+  private func connect(_ near: Int32, to broker: UInt16) -> Int32? {
+    let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = broker.bigEndian
+    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+    let isConnected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.connect(far, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    let isOpen = state.withLock { state in
+      guard isConnected, !state.isCut else { return false }
+      state.open.formUnion([near, far])
+      return true
+    }
+    if !isOpen { close(far) }
+    return isOpen ? far : nil
+  }
+
+  /// Both ways, each on a thread of its own, until either end closes.
+  private func pass(from near: Int32, to far: Int32) {
+    detach { [weak self] in
+      let back = Mutex(false)
+      detach {
+        Self.copy(from: far, to: near)
+        back.withLock { $0 = true }
+      }
+      Self.copy(from: near, to: far)
+      while !back.withLock({ $0 }) { usleep(1000) }
+      // First of all: the numbers may be others' from then on.
+      self?.state.withLock { $0.open.subtract([near, far]) }
+      close(near)
+      close(far)
+    }
+  }
+
+  private static func copy(from source: Int32, to target: Int32) {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = recv(source, &buffer, buffer.count, 0)
+      if count < 0, errno == EINTR { continue }
+      var sent = 0
+      while sent < count {
+        let written = buffer.withUnsafeBytes {
+          send(target, $0.baseAddress! + sent, count - sent, Int32(MSG_NOSIGNAL))
+        }
+        if written < 0, errno == EINTR { continue }
+        guard written > 0 else { break }
+        sent += written
+      }
+      guard count > 0, sent == count else { break }
+    }
+    for descriptor in [source, target] { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  }
+}

@@ -1,0 +1,208 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A micro:bit is carried from one gateway to another.
+@Suite struct MoveTests {
+  private static let id = Village.id
+  private static let plans = [
+    Plan.house("ground", area: "Ground floor"), Plan.house("attic", area: "Attic"),
+  ]
+
+  @Test(
+    "It keeps its topics, its entity and its period; one gateway answers for it; and back",
+    arguments: [
+      #"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"}}"#, #"{"match":{"name_prefix":"BBC micro:bit"}}"#,
+    ])
+  func thereAndBack(entries: String) async throws {
+    let plans = Self.plans.map { plan in
+      var plan = plan
+      plan.entries = entries
+      return plan
+    }
+    try await withVillage(plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      try #require(try await ground.setPeriod(Self.id, "70")["status"]?.string == "applied")
+
+      let mark = try ground.observer.mark
+      try await village.carry(from: ground, to: attic)
+      let info = try await attic.holds(Self.id, after: mark)
+      #expect(info["moved"]?["from"]?.string == "ground")
+      #expect(info["moved"]?["area"]?.string == "Ground floor")
+      #expect(isTimestamp(info["moved"]?["time"]?.string))
+      #expect(info["wanted"]?["period"]?.int == 70)
+      #expect(info["area"]?.string == "Attic")
+      // It was as it comes from the factory there, and is told what was wanted of it here.
+      try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 70 }
+      try await attic.message("\(Self.id)/period", "70", after: mark)
+      try await attic.reading(Self.id, after: mark) { _ in true }
+      let discovery = try await attic.observer.message(
+        Village.discovery, after: mark, within: House.patience
+      ) { $0.text.contains("bridge/attic/state") }.json()
+      #expect(discovery["dev"]?["via_device"]?.string == "microbit_gateway_attic")
+      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+
+      try await Self.expectOneAnswer(of: village, "one")
+      try #require(try await attic.simulator.device(0).period == 80)
+      try ground.expect(
+        Self.id, after: mark, availability: ["offline", "online"], holders: ["attic"])
+
+      let back = try ground.observer.mark
+      try await village.carry(from: attic, to: ground)
+      let again = try await ground.holds(Self.id, after: back)
+      #expect(again["moved"]?["from"]?.string == "attic")
+      try await ground.message("\(Self.id)/period", "80", after: back)
+      try await Self.expectOneAnswer(of: village, "two")
+      try ground.expect(
+        Self.id, after: back, availability: ["offline", "online"], holders: ["ground"])
+    }
+  }
+
+  /// A command is carried out, and answered once.
+  private static func expectOneAnswer(of village: Village, _ transaction: String) async throws {
+    let house = village[0]
+    let mark = try house.observer.mark
+    try await house.observer.publish(
+      "microbit/\(id)/period/set", #"{"value":80,"transaction":"\#(transaction)"}"#)
+    try await house.message("\(id)/period/result", after: mark) { $0.text.contains(transaction) }
+    for house in village.houses { try await house.settled() }
+    try #require(try house.results(id, transaction, after: mark) == ["applied"])
+  }
+
+  @Test("Carried over in one moment: the link that is there decides")
+  func inOneMoment() async throws {
+    try await withVillage(Self.plans + [Plan.house("cellar", area: "Cellar")]) { village in
+      try await village[0].holds(Self.id)
+      var mark = try village[0].observer.mark
+      for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 2), (2, 1)] {
+        mark = try village[0].observer.mark
+        try await village.move(from: village[from], to: village[to])
+        let info = try await village[to].holds(Self.id, after: mark)
+        try #require(info["moved"]?["from"]?.string == village[from].plan.id)
+      }
+      try await Self.expectOneAnswer(of: village, "last")
+      let kept = try await village[0].retained()
+      #expect(kept["\(Self.id)/availability"]?.text == "online")
+      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+      for (house, isHolder) in zip(village.houses, [false, true, false]) {
+        try #require(try await house.simulator.device(0).isConnected == isHolder)
+      }
+    }
+  }
+
+  @Test("A gateway that is killed is succeeded, and leaves the micro:bit alone when it is back")
+  func killed() async throws {
+    try await withVillage(Self.plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      try await ground.message("\(Self.id)/period", "50")
+      try await ground.remembered(Self.id)
+      try await ground.killGateway()
+      var mark = try ground.observer.mark
+      try await village.move(from: ground, to: attic)
+      let info = try await attic.holds(Self.id, after: mark)
+      #expect(info["moved"]?["from"]?.string == "ground")
+      try ground.expect(Self.id, after: mark, availability: [], holders: ["attic"])
+
+      mark = try ground.observer.mark
+      let place = ground.place
+      try ground.startGateway()
+      try await ground.bridgeOnline(after: mark)
+      try await ground.logged("held by another gateway")
+      try await Self.expectOneAnswer(of: village, "while away")
+      let touched = ground.topics(of: "ground", after: place).filter { $0.contains(Self.id) }
+      #expect(touched == [])
+      #expect(ground.topics(of: "ground", after: place).contains("microbit/bridge/ground/state"))
+
+      mark = try ground.observer.mark
+      try await attic.killGateway()
+      try await village.move(from: attic, to: ground)
+      try await ground.holds(Self.id, after: mark)
+      try await ground.message("\(Self.id)/period", "80", after: mark)
+      try ground.expect(Self.id, after: mark, availability: [], holders: ["ground"])
+    }
+  }
+
+  @Test("What moved while a gateway had no broker is not written over by it")
+  func behindItsBack() async throws {
+    var plans = Self.plans
+    plans[0].isWired = true
+    try await withVillage(plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      var mark = try ground.observer.mark
+      ground.wire?.cut()
+      try await ground.message("bridge/ground/state", "offline", after: mark)
+      try await village.move(from: ground, to: attic)
+      try await ground.logged("offline device")
+      try await attic.holds(Self.id, after: mark)
+      try await attic.settled()
+      let before = mark
+      let place = ground.place
+      mark = try ground.observer.mark
+      ground.wire?.mend()
+      try await ground.bridgeOnline(after: mark)
+      try await ground.logged("held by another gateway")
+      try await ground.settled()
+      try await Self.expectOneAnswer(of: village, "mended")
+      try ground.expect(Self.id, after: before, availability: [], holders: ["attic"])
+      let touched = ground.topics(of: "ground", after: place).filter { $0.contains(Self.id) }
+      #expect(touched == [])
+    }
+  }
+
+  @Test("A link that came about without a broker is told when there is one, and whence it came")
+  func withoutABroker() async throws {
+    var plans = Self.plans
+    plans[1].isWired = true
+    try await withVillage(plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      try await attic.logged("held by another gateway")
+      var mark = try ground.observer.mark
+      attic.wire?.cut()
+      try await ground.message("bridge/attic/state", "offline", after: mark)
+      try await village.move(from: ground, to: attic)
+      try await ground.offline(Self.id, after: mark)
+      try await attic.logged("taken over")
+      mark = try ground.observer.mark
+      attic.wire?.mend()
+      let info = try await attic.holds(Self.id, after: mark)
+      #expect(info["moved"]?["from"]?.string == "ground")
+      try await Self.expectOneAnswer(of: village, "mended")
+      try ground.expect(Self.id, after: mark, availability: ["online"], holders: ["attic"])
+    }
+  }
+
+  @Test("A retained command is carried out by one gateway, once, wherever the micro:bit goes")
+  func retainedCommand() async throws {
+    try await withVillage(Self.plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      try await attic.logged("held by another gateway")
+      try await ground.observer.publish("microbit/\(Self.id)/period/set", "90", retain: true)
+      try await ground.message("\(Self.id)/period", "90")
+      try #require(try await ground.setPeriod(Self.id, "60")["status"]?.string == "applied")
+      let mark = try ground.observer.mark
+      try await village.move(from: ground, to: attic)
+      try await attic.holds(Self.id, after: mark)
+      try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 60 }
+      // Each gateway comes anew, and is given the retained command anew.
+      for house in village.houses {
+        let restart = try house.observer.mark
+        try #require(try await house.stopGateway() == 0)
+        try house.startGateway()
+        try await house.bridgeOnline(after: restart)
+        try await house.settled()
+      }
+      try await attic.holds(Self.id, after: mark)
+      try await attic.settled()
+      let periods = try ground.changes("\(Self.id)/period", after: mark)
+      #expect(periods.allSatisfy { $0 == "60" || $0 == "50" }, "\(periods)")
+      let results = try ground.changes("\(Self.id)/period/result", after: mark)
+      #expect(results == [])
+      try #require(try await attic.simulator.device(0).period == 60)
+    }
+  }
+}

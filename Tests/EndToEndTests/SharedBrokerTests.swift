@@ -1,0 +1,205 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Two gateways at one broker, and what its restarts and theirs leave behind.
+@Suite struct SharedBrokerTests {
+  private static let id = Village.id
+  private static let plans = [
+    Plan.house("ground", area: "Ground floor"), Plan.house("attic", area: "Attic"),
+  ]
+  private static let persistent: @Sendable (String) -> String = { folder in
+    "allow_anonymous true\npersistence true\npersistence_location \(folder)/\nautosave_on_changes true\nautosave_interval 1"
+  }
+
+  @Test(
+    "The broker restarts, and may forget: what is retained is true again", arguments: [false, true],
+    [SIGTERM, SIGKILL])
+  func brokerRestarts(isPersistent: Bool, signal: Int32) async throws {
+    var plans = Self.plans
+    if isPersistent { plans[0].access = Self.persistent }
+    try await withVillage(plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      var mark = try ground.observer.mark
+      // Once while nobody moves, once during a move.
+      for isMoving in [false, true] {
+        mark = try ground.observer.mark
+        if signal == SIGTERM { try await ground.broker.stop() } else { try await ground.broker.kill() }
+        if isMoving {
+          try await village.move(from: ground, to: attic)
+          try await attic.logged("online device")
+          try await ground.logged("offline device")
+        }
+        try await ground.broker.start()
+        let holder = isMoving ? attic : ground
+        for house in village.houses { try await house.isBack(after: mark) }
+        try await holder.holds(Self.id, after: mark)
+        for house in village.houses { try await house.settled() }
+        try await ground.observer.synchronize()
+        let kept = try await ground.retained()
+        #expect(kept["\(Self.id)/availability"]?.text == "online")
+        #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == holder.plan.id)
+        #expect(kept["bridge/ground/state"]?.text == "online")
+        #expect(kept["bridge/attic/state"]?.text == "online")
+      }
+    }
+  }
+
+  @Test("The gateways restart: what is retained is what the last holder knows")
+  func gatewaysRestart() async throws {
+    try await withVillage(Self.plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.holds(Self.id)
+      var mark = try ground.observer.mark
+      try await village.move(from: ground, to: attic)
+      try await attic.holds(Self.id, after: mark)
+      try await attic.remembered(Self.id)
+      // In order, while the micro:bit is there.
+      for house in [attic, ground] {
+        mark = try ground.observer.mark
+        try #require(try await house.stopGateway() == 0)
+        try house.startGateway()
+        try await house.bridgeOnline(after: mark)
+        try await house.settled()
+      }
+      try await ground.observer.synchronize()
+      var kept = try await ground.retained()
+      try #require(kept["\(Self.id)/availability"]?.text == "online")
+      try #require(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+      // Killed, while it goes; the other one has nothing to say about it.
+      try await attic.killGateway()
+      try await attic.simulator.control("vanish", 0)
+      mark = try ground.observer.mark
+      try #require(try await ground.stopGateway() == 0)
+      try ground.startGateway()
+      try await ground.bridgeOnline(after: mark)
+      try await ground.settled()
+      try ground.expect(Self.id, after: mark, availability: [], holders: [])
+      try attic.startGateway()
+      try await attic.offline(Self.id, after: mark)
+      try await attic.bridgeOnline(after: mark)
+      kept = try await ground.retained()
+      #expect(kept["\(Self.id)/availability"]?.text == "offline")
+      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+    }
+  }
+
+  @Test("A command for an absent micro:bit is answered by who holds it, else by all who know it")
+  func pending() async throws {
+    var plans = Self.plans
+    for index in plans.indices {
+      plans[index].entries = #"{"match":{"identifier":"\#(Village.address)"},"id":"kitchen"}"#
+      plans[index].absent = [.gateway]
+    }
+    try await withVillage(plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      try await ground.simulator.control("vanish", 0)
+      for house in village.houses {
+        try house.startGateway()
+        try await house.bridgeOnline()
+        try await house.settled()
+      }
+      func command(_ transaction: String, _ value: Int) async throws -> Int {
+        let mark = try ground.observer.mark
+        try await ground.observer.publish(
+          "microbit/kitchen/period/set", #"{"value":\#(value),"transaction":"\#(transaction)"}"#)
+        for house in village.houses {
+          if try house.gateway.isRunning { try await house.settled() }
+        }
+        return mark
+      }
+      var mark = try await command("nobody's", 60)
+      try #require(try ground.results("kitchen", "nobody's", after: mark) == ["pending", "pending"])
+      // Who has it carries it out; the other's is dropped.
+      try await ground.simulator.control("return", 0)
+      try await ground.holds("kitchen")
+      try await ground.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
+      for house in village.houses { try await house.settled() }
+      try #require(
+        try ground.results("kitchen", "nobody's", after: mark) == ["pending", "pending", "applied"])
+
+      try await ground.simulator.control("vanish", 0)
+      try await ground.offline("kitchen", after: mark)
+      mark = try await command("held", 70)
+      try #require(try ground.results("kitchen", "held", after: mark) == ["pending"])
+
+      try await ground.killGateway()
+      try await attic.settled()
+      mark = try await command("dead", 80)
+      try #require(try ground.results("kitchen", "dead", after: mark) == ["pending"])
+      try await attic.simulator.control("return", 0)
+      try await attic.holds("kitchen", after: mark)
+      try await attic.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
+      try await attic.message("kitchen/period", "80", after: mark)
+      try #require(try ground.results("kitchen", "dead", after: mark) == ["pending", "applied"])
+    }
+  }
+
+  // MARK: Pins
+
+  private static func pinned(to gateway: String) -> String {
+    #"{"match":{"identifier":"\#(Village.address)"},"gateway":"\#(gateway)"}"#
+  }
+
+  @Test("A micro:bit that is pinned is left alone by the others, and handed over when the pin is changed")
+  func pins() async throws {
+    var plans = Self.plans
+    for index in plans.indices { plans[index].entries = Self.pinned(to: "ground") }
+    try await withVillage(plans) { village in
+      let (ground, attic) = (village[0], village[1])
+      // In reach of both.
+      try await attic.simulator.control("return", 0)
+      try await ground.holds(Self.id)
+      try await ground.reading(Self.id) { $0.sequence >= 20 }
+      try await attic.settled()
+      try #require(try await !attic.simulator.device(0).isConnected)
+
+      var mark = try ground.observer.mark
+      for house in village.houses {
+        try house.configure(entries: Self.pinned(to: "attic"))
+        try house.gateway.signal(SIGHUP)
+      }
+      let info = try await attic.holds(Self.id, after: mark)
+      #expect(info["moved"]?["from"]?.string == "ground")
+      try await ground.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
+      for house in village.houses { try await house.settled() }
+      let availability = try await ground.retained()["\(Self.id)/availability"]?.text
+      #expect(availability == "online")
+      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+      let discovery = try await ground.observer.message(
+        Village.discovery, after: mark, within: House.patience
+      ) { $0.text.contains("bridge/attic/state") }.json()
+      #expect(discovery["dev"]?["via_device"]?.string == "microbit_gateway_attic")
+
+      // To one that does not run: nobody claims that it is there.
+      mark = try ground.observer.mark
+      try attic.configure(entries: Self.pinned(to: "cellar"))
+      try attic.gateway.signal(SIGHUP)
+      try await attic.offline(Self.id, after: mark)
+      try await attic.settled()
+      let kept = try await ground.retained()
+      #expect(kept["\(Self.id)/availability"]?.text == "offline")
+      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+    }
+  }
+
+  @Test("A pin that was changed while the gateway was away: it says that the micro:bit is gone, and no more")
+  func pinnedMeanwhile() async throws {
+    try await withVillage([Self.plans[0]]) { village in
+      let ground = village[0]
+      try await ground.holds(Self.id)
+      try await ground.remembered(#""announced""#)
+      try await ground.killGateway()
+      let mark = try ground.observer.mark
+      try ground.configure(entries: Self.pinned(to: "attic"))
+      try ground.startGateway()
+      try await ground.offline(Self.id, after: mark)
+      try await ground.settled()
+      let kept = try await ground.retained()
+      #expect(kept["\(Self.id)/availability"]?.text == "offline")
+      #expect(kept["\(Self.id)/info"] != nil)
+      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+    }
+  }
+}

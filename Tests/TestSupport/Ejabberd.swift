@@ -1,0 +1,80 @@
+import Glibc
+import Synchronization
+
+/// A real ejabberd as MQTT broker (its mod_mqtt), with a folder of its own, ended by its process id when the object goes.
+///
+/// It lets in everybody who gives ``username`` and any password; without a name it lets nobody in.
+public final class Ejabberd: TestBroker {
+  public static let username = "house@localhost"
+  public static let isInstalled = access("/usr/sbin/ejabberdctl", X_OK) == 0
+
+  public let port: UInt16
+  private let folder: TemporaryFolder
+  private let process = Mutex<ChildProcess?>(nil)
+
+  /// Starts it, and waits until it listens.
+  public init(folder: TemporaryFolder) async throws {
+    self.folder = folder
+    port = try freePort()
+    try folder.write(
+      """
+      hosts: [localhost]
+      listen:
+        -
+          port: \(port)
+          ip: "127.0.0.1"
+          module: mod_mqtt
+      auth_method: [anonymous]
+      anonymous_protocol: login_anon
+      allow_multiple_connections: true
+      modules:
+        mod_mqtt:
+          access_publish: {"#": [allow]}
+          access_subscribe: {"#": [allow]}
+
+      """, to: "ejabberd.yml")
+    try await start()
+  }
+
+  deinit { process.withLock { $0?.signal(SIGKILL) } }
+
+  /// What it retained is on its disk.
+  public func start() async throws {
+    // Without its start script, which wants a user of its own; and without a node name, so that there is no epmd.
+    let started = try ChildProcess(
+      "/usr/bin/erl",
+      ["-noinput", "-mnesia", "dir", "\"\(folder.path)/mnesia\"", "-s", "ejabberd"],
+      environment: [
+        "EJABBERD_CONFIG_PATH": folder.path + "/ejabberd.yml",
+        "EJABBERD_LOG_PATH": folder.path + "/ejabberd.log",
+        "ERL_LIBS": "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu",
+        "HOME": folder.path,
+      ])
+    process.withLock { $0 = started }
+    _ = try await started.line(within: .seconds(30)) { $0.contains("Start accepting") }
+  }
+
+  public func stop() async throws { try await end(SIGTERM) }
+  public func kill() async throws { try await end(SIGKILL) }
+
+  public func freeze(_ isFrozen: Bool) {
+    process.withLock { $0?.signal(isFrozen ? SIGSTOP : SIGCONT) }
+  }
+
+  public var log: String { process.withLock { $0?.text } ?? "" }
+
+  @discardableResult
+  public func logLine(
+    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    guard let running = process.withLock({ $0 }) else { throw Failure("the broker does not run") }
+    return try await running.line(within: limit, where: condition)
+  }
+
+  private func end(_ signal: Int32) async throws {
+    guard let running = process.withLock({ $0 }) else { return }
+    running.signal(signal)
+    try await running.exitStatus(within: .seconds(20))
+    process.withLock { $0 = nil }
+  }
+}
