@@ -1,6 +1,6 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint test-bluez test-homeassistant test-debian13 bench clean
+.PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-debian13 bench clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-18s %s\n' "$$target" "$$what"; done
@@ -19,6 +19,9 @@ lint: ## check the Swift sources' format
 
 test-bluez: ## the gateway against a real bluetoothd with virtual controllers
 	@scripts/build && GATEWAY=.build/release/microbit-gateway Tests/RealBlueZ/run
+
+test-brokers: ## the gateway with another broker: Debian's ejabberd
+	@scripts/test-brokers
 
 test-homeassistant: ## the gateway together with a real Home Assistant (needs Python 3.13)
 	@scripts/test-homeassistant
