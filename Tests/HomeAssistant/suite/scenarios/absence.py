@@ -106,7 +106,8 @@ def entity_of_an_earlier_version(house, room):
 @scenario()
 def entity_that_is_no_more(house):
     room = house.rooms[0]
-    house.kill_gateway()
+    # In order: what was announced a moment ago is remembered.
+    house.gateway.end()
     entity_of_an_earlier_version(house, room)
     house.start_gateway()
     room.until_online()
@@ -118,7 +119,7 @@ def entity_that_is_no_more(house):
 @scenario()
 def entity_that_is_no_more_while_home_assistant_is_away(house):
     room = house.rooms[0]
-    house.kill_gateway()
+    house.gateway.end()
     entity_of_an_earlier_version(house, room)
     house.home_assistant.stop()
     mark = house.broker.messages.mark()
