@@ -133,7 +133,12 @@ extension Gateway {
     let channel = device.channels[index]
     switch outcome {
     case .pending:
-      if command.timeToLive == nil { want(command.value, channel.property, of: device) }
+      if command.timeToLive == nil {
+        want(command.value, channel.property, of: device)
+      } else {
+        // Nor does the one whose place it has taken.
+        giveUp(channel, of: device)
+      }
     case .failed, .timeout:
       // At a stop it waits for the next start.
       if !isStopping { giveUp(channel, of: device) }

@@ -60,6 +60,19 @@ import Testing
     }
   }
 
+  @Test("What another gateway has to itself cannot be added here, and trying leaves nothing behind")
+  func addPinned() async throws {
+    let attic = #"{"match":{"identifier":"D1:5A:00:01:C0:DE"},"id":"attic","gateway":"attic"}"#
+    try await withHouse(Self.plan(devices: 2, entries: "\(Self.kitchen),\(attic)")) { house in
+      try await house.online("kitchen")
+      let error = try await house.refusal("device/add", #"{"identifier":"D1:5A:00:01:C0:DE","name":"Mine"}"#)
+      #expect(error.contains("pinned to another gateway"))
+      try await house.reload(entries: "\(Self.kitchen),\(attic.replacing(#","gateway":"attic""#, with: ""))")
+      try await house.online("attic")
+      #expect(try await house.listed("attic")?["label"] == nil)
+    }
+  }
+
   // MARK: Remove
 
   @Test(

@@ -132,6 +132,28 @@ import Testing
     }
   }
 
+  @Test("A command with ttl is not remembered, nor is the one whose place it took")
+  func timeToLiveRestart() async throws {
+    try await withHouse(Self.plan(#","period":80"#)) { house in
+      try await house.online("kitchen")
+      try await house.message("kitchen/period", "80")
+      try await house.vanish(0, "kitchen")
+      #expect(try await house.setPeriod("kitchen", "70")["status"]?.string == "pending")
+      let mark = try house.observer.mark
+      try await house.observer.publish("microbit/kitchen/period/set", #"{"value":75,"ttl":600}"#)
+      try await house.message("kitchen/period/result", after: mark) { $0.text.contains(#""requested":75"#) }
+      _ = try await house.stopGateway()
+      #expect(try await house.check().contains(/period +80 ms +config.json/))
+      try await house.simulator.control("reset", 0)
+      try await house.simulator.control("return", 0)
+      let restart = try house.observer.mark
+      try house.startGateway()
+      try await house.message("kitchen/period", "80", after: restart)
+      let periods = try house.observer.messages(on: "microbit/kitchen/period", after: restart)
+      #expect(Set(periods.map(\.text)).isSubset(of: ["80", "1000"]))
+    }
+  }
+
   @Test("A command within its ttl is applied as any other")
   func timeToLiveKept() async throws {
     try await withHouse(Self.plan()) { house in
