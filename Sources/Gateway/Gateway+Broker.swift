@@ -11,9 +11,14 @@ extension Gateway {
   func subscribe() {
     mqtt.assumeIsolated { [topics] mqtt in
       mqtt.subscribe(topics.requests)
-      for filter in topics.groupCommands + topics.bridgeNews { mqtt.subscribe(filter) }
+      for filter in topics.bridgeNews { mqtt.subscribe(filter) }
     }
     subscribeHomeAssistant()
+  }
+
+  /// After the devices' own topics: a retained command is for their holders, which those tell.
+  func subscribeGroups() {
+    mqtt.assumeIsolated { [topics] mqtt in for filter in topics.groupCommands { mqtt.subscribe(filter) } }
   }
 
   func heard(_ event: MQTTEvent) {

@@ -126,9 +126,7 @@ extension Gateway {
     loop.timer(after: Self.gathering) { [weak self] in
       self?.assumeIsolated { gateway in
         gateway.isHearingGroupsAgain = false
-        gateway.mqtt.assumeIsolated { [topics = gateway.topics] mqtt in
-          for filter in topics.groupCommands { mqtt.subscribe(filter) }
-        }
+        gateway.subscribeGroups()
       }
     }
   }

@@ -112,6 +112,7 @@ public actor Gateway {
     subscribe()
     publishState(topics.bridgeState, Payload.availability(true))
     recall()
+    subscribeGroups()
     bridgeChanged()
     refreshBridge()
     loop.timer(after: Self.startsFor) { ResidentMemory.trim() }

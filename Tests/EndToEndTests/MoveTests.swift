@@ -175,16 +175,25 @@ import Testing
     }
   }
 
-  @Test("A retained command is carried out by one gateway, once, wherever the micro:bit goes")
-  func retainedCommand() async throws {
-    try await withVillage(Self.plans) { village in
+  @Test(
+    "A retained command is carried out by one gateway, once, wherever the micro:bit goes",
+    arguments: ["\(Village.id)/period/set", "all/period/set", "area/ground-floor/period/set"])
+  func retainedCommand(topic: String) async throws {
+    var plans = Self.plans
+    plans[1].absent = [.gateway]
+    try await withVillage(plans) { village in
       let (ground, attic) = (village[0], village[1])
       try await ground.holds(Self.id)
-      try await attic.logged("held by another gateway")
-      try await ground.observer.publish("microbit/\(Self.id)/period/set", "90", retain: true)
+      try await ground.observer.publish("microbit/\(topic)", "90", retain: true)
       try await ground.message("\(Self.id)/period", "90")
       try #require(try await ground.setPeriod(Self.id, "60")["status"]?.string == "applied")
+      try await ground.settled()
       let mark = try ground.observer.mark
+      // The first that it hears of the micro:bit is who has it.
+      try attic.startGateway()
+      try await attic.bridgeOnline()
+      try await attic.logged("held by another gateway")
+      try await attic.settled()
       try await village.move(from: ground, to: attic)
       try await attic.holds(Self.id, after: mark)
       try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 60 }
