@@ -97,6 +97,7 @@ import Testing
       #expect(try await house.done("devices").array?.isEmpty == true)
 
       try await house.restartGateway()
+      try await house.logged("scanning adapter=")
       let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
       #expect(found.map { $0["identifier"]?.string } == [device.address])
       #expect(try await house.done("devices").array?.isEmpty == true)
