@@ -6,11 +6,17 @@ extension Central {
   /// pauses; a link that is there already is adopted.
   /// - Parameter isPreferred: it was connected to before: it goes before newcomers, of which there may be a crowd
   ///   that cannot be connected to.
+  /// - Parameter isWanted: asked on the loop when it is its turn, which may be long after.
   /// - Returns: the characteristics; none when the peripheral does not tell its services.
   public func connect(
-    _ id: PeripheralID, isPreferred: Bool = false
+    _ id: PeripheralID, isPreferred: Bool = false, while isWanted: @Sendable () -> Bool = { true }
   ) async throws(CentralError) -> [Characteristic] {
     await connectTurn.take(isPreferred: isPreferred)
+    guard isWanted() else {
+      connectTurn.pass()
+      reconcileScan()
+      throw .disconnected
+    }
     connecting = id
     let result: Result<[Characteristic], CentralError>
     do throws(CentralError) {

@@ -3,6 +3,7 @@ final class Turn {
   private var isTaken = false
   private var preferred: [CheckedContinuation<Void, Never>] = []
   private var others: [CheckedContinuation<Void, Never>] = []
+  private var wasPreferred = false
 
   /// Whether somebody has the turn or waits for it.
   var isWanted: Bool { isTaken }
@@ -11,7 +12,7 @@ final class Turn {
 
   /// Waits for the turn. Give it back by ``pass()``, whatever happens meanwhile.
   ///
-  /// - Parameter isPreferred: before those who are not.
+  /// - Parameter isPreferred: before those who are not; where both wait they alternate, so that nobody waits for ever.
   func take(isPreferred: Bool = false, _ isolation: isolated (any Actor)? = #isolation) async {
     // Asked inside: between this call and the body another job of the actor may run, and pass the turn to
     // nobody.
@@ -28,12 +29,14 @@ final class Turn {
   }
 
   func pass() {
-    if !preferred.isEmpty {
-      preferred.removeFirst().resume()
-    } else if !others.isEmpty {
-      others.removeFirst().resume()
-    } else {
+    if preferred.isEmpty, others.isEmpty {
       isTaken = false
+    } else if others.isEmpty || !wasPreferred && !preferred.isEmpty {
+      wasPreferred = true
+      preferred.removeFirst().resume()
+    } else {
+      wasPreferred = false
+      others.removeFirst().resume()
     }
   }
 }

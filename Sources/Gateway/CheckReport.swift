@@ -112,7 +112,7 @@ struct CheckReport: CustomStringConvertible {
       let remarks = [remark, forgotten].compactMap { $0 }.map { ": \($0)" }.joined()
       return Block(title: "\(address)\(heard)\(remarks)", rows: device.map(rows) ?? [])
     }
-    switch configuration.claim(address, name: nil, record: record, in: gateway) {
+    switch configuration.ownership(address, name: nil, record: record, in: gateway) {
     case .ours(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
     case .elsewhere(let other, let device): return block(device, "left to the gateway \(other)")
     case .unmatched: return block(nil, "matched by no entry")

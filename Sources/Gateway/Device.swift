@@ -43,6 +43,8 @@ final class Device: @unchecked Sendable {
   /// The echo that comes after all that the broker retains of the device; nil: it has come.
   var awaitedEcho: UInt64?
   var session: PeripheralSession
+  /// Tells the session from those before it: what was begun for one of those is not for this one.
+  private(set) var sessionNumber = 0
   var timer: LoopTimer?
   /// The peripheral behind it, once it was seen in this run of bluetoothd.
   var peripheral: PeripheralID?
@@ -79,6 +81,11 @@ final class Device: @unchecked Sendable {
   var isLive: Bool { session.state == .live }
   /// Since when it is live, as its `info` says.
   var liveSince: String? { isLive ? info.connectedSince?.description : nil }
+
+  func beginSession() {
+    session = PeripheralSession(now: .now)
+    sessionNumber += 1
+  }
 
   /// It goes by another id, and by other topics, from now on.
   func rename(to id: DeviceID, _ topics: DeviceTopics) {

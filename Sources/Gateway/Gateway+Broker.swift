@@ -110,6 +110,7 @@ extension Gateway {
   }
 
   private func heardEcho(_ number: UInt64) {
+    lastEcho = max(lastEcho, number)
     if number == question { perform(claim.cameRound()) }
     settle(upTo: number)
   }
@@ -150,7 +151,7 @@ extension Gateway {
         for id in leftovers.keys { leftovers[id]?.awaitedEcho = question }
       case .admit:
         mqtt.assumeIsolated { $0.admit() }
-        settle(upTo: echoes)
+        settle(upTo: max(question, lastEcho))
         reviewDiscovery()
         announceAll()
       case .complain:
@@ -251,17 +252,18 @@ extension Gateway {
     releaseStates(of: device)
     for index in device.channels.indices {
       let property = device.channels[index].property
-      if let value = wanted[property.name] {
-        memory.change(device.address) { $0.wanted[property.name] = value }
-        device.info.wanted[property.name] = value
-      }
       // Where nobody held it, every gateway that knows it has the command that waits here.
       if before != .nobody {
         input(device, index) { $0.abandon(reason: "another gateway has taken the device over") }
       }
       input(device, index) { $0.standBy(wanted: wanted[property.name]) }
+      // Last: to give a command up is to go back to what was wanted before it.
+      if let value = wanted[property.name] {
+        memory.change(device.address) { $0.wanted[property.name] = value }
+        device.info.wanted[property.name] = value
+      }
     }
-    if device.isLive { perform(device.session.unresponsive(), on: device) }
+    perform(device.session.takenOver(), on: device)
   }
 
   /// Another gateway says these from now on.

@@ -11,6 +11,7 @@ extension Gateway {
     if message.retain, memory.records[device.address]?.hasTaken(message.payload, for: name) == true {
       return log.debug("a retained command of before is passed over", device.fields)
     }
+    memory.change(device.address) { $0.take(message.payload, for: name) }
     counters.commands += 1
     do throws(Rejection) {
       let command = try WriteCommand(message.payload, for: channel.property)
@@ -18,7 +19,6 @@ extension Gateway {
       if let reason = obstacle(to: channel, of: device) {
         return answer(.failed(reason: reason), requested: command.value, to: asker)
       }
-      memory.change(device.address) { $0.take(message.payload, for: name) }
       input(device, index) {
         $0.command(
           Device.Write.Command(
@@ -34,6 +34,8 @@ extension Gateway {
 
   /// A command for a property that is none, or cannot be set.
   func refuse(_ message: MQTTReceived, _ device: Device, property: String, _ reason: String) {
+    // Out of the broker's store: nobody waits for an answer, and it would be given at every connection.
+    if message.retain { return }
     counters.commands += 1
     log.info("command rejected: \(reason)", device.fields)
     let asker = Asker(

@@ -136,6 +136,11 @@ extension Gateway {
     if let discovery { unsubscribeDiscovery(of: device, discovery) }
   }
 
+  /// A device has told another name than before, by which another entry may be its own.
+  func judgeAgain(_ device: Device) {
+    if let settings = settings(of: device.address, name: device.info.name) { apply(settings, to: device) }
+  }
+
   /// What the configuration, and what requests changed of it, now say of the device.
   private func apply(_ settings: EffectiveDevice, to device: Device) {
     guard settings != device.settings else { return }
@@ -201,9 +206,8 @@ extension Gateway {
   }
 
   private func enable(_ device: Device) {
-    device.session = PeripheralSession(now: .now)
     // Whether it is in reach is told again.
-    if let id = device.peripheral { byPeripheral[id] = nil }
+    device.beginSession()
   }
 
   private func disable(_ device: Device) {
@@ -244,7 +248,7 @@ extension Gateway {
 
   private func isPinnedElsewhere(_ address: BluetoothAddress, name: String?) -> Bool {
     let record = memory.records[address]
-    if case .elsewhere = configuration.claim(address, name: name, record: record, in: gatewayID) {
+    if case .elsewhere = configuration.ownership(address, name: name, record: record, in: gatewayID) {
       return true
     }
     return false

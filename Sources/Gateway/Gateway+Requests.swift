@@ -97,17 +97,21 @@ extension Gateway {
   }
 
   private func checkFree(_ id: DeviceID, for address: BluetoothAddress) throws(Refusal) {
-    guard let other = byID[id], other.address != address else { return }
-    throw Refusal("the id \(id) is in use by \(other.address)")
+    if let other = byID[id], other.address != address {
+      throw Refusal("the id \(id) is in use by \(other.address)")
+    }
+    if let other = BluetoothAddress(compact: id.description[...]), other != address {
+      throw Refusal("the id \(id) is that of another micro:bit, \(other)")
+    }
   }
 
   private func remove(_ id: DeviceID) throws(Refusal) -> JSONValue {
     let device = try known(id)
     memory.change(device.address) { record in
       // What is out is still to be taken back.
-      let (topics, announced) = (record.id, record.announced)
+      let before = record
       record = DeviceRecord(identifier: device.address)
-      (record.id, record.announced) = (topics, announced)
+      (record.id, record.name, record.announced) = (before.id, before.name, before.announced)
       record.isRemoved = configuration.device(matching: device.address, name: device.info.name) != nil
     }
     reconsider()

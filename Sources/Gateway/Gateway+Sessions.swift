@@ -14,7 +14,10 @@ extension Gateway {
     case .seen(let peripheral):
       for index in surveys.indices { surveys[index].saw(peripheral) }
       guard let device = device(of: peripheral) else { return }
-      if let name = peripheral.name { device.info.name = name }
+      if let name = peripheral.name, name != device.info.name {
+        device.info.name = name
+        judgeAgain(device)
+      }
       if let rssi = peripheral.rssi { device.info.rssi = rssi }
       perform(device.session.seen(inReach: peripheral.isInReach), on: device)
     case .disconnected(let id):
@@ -92,17 +95,21 @@ extension Gateway {
       return perform(device.session.connected(.failed(.gone)), on: device)
     }
     log.debug("connecting", device.fields)
+    let session = device.sessionNumber
     loop.task(of: self) { gateway in
       let connection: PeripheralSession.Connection
       do throws(CentralError) {
         let wasHeld = gateway.memory.records[device.address]?.id != nil
-        let characteristics = try await gateway.central.connect(peripheral, isPreferred: wasHeld)
+        let characteristics = try await gateway.central.connect(
+          peripheral, isPreferred: wasHeld, while: { device.session.state == .connecting })
         connection = gateway.offer(characteristics, to: device) ? .connected : .unsuitable
       } catch {
         connection = .failed(error)
       }
       // Removed or disabled meanwhile: nobody else would end the link.
-      if device.session.state == .stopped { await gateway.central.disconnect(peripheral) }
+      guard device.session.state != .stopped, device.sessionNumber == session else {
+        return await gateway.central.disconnect(peripheral)
+      }
       gateway.perform(device.session.connected(connection), on: device)
     }
   }
@@ -238,8 +245,9 @@ extension Gateway {
       guard info != device.info else { return }
       device.info = info
       // It may have been removed meanwhile, and its topics with it.
-      guard gateway.devices[device.address] === device else { return }
-      if device.holder.party == .this { gateway.publishPresence(of: device) }
+      guard gateway.devices[device.address] === device, device.holder.party == .this else { return }
+      gateway.publishInfo(of: device)
+      gateway.announce(device)
     }
   }
 
@@ -247,8 +255,8 @@ extension Gateway {
 
   /// A value came: on the path of every notification.
   func received(_ bytes: [UInt8], _ device: Device, _ index: Int) {
-    // The link of a device that was removed or disabled lasts a little longer.
-    guard device.session.state != .stopped else { return }
+    // A link that is being left, of a device that another gateway has, was removed or disabled, lasts a little longer.
+    guard device.session.isReceiving else { return }
     let value: Int
     do throws(CodecError) {
       value = try device.channels[index].property.codec.decode(bytes)

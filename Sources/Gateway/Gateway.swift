@@ -44,6 +44,8 @@ public actor Gateway {
   var claim: Claim
   /// Counts the echoes that were asked for.
   var echoes: UInt64 = 0
+  /// The last one that was heard.
+  var lastEcho: UInt64 = 0
   /// The one that the claim of this connection awaits.
   var question: UInt64 = 0
   var leftovers: [DeviceID: Leftover] = [:]

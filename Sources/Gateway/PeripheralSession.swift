@@ -73,6 +73,14 @@ struct PeripheralSession: Sendable {
 
   init(now: ContinuousClock.Instant) { lastSign = now }
 
+  /// Whether values of its link are readings.
+  var isReceiving: Bool {
+    switch state {
+    case .subscribing, .live: true
+    case .absent, .waiting, .connecting, .leaving, .stopped: false
+    }
+  }
+
   // MARK: Inputs
 
   /// It was heard, or is no longer.
@@ -147,6 +155,13 @@ struct PeripheralSession: Sendable {
     guard state == .live else { return [] }
     linkWasGood(until: lastSign)
     return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
+  }
+
+  /// Another gateway has the device now: the link that seems to be here is none.
+  mutating func takenOver() -> [Action] {
+    guard state == .live else { return [] }
+    linkWasGood(until: lastSign)
+    return [.offline] + leave(for: backOff.next())
   }
 
   /// A user wants the link made anew, now.

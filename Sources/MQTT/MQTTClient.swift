@@ -196,11 +196,9 @@ public actor MQTTClient: TurnEnding {
     _ filter: TopicFilter, qos: QoS = .atLeastOnce, options: SubscribeOptions = []
   ) {
     let subscription = Subscription(filter: filter, qos: qos, options: options)
-    if let index = subscriptions.firstIndex(where: { $0.filter == filter }) {
-      subscriptions[index] = subscription
-    } else {
-      subscriptions.append(subscription)
-    }
+    // At the end: what the broker retains for it is to come after that of all those before, at the next connection too.
+    subscriptions.removeAll { $0.filter == filter }
+    subscriptions.append(subscription)
     if let session { send(subscription, to: session) }
   }
 

@@ -110,45 +110,45 @@ import Testing
   @Test func theRecordedNameCountsUntilOneIsHeard() {
     let configuration = configuration([Configuration.Device(match: .namePrefix("BBC"))])
     let record = record { $0.name = "BBC micro:bit" }
-    #expect(configuration.claim(address, name: nil, record: nil, in: here) == .unmatched)
+    #expect(configuration.ownership(address, name: nil, record: nil, in: here) == .unmatched)
     #expect(configuration.effective(address, name: nil, record: record, in: here) != nil)
-    #expect(configuration.claim(address, name: "other", record: record, in: here) == .unmatched)
+    #expect(configuration.ownership(address, name: "other", record: record, in: here) == .unmatched)
   }
 
   @Test func whatIsNotOurs() throws {
     let here = here
     let attic = try #require(GatewayID("attic"))
-    func claim(_ entry: Configuration.Device?, _ change: (inout DeviceRecord) -> Void = { _ in })
-      -> DeviceClaim
+    func ownership(_ entry: Configuration.Device?, _ change: (inout DeviceRecord) -> Void = { _ in })
+      -> Ownership
     {
       let configuration = configuration(entry.map { [$0] } ?? [])
       let record = record(change)
-      let claim = configuration.claim(address, name: nil, record: record, in: here)
+      let claim = configuration.ownership(address, name: nil, record: record, in: here)
       let effective = configuration.effective(address, name: nil, record: record, in: here)
       if case .ours(let device) = claim { #expect(effective == device) } else { #expect(effective == nil) }
       return claim
     }
-    #expect(claim(nil) == .unmatched)
-    #expect(claim(entry()) { $0.isRemoved = true } == .removed)
+    #expect(ownership(nil) == .unmatched)
+    #expect(ownership(entry()) { $0.isRemoved = true } == .removed)
     #expect(
-      claim(nil) { record in
+      ownership(nil) { record in
         record.isAdded = true
         record.isRemoved = true
       } == .removed)
-    guard case .ours = claim(nil, { $0.isAdded = true }) else { return #expect(Bool(false), "not added") }
+    guard case .ours = ownership(nil, { $0.isAdded = true }) else { return #expect(Bool(false), "not added") }
     let pinned = entry { $0.gateway = attic }
-    guard case .elsewhere(attic, let device) = claim(pinned) else {
+    guard case .elsewhere(attic, let device) = ownership(pinned) else {
       return #expect(Bool(false), "not left to the attic")
     }
     #expect(device.gateway == Sourced(attic, .configuration))
-    guard case .ours = claim(pinned, { $0.changes.gateway = here }) else {
+    guard case .ours = ownership(pinned, { $0.changes.gateway = here }) else {
       return #expect(Bool(false), "not taken back from the attic")
     }
     let enabled = configuration([entry { $0.isEnabled = true }])
     #expect(
       enabled.effective(address, name: nil, record: nil, in: here)?.isEnabled == Sourced(true, .configuration)
     )
-    guard case .ours = claim(entry { $0.isEnabled = false }) else {
+    guard case .ours = ownership(entry { $0.isEnabled = false }) else {
       return #expect(Bool(false), "disabled, and known all the same")
     }
   }

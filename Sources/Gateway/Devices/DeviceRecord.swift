@@ -17,9 +17,9 @@ struct DeviceRecord: Sendable, Equatable {
   var isForgotten = false
   /// The values that a command or a request made the wanted ones, by the names of their properties.
   var wanted: [String: Int] = [:]
-  /// The payloads of the last commands that were taken, by the names of the properties. The broker sends a retained
-  /// one again at every connection: one of these is passed over then.
-  private(set) var taken: [String: [String]] = [:]
+  /// Digests of the payloads of the last commands, by the names of the properties. The broker sends a retained one
+  /// again at every connection: one of these is passed over then.
+  private(set) var taken: [String: [Int]] = [:]
   /// What Home Assistant was told of it; nil: nothing.
   var announced: Announced?
 
@@ -29,18 +29,22 @@ struct DeviceRecord: Sendable, Equatable {
 
   /// A slider makes many, and a retained command of before them must not come back.
   private static let mostTaken = 64
-  /// In bytes. Longer ones are none that anybody retains.
-  private static let longestTaken = 512
 
   mutating func take(_ payload: [UInt8], for property: String) {
-    guard payload.count <= Self.longestTaken else { return }
-    let text = String(decoding: payload, as: UTF8.self)
-    let others = taken[property, default: []].filter { $0 != text }
-    taken[property] = others.suffix(Self.mostTaken - 1) + [text]
+    let digest = Self.digest(payload)
+    let others = taken[property, default: []].filter { $0 != digest }
+    taken[property] = others.suffix(Self.mostTaken - 1) + [digest]
   }
 
   func hasTaken(_ payload: [UInt8], for property: String) -> Bool {
-    taken[property]?.contains { $0.utf8.elementsEqual(payload) } ?? false
+    taken[property]?.contains(Self.digest(payload)) ?? false
+  }
+
+  /// FNV-1a of 64 bits (RFC 9923): the same in every run, which `Hasher` is not.
+  static func digest(_ payload: [UInt8]) -> Int {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in payload { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return Int(truncatingIfNeeded: hash)
   }
 }
 
@@ -57,7 +61,7 @@ extension DeviceRecord {
       "removed": isRemoved ? .bool(true) : nil,
       "forgotten": isForgotten ? .bool(true) : nil,
       "wanted": Self.json(wanted, JSONValue.integer),
-      "taken": Self.json(taken) { .array($0.map(JSONValue.string)) },
+      "taken": Self.json(taken) { .array($0.map(JSONValue.integer)) },
       "announced": announced?.json,
     ]
     return json.bytes
@@ -84,7 +88,7 @@ extension DeviceRecord {
     isRemoved = try object.value("removed", .bool) ?? false
     isForgotten = try object.value("forgotten", .bool) ?? false
     wanted = try Self.values(object, "wanted") { if case .integer(let value) = $0 { value } else { nil } }
-    taken = try Self.values(object, "taken", Self.texts)
+    taken = try Self.values(object, "taken", Self.integers)
     announced = object["announced"].flatMap(Announced.init)
   }
 
@@ -93,10 +97,12 @@ extension DeviceRecord {
     if case .string(let text) = json { text } else { nil }
   }
 
-  private static func texts(_ json: JSONValue) -> [String]? {
+  private static func integers(_ json: JSONValue) -> [Int]? {
     guard case .array(let elements) = json else { return nil }
-    let texts = elements.suffix(mostTaken).compactMap(text)
-    return texts.count == min(elements.count, mostTaken) ? texts : nil
+    let integers = elements.suffix(mostTaken).compactMap {
+      if case .integer(let value) = $0 { value } else { nil }
+    }
+    return integers.count == min(elements.count, mostTaken) ? integers : nil
   }
 
   private static func object(_ json: JSONValue) -> JSONObject? {

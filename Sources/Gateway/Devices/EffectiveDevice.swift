@@ -41,7 +41,7 @@ struct EffectiveDevice: Sendable, Equatable {
 }
 
 /// Whose a device is.
-enum DeviceClaim: Sendable, Equatable {
+enum Ownership: Sendable, Equatable {
   case ours(EffectiveDevice)
   /// It is pinned to another gateway.
   case elsewhere(GatewayID, EffectiveDevice)
@@ -60,16 +60,16 @@ extension Configuration {
   func effective(
     _ identifier: BluetoothAddress, name: String?, record: DeviceRecord?, in gateway: GatewayID
   ) -> EffectiveDevice? {
-    switch claim(identifier, name: name, record: record, in: gateway) {
+    switch ownership(identifier, name: name, record: record, in: gateway) {
     case .ours(let device): device
     case .elsewhere, .unmatched, .removed: nil
     }
   }
 
   /// Whose the device at `identifier` is, and what holds for it.
-  func claim(
+  func ownership(
     _ identifier: BluetoothAddress, name: String?, record: DeviceRecord?, in gateway: GatewayID
-  ) -> DeviceClaim {
+  ) -> Ownership {
     if let record, record.isRemoved { return .removed }
     let entry = device(matching: identifier, name: name ?? record?.name)
     guard entry != nil || record?.isAdded == true else { return .unmatched }
