@@ -54,10 +54,9 @@ import Testing
       try await ground.holds(Self.id, after: mark)
 
       // The broker comes anew, with or without what it retained.
-      mark = try ground.observer.mark
       try await ground.broker.kill()
       try await ground.broker.start()
-      try await ground.isBack(after: mark)
+      try await ground.isConnected(times: 2)
       try await ground.settled()
       kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "online")

@@ -21,9 +21,10 @@ import Testing
     try await withVillage(plans) { village in
       let (ground, attic) = (village[0], village[1])
       try await ground.holds(Self.id)
+      for house in village.houses { try await house.isConnected(times: 1) }
       var mark = try ground.observer.mark
       // Once while nobody moves, once during a move.
-      for isMoving in [false, true] {
+      for (connects, isMoving) in [(2, false), (3, true)] {
         mark = try ground.observer.mark
         if signal == SIGTERM { try await ground.broker.stop() } else { try await ground.broker.kill() }
         if isMoving {
@@ -33,7 +34,7 @@ import Testing
         }
         try await ground.broker.start()
         let holder = isMoving ? attic : ground
-        for house in village.houses { try await house.isBack(after: mark) }
+        for house in village.houses { try await house.isConnected(times: connects) }
         try await holder.holds(Self.id, after: mark)
         for house in village.houses { try await house.settled() }
         try await ground.observer.synchronize()

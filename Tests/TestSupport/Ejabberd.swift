@@ -43,7 +43,11 @@ public final class Ejabberd: TestBroker {
     // Without its start script, which wants a user of its own; and without a node name, so that there is no epmd.
     let started = try ChildProcess(
       "/usr/bin/erl",
-      ["-noinput", "-mnesia", "dir", "\"\(folder.path)/mnesia\"", "-s", "ejabberd"],
+      // One scheduler that does not spin: on a busy machine the others keep each other waiting for half a minute.
+      [
+        "+S", "1:1", "+sbwt", "none", "-noinput", "-mnesia", "dir", "\"\(folder.path)/mnesia\"", "-s",
+        "ejabberd",
+      ],
       environment: [
         "EJABBERD_CONFIG_PATH": folder.path + "/ejabberd.yml",
         "EJABBERD_LOG_PATH": folder.path + "/ejabberd.log",

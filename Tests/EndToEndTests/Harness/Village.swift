@@ -112,11 +112,12 @@ extension House {
     try await message("bridge/\(plan.id)/response/health", after: mark) { $0.text.contains(transaction) }
   }
 
-  /// Its subscriptions are in force, after a restart of the broker too: the state is not one that was retained.
-  func isBack(after mark: Int) async throws {
+  /// The gateway has been let in by the broker so many times in this run, and has said so.
+  func isConnected(times: Int) async throws {
     // It tries again less and less often, as the broker takes its time.
-    try await message("bridge/\(plan.id)/state", after: mark, within: .seconds(60)) {
-      $0.text == "online" && !$0.retain
+    try await message("bridge/\(plan.id)/info", within: .seconds(60)) { message in
+      let broker = (try? message.json())?["broker"]
+      return broker?["connected"]?.bool == true && broker?["connects"]?.int == times
     }
   }
 
