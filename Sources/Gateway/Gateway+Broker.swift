@@ -136,7 +136,10 @@ extension Gateway {
     case .other: break
     case .this: publishPresence(of: device)
     case .nobody:
-      if isNamed(device) { publishState(device.topics.availability, Payload.availability(false)) }
+      // Where there are others, one of them may just have found it, and not be heard yet.
+      if isNamed(device), gatewaysOnline.isEmpty {
+        publishState(device.topics.availability, Payload.availability(false))
+      }
     }
   }
 

@@ -111,7 +111,7 @@ import Testing
       try await ground.bridgeOnline(after: mark)
       try await ground.logged("held by another gateway")
       try await Self.expectOneAnswer(of: village, "while away")
-      let touched = ground.topics(of: "ground", after: place).filter { $0.contains(Self.id) }
+      let touched = ground.topics(of: "ground", after: place).filter { $0.hasPrefix("microbit/\(Self.id)/") }
       #expect(touched == [])
       #expect(ground.topics(of: "ground", after: place).contains("microbit/bridge/ground/state"))
 
@@ -147,7 +147,7 @@ import Testing
       try await ground.settled()
       try await Self.expectOneAnswer(of: village, "mended")
       try ground.expect(Self.id, after: before, availability: [], holders: ["attic"])
-      let touched = ground.topics(of: "ground", after: place).filter { $0.contains(Self.id) }
+      let touched = ground.topics(of: "ground", after: place).filter { $0.hasPrefix("microbit/\(Self.id)/") }
       #expect(touched == [])
     }
   }
