@@ -55,7 +55,7 @@ public final class Ejabberd: TestBroker {
         "HOME": folder.path,
       ])
     process.withLock { $0 = started }
-    _ = try await started.line(within: .seconds(30)) { $0.contains("Start accepting") }
+    _ = try await started.line(within: .seconds(120)) { $0.contains("Start accepting") }
   }
 
   public func stop() async throws { try await end(SIGTERM) }
