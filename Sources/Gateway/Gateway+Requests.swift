@@ -121,6 +121,9 @@ extension Gateway {
   private func rename(_ id: DeviceID, to new: DeviceID) throws(Refusal) -> JSONValue {
     let device = try known(id)
     try checkFree(new, for: device.address)
+    if case .other(let gateway) = device.holder.party {
+      throw Refusal("\(id) is held by the gateway \(gateway), which knows it by this id: rename it there first")
+    }
     memory.change(device.address) { $0.changes.id = new }
     reconsider()
     return ["from": .string(id.description), "to": .string(new.description)]
