@@ -177,7 +177,7 @@ import Testing
 
   @Test(
     "A retained command is carried out by one gateway, once, wherever the micro:bit goes",
-    arguments: ["\(Village.id)/period/set", "all/period/set", "area/ground-floor/period/set"])
+    arguments: [Village.id + "/period/set", "all/period/set", "area/ground-floor/period/set"])
   func retainedCommand(topic: String) async throws {
     var plans = Self.plans
     plans[1].absent = [.gateway]
