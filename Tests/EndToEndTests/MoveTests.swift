@@ -27,8 +27,7 @@ import Testing
 
       let mark = try ground.observer.mark
       try await village.carry(from: ground, to: attic)
-      let info = try await attic.holds(Self.id, after: mark)
-      #expect(info["moved"]?["from"]?.string == "ground")
+      let info = try await attic.holds(Self.id, from: "ground", after: mark)
       #expect(info["moved"]?["area"]?.string == "Ground floor")
       #expect(isTimestamp(info["moved"]?["time"]?.string))
       #expect(info["wanted"]?["period"]?.int == 70)
@@ -50,8 +49,7 @@ import Testing
 
       let back = try ground.observer.mark
       try await village.carry(from: attic, to: ground)
-      let again = try await ground.holds(Self.id, after: back)
-      #expect(again["moved"]?["from"]?.string == "attic")
+      try await ground.holds(Self.id, from: "attic", after: back)
       try await ground.message("\(Self.id)/period", "80", after: back)
       try await Self.expectOneAnswer(of: village, "two")
       try ground.expect(
@@ -78,8 +76,7 @@ import Testing
       for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 2), (2, 1)] {
         mark = try village[0].observer.mark
         try await village.move(from: village[from], to: village[to])
-        let info = try await village[to].holds(Self.id, after: mark)
-        try #require(info["moved"]?["from"]?.string == village[from].plan.id)
+        try await village[to].holds(Self.id, from: village[from].plan.id, after: mark)
       }
       try await Self.expectOneAnswer(of: village, "last")
       let kept = try await village[0].retained()
@@ -101,8 +98,7 @@ import Testing
       try await ground.killGateway()
       var mark = try ground.observer.mark
       try await village.move(from: ground, to: attic)
-      let info = try await attic.holds(Self.id, after: mark)
-      #expect(info["moved"]?["from"]?.string == "ground")
+      try await attic.holds(Self.id, from: "ground", after: mark)
       try ground.expect(Self.id, after: mark, availability: [], holders: ["attic"])
 
       mark = try ground.observer.mark
@@ -168,8 +164,7 @@ import Testing
       try await attic.logged("taken over")
       mark = try ground.observer.mark
       attic.wire?.mend()
-      let info = try await attic.holds(Self.id, after: mark)
-      #expect(info["moved"]?["from"]?.string == "ground")
+      try await attic.holds(Self.id, from: "ground", after: mark)
       try await Self.expectOneAnswer(of: village, "mended")
       try ground.expect(Self.id, after: mark, availability: ["online"], holders: ["attic"])
     }

@@ -161,8 +161,7 @@ import Testing
         try house.configure(entries: Self.pinned(to: "attic"))
         try house.gateway.signal(SIGHUP)
       }
-      let info = try await attic.holds(Self.id, after: mark)
-      #expect(info["moved"]?["from"]?.string == "ground")
+      try await attic.holds(Self.id, from: "ground", after: mark)
       try await ground.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
       for house in village.houses { try await house.settled() }
       let availability = try await ground.retained()["\(Self.id)/availability"]?.text

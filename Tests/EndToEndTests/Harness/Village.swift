@@ -86,18 +86,22 @@ extension Village {
 }
 
 extension House {
-  /// Waits until `…/info` says that this gateway has the micro:bit.
+  /// Waits until `…/info` says that this gateway has the micro:bit, and whence it came if that is named: a gateway that
+  /// is quicker to find it than to hear the broker says so in a second `info`.
   @discardableResult
-  func holds(_ id: String, after mark: Int = 0) async throws -> JSON {
-    try await hears(id, heldBy: plan.id, after: mark)
+  func holds(_ id: String, from old: String? = nil, after mark: Int = 0) async throws -> JSON {
+    try await hears(id, heldBy: plan.id, from: old, after: mark)
   }
 
   /// As ``holds(_:after:)``, of any gateway, as this house's broker has it.
   @discardableResult
-  func hears(_ id: String, heldBy gateway: String, after mark: Int = 0) async throws -> JSON {
+  func hears(
+    _ id: String, heldBy gateway: String, from old: String? = nil, after mark: Int = 0
+  ) async throws -> JSON {
     let info = try await message("\(id)/info", after: mark) { message in
       let json = try? message.json()
       return json?["gateway"]?.string == gateway && json?["connected_since"] != nil
+        && (old == nil || json?["moved"]?["from"]?.string == old)
     }
     try await online(id, after: mark)
     return try info.json()
