@@ -122,7 +122,8 @@ extension Gateway {
     let device = try known(id)
     try checkFree(new, for: device.address)
     if case .other(let gateway) = device.holder.party {
-      throw Refusal("\(id) is held by the gateway \(gateway), which knows it by this id: rename it there first")
+      throw Refusal(
+        "\(id) is held by the gateway \(gateway), which knows it by this id: rename it there first")
     }
     memory.change(device.address) { $0.changes.id = new }
     reconsider()

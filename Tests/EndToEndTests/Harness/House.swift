@@ -68,16 +68,7 @@ final class House: Sendable {
     self.folder = folder
     for (name, text) in plan.files { try folder.write(text, to: name) }
     async let bus = PrivateBus(isStarted: !plan.absent.contains(.bus))
-    switch (plan.broker, neighbour) {
-    case (.ejabberd, _): broker = try await Ejabberd(folder: folder)
-    case (.shared, let neighbour?): broker = neighbour.broker
-    case (.bridged, let neighbour?):
-      broker = try await MosquittoBroker(folder: folder) { folder in
-        plan.access(folder) + "\n" + Self.bridge(to: neighbour.broker.port)
-      }
-    case (.mosquitto, _), (.shared, nil), (.bridged, nil):
-      broker = try await MosquittoBroker(folder: folder, configuration: plan.access)
-    }
+    broker = try await Self.broker(of: plan, in: folder, beside: neighbour)
     wire = plan.isWired ? try Wire(to: broker.port) : nil
     self.bus = try await bus
     if plan.broker == .shared, let observer = try neighbour?.observer {
@@ -88,6 +79,22 @@ final class House: Sendable {
       try await startObserver()
     }
     try configure(entries: plan.entries)
+  }
+
+  // Not in the initializer: Swift 6.0.3 cannot compile it there.
+  private static func broker(
+    of plan: Plan, in folder: TemporaryFolder, beside neighbour: House?
+  ) async throws -> any TestBroker {
+    switch (plan.broker, neighbour) {
+    case (.ejabberd, _): return try await Ejabberd(folder: folder)
+    case (.shared, let neighbour?): return neighbour.broker
+    case (.bridged, let neighbour?):
+      return try await MosquittoBroker(folder: folder) { folder in
+        plan.access(folder) + "\n" + Self.bridge(to: neighbour.broker.port)
+      }
+    case (.mosquitto, _), (.shared, nil), (.bridged, nil):
+      return try await MosquittoBroker(folder: folder, configuration: plan.access)
+    }
   }
 
   /// Lines of mosquitto.conf.
