@@ -72,7 +72,7 @@ final class House: Sendable {
     wire = plan.isWired ? try Wire(to: broker.port) : nil
     self.bus = try await bus
     if plan.broker == .shared, let observer = try neighbour?.observer {
-      residents.withLock { $0.observer = observer }
+      adopt(observer)
     } else if plan.absent.contains(.broker) {
       try await broker.kill()
     } else if !plan.absent.contains(.observer) {
@@ -81,7 +81,9 @@ final class House: Sendable {
     try configure(entries: plan.entries)
   }
 
-  // Not in the initializer: Swift 6.0.3 cannot compile it there.
+  /// In a function of its own: in the initializer, Swift 6.0.3 cannot compile the use of a mutex.
+  private func adopt(_ observer: Observer) { residents.withLock { $0.observer = observer } }
+
   private static func broker(
     of plan: Plan, in folder: TemporaryFolder, beside neighbour: House?
   ) async throws -> any TestBroker {
