@@ -46,7 +46,7 @@ let package = Package(
     module("GATT"),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
-    module("Store", ["CSQLite"]),
+    module("Store", ["EventLoop", "CSQLite"]),
     module("Gateway", ["EventLoop", "Log", "GATT", "BlueZ", "MQTT", "Store", "CSystemd"]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
@@ -67,7 +67,8 @@ let package = Package(
     tests("BlueZTests", ["BlueZ", "BlueZSimulator", "TestSupport"]),
     tests("MQTTTests", ["MQTT", "TestSupport"]),
     .executableTarget(
-      name: "store-writer", dependencies: ["Store"], path: "Tests/StoreWriter", swiftSettings: strict),
+      name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",
+      swiftSettings: strict),
     tests("StoreTests", ["Store", "CSQLite", "TestSupport", "store-writer"]),
     tests("GatewayTests", ["Gateway", "TestSupport"]),
     tests(

@@ -236,26 +236,3 @@ public protocol TurnEnding: AnyObject, Sendable {
   /// Called on the loop.
   func turnEnds()
 }
-
-/// Runs `body` on a new thread, which ends with it.
-public func detach(_ body: @escaping @Sendable () -> Void) {
-  final class Box: Sendable {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-  // passRetained here, taken back exactly once on the new thread.
-  let box = Unmanaged.passRetained(Box(body))
-  var attributes = pthread_attr_t()
-  pthread_attr_init(&attributes)
-  pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-  var thread = pthread_t()
-  let failure = pthread_create(
-    &thread, &attributes,
-    { raw in
-      Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
-      return nil
-    }, box.toOpaque())
-  pthread_attr_destroy(&attributes)
-  // No thread to be had: do it here, late rather than never.
-  if failure != 0 { box.takeRetainedValue().body() }
-}

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// A small map of keys to values that survives the process: what must not be forgotten, nor hold up the event loop.
 ///
 /// Changes are collected, the newest for each key, and written by a thread that exists only as long as there is something

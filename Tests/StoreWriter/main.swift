@@ -3,6 +3,7 @@
 //   rounds   gives the same 20 keys a new number, again and again; says `round N` when N is on the disk
 //   keep     puts 50 values of 1 KiB, tells what happens, and closes on SIGTERM
 //   measure  opens and closes, and says how much memory that took, in KiB
+import EventLoop
 import Glibc
 import Store
 
@@ -57,14 +58,7 @@ func measure(_ path: String) {
 }
 
 /// In KiB, with the pages of libraries.
-func residentMemory() -> Int {
-  var buffer = [UInt8](repeating: 0, count: 256)
-  let file = open("/proc/self/statm", O_RDONLY)
-  let count = read(file, &buffer, buffer.count)
-  close(file)
-  let words = String(decoding: buffer[..<max(0, count)], as: UTF8.self).split(separator: " ")
-  return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
-}
+func residentMemory() -> Int { ResidentMemory.kibibytes ?? 0 }
 
 func fail(_ reason: String) -> Never {
   say(reason)

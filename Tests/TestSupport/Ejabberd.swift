@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// A real ejabberd as MQTT broker (its mod_mqtt), with a folder of its own, ended by its process id when the object goes.
 ///
@@ -10,7 +9,7 @@ public final class Ejabberd: TestBroker {
 
   public let port: UInt16
   private let folder: TemporaryFolder
-  private let process = Mutex<ChildProcess?>(nil)
+  public let process = BrokerProcess(patience: .seconds(20))
 
   /// Starts it, and waits until it listens.
   public init(folder: TemporaryFolder) async throws {
@@ -36,8 +35,6 @@ public final class Ejabberd: TestBroker {
     try await start()
   }
 
-  deinit { process.withLock { $0?.signal(SIGKILL) } }
-
   /// What it retained is on its disk.
   public func start() async throws {
     // Without its start script, which wants a user of its own; and without a node name, so that there is no epmd.
@@ -54,31 +51,7 @@ public final class Ejabberd: TestBroker {
         "ERL_LIBS": "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu",
         "HOME": folder.path,
       ])
-    process.withLock { $0 = started }
+    process.run(started)
     _ = try await started.line(within: .seconds(120)) { $0.contains("Start accepting") }
-  }
-
-  public func stop() async throws { try await end(SIGTERM) }
-  public func kill() async throws { try await end(SIGKILL) }
-
-  public func freeze(_ isFrozen: Bool) {
-    process.withLock { $0?.signal(isFrozen ? SIGSTOP : SIGCONT) }
-  }
-
-  public var log: String { process.withLock { $0?.text } ?? "" }
-
-  @discardableResult
-  public func logLine(
-    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
-  ) async throws -> String {
-    guard let running = process.withLock({ $0 }) else { throw Failure("the broker does not run") }
-    return try await running.line(within: limit, where: condition)
-  }
-
-  private func end(_ signal: Int32) async throws {
-    guard let running = process.withLock({ $0 }) else { return }
-    running.signal(signal)
-    try await running.exitStatus(within: .seconds(20))
-    process.withLock { $0 = nil }
   }
 }

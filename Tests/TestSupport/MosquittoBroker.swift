@@ -1,12 +1,11 @@
 import Glibc
-import Synchronization
 
 /// A real mosquitto on a free port of the loopback interface, ended by its process id when the object goes.
 public final class MosquittoBroker: TestBroker {
   public let port: UInt16
   /// For certificates, password files and the like, which the configuration may name.
   public let folder: TemporaryFolder
-  private let process = Mutex<ChildProcess?>(nil)
+  public let process = BrokerProcess(patience: .seconds(10))
 
   /// Starts it, and waits until it listens.
   ///
@@ -32,38 +31,11 @@ public final class MosquittoBroker: TestBroker {
     try await start()
   }
 
-  deinit { process.withLock { $0?.signal(SIGKILL) } }
-
   /// As it stands, with nothing retained and no sessions.
   public func start() async throws {
     let started = try ChildProcess("/usr/sbin/mosquitto", ["-c", folder.path + "/mosquitto.conf"])
-    process.withLock { $0 = started }
+    process.run(started)
     _ = try await started.line(within: .seconds(10)) { $0.hasSuffix("running") }
-  }
-
-  public func stop() async throws { try await end(SIGTERM) }
-
-  public func kill() async throws { try await end(SIGKILL) }
-
-  public func freeze(_ isFrozen: Bool) {
-    process.withLock { $0?.signal(isFrozen ? SIGSTOP : SIGCONT) }
-  }
-
-  public var log: String { process.withLock { $0?.text } ?? "" }
-
-  @discardableResult
-  public func logLine(
-    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
-  ) async throws -> String {
-    guard let running = process.withLock({ $0 }) else { throw Failure("the broker does not run") }
-    return try await running.line(within: limit, where: condition)
-  }
-
-  private func end(_ signal: Int32) async throws {
-    guard let running = process.withLock({ $0 }) else { return }
-    running.signal(signal)
-    try await running.exitStatus(within: .seconds(10))
-    process.withLock { $0 = nil }
   }
 }
 

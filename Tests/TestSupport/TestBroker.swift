@@ -1,33 +1,72 @@
+import Glibc
+import Synchronization
+
 /// An MQTT broker of its own for a test, on a free port of the loopback interface.
 public protocol TestBroker: Sendable {
   /// Stays the same from one ``start()`` to the next, as it does for a broker that is restarted.
   var port: UInt16 { get }
+  var process: BrokerProcess { get }
 
   /// Starts it again after ``stop()`` or ``kill()``.
   func start() async throws
-
-  /// Ends it in order: clients are told (MQTT 5).
-  func stop() async throws
-
-  /// Ends it as a crash would.
-  func kill() async throws
-
-  /// Stops its process without ending it, so that connections stay and nothing answers; `false` lets it go on.
-  func freeze(_ isFrozen: Bool)
-
-  /// Its log since it was started.
-  var log: String { get }
-
-  /// The next line of its log that satisfies `condition`, from where the last call left off.
-  @discardableResult
-  func logLine(
-    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
-  ) async throws -> String
 }
 
 extension TestBroker {
+  /// Ends it in order: clients are told (MQTT 5).
+  public func stop() async throws { try await process.end(SIGTERM) }
+
+  /// Ends it as a crash would.
+  public func kill() async throws { try await process.end(SIGKILL) }
+
+  /// Stops its process without ending it, so that connections stay and nothing answers; `false` lets it go on.
+  public func freeze(_ isFrozen: Bool) { process.signal(isFrozen ? SIGSTOP : SIGCONT) }
+
+  /// Its log since it was started.
+  public var log: String { process.log }
+
+  /// The next line of its log that satisfies `condition`, from where the last call left off.
+  @discardableResult
+  public func logLine(
+    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    try await process.logLine(within: limit, where: condition)
+  }
+
   @discardableResult
   public func logLine(where condition: @escaping @Sendable (String) -> Bool) async throws -> String {
     try await logLine(within: .seconds(10), where: condition)
+  }
+}
+
+/// The process of a broker, which goes with this object.
+public final class BrokerProcess: Sendable {
+  private let process = Mutex<ChildProcess?>(nil)
+  /// How long its end may take.
+  private let patience: Duration
+
+  init(patience: Duration) {
+    self.patience = patience
+  }
+
+  deinit { process.withLock { $0?.signal(SIGKILL) } }
+
+  func run(_ started: ChildProcess) { process.withLock { $0 = started } }
+
+  func signal(_ signal: Int32) { process.withLock { $0?.signal(signal) } }
+
+  var log: String { process.withLock { $0?.text } ?? "" }
+
+  func logLine(
+    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    guard let running = process.withLock({ $0 }) else { throw Failure("the broker does not run") }
+    return try await running.line(within: limit, where: condition)
+  }
+
+  func end(_ signal: Int32) async throws {
+    guard let running = process.withLock({ $0 }) else { return }
+    running.signal(signal)
+    try await running.exitStatus(within: patience)
+    process.withLock { $0 = nil }
   }
 }

@@ -1,0 +1,30 @@
+import Glibc
+
+/// Runs `body` on a new thread, which ends with it.
+public func detach(_ body: @escaping @Sendable () -> Void) {
+  // No thread to be had: do it here, late rather than never.
+  if !startThread(body) { body() }
+}
+
+/// Runs `body` on a new thread, which ends with it; false when there is none to be had, and `body` has not run.
+public func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+  final class Box: Sendable {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  // Retained here, released exactly once: by the new thread, or here if there is none.
+  let box = Unmanaged.passRetained(Box(body))
+  var attributes = pthread_attr_t()
+  pthread_attr_init(&attributes)
+  pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+  var thread = pthread_t()
+  let failure = pthread_create(
+    &thread, &attributes,
+    { raw in
+      Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
+      return nil
+    }, box.toOpaque())
+  pthread_attr_destroy(&attributes)
+  if failure != 0 { box.release() }
+  return failure == 0
+}
