@@ -65,12 +65,12 @@ let package = Package(
     tests("DBusTests", ["DBus", "TestSupport"]),
     tests("GATTTests", ["GATT"]),
     tests("BlueZTests", ["BlueZ", "BlueZSimulator", "TestSupport"]),
-    tests("MQTTTests", ["MQTT", "TestSupport"]),
+    tests("MQTTTests", ["MQTT", "EventLoop", "TestSupport"]),
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",
       swiftSettings: strict),
     tests("StoreTests", ["Store", "CSQLite", "TestSupport", "store-writer"]),
-    tests("GatewayTests", ["Gateway", "TestSupport"]),
+    tests("GatewayTests", ["Gateway", "EventLoop", "TestSupport"]),
     tests(
       "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "TestSupport"],
       exclude: ["bleak", "recordings"]),

@@ -22,7 +22,7 @@ struct Scanner {
   /// When discovery was last started or found to be on.
   var health: LoopTimer?
   /// Since when it pauses for connects; nil when it does not.
-  var pausedSince: ContinuousClock.Instant?
+  var pausedSince: Moment?
   /// It goes on for a moment although connects wait.
   var isBreathing = false
 

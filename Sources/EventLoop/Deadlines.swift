@@ -9,7 +9,7 @@ extension EventLoop {
     for duration: Duration, _ isolation: isolated (any Actor)? = #isolation
   ) async throws {
     let waiter = Waiter<Void>()
-    let timer = LoopTimer(deadline: .after(duration)) { waiter.resume(.success(())) }
+    let timer = LoopTimer(deadline: Moment.now + duration) { waiter.resume(.success(())) }
     onLoop { self.insert(timer) }
     do {
       try await waiter.value()

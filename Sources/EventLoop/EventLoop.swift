@@ -219,7 +219,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   @discardableResult
   public func timer(after delay: Duration, _ handler: @escaping @Sendable () -> Void) -> LoopTimer {
     preconditionOnLoop()
-    let timer = LoopTimer(deadline: .after(delay), handler: handler)
+    let timer = LoopTimer(deadline: Moment.now + delay, handler: handler)
     insert(timer)
     return timer
   }

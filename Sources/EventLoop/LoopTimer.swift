@@ -1,34 +1,3 @@
-import Glibc
-
-/// A point of time on the clock that runs through a suspend as well, in ns: what ``ContinuousClock`` tells, as a plain
-/// number. The loop looks at it in each turn, where the arithmetic of `Instant` (a struct of unknown layout) and
-/// `Duration` (128 bits) would be felt.
-struct Moment: Comparable {
-  private let nanoseconds: Int64
-
-  static var now: Moment {
-    var time = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &time)
-    return Moment(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
-  }
-
-  /// - Parameter delay: more than 146 years count as so many.
-  static func after(_ delay: Duration) -> Moment {
-    let (seconds, attoseconds) = delay.components
-    let (whole, isTooLong) = max(0, seconds).multipliedReportingOverflow(by: 1_000_000_000)
-    let most = Int64.max / 2
-    return Moment(
-      nanoseconds: now.nanoseconds + (isTooLong ? most : min(most, whole) + attoseconds / 1_000_000_000))
-  }
-
-  static func < (a: Moment, b: Moment) -> Bool { a.nanoseconds < b.nanoseconds }
-
-  /// Whole ms until `other`, rounded up; 0 when that is past.
-  func milliseconds(until other: Moment) -> Int64 {
-    max(0, (other.nanoseconds - nanoseconds + 999_999) / 1_000_000)
-  }
-}
-
 /// A timer of the loop: fires once, or never when cancelled first.
 public final class LoopTimer: @unchecked Sendable {
   // @unchecked: touched on the loop's thread alone.

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// A writable property of one device: writes what is asked for, reads it back, and says what came of it.
 ///
 /// A pure machine. Each input returns the actions to run, in order. One operation is in flight at most; its
@@ -94,7 +96,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   }
 
   /// When ``expire(at:)`` is to be called: when the command that waits is given up. May change with every input.
-  var deadline: ContinuousClock.Instant? { waiting?.command.timeToLive?.deadline }
+  var deadline: Moment? { waiting?.command.timeToLive?.deadline }
 
   // MARK: Inputs
 
@@ -137,7 +139,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   /// The ``deadline`` is over. Harmless when it is not, or not any more.
   ///
   /// A command that is being carried out is not given up: the device may hold its value already.
-  mutating func expire(at now: ContinuousClock.Instant) -> [Action] {
+  mutating func expire(at now: Moment) -> [Action] {
     guard let command = waiting?.command, let timeToLive = command.timeToLive, timeToLive.deadline <= now
     else { return [] }
     waiting = nil
@@ -258,7 +260,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
       // An adjusted value is still the request that shall hold: the device would adjust it again.
       wanted = asked
       owesRestore = false
-      return [.wanted(asked), answer]
+      return [answer, .wanted(asked)]
     }
   }
 
@@ -315,10 +317,10 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
 /// How long a command may wait to be carried out.
 struct TimeToLive: Sendable, Equatable {
   let seconds: Int
-  let deadline: ContinuousClock.Instant
+  let deadline: Moment
 
   /// - Parameter arrival: when the command came.
-  init(seconds: Int, from arrival: ContinuousClock.Instant) {
+  init(seconds: Int, from arrival: Moment) {
     self.seconds = seconds
     deadline = arrival + .seconds(seconds)
   }

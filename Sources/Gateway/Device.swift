@@ -10,7 +10,9 @@ final class Device: @unchecked Sendable {
   typealias Write = ConfirmedWrite<Asker>
 
   /// A property of the profile as this device has it.
-  struct Channel {
+  final class Channel: @unchecked Sendable {
+    // @unchecked: as the device's own.
+
     let property: Property
     fileprivate(set) var topics: DeviceTopics.Topics
     let encoder: ReadingEncoder
@@ -24,10 +26,17 @@ final class Device: @unchecked Sendable {
     var characteristic: Characteristic?
     /// The last value was none: told once, until a good one comes.
     var isMalformed = false
+
+    init(property: Property, topics: DeviceTopics.Topics, encoder: ReadingEncoder, write: Write?) {
+      self.property = property
+      self.topics = topics
+      self.encoder = encoder
+      self.write = write
+    }
   }
 
   struct Expiry {
-    let deadline: ContinuousClock.Instant
+    let deadline: Moment
     let timer: LoopTimer
   }
 
@@ -55,7 +64,7 @@ final class Device: @unchecked Sendable {
   /// What tells of the peripheral's make, while there is a link that offers it.
   var information: [Characteristic] = []
   /// In the order of the profile's properties.
-  var channels: [Channel]
+  let channels: [Channel]
   /// Counts the readings of this run.
   var sequence: UInt64 = 0
 
@@ -91,6 +100,6 @@ final class Device: @unchecked Sendable {
   func rename(to id: DeviceID, _ topics: DeviceTopics) {
     info.id = id
     self.topics = topics
-    for index in channels.indices { channels[index].topics = topics.properties[index] }
+    for (channel, topics) in zip(channels, topics.properties) { channel.topics = topics }
   }
 }

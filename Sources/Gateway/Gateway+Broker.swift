@@ -48,7 +48,7 @@ extension Gateway {
       guard let index = profile.properties.firstIndex(of: property) else { return }
       for device in devices(of: target) {
         if isResponsible(for: device) {
-          command(message, device, index)
+          command(message, device.channels[index], of: device)
         } else {
           leave(message, property, of: device)
         }
@@ -253,13 +253,13 @@ extension Gateway {
       log.notice("held by another gateway", ["device": device.id, "gateway": gateway])
     }
     releaseStates(of: device)
-    for index in device.channels.indices {
-      let property = device.channels[index].property
+    for channel in device.channels {
+      let property = channel.property
       // Where nobody held it, every gateway that knows it has the command that waits here.
       if before != .nobody {
-        input(device, index) { $0.abandon(reason: "another gateway has taken the device over") }
+        input(channel, of: device) { $0.abandon(reason: "another gateway has taken the device over") }
       }
-      input(device, index) { $0.standBy(wanted: wanted[property.name]) }
+      input(channel, of: device) { $0.standBy(wanted: wanted[property.name]) }
       // Last: to give a command up is to go back to what was wanted before it.
       if let value = wanted[property.name] {
         memory.change(device.address) { $0.wanted[property.name] = value }

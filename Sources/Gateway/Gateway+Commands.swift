@@ -1,12 +1,12 @@
 import BlueZ
+import EventLoop
 import GATT
 import Log
 import MQTT
 
 /// Commands come in, are written, and their outcomes go out.
 extension Gateway {
-  func command(_ message: MQTTReceived, _ device: Device, _ index: Int) {
-    let channel = device.channels[index]
+  func command(_ message: MQTTReceived, _ channel: Device.Channel, of device: Device) {
     let name = channel.property.name
     if message.retain, memory.records[device.address]?.hasTaken(message.payload, for: name) == true {
       return log.debug("a retained command of before is passed over", device.fields)
@@ -19,7 +19,7 @@ extension Gateway {
       if let reason = obstacle(to: channel, of: device) {
         return answer(.failed(reason: reason), requested: command.value, to: asker)
       }
-      input(device, index) {
+      input(channel, of: device) {
         $0.command(
           Device.Write.Command(
             value: command.value, tag: asker,
@@ -57,71 +57,67 @@ extension Gateway {
 
   /// The link is live: what is wanted is brought about, or is told to be impossible.
   func writesCanBegin(on device: Device) {
-    for index in device.channels.indices {
-      let channel = device.channels[index]
+    for channel in device.channels {
       if let reason = obstacle(to: channel, of: device) {
-        input(device, index) { $0.abandon(reason: reason) }
+        input(channel, of: device) { $0.abandon(reason: reason) }
       } else {
-        input(device, index) { $0.linkUp() }
+        input(channel, of: device) { $0.linkUp() }
       }
     }
   }
 
   func abandonWrites(of device: Device, reason: String) {
-    for index in device.channels.indices { input(device, index) { $0.abandon(reason: reason) } }
+    for channel in device.channels { input(channel, of: device) { $0.abandon(reason: reason) } }
   }
 
   /// Gives the property's machine, if it is a writable one, an input, and carries out what that asks for.
-  func input(_ device: Device, _ index: Int, _ input: (inout Device.Write) -> [Device.Write.Action]) {
-    guard var write = device.channels[index].write else { return }
-    let actions = input(&write)
-    device.channels[index].write = write
-    perform(actions, device, index)
-    watchDeadline(device, index)
+  func input(
+    _ channel: Device.Channel, of device: Device, _ input: (inout Device.Write) -> [Device.Write.Action]
+  ) {
+    guard channel.write != nil else { return }
+    perform(input(&channel.write!), on: channel, of: device)
+    watchDeadline(channel, of: device)
   }
 
   /// A command that waits and has a time to live is given up in time.
-  private func watchDeadline(_ device: Device, _ index: Int) {
-    let deadline = device.channels[index].write?.deadline
-    // Hardly any command has one, and the comparison of two that may be there is dear.
-    if deadline == nil, device.channels[index].expiry == nil { return }
-    guard deadline != device.channels[index].expiry?.deadline else { return }
-    device.channels[index].expiry?.timer.cancel()
-    device.channels[index].expiry = deadline.map { deadline in
-      let timer = loop.timer(after: ContinuousClock.now.duration(to: deadline)) { [weak self] in
+  private func watchDeadline(_ channel: Device.Channel, of device: Device) {
+    let deadline = channel.write?.deadline
+    guard deadline != channel.expiry?.deadline else { return }
+    channel.expiry?.timer.cancel()
+    channel.expiry = deadline.map { deadline in
+      let timer = loop.timer(after: Moment.now.duration(to: deadline)) { [weak self] in
         self?.assumeIsolated { gateway in
-          device.channels[index].expiry = nil
-          gateway.input(device, index) { $0.expire(at: .now) }
+          channel.expiry = nil
+          gateway.input(channel, of: device) { $0.expire(at: .now) }
         }
       }
       return Device.Expiry(deadline: deadline, timer: timer)
     }
   }
 
-  private func perform(_ actions: [Device.Write.Action], _ device: Device, _ index: Int) {
-    let channel = device.channels[index]
+  private func perform(_ actions: [Device.Write.Action], on channel: Device.Channel, of device: Device) {
     for action in actions {
       switch action {
       case .write(let value, let operation):
         loop.task(of: self) { gateway in
           let result = await gateway.write(value, channel)
-          gateway.input(device, index) { $0.wrote(operation, result) }
+          gateway.input(channel, of: device) { $0.wrote(operation, result) }
           if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .read(let operation):
         loop.task(of: self) { gateway in
           let result = await gateway.readBack(channel)
-          gateway.input(device, index) { $0.readBack(operation, result) }
+          gateway.input(channel, of: device) { $0.readBack(operation, result) }
           if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .publish(let value):
-        device.channels[index].value = value
+        channel.value = value
         publishState(channel.topics.value, Payload.value(value))
         if channel.property == .microbitPeriod { perform(device.session.periodIs(value), on: device) }
       case .answer(let command, let outcome):
         answer(outcome, requested: command.value, to: command.tag)
         log.info("\(channel.property.name) \(command.value): \(outcome.status)", device.fields)
-        keep(command, outcome, device, index)
+        keep(command, outcome, channel, of: device)
       case .wanted(let value):
         want(value, channel.property, of: device)
       case .restoreFailed(let value, let failure):
@@ -131,8 +127,9 @@ extension Gateway {
   }
 
   /// What waits for as long as it takes waits through a restart as well; what was given up does not.
-  private func keep(_ command: Device.Write.Command, _ outcome: Outcome, _ device: Device, _ index: Int) {
-    let channel = device.channels[index]
+  private func keep(
+    _ command: Device.Write.Command, _ outcome: Outcome, _ channel: Device.Channel, of device: Device
+  ) {
     switch outcome {
     case .pending:
       if command.timeToLive == nil {
@@ -163,8 +160,8 @@ extension Gateway {
 
   /// The configuration or a request names another period, or none.
   func changeWanted(_ period: Int?, by origin: WantedOrigin, of device: Device) {
-    for index in device.channels.indices where device.channels[index].property == .microbitPeriod {
-      input(device, index) { $0.want(period, by: origin) }
+    for channel in device.channels where channel.property == .microbitPeriod {
+      input(channel, of: device) { $0.want(period, by: origin) }
     }
     tellWanted(period, .microbitPeriod, of: device)
   }

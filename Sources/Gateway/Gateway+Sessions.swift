@@ -116,12 +116,12 @@ extension Gateway {
 
   /// Gives the device the characteristics of its link; false when it lacks what the profile is about.
   private func offer(_ characteristics: [Characteristic], to device: Device) -> Bool {
-    for index in device.channels.indices {
-      let property = device.channels[index].property
-      device.channels[index].characteristic = characteristics.first {
+    for channel in device.channels {
+      let property = channel.property
+      channel.characteristic = characteristics.first {
         $0.service == property.service && $0.uuid == property.characteristic && $0.flags.allow(property)
       }
-      device.channels[index].isMalformed = false
+      channel.isMalformed = false
     }
     device.information = characteristics.filter {
       $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)
@@ -145,12 +145,12 @@ extension Gateway {
   }
 
   private func subscribeChannels(of device: Device) async throws(CentralError) {
-    for (index, channel) in device.channels.enumerated() where channel.property.isNotifying {
+    for channel in device.channels where channel.property.isNotifying {
       guard let characteristic = channel.characteristic else { continue }
-      if channel.property.isReadable { received(try await central.read(characteristic), device, index) }
+      if channel.property.isReadable { received(try await central.read(characteristic), device, channel) }
       // Held until the link ends.
       try await central.subscribe(to: characteristic) { bytes in
-        self.loop.enter(self, (bytes, device, index)) { $0.received($1.0, $1.1, $1.2) }
+        self.loop.enter(self, (bytes, device, channel)) { $0.received($1.0, $1.1, $1.2) }
       }
     }
   }
@@ -202,9 +202,9 @@ extension Gateway {
 
   /// What belonged to the link goes with it.
   func linkEnded(_ device: Device) {
-    for index in device.channels.indices {
-      device.channels[index].characteristic = nil
-      input(device, index) { $0.linkDown() }
+    for channel in device.channels {
+      channel.characteristic = nil
+      input(channel, of: device) { $0.linkDown() }
     }
     device.information = []
     // What came over the link is not this gateway's to repeat.
@@ -254,28 +254,28 @@ extension Gateway {
   // MARK: Readings
 
   /// A value came: on the path of every notification.
-  func received(_ bytes: [UInt8], _ device: Device, _ index: Int) {
+  func received(_ bytes: [UInt8], _ device: Device, _ channel: Device.Channel) {
     // A link that is being left, of a device that another gateway has, was removed or disabled, lasts a little longer.
     guard device.session.isReceiving else { return }
     let value: Int
     do throws(CodecError) {
-      value = try device.channels[index].property.codec.decode(bytes)
+      value = try channel.property.codec.decode(bytes)
     } catch {
       counters.malformed += 1
-      if !device.channels[index].isMalformed {
-        device.channels[index].isMalformed = true
-        log.warning("no \(device.channels[index].property.name): \(error)", device.fields)
+      if !channel.isMalformed {
+        channel.isMalformed = true
+        log.warning("no \(channel.property.name): \(error)", device.fields)
       }
       return
     }
-    device.channels[index].isMalformed = false
+    channel.isMalformed = false
     device.session.heard(at: .now)
     device.sequence += 1
     counters.readings += 1
-    device.channels[index].value = value
-    publishState(device.channels[index].topics.value, Payload.value(value))
+    channel.value = value
+    publishState(channel.topics.value, Payload.value(value))
     if configuration.mqtt.readings {
-      let reading = device.channels[index].encoder.encode(value, time: .now, sequence: device.sequence)
+      let reading = channel.encoder.encode(value, time: .now, sequence: device.sequence)
       publish(
         MQTTMessage(
           topic: device.topics.readings, payload: reading, qos: qos, whenHeld: ReadingEncoder.markReplayed))

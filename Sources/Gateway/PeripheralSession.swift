@@ -64,14 +64,14 @@ struct PeripheralSession: Sendable {
   private var leavingFor = Duration.zero
   private var lastTrouble: Trouble?
 
-  private var liveSince: ContinuousClock.Instant?
-  private var lastSign: ContinuousClock.Instant
+  private var liveSince: Moment?
+  private var lastSign: Moment
   private var silence = Silence()
 
   /// A link that lasted this long was a good one: the next attempt starts from the first back-off.
   private static let goodLink = Duration.seconds(30)
 
-  init(now: ContinuousClock.Instant) { lastSign = now }
+  init(now: Moment) { lastSign = now }
 
   /// Whether values of its link are readings.
   var isReceiving: Bool {
@@ -112,7 +112,7 @@ struct PeripheralSession: Sendable {
     }
   }
 
-  mutating func subscribed(_ failure: CentralError?, at now: ContinuousClock.Instant) -> [Action] {
+  mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
     guard state == .subscribing else { return [] }
     if let failure {
       return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
@@ -126,7 +126,7 @@ struct PeripheralSession: Sendable {
   }
 
   /// A reading: on the path of every notification.
-  mutating func heard(at now: ContinuousClock.Instant) {
+  mutating func heard(at now: Moment) {
     lastSign = now
     silence.ended()
   }
@@ -138,7 +138,7 @@ struct PeripheralSession: Sendable {
   }
 
   /// The link ended.
-  mutating func disconnected(at now: ContinuousClock.Instant) -> [Action] {
+  mutating func disconnected(at now: Moment) -> [Action] {
     switch state {
     case .absent, .waiting, .stopped: return []
     // The result of what is under way tells.
@@ -179,7 +179,7 @@ struct PeripheralSession: Sendable {
   }
 
   /// The timer that was set has run out.
-  mutating func timer(at now: ContinuousClock.Instant) -> [Action] {
+  mutating func timer(at now: Moment) -> [Action] {
     switch state {
     case .absent, .connecting, .subscribing, .leaving, .stopped:
       return []
@@ -223,7 +223,7 @@ struct PeripheralSession: Sendable {
   // MARK: Steps
 
   /// The link gave readings until `end`: was that long enough to forget earlier failures?
-  private mutating func linkWasGood(until end: ContinuousClock.Instant) {
+  private mutating func linkWasGood(until end: Moment) {
     if let liveSince, liveSince.duration(to: end) >= Self.goodLink { backOff.reset() }
   }
 

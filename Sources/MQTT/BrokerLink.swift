@@ -52,9 +52,8 @@ struct BrokerLink {
   private static let stableAfter = Duration.seconds(30)
 
   private(set) var state = State.idle
-  /// Since when it is, or was last, connected. Not in the state: what holds an `Instant` has no layout known to the
-  /// compiler, and the state is looked at for every message.
-  private var connectedSince: ContinuousClock.Instant?
+  /// Since when it is, or was last, connected.
+  private var connectedSince: Moment?
   private let connectTimeout: Duration
   private var backOff: BackOff
   /// Asked to stop while an attempt is under way that messages wait for.
@@ -95,7 +94,7 @@ struct BrokerLink {
   }
 
   /// The broker has accepted.
-  mutating func accepted(at now: ContinuousClock.Instant) -> [Action] {
+  mutating func accepted(at now: Moment) -> [Action] {
     guard state == .joining else { return [] }
     if isStopping {
       // The timer of the stop goes on.
@@ -109,7 +108,7 @@ struct BrokerLink {
 
   /// The attempt has failed, or the connection is gone.
   mutating func failed(
-    _ error: MQTTError, at now: ContinuousClock.Instant, jitter: Double
+    _ error: MQTTError, at now: Moment, jitter: Double
   ) -> [Action] {
     switch state {
     case .dialling, .joining:
@@ -134,7 +133,7 @@ struct BrokerLink {
 
   /// The timer is up. `phase` is how far an attempt has come.
   mutating func timeout(
-    in phase: MQTTError.Phase, at now: ContinuousClock.Instant, jitter: Double
+    in phase: MQTTError.Phase, at now: Moment, jitter: Double
   ) -> [Action] {
     switch state {
     case .waiting:

@@ -1,8 +1,8 @@
 import EventLoop
 import Glibc
 
-/// Drives one ``MosquittoHandle`` by the loop: reads and writes when the socket is ready, pings each second,
-/// and says after each of these that something may have happened.
+/// Drives one ``MosquittoHandle`` by the loop: reads and writes when the socket is ready, gives libmosquitto the time
+/// for its pings, and says after each of these that something may have happened.
 final class BrokerSocket: @unchecked Sendable {
   // @unchecked: touched on the loop's thread alone, which the loop checks.
 
@@ -11,6 +11,7 @@ final class BrokerSocket: @unchecked Sendable {
   private let handle: MosquittoHandle
   private let usesTLS: Bool
   private let version: MQTTOptions.ProtocolVersion
+  private let keepAlive: Duration
   private let loop: EventLoop
   private let activity: @Sendable (BrokerSocket, MQTTError?) -> Void
   private var watch: Watch?
@@ -29,6 +30,7 @@ final class BrokerSocket: @unchecked Sendable {
     self.handle = handle
     usesTLS = options.tls != nil
     version = options.protocolVersion
+    keepAlive = options.keepAlive
     self.loop = loop
     self.activity = activity
   }
@@ -157,7 +159,8 @@ final class BrokerSocket: @unchecked Sendable {
   }
 
   private func scheduleTick() {
-    ticker = loop.timer(after: .seconds(1)) { [weak self] in self?.tick() }
+    // Each is a wake-up of the processor, and nothing else may be to be done.
+    ticker = loop.timer(after: phase == nil ? max(.seconds(1), keepAlive / 10) : .seconds(1)) { [weak self] in self?.tick() }
   }
 
   private func tick() {

@@ -38,7 +38,8 @@ public actor MQTTClient: TurnEnding {
   private var socket: BrokerSocket?
   /// Whether this connection may say what is to be said.
   private var isAdmitted = false
-  private var isPumpPlanned = false
+  /// What was said since the turn of the loop began, of which it will tell the end.
+  private var saidInTurn: Int?
   private var timer: LoopTimer?
   private var takesSecondFamily = false
   private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
@@ -80,7 +81,7 @@ public actor MQTTClient: TurnEnding {
   public func admit() {
     guard session != nil, !isAdmitted else { return }
     isAdmitted = true
-    pumpAtEndOfTurn()
+    pumpSoon()
   }
 
   /// Leaves the broker in peace for `delay`, with a good-bye, and connects again after that.
@@ -110,20 +111,20 @@ public actor MQTTClient: TurnEnding {
     let lost = outbox.lost
     outbox.append(message, now: .now)
     if outbox.lost != lost { say(troubles.lost()) }
-    pumpAtEndOfTurn()
+    pumpSoon()
   }
 
   /// Publishes `payload` as retained state of `topic`, now and after every CONNACK, until another value
   /// follows. Every value goes out as long as the broker keeps up; else only the newest does.
   public func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce) {
     outbox.setState(topic, payload, qos: qos)
-    pumpAtEndOfTurn()
+    pumpSoon()
   }
 
   /// Takes the retained state of `topic` away from the broker, as soon as it can be told.
   public func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {
     outbox.clearState(topic, qos: qos)
-    pumpAtEndOfTurn()
+    pumpSoon()
   }
 
   /// Forgets the retained state of `topic`, and leaves what the broker has: it is somebody else's now.
@@ -136,21 +137,32 @@ public actor MQTTClient: TurnEnding {
     socket.updateInterest()
   }
 
-  /// What the events of one turn bring goes to the broker together, in as few segments as it fits into.
-  private func pumpAtEndOfTurn() {
-    guard !isPumpPlanned, isAdmitted, session != nil else { return }
-    isPumpPlanned = true
-    loop.atEndOfTurn(self)
+  /// The first things that a turn of the loop says go to the broker at once; when it has many to say, the rest goes
+  /// together at its end, in as few segments as it fits into.
+  private func pumpSoon() {
+    guard isAdmitted, session != nil else { return }
+    if saidInTurn == nil {
+      saidInTurn = 0
+      loop.atEndOfTurn(self)
+    }
+    saidInTurn! += 1
+    if saidInTurn! <= Self.few { pump() }
   }
 
+  private static let few = 4
+
   /// For the loop.
-  public nonisolated func turnEnds() { loop.enter(self, ()) { client, _ in client.pump() } }
+  public nonisolated func turnEnds() {
+    loop.enter(self, ()) { client, _ in
+      client.saidInTurn = nil
+      if client.outbox.queuedCount > 0 { client.pump() }
+    }
+  }
 
   /// Sends what the broker and the socket take now.
   private func pump() {
-    isPumpPlanned = false
     guard isAdmitted, let socket = session else { return }
-    let isMany = outbox.queuedCount > 1
+    let isMany = outbox.queuedCount > Self.few
     if isMany { socket.gather(true) }
     send(over: socket)
     if isMany { socket.gather(false) }

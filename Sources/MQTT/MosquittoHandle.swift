@@ -181,7 +181,7 @@ final class MosquittoHandle: @unchecked Sendable {
     if code != 0 { throw error(code, errno: errno) }
   }
 
-  /// To be called about every second: sends pings, and finds out that the broker is silent.
+  /// To be called now and then: sends pings, and finds out that the broker is silent.
   func tick() throws(MQTTError) {
     let code = mosquitto_loop_misc(raw)
     if code != 0 { throw error(code, errno: errno) }

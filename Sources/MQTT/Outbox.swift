@@ -1,3 +1,5 @@
+import EventLoop
+
 /// What is still to be said to the broker, in order, and what has been said and not yet acknowledged. Pure:
 /// it knows no connection; its owner says when there is one, and asks for the next packet.
 ///
@@ -53,11 +55,9 @@ struct Outbox {
     let turn: UInt64
     /// The connection it was given in, or before whose successor: another one sends it as held.
     let epoch: UInt32
-    /// From ``ContinuousClock.Instant.reference`` on: the compiler knows no layout of what holds an `Instant`, and
-    /// copies it by way of its metadata, which each message would pay for.
-    let deadline: Duration?
+    let deadline: Moment?
 
-    init(_ message: MQTTMessage, turn: UInt64, epoch: UInt32, deadline: Duration?) {
+    init(_ message: MQTTMessage, turn: UInt64, epoch: UInt32, deadline: Moment?) {
       self.message = message
       self.turn = turn
       self.epoch = epoch
@@ -125,10 +125,10 @@ struct Outbox {
 
   // MARK: What is to be said
 
-  mutating func append(_ message: MQTTMessage, now: @autoclosure () -> ContinuousClock.Instant) {
+  mutating func append(_ message: MQTTMessage, now: @autoclosure () -> Moment) {
     let event = Event(
       message, turn: nextNumber(), epoch: epoch,
-      deadline: message.messageExpiry.map { now().sinceReference + $0 })
+      deadline: message.messageExpiry.map { now() + $0 })
     eventBytes += event.bytes
     events.append(event)
     loseOldest()
@@ -202,7 +202,7 @@ struct Outbox {
   }
 
   /// What to send now; nil when nothing waits, nobody listens, or the window is full.
-  mutating func next(now: @autoclosure () -> ContinuousClock.Instant) -> Packet? {
+  mutating func next(now: @autoclosure () -> Moment) -> Packet? {
     guard let peer else { return nil }
     while true {
       let packet: Packet
@@ -221,7 +221,7 @@ struct Outbox {
       } else if let event = events.first {
         var seconds: UInt32?
         if let deadline = event.deadline {
-          let left = deadline - now().sinceReference
+          let left = now().duration(to: deadline)
           guard left > .zero else {
             dropFirstEvent()
             expired += 1
@@ -331,11 +331,6 @@ struct Outbox {
       lost += 1
     }
   }
-}
-
-extension ContinuousClock.Instant {
-  private static let reference = ContinuousClock.now
-  fileprivate var sinceReference: Duration { Self.reference.duration(to: self) }
 }
 
 extension Outbox.Event {

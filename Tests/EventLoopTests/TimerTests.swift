@@ -95,7 +95,7 @@ import Testing
     let fired = Record<Int>()
     var generator = SystemRandomNumberGenerator()
     let moments = (0..<10_000).map { _ in
-      Moment.after(.microseconds(Int.random(in: 0..<50_000, using: &generator)))
+      Moment.now + .microseconds(Int.random(in: 0..<50_000, using: &generator))
     }
     await loop.perform {
       for (number, moment) in moments.enumerated() {
@@ -112,12 +112,12 @@ import Testing
 
 @Suite struct TimerQueueTests {
   private let start = Moment.now
-  private let second = Moment.after(.seconds(1))
+  private let second = Moment.now + .seconds(1)
 
   @Test func equalDeadlinesFireInTheOrderOfTheirInsertion() {
     var queue = TimerQueue()
     let fired = Record<Int>()
-    let moments = (0..<3).map { Moment.after(.seconds($0)) }
+    let moments = (0..<3).map { Moment.now + .seconds($0) }
     for number in 0..<100 {
       queue.insert(LoopTimer(deadline: moments[number % 3]) { fired.append(number) })
     }
@@ -148,7 +148,7 @@ import Testing
     queue.insert(LoopTimer(deadline: start) {})
     // Later than the first, so that they are never the next.
     for number in 1...100_000 {
-      let timer = LoopTimer(deadline: .after(.seconds(number))) {}
+      let timer = LoopTimer(deadline: Moment.now + .seconds(number)) {}
       queue.insert(timer)
       timer.cancel()
     }
@@ -158,7 +158,7 @@ import Testing
 
   @Test func cancelledTimersWakeNobody() {
     var queue = TimerQueue()
-    for moment in [start, second, .after(.seconds(3600))] {
+    for moment in [start, second, Moment.now + .seconds(3600)] {
       let timer = LoopTimer(deadline: moment) {}
       queue.insert(timer)
       if moment <= second { timer.cancel() }
@@ -173,15 +173,15 @@ import Testing
   @Test func waitsAreRoundedUpToWholeMilliseconds() {
     let now = Moment.now
     #expect(now.milliseconds(until: now) == 0)
-    #expect(Moment.after(.seconds(1)).milliseconds(until: now) == 0)
-    let wait = now.milliseconds(until: .after(.microseconds(500)))
+    #expect((Moment.now + .seconds(1)).milliseconds(until: now) == 0)
+    let wait = now.milliseconds(until: Moment.now + .microseconds(500))
     #expect(wait >= 1 && wait < 1000)
   }
 
   @Test func noDelayIsTooLongOrTooShort() {
     for delay in [Duration.seconds(Int64.max), .seconds(Int64.min), .nanoseconds(-1), .zero] {
-      let moment = Moment.after(delay)
-      #expect(delay > .zero ? moment > .after(.seconds(86400 * 365)) : moment <= .now)
+      let moment = Moment.now + delay
+      #expect(delay > .zero ? moment > Moment.now + .seconds(86400 * 365) : moment <= .now)
     }
   }
 }

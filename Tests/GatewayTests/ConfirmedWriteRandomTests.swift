@@ -1,3 +1,4 @@
+import EventLoop
 import Testing
 
 @testable import Gateway
@@ -45,15 +46,15 @@ private struct World {
   var late: [InFlight] = []
   var commands: [Int: Asked] = [:]
   var nextTag = 0
-  let start = ContinuousClock.now
+  let start = Moment.now
   /// Seconds since the start.
   var now = 0
   /// What must be wanted, by the actions and the requests so far.
   var wanted: Int?
   /// Commands before this one have been overtaken by a request.
   var overtaken = 0
-  /// Told to be wanted by a command whose answer follows.
-  var toldWanted: Int?
+  /// To be told as wanted by the command that was just answered.
+  var owedWanted: Int?
   var lastRead: Int?
   var violations: [String] = []
 
@@ -196,13 +197,15 @@ private struct World {
         if value != lastRead { violations.append("published \(value), which was not read") }
       case .wanted(let value):
         wanted = value
-        toldWanted = value
+        if value != owedWanted { violations.append("told to want \(value), by no command") }
+        owedWanted = nil
         if machine.wanted != value { violations.append("told to want \(value), which is not wanted") }
       case .restoreFailed(let value, _):
         if value != machine.wanted { violations.append("restored what is not wanted") }
       case .answer(let command, let outcome): answer(command, outcome)
       }
     }
+    if let owedWanted { violations.append("a command is done, \(owedWanted) is not told to be wanted") }
   }
 
   private mutating func begin(_ operation: InFlight) {
@@ -217,10 +220,7 @@ private struct World {
     }
     if state.isDropped { violations.append("command \(command.tag) is another gateway's to answer") }
     if state.final != nil { violations.append("command \(command.tag) is answered after its end") }
-    if outcome.actual != nil, toldWanted != (command.tag < overtaken ? nil : command.value) {
-      violations.append("command \(command.tag) is done, \(toldWanted as Int?) is told to be wanted")
-    }
-    toldWanted = nil
+    if outcome.actual != nil, command.tag >= overtaken { owedWanted = command.value }
     switch outcome {
     case .pending:
       if command.tag < overtaken { violations.append("command \(command.tag) is kept, and overtaken") }

@@ -1,3 +1,4 @@
+import EventLoop
 import BlueZ
 import Testing
 
@@ -5,8 +6,8 @@ import Testing
 
 @Suite struct PeripheralSessionTests {
   private typealias Session = PeripheralSession
-  private let start = ContinuousClock.now
-  private func at(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
+  private let start = Moment.now
+  private func at(_ seconds: Int) -> Moment { start + .seconds(seconds) }
 
   // MARK: Sessions in each state
 

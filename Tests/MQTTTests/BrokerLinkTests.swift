@@ -1,9 +1,10 @@
+import EventLoop
 import Testing
 
 @testable import MQTT
 
 @Suite struct BrokerLinkTests {
-  private let start = ContinuousClock.now
+  private let start = Moment.now
   private let trouble = MQTTError.unreachable(reason: "refused", errno: 111)
 
   private func link() -> BrokerLink {

@@ -1,9 +1,10 @@
+import EventLoop
 import Testing
 
 @testable import MQTT
 
 @Suite struct OutboxTests {
-  private static let start = ContinuousClock.now
+  private static let start = Moment.now
 
   private func topic(_ text: String) -> TopicName { TopicName(text)! }
 
