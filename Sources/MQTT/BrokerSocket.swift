@@ -160,7 +160,9 @@ final class BrokerSocket: @unchecked Sendable {
 
   private func scheduleTick() {
     // Each is a wake-up of the processor, and nothing else may be to be done.
-    ticker = loop.timer(after: phase == nil ? max(.seconds(1), keepAlive / 10) : .seconds(1)) { [weak self] in self?.tick() }
+    ticker = loop.timer(after: phase == nil ? max(.seconds(1), keepAlive / 10) : .seconds(1)) { [weak self] in
+      self?.tick()
+    }
   }
 
   private func tick() {
