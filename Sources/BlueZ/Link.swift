@@ -10,22 +10,13 @@ final class Link: @unchecked Sendable {
   /// One GATT operation at a time: bluetoothd answers `InProgress` to a second one.
   let turn = Turn()
   private(set) var hasEnded = false
-  /// Who waits for the operation that is under way.
-  private var operation: (@Sendable (OperationResult) -> Void)?
+  /// What is under way.
+  private var exchange: Exchange?
   private var streams: [NotificationStream] = []
   private var values: [String: @Sendable ([UInt8]) -> Void] = [:]
 
-  typealias OperationResult = Result<[DBusValue], CentralError>
-
-  /// An operation begins; `done` gets its result, or the news that the link has ended meanwhile.
-  func begin(_ done: @escaping @Sendable (OperationResult) -> Void) { operation = done }
-
-  /// The operation has its result; of no use any more when the link has ended.
-  func finish(_ result: OperationResult) {
-    guard let done = operation else { return }
-    operation = nil
-    done(result)
-  }
+  /// The answers to `exchange` are awaited, until the link ends.
+  func begin(_ exchange: Exchange) { self.exchange = exchange }
 
   func add(_ stream: NotificationStream) {
     if hasEnded { stream.close() } else { streams.append(stream) }
@@ -41,10 +32,41 @@ final class Link: @unchecked Sendable {
   /// The link is gone: nobody waits in vain, and nothing more is heard.
   func end() {
     hasEnded = true
-    finish(.failure(.disconnected))
+    exchange?.end()
     for stream in streams { stream.close() }
     streams.removeAll()
     values.removeAll()
+  }
+}
+
+/// Operations that are under way together, and their answers.
+final class Exchange: @unchecked Sendable {
+  // @unchecked: touched by the central alone, on the loop's thread.
+  typealias Answer = Result<[DBusValue], CentralError>
+
+  private var answers: [Answer?]
+  /// Whether they were answered in the order in which they were asked for.
+  private(set) var isInOrder = true
+  private let done: @Sendable (Exchange) -> Void
+
+  /// - Parameter done: called once, when all are answered, or the link is gone.
+  init(of count: Int, _ done: @escaping @Sendable (Exchange) -> Void) {
+    answers = Array(repeating: nil, count: count)
+    self.done = done
+  }
+
+  subscript(index: Int) -> Answer { answers[index] ?? .failure(.disconnected) }
+
+  /// One is answered; of no use any more when the link has ended.
+  func answer(_ index: Int, _ answer: Answer) {
+    guard answers[index] == nil else { return }
+    if answers[..<index].contains(where: { $0 == nil }) { isInOrder = false }
+    answers[index] = answer
+    if !answers.contains(where: { $0 == nil }) { done(self) }
+  }
+
+  func end() {
+    for index in answers.indices { answer(index, .failure(.disconnected)) }
   }
 }
 

@@ -29,9 +29,9 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   }
 
   enum Action: Sendable {
-    /// Write this value, then call ``ConfirmedWrite/wrote(_:_:)``.
+    /// Write this value and read it back, then call ``ConfirmedWrite/wrote(_:_:)``.
     case write(Int, Operation)
-    /// Read the property, then call ``ConfirmedWrite/readBack(_:_:)``.
+    /// Read the property, then call ``ConfirmedWrite/read(_:_:)``.
     case read(Operation)
     /// Tell the command's sender.
     case answer(Command, Outcome)
@@ -72,10 +72,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case idle
     /// The link is new: what does the device hold? → writing, idle, absent.
     case reading
-    /// A value is on its way to the device → readingBack; after a failure writing, idle; absent.
+    /// A value is on its way to the device, and read back from it → writing, idle, absent.
     case writing(Purpose)
-    /// The device has accepted the value: does it hold it? → writing, idle, absent.
-    case readingBack(Purpose)
   }
 
   private var state = State.absent
@@ -114,8 +112,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     state = .absent
     switch before {
     case .absent: return []
-    case .idle, .reading, .writing(.restore), .readingBack(.restore): return keepWaiting()
-    case .writing(.command(let request)), .readingBack(.command(let request)):
+    case .idle, .reading, .writing(.restore): return keepWaiting()
+    case .writing(.command(let request)):
       if waiting != nil || request.isOvertaken {
         return [.answer(request.command, .superseded)] + keepWaiting()
       }
@@ -132,7 +130,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     switch state {
     case .absent: return actions + keepWaiting()
     case .idle: return actions + proceed()
-    case .reading, .writing, .readingBack: return actions
+    case .reading, .writing: return actions
     }
   }
 
@@ -160,7 +158,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     // Even where the last read told the same value: a write that was not answered may have changed it since.
     owesRestore = value != nil
     switch state {
-    case .absent, .reading, .writing, .readingBack: return actions
+    case .absent, .reading, .writing: return actions
     case .idle: return actions + proceed()
     }
   }
@@ -174,44 +172,39 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     waiting = nil
     if let value { wanted = value }
     switch before {
-    case .absent, .idle, .reading, .writing(.restore), .readingBack(.restore): return []
-    case .writing(.command(let request)), .readingBack(.command(let request)):
+    case .absent, .idle, .reading, .writing(.restore): return []
+    case .writing(.command(let request)):
       // The other one never had it: it was this gateway's to carry out.
       return [.answer(request.command, .failed(reason: "another gateway has taken the device over"))]
     }
   }
 
   /// How a ``Action/write(_:_:)`` ended.
-  mutating func wrote(_ operation: Operation, _ result: Result<Void, WriteFailure>) -> [Action] {
+  mutating func wrote(_ operation: Operation, _ result: Written) -> [Action] {
     guard isCurrent(operation), case .writing(let purpose) = state else { return [] }
     switch result {
-    case .success:
-      state = .readingBack(purpose)
-      return [.read(begin())]
-    case .failure(let failure):
+    case .holds(let value):
+      learn(value)
+      return conclude(purpose, value) + [.publish(value)] + proceed()
+    case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
+    case .notReadBack(let failure):
+      return fail(purpose, failure, while: "the read-back")
     }
   }
 
   /// How a ``Action/read(_:)`` ended.
-  mutating func readBack(_ operation: Operation, _ result: Result<Int, WriteFailure>) -> [Action] {
-    guard isCurrent(operation) else { return [] }
-    switch (state, result) {
-    case (.absent, _), (.idle, _), (.writing, _):
-      return []
-    case (.reading, .success(let value)):
+  mutating func read(_ operation: Operation, _ result: Result<Int, WriteFailure>) -> [Action] {
+    guard isCurrent(operation), case .reading = state else { return [] }
+    switch result {
+    case .success(let value):
       learn(value)
       return [.publish(value)] + proceed()
-    case (.reading, .failure(.linkLost)):
+    case .failure(.linkLost):
       return linkDown()
-    case (.reading, .failure):
+    case .failure:
       // Unknown is treated as different: the write and its read-back tell.
       return proceed()
-    case (.readingBack(let purpose), .success(let value)):
-      learn(value)
-      return conclude(purpose, value) + [.publish(value)] + proceed()
-    case (.readingBack(let purpose), .failure(let failure)):
-      return fail(purpose, failure, while: "the read-back")
     }
   }
 
@@ -219,8 +212,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   mutating func abandon(reason: String) -> [Action] {
     var open: [Command] = []
     switch state {
-    case .writing(.command(let request)), .readingBack(.command(let request)): open.append(request.command)
-    case .absent, .idle, .reading, .writing(.restore), .readingBack(.restore): break
+    case .writing(.command(let request)): open.append(request.command)
+    case .absent, .idle, .reading, .writing(.restore): break
     }
     if let waiting { open.append(waiting.command) }
     waiting = nil
@@ -272,13 +265,10 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
 
   private mutating func overtakeCommandInFlight() {
     switch state {
-    case .absent, .idle, .reading, .writing(.restore), .readingBack(.restore): break
+    case .absent, .idle, .reading, .writing(.restore): break
     case .writing(.command(var request)):
       request.isOvertaken = true
       state = .writing(.command(request))
-    case .readingBack(.command(var request)):
-      request.isOvertaken = true
-      state = .readingBack(.command(request))
     }
   }
 
@@ -351,6 +341,15 @@ enum Outcome: Sendable, Equatable {
   case failed(reason: String)
   /// The write or the read-back was not answered.
   case timeout(reason: String)
+}
+
+/// What came of a write and its read-back.
+enum Written: Sendable, Equatable {
+  /// The device has accepted the value, and told then that it holds this.
+  case holds(Int)
+  case notWritten(WriteFailure)
+  /// Accepted, and what the device holds is not known.
+  case notReadBack(WriteFailure)
 }
 
 /// Why a write or a read brought nothing.

@@ -102,12 +102,14 @@ extension Gateway {
         loop.task(of: self) { gateway in
           let result = await gateway.write(value, channel)
           gateway.input(channel, of: device) { $0.wrote(operation, result) }
-          if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
+          if result == .notWritten(.timeout) || result == .notReadBack(.timeout) {
+            gateway.perform(device.session.unresponsive(), on: device)
+          }
         }
       case .read(let operation):
         loop.task(of: self) { gateway in
-          let result = await gateway.readBack(channel)
-          gateway.input(channel, of: device) { $0.readBack(operation, result) }
+          let result = await gateway.read(channel)
+          gateway.input(channel, of: device) { $0.read(operation, result) }
           if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .publish(let value):
@@ -187,17 +189,23 @@ extension Gateway {
     }
   }
 
-  private func write(_ value: Int, _ channel: Device.Channel) async -> Result<Void, WriteFailure> {
-    guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
+  private func write(_ value: Int, _ channel: Device.Channel) async -> Written {
+    guard let characteristic = channel.characteristic else { return .notWritten(.linkLost) }
+    let codec = channel.property.codec
+    let held: Result<[UInt8], CentralError>
     do {
-      try await central.write(try channel.property.codec.encode(value), to: characteristic)
-      return .success(())
+      held = try await central.write(try codec.encode(value), to: characteristic)
     } catch {
-      return .failure(WriteFailure(error))
+      return .notWritten(WriteFailure(error))
+    }
+    do {
+      return .holds(try codec.decode(try held.get()))
+    } catch {
+      return .notReadBack(WriteFailure(error))
     }
   }
 
-  private func readBack(_ channel: Device.Channel) async -> Result<Int, WriteFailure> {
+  private func read(_ channel: Device.Channel) async -> Result<Int, WriteFailure> {
     guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
     do {
       return .success(try channel.property.codec.decode(try await central.read(characteristic)))

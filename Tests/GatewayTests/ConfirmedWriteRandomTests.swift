@@ -156,8 +156,8 @@ private struct World {
     guard let index = late.indices.randomElement(using: &random) else { return }
     let before = machine.actual
     switch late.remove(at: index) {
-    case .write(_, let operation): run(machine.wrote(operation, .success(())), mayAct: false)
-    case .read(let operation): run(machine.readBack(operation, .success(-1)), mayAct: false)
+    case .write(_, let operation): run(machine.wrote(operation, .holds(-1)), mayAct: false)
+    case .read(let operation): run(machine.read(operation, .success(-1)), mayAct: false)
     }
     if machine.actual != before { violations.append("a late read was believed") }
   }
@@ -177,10 +177,14 @@ private struct World {
     case .write(let value, let operation):
       // A write whose answer is lost may have been carried out.
       if failure == nil || Bool.random(using: &random) { held = Self.rounded(value) }
-      run(machine.wrote(operation, failure.map(Result.failure) ?? .success(())))
+      if failure == nil { lastRead = held }
+      let isWritten = Bool.random(using: &random)
+      run(
+        machine.wrote(
+          operation, failure.map { isWritten ? .notReadBack($0) : .notWritten($0) } ?? .holds(held)))
     case .read(let operation):
       if failure == nil { lastRead = held }
-      run(machine.readBack(operation, failure.map(Result.failure) ?? .success(held)))
+      run(machine.read(operation, failure.map(Result.failure) ?? .success(held)))
     }
   }
 

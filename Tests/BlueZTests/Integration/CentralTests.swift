@@ -21,7 +21,7 @@ import Testing
     let value = try await central.read(temperature)
     #expect(value.count == 1)
     #expect(try await central.read(period) == [0x2C, 0x01])
-    try await central.write([20, 0], to: period)
+    #expect(try await central.write([20, 0], to: period) == .success([20, 0]))
     #expect(try await central.read(period) == [20, 0])
 
     let values = Journal<[UInt8]>()

@@ -32,6 +32,68 @@ import Testing
     try await faults.tested.end()
   }
 
+  // MARK: Read back
+
+  @Test func aWriteIsReadBackInOneGo() async throws {
+    let faults = try await Faults(answers: ["WriteValue": FakeBlueZ.never, "ReadValue": FakeBlueZ.never]) {
+      $0.operation = .seconds(3600)
+    }
+    let characteristics = try await faults.connect()
+    let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
+    // Asked for while the write is still unanswered.
+    try await faults.fake.called("ReadValue")
+    await faults.fake.emit(Recorded.deviceRemoved.last!)
+    await #expect(throws: CentralError.disconnected) { try await writing.value }
+    try await faults.tested.end()
+  }
+
+  /// What was read before the write was answered may be what another program's read brought.
+  @Test func aReadBackThatIsOlderThanTheWriteIsReadOnceMore() async throws {
+    let faults = try await Faults()
+    let characteristics = try await faults.connect()
+    let write = Record<DBusCall>()
+    await faults.fake.answer("WriteValue") { _, call in write.append(call) }
+    await faults.fake.answer("ReadValue") { fake, call in
+      fake.reply(call, .bytes([1, 0]))
+      if fake.count("ReadValue") == 1 { fake.reply(write.elements[0]) }
+    }
+    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(faults.fake.count("ReadValue") == 2)
+    try await faults.tested.end()
+  }
+
+  @Test(arguments: [[1, 0], [9, 9]] as [[UInt8]])
+  func aReadBackOfAnotherValueIsReadOnceMore(_ second: [UInt8]) async throws {
+    let faults = try await Faults(answers: ["WriteValue": { $0.reply($1) }])
+    let characteristics = try await faults.connect()
+    await faults.fake.answer("ReadValue") { fake, call in
+      fake.reply(call, .bytes(fake.count("ReadValue") == 1 ? [7, 7] : second))
+    }
+    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success(second))
+    #expect(faults.fake.count("ReadValue") == 2)
+    try await faults.tested.end()
+  }
+
+  @Test func aWriteThatCannotBeReadBackIsAWrite() async throws {
+    let faults = try await Faults(answers: ["WriteValue": { $0.reply($1) }]) {
+      $0.operation = .milliseconds(300)
+    }
+    let characteristics = try await faults.connect()
+    await faults.fake.answer(
+      "ReadValue", FakeBlueZ.error("org.bluez.Error.NotPermitted", "Read not permitted"))
+    #expect(
+      try await faults.central.write([1, 0], to: characteristics[1])
+        == .failure(.refused("NotPermitted: Read not permitted")))
+    await faults.fake.answer("ReadValue", FakeBlueZ.never)
+    #expect(
+      try await faults.central.write([1, 0], to: characteristics[1])
+        == .failure(.timedOut("ReadValue: no answer in time")))
+    #expect(faults.fake.count("ReadValue") == 3)
+    try await faults.tested.end()
+  }
+
+  // MARK: No answer
+
   @Test func anOperationWithoutAnAnswerEndsByItsOwnTimeOut() async throws {
     let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never]) {
       $0.operation = .milliseconds(300)

@@ -14,11 +14,12 @@ import Testing
     let period = try #require(characteristics.period)
     let monitor = try await world.monitor()
     // One is at bluetoothd, the others wait for their turn.
-    let operations = [
-      Task { _ = try await tested.central.read(period) }, Task { _ = try await tested.central.read(period) },
-      Task { try await tested.central.write([1, 0], to: period) },
-    ]
+    let first = Task { _ = try await tested.central.read(period) }
     try await monitor.saw("ReadValue char0019")
+    let operations = [
+      first, Task { _ = try await tested.central.read(period) },
+      Task { _ = try await tested.central.write([1, 0], to: period) },
+    ]
     await world.hangUp()
     try await deadline(.seconds(2), "the operations of a link that has ended") { () async throws -> Void in
       for operation in operations {
