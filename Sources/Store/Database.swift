@@ -22,6 +22,9 @@ final class Database: @unchecked Sendable {
 
   private static let version = "1"
 
+  /// Once in a process.
+  private static let library: Void = { csqlite_allocate_pages_singly() }()
+
   let path: String
   private var handle: OpaquePointer?
   /// Held as long as the database is open.
@@ -32,6 +35,7 @@ final class Database: @unchecked Sendable {
 
   /// Opens the file, which exists, and looks through it; changes nothing in it but what a transaction left half done.
   init(_ path: String, _ access: Access) throws(StoreError) {
+    _ = Self.library
     self.path = path
     let flags: Int32
     switch access {

@@ -1,3 +1,4 @@
+import CLinux
 import EventLoop
 import Gateway
 import Glibc
@@ -12,6 +13,8 @@ struct Main {
     signal(SIGPIPE, SIG_IGN)
     // So is a limit on the size of files: to the state database that is a full disk.
     signal(SIGXFSZ, SIG_IGN)
+    // The few threads beside the loop do little: a heap of its own for each would be its memory for good.
+    mallopt(M_ARENA_MAX, 1)
     let arguments: Arguments
     do throws(Arguments.Usage) {
       arguments = try Arguments(CommandLine.argc, CommandLine.unsafeArgv)
