@@ -14,7 +14,7 @@ extension Central {
   /// after the write, and is what was written. Anything else may be older than the write (bluetoothd lets a read join
   /// another program's, and a link may have several bearers): the value is read once more.
   ///
-  /// - Returns: what was read back.
+  /// - Returns: what was read back, or why that failed; the value is written all the same.
   /// - Throws: when the value was not written, or may not have been.
   @discardableResult
   public func write(
@@ -89,7 +89,7 @@ extension Central {
   private func exchange(
     _ operations: [Operation], on characteristic: Characteristic, pauses: [Duration]? = nil
   ) async -> Exchange {
-    guard let link = links[characteristic.peripheral] else { return Exchange(of: operations.count) { _ in } }
+    guard let link = links[characteristic.peripheral] else { return .disconnected(of: operations.count) }
     await link.turn.take()
     let exchange = await repeatWhileBusy(
       operations, on: characteristic, over: link, pauses: pauses ?? limits.inProgress)
@@ -98,7 +98,7 @@ extension Central {
       if case .failure(.unlikely) = exchange[$0] { true } else { false }
     }
     if isUnlikely, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
-      return Exchange(of: operations.count) { _ in }
+      exchange.linkHasEnded()
     }
     return exchange
   }
@@ -126,7 +126,8 @@ extension Central {
       for (index, operation) in operations.enumerated() {
         call(
           operation.method, on: BlueZName.characteristic, of: characteristic.path, operation.arguments,
-          timeout: limits.operation
+          // One follows the other on the air.
+          timeout: limits.operation * (index + 1)
         ) { exchange.answer(index, $0) }
       }
     }

@@ -9,7 +9,8 @@ struct Limits: Sendable {
   var export = Duration.seconds(5)
   /// From the first of these objects, where they come late, to the last.
   var exportRest = Duration.milliseconds(500)
-  /// For a read or a write; then its outcome is unknown. (bluetoothd itself gives up after 30 s.)
+  /// For a read or a write, once more for the read-back that follows one; then its outcome is unknown. (bluetoothd itself
+  /// gives up after 30 s.)
   var operation = Duration.seconds(10)
   /// Before an operation is tried again that met somebody else's on the same characteristic: a matter of a
   /// connection interval or two.

@@ -7,7 +7,7 @@ import Glibc
 final class Link: @unchecked Sendable {
   // @unchecked: touched by the central alone, on the loop's thread.
 
-  /// One GATT operation at a time: bluetoothd answers `InProgress` to a second one.
+  /// One at a time, or one exchange: to a second write to a characteristic, bluetoothd answers `InProgress`.
   let turn = Turn()
   private(set) var hasEnded = false
   /// What is under way.
@@ -47,26 +47,52 @@ final class Exchange: @unchecked Sendable {
   private var answers: [Answer?]
   /// Whether they were answered in the order in which they were asked for.
   private(set) var isInOrder = true
-  private let done: @Sendable (Exchange) -> Void
+  /// Until it was called.
+  private var done: (@Sendable (Exchange) -> Void)?
 
-  /// - Parameter done: called once, when all are answered, or the link is gone.
+  /// - Parameter done: called once, when all are answered; what follows one that fails counts as failed with it.
   init(of count: Int, _ done: @escaping @Sendable (Exchange) -> Void) {
     answers = Array(repeating: nil, count: count)
     self.done = done
   }
 
-  subscript(index: Int) -> Answer { answers[index] ?? .failure(.disconnected) }
+  /// One whose link is gone already.
+  static func disconnected(of count: Int) -> Exchange {
+    let exchange = Exchange(of: count) { _ in }
+    exchange.end()
+    return exchange
+  }
 
-  /// One is answered; of no use any more when the link has ended.
+  /// To be asked for when all are there.
+  subscript(index: Int) -> Answer { answers[index]! }
+
+  /// One is answered; of no use when it has failed already, with another or with the link.
   func answer(_ index: Int, _ answer: Answer) {
     guard answers[index] == nil else { return }
     if answers[..<index].contains(where: { $0 == nil }) { isInOrder = false }
     answers[index] = answer
-    if !answers.contains(where: { $0 == nil }) { done(self) }
+    if case .failure(let error) = answer { fail(from: index + 1, error) } else { conclude() }
   }
 
-  func end() {
-    for index in answers.indices { answer(index, .failure(.disconnected)) }
+  /// The link has ended.
+  func end() { fail(from: 0, .disconnected) }
+
+  /// What failed in the way of operations whose link ends did so because it has ended.
+  func linkHasEnded() {
+    for index in answers.indices {
+      if case .failure(.unlikely) = answers[index] { answers[index] = .failure(.disconnected) }
+    }
+  }
+
+  private func fail(from first: Int, _ error: CentralError) {
+    for index in first..<answers.count where answers[index] == nil { answers[index] = .failure(error) }
+    conclude()
+  }
+
+  private func conclude() {
+    guard let done, !answers.contains(where: { $0 == nil }) else { return }
+    self.done = nil
+    done(self)
   }
 }
 

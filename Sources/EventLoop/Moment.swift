@@ -3,7 +3,7 @@ import Glibc
 /// A point of time on the clock that runs through a suspend as well: what ``ContinuousClock`` tells, as a plain number.
 ///
 /// `ContinuousClock.Instant` is a struct of unknown layout: whatever holds one is copied by way of its metadata, which
-/// would be felt with every message and in every turn of the loop. So are the 128 bits of a `Duration`.
+/// would be felt with every message and in every turn of the loop, as would the 128 bits of a `Duration`.
 public struct Moment: Comparable, Sendable {
   /// Since some moment in the past, the same one for the life of the process.
   private let nanoseconds: Int64

@@ -220,7 +220,7 @@ extension Gateway {
   }
 
   func send(_ payload: [UInt8], to asker: Asker) {
-    for message in asker.answer(payload, qos: qos) { publish(message) }
+    for message in asker.answer(payload, qos: qos) { publish(message, atOnce: true) }
   }
 }
 

@@ -273,12 +273,13 @@ extension Gateway {
     device.sequence += 1
     counters.readings += 1
     channel.value = value
-    publishState(channel.topics.value, Payload.value(value))
+    publishState(channel.topics.value, Payload.value(value), atOnce: true)
     if configuration.mqtt.readings {
       let reading = channel.encoder.encode(value, time: .now, sequence: device.sequence)
       publish(
         MQTTMessage(
-          topic: device.topics.readings, payload: reading, qos: qos, whenHeld: ReadingEncoder.markReplayed))
+          topic: device.topics.readings, payload: reading, qos: qos, whenHeld: ReadingEncoder.markReplayed),
+        atOnce: true)
     }
   }
 }

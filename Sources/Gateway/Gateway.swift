@@ -152,15 +152,17 @@ public actor Gateway {
 
   // MARK: Sending
 
-  func publishState(_ topic: TopicName, _ payload: [UInt8]) {
-    loop.enter(mqtt, (topic, payload, qos)) { mqtt, state in mqtt.setState(state.0, state.1, qos: state.2) }
+  func publishState(_ topic: TopicName, _ payload: [UInt8], atOnce: Bool = false) {
+    loop.enter(mqtt, (topic, payload, qos, atOnce)) { mqtt, state in
+      mqtt.setState(state.0, state.1, qos: state.2, atOnce: state.3)
+    }
   }
 
   /// The broker forgets what it retains on `topic`.
   func clearState(_ topic: TopicName) { mqtt.assumeIsolated { [qos] in $0.clearState(topic, qos: qos) } }
 
-  func publish(_ message: MQTTMessage) {
-    loop.enter(mqtt, message) { $0.publish($1) }
+  func publish(_ message: MQTTMessage, atOnce: Bool = false) {
+    loop.enter(mqtt, (message, atOnce)) { $0.publish($1.0, atOnce: $1.1) }
   }
 }
 

@@ -11,7 +11,7 @@ final class BrokerSocket: @unchecked Sendable {
   private let handle: MosquittoHandle
   private let usesTLS: Bool
   private let version: MQTTOptions.ProtocolVersion
-  private let keepAlive: Duration
+  private var keepAlive: Duration
   private let loop: EventLoop
   private let activity: @Sendable (BrokerSocket, MQTTError?) -> Void
   private var watch: Watch?
@@ -50,6 +50,7 @@ final class BrokerSocket: @unchecked Sendable {
   }
 
   var isOpen: Bool { handle.socket >= 0 }
+
   /// Between `true` and `false` what is sent is gathered into full segments: each segment is a system call's worth of
   /// work here and wakes the broker.
   func gather(_ begins: Bool) {
@@ -62,8 +63,9 @@ final class BrokerSocket: @unchecked Sendable {
 
   func takeEvents() -> MosquittoHandle.Events { handle.takeEvents() }
 
-  func accepted() {
+  func accepted(_ connection: MQTTConnection) {
     phase = nil
+    keepAlive = connection.serverKeepAlive ?? keepAlive
     handle.accepted()
   }
 

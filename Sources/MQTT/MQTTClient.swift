@@ -38,8 +38,9 @@ public actor MQTTClient: TurnEnding {
   private var socket: BrokerSocket?
   /// Whether this connection may say what is to be said.
   private var isAdmitted = false
-  /// What was said since the turn of the loop began, of which it will tell the end.
-  private var saidInTurn: Int?
+  private var isTurnEndAwaited = false
+  /// How often something did not wait for the end of this turn of the loop.
+  private var hurried = 0
   private var timer: LoopTimer?
   private var takesSecondFamily = false
   private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
@@ -107,18 +108,23 @@ public actor MQTTClient: TurnEnding {
   // MARK: Saying
 
   /// Publishes `message`; what cannot be sent now waits, and of too many the oldest is lost.
-  public func publish(_ message: MQTTMessage) {
+  ///
+  /// - Parameter atOnce: somebody waits for it. Else it goes when the present turn of the loop ends, together with
+  ///   what else that brings.
+  public func publish(_ message: MQTTMessage, atOnce: Bool = false) {
     let lost = outbox.lost
     outbox.append(message, now: .now)
     if outbox.lost != lost { say(troubles.lost()) }
-    pumpSoon()
+    pumpSoon(atOnce)
   }
 
   /// Publishes `payload` as retained state of `topic`, now and after every CONNACK, until another value
   /// follows. Every value goes out as long as the broker keeps up; else only the newest does.
-  public func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce) {
+  public func setState(
+    _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
+  ) {
     outbox.setState(topic, payload, qos: qos)
-    pumpSoon()
+    pumpSoon(atOnce)
   }
 
   /// Takes the retained state of `topic` away from the broker, as soon as it can be told.
@@ -137,16 +143,18 @@ public actor MQTTClient: TurnEnding {
     socket.updateInterest()
   }
 
-  /// The first things that a turn of the loop says go to the broker at once; when it has many to say, the rest goes
-  /// together at its end, in as few segments as it fits into.
-  private func pumpSoon() {
+  /// What the events of one turn bring goes to the broker together, in as few segments as it fits into, unless somebody
+  /// waits for it. In a crowd of those that, too, is quicker: only the first few go at once.
+  private func pumpSoon(_ atOnce: Bool = false) {
     guard isAdmitted, session != nil else { return }
-    if saidInTurn == nil {
-      saidInTurn = 0
+    if !isTurnEndAwaited {
+      isTurnEndAwaited = true
       loop.atEndOfTurn(self)
     }
-    saidInTurn! += 1
-    if saidInTurn! <= Self.few { pump() }
+    if atOnce, hurried < Self.few {
+      hurried += 1
+      pump()
+    }
   }
 
   private static let few = 4
@@ -154,7 +162,8 @@ public actor MQTTClient: TurnEnding {
   /// For the loop.
   public nonisolated func turnEnds() {
     loop.enter(self, ()) { client, _ in
-      client.saidInTurn = nil
+      client.isTurnEndAwaited = false
+      client.hurried = 0
       if client.outbox.queuedCount > 0 { client.pump() }
     }
   }
@@ -162,14 +171,14 @@ public actor MQTTClient: TurnEnding {
   /// Sends what the broker and the socket take now.
   private func pump() {
     guard isAdmitted, let socket = session else { return }
-    let isMany = outbox.queuedCount > Self.few
+    let isMany = outbox.queuedCount > 1 && !socket.wantsWrite
     if isMany { socket.gather(true) }
     send(over: socket)
     if isMany { socket.gather(false) }
   }
 
   private func send(over socket: BrokerSocket) {
-    // So many in a turn of the loop: who waits for its other ends waits for less than a millisecond or two.
+    // So many in a row: who waits for the loop's other ends waits for less than a millisecond or two.
     var budget = 128
     while budget > 0, !socket.wantsWrite, let packet = outbox.next(now: .now) {
       budget -= 1
@@ -345,7 +354,7 @@ public actor MQTTClient: TurnEnding {
   }
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
-    socket.accepted()
+    socket.accepted(connection)
     isAdmitted = !options.awaitsAdmission
     counters.connects += 1
     outbox.connected(

@@ -21,6 +21,8 @@ public struct MQTTConnection: Sendable, Equatable {
   public var receiveMaximum: UInt16 = .max
   /// The largest packet it takes, in bytes; nil: any.
   public var maximumPacketSize: UInt32?
+  /// The keep-alive that it imposes, instead of ours.
+  public var serverKeepAlive: Duration?
 }
 
 /// Counters since the client was made, and the present length of its queues.

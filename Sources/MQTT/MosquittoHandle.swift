@@ -1,6 +1,5 @@
 import CMosquitto
 import Glibc
-import Synchronization
 
 /// One `struct mosquitto`: one attempt to connect and the connection that comes of it. Freed with this object,
 /// which closes the socket.

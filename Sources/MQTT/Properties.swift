@@ -37,6 +37,10 @@ enum Properties {
     if mosquitto_property_read_int32(list, MQTT_PROP_MAXIMUM_PACKET_SIZE.identifier, &size, false) != nil {
       connection.maximumPacketSize = size
     }
+    var seconds: UInt16 = 0
+    if mosquitto_property_read_int16(list, MQTT_PROP_SERVER_KEEP_ALIVE.identifier, &seconds, false) != nil {
+      connection.serverKeepAlive = .seconds(seconds)
+    }
     return connection
   }
 

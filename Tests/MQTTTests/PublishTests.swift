@@ -165,6 +165,34 @@ import Testing
     #expect(try await subscriber.texts(100) == (0..<100).map(String.init))
   }
 
+  @Test func whatSomebodyWaitsForGoesAtOnceAndACrowdGoesTogether() async throws {
+    let broker = try await MosquittoBroker()
+    let subscriber = try await subscriber(broker.port, "t/#")
+    let client = await TestClient(.local(broker.port))
+    try await client.connected()
+    func message(_ number: Int) -> MQTTMessage {
+      MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8), qos: .atMostOnce)
+    }
+    let messages = (0..<8).map(message)
+    // One job is one turn of the loop. What waits goes before what does not.
+    let sent = await client.client.inOneTurn { client in
+      messages.enumerated().map { number, message in
+        client.publish(message, atOnce: number > 0)
+        return client.statistics.sent
+      }
+    }
+    #expect(sent == [0, 2, 3, 4, 5, 5, 5, 5])
+    #expect(try await subscriber.texts(8) == (0..<8).map(String.init))
+  }
+
+  /// mosquitto imposes no less than 10 s.
+  @Test func theBrokersKeepAliveIsHeard() async throws {
+    let broker = try await MosquittoBroker { _ in "allow_anonymous true\nmax_keepalive 10" }
+    #expect(try await TestClient(.local(broker.port)).connected().serverKeepAlive == .seconds(10))
+    let free = try await MosquittoBroker()
+    #expect(try await TestClient(.local(free.port)).connected().serverKeepAlive == nil)
+  }
+
   @Test func anUnsubscribedTopicIsSilent() async throws {
     let broker = try await MosquittoBroker()
     let client = try await subscriber(broker.port, "a/#", "b/#")

@@ -71,6 +71,10 @@ final class TestClient: Sendable {
   }
 }
 
+extension MQTTClient {
+  func inOneTurn<Value: Sendable>(_ body: @Sendable (isolated MQTTClient) -> Value) -> Value { body(self) }
+}
+
 extension MQTTReceived {
   var text: String { String(decoding: payload, as: UTF8.self) }
 }

@@ -92,6 +92,87 @@ import Testing
     try await faults.tested.end()
   }
 
+  @Test func aBusyWriteIsTriedAgainWithItsReadBack() async throws {
+    let faults = try await Faults { $0.inProgress = [.milliseconds(1)] }
+    let characteristics = try await faults.connect()
+    await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([1, 0])) }
+    await faults.fake.answer("WriteValue") { fake, call in
+      if fake.count("WriteValue") < 2 {
+        fake.refuse(call, "org.bluez.Error.InProgress", "In Progress")
+      } else {
+        fake.reply(call)
+      }
+    }
+    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(faults.fake.count("WriteValue") == 2 && faults.fake.count("ReadValue") == 2)
+    try await faults.tested.end()
+  }
+
+  @Test(arguments: [("InProgress", "In Progress"), ("Failed", "Operation failed with ATT error: 0x0e")])
+  func aReadBackThatFailsOnceIsReadOnceMore(_ error: String, _ text: String) async throws {
+    let faults = try await Faults(answers: ["WriteValue": { $0.reply($1) }]) {
+      $0.inProgress = []
+      $0.linkLoss = .milliseconds(50)
+    }
+    let characteristics = try await faults.connect()
+    await faults.fake.answer("ReadValue") { fake, call in
+      if fake.count("ReadValue") < 2 {
+        fake.refuse(call, "org.bluez.Error.\(error)", text)
+      } else {
+        fake.reply(call, .bytes([1, 0]))
+      }
+    }
+    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(faults.fake.count("WriteValue") == 1 && faults.fake.count("ReadValue") == 2)
+    try await faults.tested.end()
+  }
+
+  @Test(arguments: [FakeBlueZ.never, unlikely])
+  func aLinkThatEndsBeforeTheReadBackIsAnsweredLeavesItUnknown(_ answer: @escaping FakeBlueZ.Answer)
+    async throws
+  {
+    let faults = try await Faults(answers: ["WriteValue": { $0.reply($1) }, "ReadValue": answer]) {
+      $0.operation = .seconds(3600)
+      $0.linkLoss = .seconds(3600)
+    }
+    let characteristics = try await faults.connect()
+    let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
+    try await faults.fake.called("ReadValue")
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    try await deadline(.seconds(5), "the end of a write with its link") { () async throws -> Void in
+      #expect(try await writing.value == .failure(.disconnected))
+    }
+    try await faults.tested.end()
+  }
+
+  /// Nor is its read-back waited for, which has another `operation`'s time.
+  @Test(arguments: [true, false])
+  func aWriteThatFailsEndsItsReadBack(isAnswered: Bool) async throws {
+    let refused = FakeBlueZ.error("org.bluez.Error.NotPermitted", "Write not permitted")
+    let faults = try await Faults(answers: [
+      "WriteValue": isAnswered ? refused : FakeBlueZ.never, "ReadValue": FakeBlueZ.never,
+    ]) { $0.operation = isAnswered ? .seconds(3600) : .milliseconds(300) }
+    let characteristics = try await faults.connect()
+    let expected: CentralError =
+      isAnswered ? .refused("NotPermitted: Write not permitted") : .timedOut("WriteValue: no answer in time")
+    await #expect(throws: expected) { try await faults.central.write([1, 0], to: characteristics[1]) }
+    try await faults.tested.end()
+  }
+
+  @Test func aReadBackThatFailsFirstDoesNotFailTheWrite() async throws {
+    let faults = try await Faults()
+    let characteristics = try await faults.connect()
+    let write = Record<DBusCall>()
+    await faults.fake.answer("WriteValue") { _, call in write.append(call) }
+    await faults.fake.answer("ReadValue") { fake, call in
+      if fake.count("ReadValue") > 1 { return fake.reply(call, .bytes([1, 0])) }
+      fake.refuse(call, "org.bluez.Error.Failed", "Failed to initiate")
+      fake.reply(write.elements[0])
+    }
+    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    try await faults.tested.end()
+  }
+
   // MARK: No answer
 
   @Test func anOperationWithoutAnAnswerEndsByItsOwnTimeOut() async throws {
