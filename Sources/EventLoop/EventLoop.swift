@@ -30,6 +30,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   /// Counts the watches, so that events of an old one are not taken for a new one's.
   private var watchesMade: UInt32 = 0
   private(set) var timers = TimerQueue()
+  /// Counts the turns. On the loop's thread only.
+  public private(set) var turn: UInt64 = 0
 
   public init() {
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -56,6 +58,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
     defer { events.deallocate() }
     while !stopping.load(ordering: .acquiring) {
+      turn &+= 1
       runReadyJobs()
       fireTimers()
       closeTurn()

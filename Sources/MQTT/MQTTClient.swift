@@ -38,9 +38,9 @@ public actor MQTTClient: TurnEnding {
   private var socket: BrokerSocket?
   /// Whether this connection may say what is to be said.
   private var isAdmitted = false
-  private var isTurnEndAwaited = false
-  /// How often something did not wait for the end of this turn of the loop.
-  private var hurried = 0
+  private var isPumpPlanned = false
+  /// How often something did not wait for the end of the turn of the loop, in the last one where that was so.
+  private var hurried = (turn: UInt64(0), count: 0)
   private var timer: LoopTimer?
   private var takesSecondFamily = false
   private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
@@ -147,14 +147,16 @@ public actor MQTTClient: TurnEnding {
   /// waits for it. In a crowd of those that, too, is quicker: only the first few go at once.
   private func pumpSoon(_ atOnce: Bool = false) {
     guard isAdmitted, session != nil else { return }
-    if !isTurnEndAwaited {
-      isTurnEndAwaited = true
-      loop.atEndOfTurn(self)
-    }
-    if atOnce, hurried < Self.few {
-      hurried += 1
-      pump()
-    }
+    if atOnce, mayHurry() { return pump() }
+    guard !isPumpPlanned else { return }
+    isPumpPlanned = true
+    loop.atEndOfTurn(self)
+  }
+
+  private func mayHurry() -> Bool {
+    if hurried.turn != loop.turn { hurried = (loop.turn, 0) }
+    hurried.count += 1
+    return hurried.count <= Self.few
   }
 
   private static let few = 4
@@ -162,9 +164,8 @@ public actor MQTTClient: TurnEnding {
   /// For the loop.
   public nonisolated func turnEnds() {
     loop.enter(self, ()) { client, _ in
-      client.isTurnEndAwaited = false
-      client.hurried = 0
-      if client.outbox.queuedCount > 0 { client.pump() }
+      client.isPumpPlanned = false
+      client.pump()
     }
   }
 
