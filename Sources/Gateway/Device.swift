@@ -57,8 +57,6 @@ final class Device: @unchecked Sendable {
   var timer: LoopTimer?
   /// The peripheral behind it, once it was seen in this run of bluetoothd.
   var peripheral: PeripheralID?
-  /// Its info has changed, and is about to be told.
-  var isInfoDue = false
   /// Of what Home Assistant was told last.
   var announcedHash: Int?
   /// What tells of the peripheral's make, while there is a link that offers it.

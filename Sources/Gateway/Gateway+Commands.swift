@@ -177,16 +177,9 @@ extension Gateway {
   private func tellWanted(_ value: Int?, _ property: Property, of device: Device) {
     guard device.info.wanted[property.name] != value else { return }
     device.info.wanted[property.name] = value
-    guard !device.isInfoDue else { return }
-    device.isInfoDue = true
-    // After the answer, for which somebody waits.
-    loop.timer(after: .milliseconds(10)) { [weak self] in
-      self?.assumeIsolated { gateway in
-        device.isInfoDue = false
-        guard gateway.devices[device.address] === device, device.holder.party == .this else { return }
-        gateway.publishInfo(of: device)
-      }
-    }
+    // It may have been removed, and its topics with it.
+    guard devices[device.address] === device, device.holder.party == .this else { return }
+    publishInfo(of: device)
   }
 
   private func write(_ value: Int, _ channel: Device.Channel) async -> Written {
