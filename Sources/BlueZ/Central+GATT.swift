@@ -79,6 +79,7 @@ extension Central {
     }
   }
 
+  /// One operation by itself.
   private func operate(
     _ operation: Operation, on characteristic: Characteristic, pauses: [Duration]? = nil
   ) async throws(CentralError) -> [DBusValue] {
@@ -94,10 +95,7 @@ extension Central {
     let exchange = await repeatWhileBusy(
       operations, on: characteristic, over: link, pauses: pauses ?? limits.inProgress)
     link.turn.pass()
-    let isUnlikely = operations.indices.contains {
-      if case .failure(.unlikely) = exchange[$0] { true } else { false }
-    }
-    if isUnlikely, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
+    if exchange.isUnlikely, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
       exchange.linkHasEnded()
     }
     return exchange

@@ -10,8 +10,8 @@ final class Link: @unchecked Sendable {
   /// One at a time, or one exchange: to a second write to a characteristic, bluetoothd answers `InProgress`.
   let turn = Turn()
   private(set) var hasEnded = false
-  /// What is under way.
-  private var exchange: Exchange?
+  /// What is under way. Weak: its calls hold it, and with the last answer what came with it is let go, descriptors too.
+  private weak var exchange: Exchange?
   private var streams: [NotificationStream] = []
   private var values: [String: @Sendable ([UInt8]) -> Void] = [:]
 
@@ -77,7 +77,12 @@ final class Exchange: @unchecked Sendable {
   /// The link has ended.
   func end() { fail(from: 0, .disconnected) }
 
-  /// What failed in the way of operations whose link ends did so because it has ended.
+  /// Whether one failed as operations do whose link is ending.
+  var isUnlikely: Bool {
+    answers.contains { if case .failure(.unlikely) = $0 { true } else { false } }
+  }
+
+  /// It was ending: that is why they failed.
   func linkHasEnded() {
     for index in answers.indices {
       if case .failure(.unlikely) = answers[index] { answers[index] = .failure(.disconnected) }

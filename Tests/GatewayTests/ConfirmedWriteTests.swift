@@ -59,8 +59,9 @@ struct Bench {
     case .read(let operation): run(machine.read(operation, .success(value)))
     }
   }
-  mutating func notWritten(_ failure: WriteFailure) -> [String] {
-    guard case .write(let operation) = started.last! else { return ["nothing was to be written"] }
+  mutating func notWritten(_ failure: WriteFailure) -> [String] { notWritten(started.last!, failure) }
+  mutating func notWritten(_ operation: Started, _ failure: WriteFailure) -> [String] {
+    guard case .write(let operation) = operation else { return ["nothing was to be written"] }
     return run(machine.wrote(operation, .notWritten(failure)))
   }
   /// Neither the read nor the read-back is answered.
@@ -309,6 +310,7 @@ struct Bench {
     _ = bench.linkDown()
     #expect(bench.answer(write, 1) == [])
     _ = bench.linkUp()
+    #expect(bench.notWritten(write, .timeout) == [])
     #expect(bench.answer(write, 1) == [])
     let read = try #require(bench.started.last)
     _ = bench.linkDown()
