@@ -58,7 +58,7 @@ let package = Package(
       swiftSettings: strict),
 
     .target(
-      name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("LogTests", ["Log"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),

@@ -1,3 +1,4 @@
+import CLinux
 import EventLoop
 import Glibc
 import Synchronization
@@ -13,9 +14,7 @@ public final class ChildProcess: Sendable {
 
   /// Starts `program` with standard output and standard error in one pipe.
   public init(_ program: String, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
-    let (pid, descriptor) = try Self.spawning.withLock { _ in
-      try Self.spawn(program, arguments, environment)
-    }
+    let (pid, descriptor) = try Self.spawn(program, arguments, environment)
     self.pid = pid
     let output = Output()
     self.output = output
@@ -31,21 +30,19 @@ public final class ChildProcess: Sendable {
 
   deinit { signal(SIGKILL) }
 
-  /// One at a time: between `pipe` and `FD_CLOEXEC` another child would inherit the writing end, and the
-  /// reader would never see the end of its own.
-  private static let spawning = Mutex(())
-
   private static func spawn(
     _ program: String, _ arguments: [String], _ environment: [String: String]
   ) throws -> (pid_t, Int32) {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw Failure("pipe: errno \(errno)") }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+    // Nothing else is inherited: neither the pipe of another child, whose reader would never see its end, nor a
+    // socket of libmosquitto, which a broker would take for alive as long as the child lives.
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     var none = sigset_t()
