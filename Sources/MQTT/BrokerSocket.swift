@@ -20,6 +20,9 @@ final class BrokerSocket: @unchecked Sendable {
   private(set) var isBroken = false
   /// A part of the CONNACK is there.
   private var awaitsRest = false
+  /// The owner has more to say: `activity` follows as soon as the socket takes it, in the next turn of the loop at the
+  /// earliest.
+  var hasMore = false
 
   /// - Parameter activity: called on the loop whenever there may be events, or the connection has ended: with
   ///   an error, or with ``isOpen`` being false.
@@ -94,8 +97,7 @@ final class BrokerSocket: @unchecked Sendable {
   }
 
   /// To be called after having sent something: what the socket did not take is written when it is ready.
-  /// - Parameter hasMore: come back in the next turn of the loop in any case.
-  func updateInterest(hasMore: Bool = false) {
+  func updateInterest() {
     guard let watch, isOpen else { return }
     // In a handshake libmosquitto says that it wants to write while it waits for the other end; to believe it
     // would be to spin. What a handshake writes is written along with each read.

@@ -172,7 +172,7 @@ public actor MQTTClient: TurnEnding {
   /// Sends what the broker and the socket take now.
   private func pump() {
     guard isAdmitted, let socket = session else { return }
-    let isMany = outbox.queuedCount > 1 && !socket.wantsWrite
+    let isMany = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.wantsWrite
     if isMany { socket.gather(true) }
     send(over: socket)
     if isMany { socket.gather(false) }
@@ -185,7 +185,8 @@ public actor MQTTClient: TurnEnding {
       budget -= 1
       guard send(packet, over: socket) else { return }
     }
-    socket.updateInterest(hasMore: budget == 0)
+    socket.hasMore = budget == 0
+    socket.updateInterest()
     if !outbox.tooLarge.isEmpty {
       for topic in outbox.takeTooLarge() { say(troubles.refused(topic, "larger than the broker takes")) }
     }

@@ -122,6 +122,8 @@ struct Outbox {
   var queuedCount: Int { events.count + stateTurns.count }
   var inFlightCount: Int { inFlight.count }
   var isEmpty: Bool { events.isEmpty && stateTurns.isEmpty && inFlight.isEmpty }
+  /// Whether the peer has to acknowledge something before it gets more of QoS 1.
+  var isWindowFull: Bool { peer.map { inFlight.count >= $0.window } ?? false }
 
   // MARK: What is to be said
 
@@ -214,7 +216,7 @@ struct Outbox {
           continue
         }
         let qos = min(states[turn.slot].qos, peer.maximumQoS)
-        if qos != .atMostOnce, inFlight.count >= peer.window { return nil }
+        if qos != .atMostOnce, isWindowFull { return nil }
         _ = stateTurns.popFirst()
         states[turn.slot].isQueued = false
         packet = states[turn.slot].packet(qos: qos, slot: turn.slot)
@@ -231,7 +233,7 @@ struct Outbox {
           seconds = UInt32(clamping: left.components.seconds + (left.components.attoseconds > 0 ? 1 : 0))
         }
         let qos = min(event.message.qos, peer.maximumQoS)
-        if qos != .atMostOnce, inFlight.count >= peer.window { return nil }
+        if qos != .atMostOnce, isWindowFull { return nil }
         dropFirstEvent()
         packet = event.packet(qos: qos, isHeld: event.epoch != epoch, peer, expirySeconds: seconds)
       } else {

@@ -6,8 +6,10 @@ import Testing
 @testable import BlueZSimulator
 
 /// The simulator on a real dbus-daemon, with a real client.
-@Suite struct ServedTests {
+@Suite final class ServedTests: Sendable {
   private let loop = EventLoop.onNewThread()
+  deinit { loop.stop() }
+
   private static let adapter = "org.bluez.Adapter1"
   private static let device = "org.bluez.Device1"
   private static let characteristic = "org.bluez.GattCharacteristic1"
@@ -102,7 +104,7 @@ import Testing
         }
         // The socket holds what net.unix.max_dgram_qlen lets it, some hundred at most.
         if counters.dropped > 0 { return }
-        try await loop.sleep(for: .milliseconds(20))
+        try await self.loop.sleep(for: .milliseconds(20))
       }
     }
     let socket = try #require(reply.first?.descriptor)

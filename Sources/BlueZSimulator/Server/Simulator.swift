@@ -79,6 +79,8 @@ public actor Simulator {
     connection?.assumeIsolated { $0.close() }
     connection = nil
     calls.removeAll()
+    for socket in sockets.values { socket.close() }
+    sockets.removeAll()
   }
 
   private func receive(_ event: DBusEvent) {
