@@ -5,9 +5,15 @@ extension Central {
   /// Powers the adapter off and on again: every link ends, and what hangs in the controller with it.
   public func resetAdapter() async throws(CentralError) {
     guard state.isOn else { throw .unavailable }
+    isResetting = true
+    defer {
+      isResetting = false
+      checkConditions()
+    }
     try await power(false)
     _ = await wait(limits.settle) { !$0.state.isOn }
-    try await power(true)
+    // Once more if need be: nobody else would switch it on again.
+    do throws(CentralError) { try await power(true) } catch { try await power(true) }
     guard await wait(limits.local, until: { $0.state.isOn }) else {
       throw .timedOut("the adapter did not come back in time")
     }

@@ -41,6 +41,8 @@ public actor Central {
   var leaving: Set<PeripheralID> = []
   var scanner = Scanner()
   var isStopping = false
+  /// The adapter is being switched off and on again: not to be left half-way.
+  var isResetting = false
   let limits: Limits
 
   /// - Parameters:
@@ -94,7 +96,7 @@ public actor Central {
     let told = ownersTold
     // The matches first, then the look: what changes in between is then not missed.
     for rule in Self.rules { try await bus.addMatch(rule) }
-    let owner = try? await currentOwner()
+    let owner = try await currentOwner()
     // What a signal has told on this connection is newer than the answer, or the same.
     if told == ownersTold { becomeOwned(by: owner) }
     busRetry = limits.busRetry.first
@@ -126,12 +128,16 @@ public actor Central {
   }
 
   private func currentOwner() async throws -> String? {
-    let reply = try await bus?.call(
-      DBusCall(
-        "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-        [.string(BlueZName.service)]),
-      timeout: limits.local)
-    return reply?.first?.text
+    do {
+      let reply = try await bus?.call(
+        DBusCall(
+          "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
+          [.string(BlueZName.service)]),
+        timeout: limits.local)
+      return reply?.first?.text
+    } catch  where error.name == BlueZName.Failure.nameHasNoOwner {
+      return nil
+    }
   }
 
   private func leaveBus() async {
@@ -340,7 +346,7 @@ public actor Central {
     // What bluetoothd does not answer in time is left to it.
     for id in ends { loop.task(of: self) { await $0.disconnect(id) } }
     _ = await wait(limit) { central in
-      central.scanner.isIdle && ends.allSatisfy { !central.isLinked($0) }
+      central.scanner.isIdle && !central.isResetting && ends.allSatisfy { !central.isLinked($0) }
     }
   }
 }

@@ -189,6 +189,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):
+      // It may hold what a command asked for and is told to have failed.
+      if case .command = purpose { owesRestore = wanted != nil }
       return fail(purpose, failure, while: "the read-back")
     }
   }

@@ -52,6 +52,8 @@ final class Device: @unchecked Sendable {
   /// The echo that comes after all that the broker retains of the device; nil: it has come.
   var awaitedEcho: UInt64?
   var session: PeripheralSession
+  /// The session's state that others were told of last.
+  var performedState = PeripheralSession.State.absent
   /// Tells the session from those before it: what was begun for one of those is not for this one.
   private(set) var sessionNumber = 0
   var timer: LoopTimer?

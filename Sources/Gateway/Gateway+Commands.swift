@@ -11,7 +11,8 @@ extension Gateway {
     if message.retain, memory.records[device.address]?.hasTaken(message.payload, for: name) == true {
       return log.debug("a retained command of before is passed over", device.fields)
     }
-    memory.change(device.address) { $0.take(message.payload, for: name) }
+    // One that comes while the gateway stops is not carried out: retained, it is for the next start.
+    if !isStopping { memory.change(device.address) { $0.take(message.payload, for: name) } }
     counters.commands += 1
     do throws(Rejection) {
       let command = try WriteCommand(message.payload, for: channel.property)
@@ -140,9 +141,11 @@ extension Gateway {
         // Nor does the one whose place it has taken.
         giveUp(channel, of: device)
       }
+    case .failed where isStopping:
+      // What waits, or is on its way, waits for the next start.
+      if command.timeToLive == nil { want(command.value, channel.property, of: device) }
     case .failed, .timeout:
-      // At a stop it waits for the next start.
-      if !isStopping { giveUp(channel, of: device) }
+      giveUp(channel, of: device)
     case .applied, .adjusted, .rejected, .superseded:
       break
     }

@@ -224,9 +224,9 @@ extension Gateway {
   }
 
   /// The device is no longer this gateway's. It leaves nothing behind, unless another gateway holds it.
-  private func remove(_ device: Device) {
+  private func remove(_ device: Device, because reason: String = "the device was removed") {
     log.info("removed", device.fields)
-    abandonWrites(of: device, reason: "the device was removed")
+    abandonWrites(of: device, reason: reason)
     end(device)
     stopListening(to: device)
     devices[device.address] = nil
@@ -254,15 +254,18 @@ extension Gateway {
     return false
   }
 
-  /// Whether the device is more than a name from the air: an entry names its address, or there is a record of it.
+  /// Whether the device is more than a name from the air: an entry names its address, or its record says so.
   func isNamed(_ device: Device) -> Bool {
-    memory.records[device.address] != nil
+    memory.records[device.address]?.isNamed == true
       || configuration.devices.contains { $0.match == .identifier(device.address) }
   }
 
-  /// What was seen under a prefix, and never held, leaves with its signal: names are cheap.
+  /// What was seen under a prefix, and never held, leaves with its signal, and what is remembered of it: names are
+  /// cheap.
   func dropUnlessNamed(_ device: Device) {
-    if !isNamed(device), device.holder.party == .nobody { remove(device) }
+    guard !isNamed(device), device.holder.party == .nobody else { return }
+    remove(device, because: "the device is out of reach, and was never connected")
+    memory.forget(device.address)
   }
 
   // MARK: What earlier runs left

@@ -83,11 +83,11 @@ extension Gateway {
       case .report(let trouble): tell(trouble, of: device)
       }
     }
-    // Most events change nothing: a peripheral that is heard again, for one.
-    if !actions.isEmpty {
-      updateScan()
-      bridgeChanged()
-    }
+    // Most events change nothing: a peripheral that is heard again, or a silence that is not long enough.
+    guard device.session.state != device.performedState else { return }
+    device.performedState = device.session.state
+    updateScan()
+    bridgeChanged()
   }
 
   private func connect(_ device: Device) {
@@ -101,7 +101,8 @@ extension Gateway {
       do throws(CentralError) {
         let wasHeld = gateway.memory.records[device.address]?.id != nil
         let characteristics = try await gateway.central.connect(
-          peripheral, isPreferred: wasHeld, while: { device.session.state == .connecting })
+          peripheral, isPreferred: wasHeld,
+          while: { device.sessionNumber == session && device.session.state == .connecting })
         connection = gateway.offer(characteristics, to: device) ? .connected : .unsuitable
       } catch {
         connection = .failed(error)

@@ -80,6 +80,9 @@ final class Memory: @unchecked Sendable {
     changed.insert(address)
   }
 
+  /// Nothing is remembered of the device at `address`.
+  func forget(_ address: BluetoothAddress) { change(address) { $0 = DeviceRecord(identifier: address) } }
+
   private func putChanges() {
     for address in changed { store.put(address.description, records[address]?.bytes) }
     changed = []

@@ -145,10 +145,8 @@ struct BrokerLink {
       return [.reportOverdue(.timedOut(.lookUp))]
     case .joining, .withdrawing:
       return failed(.timedOut(phase), at: now, jitter: jitter)
-    case .flushing:
-      state = .leaving
-      return [.sayGoodBye] + finish()
-    case .leaving:
+    case .flushing, .leaving:
+      // Without a good-bye where not all is said: the will says then that the client is gone.
       return finish()
     case .idle, .connected, .stopped:
       return []

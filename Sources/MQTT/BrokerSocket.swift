@@ -109,6 +109,7 @@ final class BrokerSocket: @unchecked Sendable {
 
   private func ready(_ readiness: Readiness) {
     guard watch != nil else { return }
+    hasMore = false
     do throws(MQTTError) {
       try proceed(readiness)
       settle(nil)

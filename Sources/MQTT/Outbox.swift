@@ -78,7 +78,8 @@ struct Outbox {
     var version: UInt64
     /// Its place among the state that a new connection begins with: first set, first said.
     var order: UInt64
-    var isQueued = false
+    /// The number of its turn in the queue, while it has one.
+    var queued: UInt64?
     /// To be forgotten as soon as the broker has it.
     var isCleared = false
 
@@ -167,8 +168,8 @@ struct Outbox {
     states[slot].version = number
     states[slot].isCleared = isCleared
     // Without a connection there is nothing to queue for: the next one begins with all state.
-    if peer != nil, !states[slot].isQueued {
-      states[slot].isQueued = true
+    if peer != nil, states[slot].queued == nil {
+      states[slot].queued = number
       stateTurns.append(Turn(slot: slot, turn: number))
     }
   }
@@ -188,7 +189,7 @@ struct Outbox {
     epoch &+= 1
     stateTurns.removeAll()
     for slot in slots.values.sorted(by: { states[$0].order < states[$1].order }) {
-      states[slot].isQueued = true
+      states[slot].queued = 0
       stateTurns.append(Turn(slot: slot, turn: 0))
     }
   }
@@ -199,7 +200,7 @@ struct Outbox {
     while let (_, source) = inFlight.popLast() {
       if case .event(let event) = source { putBack(event) }
     }
-    while let turn = stateTurns.popFirst() { states[turn.slot].isQueued = false }
+    while let turn = stateTurns.popFirst() { states[turn.slot].queued = nil }
     loseOldest()
   }
 
@@ -210,15 +211,15 @@ struct Outbox {
       let packet: Packet
       // Of equal turns there are none: events have theirs from 1, and each number is given once.
       if let turn = stateTurns.first, turn.turn < events.first?.turn ?? .max {
-        guard states[turn.slot].isQueued else {
-          // Forgotten since.
+        guard states[turn.slot].queued == turn.turn else {
+          // Forgotten since; the slot may be another's.
           _ = stateTurns.popFirst()
           continue
         }
         let qos = min(states[turn.slot].qos, peer.maximumQoS)
         if qos != .atMostOnce, isWindowFull { return nil }
         _ = stateTurns.popFirst()
-        states[turn.slot].isQueued = false
+        states[turn.slot].queued = nil
         packet = states[turn.slot].packet(qos: qos, slot: turn.slot)
       } else if let event = events.first {
         var seconds: UInt32?
@@ -263,8 +264,8 @@ struct Outbox {
     case .event(let event):
       putBack(event)
     case .state(let topic, let slot, _):
-      guard slots[topic] == slot, !states[slot].isQueued else { return }
-      states[slot].isQueued = true
+      guard slots[topic] == slot, states[slot].queued == nil else { return }
+      states[slot].queued = 0
       stateTurns.prepend(Turn(slot: slot, turn: 0))
     case .once:
       break
@@ -306,7 +307,7 @@ struct Outbox {
   /// A turn that the slot has in the queue is passed over.
   private mutating func free(_ slot: Int, of topic: TopicName) {
     states[slot].isCleared = false
-    states[slot].isQueued = false
+    states[slot].queued = nil
     slots[topic] = nil
     freeSlots.append(slot)
   }

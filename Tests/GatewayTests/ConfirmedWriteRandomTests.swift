@@ -56,6 +56,8 @@ private struct World {
   /// To be told as wanted by the command that was just answered.
   var owedWanted: Int?
   var lastRead: Int?
+  /// On this link, which is not tried again on it.
+  var hasRestoreFailed = false
   var violations: [String] = []
 
   init(seed: UInt64) {
@@ -78,6 +80,7 @@ private struct World {
     if machine.wanted != wanted { violations.append("another value is wanted than anybody asked for") }
     let waits = commands.values.contains { $0.final == nil && !$0.isDropped && $0.deadline != nil }
     if machine.deadline != nil, !waits { violations.append("a deadline for nobody") }
+    if isUp, inFlight == nil, !hasRestoreFailed { checkHeld() }
   }
 
   /// The link holds and nothing fails any more: all must come to an end.
@@ -90,13 +93,18 @@ private struct World {
     for (tag, command) in commands where command.final == nil && !command.isDropped {
       violations.append("command \(tag) has no final answer")
     }
-    if let wanted = machine.wanted, held != Self.rounded(wanted) {
-      violations.append("\(wanted) is wanted, the device holds \(held)")
-    }
+    checkHeld()
     if machine.actual != held { violations.append("the actual value is not what the device holds") }
   }
 
+  private mutating func checkHeld() {
+    if let wanted = machine.wanted, held != Self.rounded(wanted) {
+      violations.append("\(wanted) is wanted, the device holds \(held)")
+    }
+  }
+
   private mutating func linkUp() {
+    if !isUp { hasRestoreFailed = false }
     if !isUp, Bool.random(using: &random) { held = 1000 }
     isUp = true
     run(machine.linkUp())
@@ -175,10 +183,13 @@ private struct World {
     if failure == .linkLost { isUp = false }
     switch operation {
     case .write(let value, let operation):
-      // A write whose answer is lost may have been carried out.
-      if failure == nil || Bool.random(using: &random) { held = Self.rounded(value) }
-      if failure == nil { lastRead = held }
+      // One that is not answered may have been carried out, one that is refused is not.
       let isWritten = Bool.random(using: &random)
+      let isRefused = failure == .failed(reason: "x") && !isWritten
+      if failure == nil || isWritten || !isRefused && Bool.random(using: &random) {
+        held = Self.rounded(value)
+      }
+      if failure == nil { lastRead = held }
       run(
         machine.wrote(
           operation, failure.map { isWritten ? .notReadBack($0) : .notWritten($0) } ?? .holds(held)))
@@ -186,6 +197,8 @@ private struct World {
       if failure == nil { lastRead = held }
       run(machine.read(operation, failure.map(Result.failure) ?? .success(held)))
     }
+    // As the owner does.
+    if failure == .timeout { linkDown() }
   }
 
   /// The device rounds up, as the micro:bit's accelerometer period does.
@@ -205,6 +218,7 @@ private struct World {
         owedWanted = nil
         if machine.wanted != value { violations.append("told to want \(value), which is not wanted") }
       case .restoreFailed(let value, _):
+        hasRestoreFailed = true
         if value != machine.wanted { violations.append("restored what is not wanted") }
       case .answer(let command, let outcome): answer(command, outcome)
       }

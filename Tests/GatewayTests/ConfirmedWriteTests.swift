@@ -133,6 +133,16 @@ struct Bench {
     #expect(bench.machine.wanted == 1000)
   }
 
+  @Test func whatWasWrittenAndNotReadBackIsUndone() {
+    var bench = Bench.idle(wanted: 1000)
+    _ = bench.command("a", 5)
+    #expect(
+      bench.readFailed(.failed(reason: "busy")) == ["a: failed the read-back failed: busy", "write 1000"])
+    // Once: what the read-back of that fails for, it would fail for again.
+    #expect(
+      bench.readFailed(.failed(reason: "busy")) == [#"not restored 1000 failed(reason: "busy")"#])
+  }
+
   @Test func afterAFailureThePreviousValueIsWantedAgain() {
     var bench = Bench.idle(wanted: 1000)
     _ = bench.command("a", 5)

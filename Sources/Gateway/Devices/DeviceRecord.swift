@@ -27,6 +27,10 @@ struct DeviceRecord: Sendable, Equatable {
     self.identifier = identifier
   }
 
+  /// Whether this gateway has held it, or a request was about it. Commands alone do not count: one for a whole group
+  /// is for whatever passes by as well.
+  var isNamed: Bool { id != nil || isAdded || changes != DeviceOptions() }
+
   /// A slider makes many, and a retained command of before them must not come back.
   private static let mostTaken = 64
 
