@@ -135,7 +135,7 @@ public actor Central {
           [.string(BlueZName.service)]),
         timeout: limits.local)
       return reply?.first?.text
-    } catch  where error.name == BlueZName.Failure.nameHasNoOwner {
+    } catch let error where error.name == BlueZName.Failure.nameHasNoOwner {
       return nil
     }
   }
