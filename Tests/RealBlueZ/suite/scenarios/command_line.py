@@ -9,7 +9,7 @@ from scenarios.common import BY_PREFIX, CONNECT, scenario
 from world import BASE, GATEWAY_ID, Microbits
 
 
-@scenario(virtual_time=False)
+@scenario()
 def ends_in_order(world):
     world.start(microbits=3)
     world.start_gateway(BY_PREFIX)
@@ -32,7 +32,7 @@ def ends_in_order(world):
     expect(message.retain, "the bridge's state was not retained")
 
 
-@scenario(virtual_time=False)
+@scenario()
 def scan_lists_microbits(world):
     world.microbits = Microbits(3, strangers=2)
     world.start_bluetoothd()

@@ -6,7 +6,7 @@ from journal import expect
 from scenarios.common import ANSWER, RETURN, expect_cadence, scenario, start_one
 
 
-@scenario(virtual_time=False)
+@scenario()
 def period_is_set_and_confirmed(world):
     device = start_one(world)
     mark = world.broker.messages.mark()
