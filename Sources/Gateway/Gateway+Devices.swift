@@ -139,6 +139,7 @@ extension Gateway {
   /// A device has told another name than before, by which another entry may be its own.
   func judgeAgain(_ device: Device) {
     if let settings = settings(of: device.address, name: device.info.name) { apply(settings, to: device) }
+    bridgeChanged()
   }
 
   /// What the configuration, and what requests changed of it, now say of the device.
@@ -186,6 +187,7 @@ extension Gateway {
     log.notice("its id is in use at another gateway", ["device": device.id, "gateway": gateway, "now": id])
     releaseStates(of: device)
     move(device, to: id)
+    bridgeChanged()
   }
 
   private func move(_ device: Device, to id: DeviceID) {
@@ -266,6 +268,7 @@ extension Gateway {
     guard !isNamed(device), device.holder.party == .nobody else { return }
     remove(device, because: "the device is out of reach, and was never connected")
     memory.forget(device.address)
+    bridgeChanged()
   }
 
   // MARK: What earlier runs left

@@ -1,3 +1,4 @@
+import Store
 import TestSupport
 import Testing
 
@@ -109,6 +110,32 @@ import Testing
       try await house.message("sofa/period/result", after: mark) { $0.text.contains("pending") }
       try await house.simulator.control("return", 1)
       try await house.message("sofa/period/result", after: mark) { $0.text.contains("applied") }
+    }
+  }
+
+  @Test("What was only passing by when all were told something is forgotten with its signal")
+  func passerBy() async throws {
+    var plan = Plan(devices: 2)
+    plan.simulator = ["--temporary-ms", "300"]
+    // One that cannot be held, as the many that a forger's names would be.
+    plan.entries = """
+      {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"window"},
+      {"match":{"name_prefix":"BBC micro:bit"},"id":"passer-by","enabled":false}
+      """
+    try await withHouse(plan) { house in
+      try await house.online("window")
+      try await house.message("bridge/\(House.gatewayID)/devices") { $0.text.contains("passer-by") }
+      let mark = try house.observer.mark
+      try await house.observer.publish("microbit/all/period/set", "70")
+      try await house.message("window/period/result", after: mark) { $0.text.contains("applied") }
+      try await house.message("passer-by/period/result", after: mark) { $0.text.contains("disabled") }
+      try await house.simulator.control("vanish", 1)
+      try await house.message("bridge/\(House.gatewayID)/devices", after: mark) {
+        !$0.text.contains("passer-by")
+      }
+      #expect(try await house.stopGateway() == 0)
+      let records = try StateStore.records(path: "\(house.folder.path)/state/house.db")
+      #expect(records.keys.contains("D0:5A:00:00:C0:DE") && !records.keys.contains("D1:5A:00:01:C0:DE"))
     }
   }
 

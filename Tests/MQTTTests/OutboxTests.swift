@@ -273,4 +273,15 @@ import Testing
     #expect(outbox.refused == 1)
     #expect(outbox.isEmpty)
   }
+
+  /// Its place in the order is not what another topic left there.
+  @Test func stateThatTakesTheSlotOfAForgottenOneWaitsForItsTurn() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.setState(topic("old"), Array("1".utf8), qos: .atLeastOnce)
+    outbox.releaseState(topic("old"))
+    outbox.append(event("2"), now: Self.start)
+    outbox.setState(topic("new"), Array("3".utf8), qos: .atLeastOnce)
+    #expect(sendAll(&outbox) == ["e=2", "new=3"])
+  }
 }

@@ -120,6 +120,21 @@ import Testing
     broker.freeze(false)
   }
 
+  /// What was to be said instead of the will may not have been.
+  @Test func aStopThatRunsOutOfTimeLeavesTheWillToSpeak() async throws {
+    let broker = try await MosquittoBroker()
+    let subscriber = try await subscriber(broker.port, "t/will")
+    var options = MQTTOptions.local(broker.port)
+    options.will = MQTTMessage(topic: topic("t/will"), payload: Array("offline".utf8))
+    let publisher = await TestClient(options)
+    try await publisher.connected()
+    broker.freeze(true)
+    await publisher.client.publish(MQTTMessage(topic: topic("t/x"), payload: []))
+    await publisher.client.stop(deadline: .milliseconds(200))
+    broker.freeze(false)
+    #expect(try await subscriber.message().text == "offline")
+  }
+
   @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
   func hugeMessagesDoNotArrive(_ version: MQTTOptions.ProtocolVersion) async throws {
     let broker = try await MosquittoBroker()
