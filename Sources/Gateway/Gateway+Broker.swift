@@ -7,6 +7,8 @@ import MQTT
 extension Gateway {
   /// An echo that is not heard by then (a broker may not let the gateway hear itself) is waited for no longer.
   private static let echoPatience = Duration.seconds(2)
+  /// Bytes of commands and requests that wait for the claim.
+  private static let mostEarly = 1 << 20
 
   func subscribe() {
     mqtt.assumeIsolated { [topics] mqtt in
@@ -31,6 +33,7 @@ extension Gateway {
     case .disconnected:
       broker.connectedSince = nil
       gatewaysOnline = []
+      early = []
       cancelFollowUps()
       claim.disconnected()
       bridgeChanged()
@@ -43,7 +46,12 @@ extension Gateway {
   }
 
   private func take(_ message: MQTTReceived) {
-    switch topics.inbound(message.topic.string) {
+    let inbound = topics.inbound(message.topic.string)
+    if case .request(Verb.health.rawValue) = inbound, let echo = echo(in: message.payload) {
+      return heardEcho(echo)
+    }
+    if inbound?.asksForSomething == true, claim.state != .held { return keepEarly(message) }
+    switch inbound {
     case .set(let target, let property):
       guard let index = profile.properties.firstIndex(of: property) else { return }
       for device in devices(of: target) {
@@ -57,9 +65,7 @@ extension Gateway {
       for device in devices(of: target) where isResponsible(for: device) {
         refuse(message, device, property: property, reason)
       }
-    case .request(let verb):
-      if verb == Verb.health.rawValue, let echo = echo(in: message.payload) { return heardEcho(echo) }
-      if claim.state == .held { request(verb, message) }
+    case .request(let verb): request(verb, message)
     case .response:
       if claim.state != .held, isAnswerOfAnother(message.payload) { perform(claim.answered()) }
     case .bridgeState(let gateway):
@@ -79,6 +85,15 @@ extension Gateway {
     case nil:
       heardHomeAssistant(message)
     }
+  }
+
+  /// It came before it is known whether this gateway may speak under its id, and who holds its devices.
+  private func keepEarly(_ message: MQTTReceived) {
+    guard claim.state == .listening || claim.state == .asking else { return }
+    guard early.reduce(message.payload.count, { $0 + $1.payload.count }) <= Self.mostEarly else {
+      return log.warning("too much came at once after connecting: not carried out", ["topic": message.topic])
+    }
+    early.append(message)
   }
 
   // MARK: Echoes
@@ -153,6 +168,9 @@ extension Gateway {
         for device in byID.values { device.awaitedEcho = question }
         for id in leftovers.keys { leftovers[id]?.awaitedEcho = question }
       case .admit:
+        let early = early
+        self.early = []
+        for message in early { take(message) }
         mqtt.assumeIsolated { $0.admit() }
         settle(upTo: max(question, lastEcho))
         reviewDiscovery()

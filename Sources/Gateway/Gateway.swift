@@ -48,6 +48,8 @@ public actor Gateway {
   var lastEcho: UInt64 = 0
   /// The one that the claim of this connection awaits.
   var question: UInt64 = 0
+  /// Commands and requests of this connection that came before the claim was settled.
+  var early: [MQTTReceived] = []
   var leftovers: [DeviceID: Leftover] = [:]
   /// The other gateways at this broker that are online.
   var gatewaysOnline: Set<GatewayID> = []

@@ -18,6 +18,14 @@ enum Inbound: Sendable, Equatable {
   /// Who holds a device.
   case deviceInfo(DeviceID)
   case deviceAvailability(DeviceID)
+
+  /// Whether it is for the one that holds the id or the device to do something, rather than news.
+  var asksForSomething: Bool {
+    switch self {
+    case .set, .refused, .request: true
+    case .response, .bridgeState, .bridgeInfo, .deviceInfo, .deviceAvailability: false
+    }
+  }
 }
 
 /// Whom a command is for.
