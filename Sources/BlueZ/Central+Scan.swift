@@ -19,7 +19,7 @@ struct Scanner {
   var isWanted = false
   /// How often in a row it failed; told once.
   var failures = 0
-  /// When discovery was last started or found to be on.
+  /// Looks whether discovery is still on.
   var health: LoopTimer?
   /// Since when it pauses for connects; nil when it does not.
   var pausedSince: Moment?

@@ -85,8 +85,6 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   /// The value that shall hold, and is applied on every arrival: the last one that a command brought about or a
   /// request named, before that the configured one.
   private(set) var wanted: Int?
-  /// What the device answered to the last read.
-  private(set) var actual: Int?
 
   /// - Parameter wanted: the configured value; nil leaves the device as it is found.
   init(wanted: Int? = nil) {
@@ -259,9 +257,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     }
   }
 
-  /// The device answered what it holds.
+  /// The device answered what it holds: it may be what is wanted already.
   private mutating func learn(_ value: Int) {
-    actual = value
     if value == wanted { owesRestore = false }
   }
 
@@ -339,9 +336,9 @@ enum Outcome: Sendable, Equatable {
   case pending
   /// A newer command took its place before it was carried out.
   case superseded
-  /// The write or the read-back failed.
+  /// The write or the read-back failed; or nobody will carry it out any more.
   case failed(reason: String)
-  /// The write or the read-back was not answered.
+  /// The write or the read-back was not answered; or its time to live is over.
   case timeout(reason: String)
 }
 

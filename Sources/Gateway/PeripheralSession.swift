@@ -19,7 +19,7 @@ struct PeripheralSession: Sendable {
     case live
     /// The link is being ended from this side → waiting, absent.
     case leaving
-    /// The gateway stops. Final.
+    /// The gateway stops, or the device is disabled or removed. Final.
     case stopped
   }
 

@@ -53,7 +53,7 @@ public actor MQTTClient: TurnEnding {
     outbox = Outbox(limits: options.outbox)
   }
 
-  /// Who is told what happens: called on the loop, synchronously, but never from inside a call of ``publish(_:)``
+  /// Who is told what happens: called on the loop, synchronously, but never from inside a call of ``publish(_:atOnce:)``
   /// and its like. It may call this client.
   public func setHandler(_ handler: @escaping @Sendable (MQTTEvent) -> Void) { self.handler = handler }
 
@@ -98,7 +98,6 @@ public actor MQTTClient: TurnEnding {
   public var statistics: MQTTStatistics {
     var result = counters
     result.lost = outbox.lost
-    result.expired = outbox.expired
     result.refused = outbox.refused
     result.queued = outbox.queuedCount
     result.inFlight = outbox.inFlightCount
@@ -113,7 +112,7 @@ public actor MQTTClient: TurnEnding {
   ///   what else that brings.
   public func publish(_ message: MQTTMessage, atOnce: Bool = false) {
     let lost = outbox.lost
-    outbox.append(message, now: .now)
+    outbox.append(message)
     if outbox.lost != lost { say(troubles.lost()) }
     pumpSoon(atOnce)
   }
@@ -181,7 +180,7 @@ public actor MQTTClient: TurnEnding {
   private func send(over socket: BrokerSocket) {
     // So many in a row: who waits for the loop's other ends waits for less than a millisecond or two.
     var budget = 128
-    while budget > 0, !socket.wantsWrite, let packet = outbox.next(now: .now) {
+    while budget > 0, !socket.wantsWrite, let packet = outbox.next() {
       budget -= 1
       guard send(packet, over: socket) else { return }
     }

@@ -13,7 +13,6 @@ public enum MQTTEvent: Sendable {
 
 /// What the broker said when it accepted.
 public struct MQTTConnection: Sendable, Equatable {
-  public var sessionPresent = false
   /// The highest QoS that it takes; what is published above goes out at it.
   public var maximumQoS = QoS.exactlyOnce
   public var retainAvailable = true
@@ -31,13 +30,12 @@ public struct MQTTStatistics: Sendable, Equatable {
   public var sent = 0
   /// PUBACKs received.
   public var acknowledged = 0
+  /// Messages that arrived, for any subscription.
   public var received = 0
   /// Connections that came about.
   public var connects = 0
   /// Events given up because the queue was full: the oldest each time.
   public var lost = 0
-  /// Events given up because they had waited beyond their expiry.
-  public var expired = 0
   /// Messages the broker refused, or that are larger than it takes.
   public var refused = 0
   /// Messages that arrived and were larger than is accepted here, or had an impossible topic.

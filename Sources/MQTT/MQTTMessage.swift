@@ -27,21 +27,18 @@ public struct MQTTMessage: Sendable {
   public var payload: [UInt8]
   public var qos: QoS
   /// Whether the broker keeps it for those who subscribe later. What is to stay true through a broker's
-  /// restart is better given to ``MQTTClient/setState(_:_:qos:)``.
+  /// restart is better given to ``MQTTClient/setState(_:_:qos:atOnce:)``.
   public var retain: Bool
   /// Where the answer is wanted. MQTT 5; left out for 3.1.1.
   public var responseTopic: TopicName?
   /// What the asker knows its answer by, at most 65535 bytes. MQTT 5; left out for 3.1.1.
   public var correlationData: [UInt8]?
-  /// How long after ``MQTTClient/publish(_:)`` it is still worth delivering; whole seconds go to the broker.
-  /// MQTT 5; for 3.1.1 it counts only while the message waits here.
-  public var messageExpiry: Duration?
   /// What makes of the payload what is to be sent when the message has waited through a disconnection.
   public var whenHeld: (@Sendable ([UInt8]) -> [UInt8])?
 
   public init(
     topic: TopicName, payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool = false,
-    responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil, messageExpiry: Duration? = nil,
+    responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil,
     whenHeld: (@Sendable ([UInt8]) -> [UInt8])? = nil
   ) {
     self.topic = topic
@@ -50,7 +47,6 @@ public struct MQTTMessage: Sendable {
     self.retain = retain
     self.responseTopic = responseTopic
     self.correlationData = correlationData
-    self.messageExpiry = messageExpiry
     self.whenHeld = whenHeld
   }
 }

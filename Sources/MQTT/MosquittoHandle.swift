@@ -88,7 +88,7 @@ final class MosquittoHandle: @unchecked Sendable {
     var properties: OpaquePointer?
     if version == .v5 {
       properties = Properties.of(
-        responseTopic: will.responseTopic, correlationData: will.correlationData, expirySeconds: nil)
+        responseTopic: will.responseTopic, correlationData: will.correlationData)
     }
     let code = will.payload.withUnsafeBytes { bytes in
       mosquitto_will_set_v5(
@@ -190,10 +190,9 @@ final class MosquittoHandle: @unchecked Sendable {
   func publish(_ packet: Outbox.Packet) throws(MQTTError) -> Int32? {
     var identifier: Int32 = 0
     var properties: OpaquePointer?
-    if packet.responseTopic != nil || packet.correlationData != nil || packet.expirySeconds != nil {
+    if packet.responseTopic != nil || packet.correlationData != nil {
       properties = Properties.of(
-        responseTopic: packet.responseTopic, correlationData: packet.correlationData,
-        expirySeconds: packet.expirySeconds)
+        responseTopic: packet.responseTopic, correlationData: packet.correlationData)
     }
     // A string given to C directly would be copied first.
     let code = packet.topic.string.withCString { topic in
@@ -286,9 +285,9 @@ final class MosquittoHandle: @unchecked Sendable {
       guard level == MOSQ_LOG_ERR, let line else { return }
       MosquittoHandle.of(context).complaints.append(String(cString: line))
     }
-    mosquitto_connect_v5_callback_set(raw) { _, context, reason, flags, properties in
+    mosquitto_connect_v5_callback_set(raw) { _, context, reason, _, properties in
       MosquittoHandle.of(context).events.connack = Connack(
-        reason: reason, connection: Properties.connection(sessionPresent: flags & 1 == 1, properties))
+        reason: reason, connection: Properties.connection(properties))
     }
     mosquitto_disconnect_v5_callback_set(raw) { _, context, reason, _ in
       // Called for every end; only what the broker said itself has a reason code of MQTT.

@@ -30,7 +30,6 @@ struct Outbox {
     var retain: Bool
     var responseTopic: TopicName?
     var correlationData: [UInt8]?
-    var expirySeconds: UInt32?
     fileprivate var source: Source
   }
 
@@ -55,13 +54,11 @@ struct Outbox {
     let turn: UInt64
     /// The connection it was given in, or before whose successor: another one sends it as held.
     let epoch: UInt32
-    let deadline: Moment?
 
-    init(_ message: MQTTMessage, turn: UInt64, epoch: UInt32, deadline: Moment?) {
+    init(_ message: MQTTMessage, turn: UInt64, epoch: UInt32) {
       self.message = message
       self.turn = turn
       self.epoch = epoch
-      self.deadline = deadline
     }
 
     var bytes: Int {
@@ -108,10 +105,9 @@ struct Outbox {
   private var stateTurns = Deque<Turn>()
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
-  /// Events given up because the queue was full, because they came too late, and messages that are larger
-  /// than the broker takes or that it refused.
+  /// Events given up because the queue was full, and messages that are larger than the broker takes or that it
+  /// refused.
   private(set) var lost = 0
-  private(set) var expired = 0
   private(set) var refused = 0
   /// Topics of the messages that turned out to be larger than the broker takes, until they are taken note of.
   private(set) var tooLarge: [TopicName] = []
@@ -128,10 +124,8 @@ struct Outbox {
 
   // MARK: What is to be said
 
-  mutating func append(_ message: MQTTMessage, now: @autoclosure () -> Moment) {
-    let event = Event(
-      message, turn: nextNumber(), epoch: epoch,
-      deadline: message.messageExpiry.map { now() + $0 })
+  mutating func append(_ message: MQTTMessage) {
+    let event = Event(message, turn: nextNumber(), epoch: epoch)
     eventBytes += event.bytes
     events.append(event)
     loseOldest()
@@ -205,7 +199,7 @@ struct Outbox {
   }
 
   /// What to send now; nil when nothing waits, nobody listens, or the window is full.
-  mutating func next(now: @autoclosure () -> Moment) -> Packet? {
+  mutating func next() -> Packet? {
     guard let peer else { return nil }
     while true {
       let packet: Packet
@@ -222,21 +216,10 @@ struct Outbox {
         states[turn.slot].queued = nil
         packet = states[turn.slot].packet(qos: qos, slot: turn.slot)
       } else if let event = events.first {
-        var seconds: UInt32?
-        if let deadline = event.deadline {
-          let left = now().duration(to: deadline)
-          guard left > .zero else {
-            dropFirstEvent()
-            expired += 1
-            continue
-          }
-          // Rounded up: 0 would mean that it has expired already.
-          seconds = UInt32(clamping: left.components.seconds + (left.components.attoseconds > 0 ? 1 : 0))
-        }
         let qos = min(event.message.qos, peer.maximumQoS)
         if qos != .atMostOnce, isWindowFull { return nil }
         dropFirstEvent()
-        packet = event.packet(qos: qos, isHeld: event.epoch != epoch, peer, expirySeconds: seconds)
+        packet = event.packet(qos: qos, isHeld: event.epoch != epoch, peer)
       } else {
         return nil
       }
@@ -337,9 +320,7 @@ struct Outbox {
 }
 
 extension Outbox.Event {
-  fileprivate func packet(
-    qos: QoS, isHeld: Bool, _ peer: Outbox.Peer, expirySeconds: UInt32?
-  ) -> Outbox.Packet {
+  fileprivate func packet(qos: QoS, isHeld: Bool, _ peer: Outbox.Peer) -> Outbox.Packet {
     var payload = message.payload
     if isHeld, let whenHeld = message.whenHeld { payload = whenHeld(payload) }
     var packet = Outbox.Packet(
@@ -347,7 +328,6 @@ extension Outbox.Event {
     if peer.hasProperties {
       packet.responseTopic = message.responseTopic
       packet.correlationData = message.correlationData
-      packet.expirySeconds = expirySeconds
     }
     return packet
   }
@@ -361,7 +341,6 @@ extension Outbox.Packet {
       var properties = 0
       if let responseTopic { properties += 3 + responseTopic.string.utf8.count }
       if let correlationData { properties += 3 + correlationData.count }
-      if expirySeconds != nil { properties += 5 }
       remaining += lengthOfLength(properties) + properties
     }
     return 1 + lengthOfLength(remaining) + remaining

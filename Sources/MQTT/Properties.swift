@@ -4,13 +4,8 @@ import Glibc
 /// MQTT 5 properties between libmosquitto's lists and ours.
 enum Properties {
   /// A new list, to be freed with `mosquitto_property_free_all`.
-  static func of(
-    responseTopic: TopicName?, correlationData: [UInt8]?, expirySeconds: UInt32?
-  ) -> OpaquePointer? {
+  static func of(responseTopic: TopicName?, correlationData: [UInt8]?) -> OpaquePointer? {
     var list: OpaquePointer?
-    if let expirySeconds {
-      mosquitto_property_add_int32(&list, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL.identifier, expirySeconds)
-    }
     if let responseTopic {
       mosquitto_property_add_string(&list, MQTT_PROP_RESPONSE_TOPIC.identifier, responseTopic.string)
     }
@@ -21,9 +16,8 @@ enum Properties {
   }
 
   /// What the properties of a CONNACK say; what they leave out is as MQTT 5, 3.2.2.3 has it.
-  static func connection(sessionPresent: Bool, _ list: OpaquePointer?) -> MQTTConnection {
+  static func connection(_ list: OpaquePointer?) -> MQTTConnection {
     var connection = MQTTConnection()
-    connection.sessionPresent = sessionPresent
     var byte: UInt8 = 0
     if mosquitto_property_read_byte(list, MQTT_PROP_MAXIMUM_QOS.identifier, &byte, false) != nil {
       connection.maximumQoS = QoS(rawValue: byte) ?? .exactlyOnce

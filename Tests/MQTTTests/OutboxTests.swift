@@ -1,17 +1,13 @@
-import EventLoop
 import Testing
 
 @testable import MQTT
 
 @Suite struct OutboxTests {
-  private static let start = Moment.now
-
   private func topic(_ text: String) -> TopicName { TopicName(text)! }
 
-  private func event(_ text: String, qos: QoS = .atLeastOnce, expiry: Duration? = nil) -> MQTTMessage {
+  private func event(_ text: String, qos: QoS = .atLeastOnce) -> MQTTMessage {
     MQTTMessage(
-      topic: topic("e"), payload: Array(text.utf8), qos: qos, messageExpiry: expiry,
-      whenHeld: { Array("held ".utf8) + $0 })
+      topic: topic("e"), payload: Array(text.utf8), qos: qos, whenHeld: { Array("held ".utf8) + $0 })
   }
 
   private func outbox(events: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {
@@ -28,16 +24,16 @@ import Testing
   }
 
   /// The packet that goes out next.
-  private func next(_ outbox: inout Outbox, at time: Duration = .zero) throws -> Outbox.Packet {
-    let packet = outbox.next(now: Self.start + time)
+  private func next(_ outbox: inout Outbox) throws -> Outbox.Packet {
+    let packet = outbox.next()
     return try #require(packet)
   }
 
   /// What goes out until nothing does any more; identifiers count from `first`.
-  private func sendAll(_ outbox: inout Outbox, first: Int32 = 1, at time: Duration = .zero) -> [String] {
+  private func sendAll(_ outbox: inout Outbox, first: Int32 = 1) -> [String] {
     var sent: [String] = []
     var identifier = first
-    while let packet = outbox.next(now: Self.start + time) {
+    while let packet = outbox.next() {
       sent.append("\(packet.topic)=\(String(decoding: packet.payload, as: UTF8.self))")
       outbox.sent(packet, as: identifier)
       identifier += 1
@@ -47,18 +43,18 @@ import Testing
 
   @Test func nothingGoesOutWithoutABroker() {
     var outbox = outbox()
-    outbox.append(event("1"), now: Self.start)
+    outbox.append(event("1"))
     outbox.setState(topic("s"), [1], qos: .atMostOnce)
-    #expect(outbox.next(now: Self.start) == nil)
+    #expect(outbox.next() == nil)
     #expect(!outbox.isEmpty)
   }
 
   @Test func eventsAndStateGoOutInTheOrderTheyWereGiven() {
     var outbox = outbox()
     outbox.connected(peer())
-    outbox.append(event("1"), now: Self.start)
+    outbox.append(event("1"))
     outbox.setState(topic("a"), Array("x".utf8), qos: .atLeastOnce)
-    outbox.append(event("2"), now: Self.start)
+    outbox.append(event("2"))
     outbox.setState(topic("b"), Array("y".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox) == ["e=1", "a=x", "e=2", "b=y"])
     #expect(outbox.inFlightCount == 4)
@@ -70,7 +66,7 @@ import Testing
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
-    outbox.append(event("1"), now: Self.start)
+    outbox.append(event("1"))
     outbox.setState(topic("a"), Array("2".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox) == ["a=2", "e=1"])
   }
@@ -88,7 +84,7 @@ import Testing
     var outbox = outbox()
     outbox.setState(topic("z"), Array("1".utf8), qos: .atMostOnce)
     outbox.setState(topic("a"), Array("2".utf8), qos: .atMostOnce)
-    outbox.append(event("1"), now: Self.start)
+    outbox.append(event("1"))
     outbox.setState(topic("z"), Array("3".utf8), qos: .atMostOnce)
     for _ in 1...2 {
       outbox.connected(peer())
@@ -100,13 +96,13 @@ import Testing
   @Test func whatIsUnacknowledgedComesAgainFirstAndHeld() {
     var outbox = outbox()
     outbox.connected(peer(window: 3))
-    for number in 1...5 { outbox.append(event("\(number)"), now: Self.start) }
+    for number in 1...5 { outbox.append(event("\(number)")) }
     #expect(sendAll(&outbox) == ["e=1", "e=2", "e=3"])
     #expect(outbox.acknowledged(2) != nil)
     outbox.disconnected()
-    outbox.append(event("6"), now: Self.start)
+    outbox.append(event("6"))
     outbox.connected(peer())
-    outbox.append(event("7"), now: Self.start)
+    outbox.append(event("7"))
     #expect(
       sendAll(&outbox, first: 10)
         == ["e=held 1", "e=held 3", "e=held 4", "e=held 5", "e=held 6", "e=7"])
@@ -114,7 +110,7 @@ import Testing
 
   @Test func aSecondOutageDoesNotHoldTwice() {
     var outbox = outbox()
-    outbox.append(event("1"), now: Self.start)
+    outbox.append(event("1"))
     for _ in 1...3 {
       outbox.connected(peer())
       #expect(sendAll(&outbox) == ["e=held 1"])
@@ -125,7 +121,7 @@ import Testing
   @Test func theWindowHoldsBackAndLetsGo() {
     var outbox = outbox()
     outbox.connected(peer(window: 2))
-    for number in 1...4 { outbox.append(event("\(number)"), now: Self.start) }
+    for number in 1...4 { outbox.append(event("\(number)")) }
     #expect(sendAll(&outbox) == ["e=1", "e=2"])
     #expect(outbox.acknowledged(7) == nil)
     #expect(sendAll(&outbox).isEmpty)
@@ -136,7 +132,7 @@ import Testing
   @Test func qosZeroIsDoneWhenSentAndNeedsNoWindow() {
     var outbox = outbox()
     outbox.connected(peer(window: 1))
-    for number in 1...3 { outbox.append(event("\(number)", qos: .atMostOnce), now: Self.start) }
+    for number in 1...3 { outbox.append(event("\(number)", qos: .atMostOnce)) }
     #expect(sendAll(&outbox).count == 3)
     #expect(outbox.isEmpty)
     outbox.disconnected()
@@ -147,14 +143,14 @@ import Testing
   @Test func theHighestQoSOfTheBrokerIsKeptTo() {
     var outbox = outbox()
     outbox.connected(peer(maximumQoS: .atMostOnce))
-    outbox.append(event("1"), now: Self.start)
-    #expect(outbox.next(now: Self.start)?.qos == .atMostOnce)
+    outbox.append(event("1"))
+    #expect(outbox.next()?.qos == .atMostOnce)
   }
 
   @Test func ofTooManyEventsTheOldestAreLostAndStateIsNot() {
     var outbox = outbox(events: 3)
     outbox.setState(topic("a"), [], qos: .atMostOnce)
-    for number in 1...5 { outbox.append(event("\(number)"), now: Self.start) }
+    for number in 1...5 { outbox.append(event("\(number)")) }
     outbox.setState(topic("b"), [], qos: .atMostOnce)
     #expect(outbox.lost == 2)
     outbox.connected(peer())
@@ -163,9 +159,9 @@ import Testing
 
   @Test func ofTooManyBytesTheOldestAreLost() {
     var outbox = outbox(bytes: 25)
-    for number in 1...5 { outbox.append(event("12345678\(number)"), now: Self.start) }
+    for number in 1...5 { outbox.append(event("12345678\(number)")) }
     #expect(outbox.lost == 3)
-    outbox.append(event(String(repeating: "x", count: 30)), now: Self.start)
+    outbox.append(event(String(repeating: "x", count: 30)))
     #expect(outbox.lost == 6)
     #expect(outbox.queuedCount == 0)
   }
@@ -174,24 +170,13 @@ import Testing
     var outbox = outbox(events: 2)
     outbox.connected(peer(window: 2))
     for number in 1...4 {
-      outbox.append(event("\(number)"), now: Self.start)
+      outbox.append(event("\(number)"))
       if number <= 2 { _ = sendAll(&outbox, first: Int32(number)) }
     }
     outbox.disconnected()
     #expect(outbox.lost == 2)
     outbox.connected(peer())
     #expect(sendAll(&outbox) == ["e=held 3", "e=held 4"])
-  }
-
-  @Test func expiryAgesInTheQueue() throws {
-    var outbox = outbox()
-    outbox.append(event("short", expiry: .seconds(5)), now: Self.start)
-    outbox.append(event("long", expiry: .seconds(60)), now: Self.start)
-    outbox.connected(peer())
-    let packet = try next(&outbox, at: .milliseconds(10_500))
-    #expect(packet.payload == Array("held long".utf8))
-    #expect(packet.expirySeconds == 50)
-    #expect(outbox.expired == 1)
   }
 
   @Test func aClearedTopicIsToldUntilTheBrokerHasIt() {
@@ -226,8 +211,8 @@ import Testing
     // PUBLISH of MQTT 5, QoS 1: 1 + 1 bytes of header, 2 + 1 topic, 2 identifier, 1 properties, payload.
     var outbox = outbox()
     outbox.connected(peer(maximumPacket: 18))
-    outbox.append(event("12345678901"), now: Self.start)
-    outbox.append(event("1234567890"), now: Self.start)
+    outbox.append(event("12345678901"))
+    outbox.append(event("1234567890"))
     let packet = try next(&outbox)
     #expect(packet.payload.count == 10)
     #expect(packet.size(hasProperties: true) == 18)
@@ -243,23 +228,22 @@ import Testing
     outbox.append(
       MQTTMessage(
         topic: topic("abc"), payload: [UInt8](repeating: 0, count: 200), qos: .atMostOnce,
-        responseTopic: topic("re"), correlationData: [1, 2, 3], messageExpiry: .seconds(1)),
-      now: Self.start)
+        responseTopic: topic("re"), correlationData: [1, 2, 3]))
     let packet = try next(&outbox)
-    // 1 + 2 header, 2 + 3 topic, 1 properties: 3 + 2, 3 + 3, 5; payload.
-    #expect(packet.size(hasProperties: true) == 1 + 2 + 5 + 1 + 16 + 200)
+    // 1 + 2 header, 2 + 3 topic, 1 properties: 3 + 2, 3 + 3; payload.
+    #expect(packet.size(hasProperties: true) == 1 + 2 + 5 + 1 + 11 + 200)
   }
 
   @Test func anUnsentPacketIsTheNextOneAgain() throws {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
-    outbox.append(event("1"), now: Self.start)
-    outbox.append(event("2"), now: Self.start)
+    outbox.append(event("1"))
+    outbox.append(event("2"))
     outbox.unsent(try next(&outbox))
     #expect(sendAll(&outbox) == ["a=1", "e=1", "e=2"])
-    outbox.append(event("3"), now: Self.start)
-    outbox.append(event("4"), now: Self.start)
+    outbox.append(event("3"))
+    outbox.append(event("4"))
     outbox.unsent(try next(&outbox))
     #expect(sendAll(&outbox, first: 4) == ["e=3", "e=4"])
   }
@@ -267,7 +251,7 @@ import Testing
   @Test func theRefusedAreDoneAndCounted() {
     var outbox = outbox()
     outbox.connected(peer())
-    outbox.append(event("1"), now: Self.start)
+    outbox.append(event("1"))
     _ = sendAll(&outbox)
     outbox.acknowledged(1, isRefusal: true)
     #expect(outbox.refused == 1)
@@ -280,7 +264,7 @@ import Testing
     outbox.connected(peer())
     outbox.setState(topic("old"), Array("1".utf8), qos: .atLeastOnce)
     outbox.releaseState(topic("old"))
-    outbox.append(event("2"), now: Self.start)
+    outbox.append(event("2"))
     outbox.setState(topic("new"), Array("3".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox) == ["e=2", "new=3"])
   }
