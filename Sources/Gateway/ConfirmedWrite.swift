@@ -41,6 +41,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case wanted(Int)
     /// The wanted value could not be applied on arrival; it stays wanted, and the next arrival tries again.
     case restoreFailed(Int, WriteFailure)
+    /// The device does not answer: end the link. ``ConfirmedWrite/linkUp()`` follows when there is another.
+    case unresponsive
   }
 
   /// What a write is for.
@@ -202,6 +204,8 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
       return [.publish(value)] + proceed()
     case .failure(.linkLost):
       return linkDown()
+    case .failure(.timeout):
+      return giveUpLink()
     case .failure:
       // Unknown is treated as different: the write and its read-back tell.
       return proceed()
@@ -280,12 +284,19 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case .timeout: outcome = .timeout(reason: "\(step) was not answered in time")
     case .failed(let reason): outcome = .failed(reason: "\(step) failed: \(reason)")
     }
+    var actions: [Action] = []
     switch purpose {
-    case .restore(let value):
-      // Of a value that nobody wants any more there is nothing to tell.
-      return (value == wanted ? [.restoreFailed(value, failure)] : []) + proceed()
-    case .command(let request): return [.answer(request.command, outcome)] + proceed()
+    // Of a value that nobody wants any more there is nothing to tell.
+    case .restore(let value): if value == wanted { actions = [.restoreFailed(value, failure)] }
+    case .command(let request): actions = [.answer(request.command, outcome)]
     }
+    return actions + (failure == .timeout ? giveUpLink() : proceed())
+  }
+
+  /// What waits, waits for the next link.
+  private mutating func giveUpLink() -> [Action] {
+    state = .absent
+    return [.unresponsive] + keepWaiting()
   }
 
   /// Tells the waiting command, once, that it waits for the device.

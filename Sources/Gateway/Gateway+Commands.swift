@@ -103,15 +103,11 @@ extension Gateway {
         loop.task(of: self) { gateway in
           let result = await gateway.write(value, channel)
           gateway.input(channel, of: device) { $0.wrote(operation, result) }
-          if result == .notWritten(.timeout) || result == .notReadBack(.timeout) {
-            gateway.perform(device.session.unresponsive(), on: device)
-          }
         }
       case .read(let operation):
         loop.task(of: self) { gateway in
           let result = await gateway.read(channel)
           gateway.input(channel, of: device) { $0.read(operation, result) }
-          if case .failure(.timeout) = result { gateway.perform(device.session.unresponsive(), on: device) }
         }
       case .publish(let value):
         channel.value = value
@@ -125,6 +121,8 @@ extension Gateway {
         want(value, channel.property, of: device)
       case .restoreFailed(let value, let failure):
         log.warning("\(channel.property.name) \(value) could not be applied: \(failure)", device.fields)
+      case .unresponsive:
+        perform(device.session.unresponsive(), on: device)
       }
     }
   }

@@ -65,20 +65,10 @@ struct BrokerLink {
   }
 
   /// Whether there is a broker that may be told something.
-  var isUp: Bool {
-    switch state {
-    case .connected, .flushing: true
-    case .idle, .dialling, .joining, .withdrawing, .waiting, .leaving, .stopped: false
-    }
-  }
+  var isUp: Bool { state == .connected || isFlushing }
 
   /// Whether the connection lasts only until all is said.
-  var isFlushing: Bool {
-    switch state {
-    case .flushing: true
-    case .idle, .dialling, .joining, .connected, .withdrawing, .waiting, .leaving, .stopped: false
-    }
-  }
+  var isFlushing: Bool { state == .flushing }
 
   mutating func start() -> [Action] {
     guard state == .idle else { return [] }

@@ -198,8 +198,6 @@ private struct World {
       if failure == nil { lastRead = held }
       run(machine.read(operation, failure.map(Result.failure) ?? .success(held)))
     }
-    // As the owner does.
-    if failure == .timeout { linkDown() }
   }
 
   /// The device rounds up, as the micro:bit's accelerometer period does.
@@ -222,6 +220,7 @@ private struct World {
       case .restoreFailed(let value, _):
         hasRestoreFailed = true
         if value != machine.wanted { violations.append("restored what is not wanted") }
+      case .unresponsive: linkDown()
       case .answer(let command, let outcome): answer(command, outcome)
       }
     }

@@ -103,8 +103,8 @@ import Testing
     #expect(bench.want(6) == [])
     #expect(bench.holds(5) == ["publish 5", "write 6"])
     #expect(bench.want(7) == [])
-    #expect(bench.notWritten(.timeout) == ["write 7"], "that 6 failed matters to nobody")
-    #expect(bench.notWritten(.timeout) == ["not restored 7 timeout"])
+    #expect(bench.notWritten(.failed(reason: "no")) == ["write 7"], "that 6 failed matters to nobody")
+    #expect(bench.notWritten(.timeout) == ["not restored 7 timeout", "unresponsive"])
   }
 
   @Test func duringTheFirstReadItWaitsForIt() {
@@ -161,8 +161,7 @@ import Testing
     #expect(bench.holds(5) == ["a: applied 5", "wanted 5", "publish 5"])
     _ = bench.command("b", 7)
     #expect(bench.want(6, by: .configuration) == [])
-    #expect(
-      bench.notWritten(.timeout) == ["b: timeout the write was not answered in time", "write 6"])
+    #expect(bench.notWritten(.failed(reason: "no")) == ["b: failed the write failed: no", "write 6"])
   }
 
   @Test func aCommandAfterARequestWins() {
