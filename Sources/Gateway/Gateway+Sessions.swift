@@ -107,8 +107,9 @@ extension Gateway {
       } catch {
         connection = .failed(error)
       }
-      // Removed or disabled meanwhile: nobody else would end the link.
+      // Removed or disabled meanwhile: nobody else would end the link, if there is one.
       guard device.session.state != .stopped, device.sessionNumber == session else {
+        if case .failed = connection { return }
         return await gateway.central.disconnect(peripheral)
       }
       gateway.perform(device.session.connected(connection), on: device)
