@@ -9,7 +9,7 @@ import Log
 /// It follows bluetoothd through its absence, its end and its return, and the adapter likewise; its owner
 /// hears of both by events, called synchronously on the loop. D-Bus and object paths stop here.
 public actor Central {
-  public nonisolated let loop: EventLoop
+  nonisolated let loop: EventLoop
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let log = Logger(component: "bluetooth")

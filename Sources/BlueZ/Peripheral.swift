@@ -15,7 +15,7 @@ public struct Peripheral: Sendable, Equatable {
   /// Signal strength in dBm of the last advertisement; nil when it is not being heard.
   public let rssi: Int?
   public let isConnected: Bool
-  public let isPaired: Bool
+  let isPaired: Bool
 
   /// Whether an attempt to connect has a chance: it is heard, linked already, or known by a bond (bonded
   /// micro:bits may be there without being discoverable).
@@ -38,7 +38,7 @@ public struct Characteristic: Sendable, Hashable {
 
     public static let read = Flags(rawValue: 1 << 0)
     public static let write = Flags(rawValue: 1 << 1)
-    public static let writeWithoutResponse = Flags(rawValue: 1 << 2)
+    static let writeWithoutResponse = Flags(rawValue: 1 << 2)
     public static let notify = Flags(rawValue: 1 << 3)
     public static let indicate = Flags(rawValue: 1 << 4)
 

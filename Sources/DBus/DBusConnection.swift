@@ -6,7 +6,7 @@ import EventLoop
 /// It lives once: after ``DBusEvent/disconnected`` make a new one. Events go to the one handler, called
 /// synchronously on the loop, in the order in which the bus sent them.
 public actor DBusConnection {
-  public nonisolated let loop: EventLoop
+  nonisolated let loop: EventLoop
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let handler: @Sendable (DBusEvent) -> Void

@@ -2,7 +2,7 @@ import Glibc
 
 /// A method call, to be sent or as received.
 public struct DBusCall: Sendable {
-  public var destination: String?
+  var destination: String?
   public var path: String
   public var interface: String?
   public var member: String

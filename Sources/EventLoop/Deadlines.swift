@@ -1,7 +1,5 @@
 /// A wait that went on for longer than it was given.
-public struct TimedOut: Error, Sendable {
-  public init() {}
-}
+public struct TimedOut: Error, Sendable {}
 
 extension EventLoop {
   /// Suspends for `duration`; ends early, with `CancellationError`, when the task is cancelled.

@@ -14,7 +14,7 @@ public struct Readiness: OptionSet, Sendable {
 /// A descriptor under watch. It does not own the descriptor: cancel the watch, then close.
 public final class Watch: @unchecked Sendable {
   // @unchecked: touched on the loop's thread alone, which the loop checks.
-  public let fd: Int32
+  let fd: Int32
   /// What its events are known by: the descriptor's number in the low half, the watch's own in the high one.
   let ticket: UInt64
   let handler: @Sendable (Readiness) -> Void

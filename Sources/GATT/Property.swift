@@ -16,7 +16,7 @@ public struct Property: Sendable, Hashable {
   public let service: BluetoothUUID
   public let characteristic: BluetoothUUID
   public let codec: Codec
-  public let access: Access
+  let access: Access
   /// The unit of the values, as people write it: `°C`, `ms`.
   public let unit: String
   /// The values that a command may ask for; of use with ``Access/write`` only.

@@ -10,9 +10,9 @@ import Store
 /// A reading flows up: central → ``Device`` → codec → topic → broker. A command flows down: broker → topic
 /// → ``ConfirmedWrite`` → central. Both in one turn of the loop, synchronously, where nothing has to be
 /// waited for.
-public actor Gateway {
-  public nonisolated let loop: EventLoop
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+actor Gateway {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let log = Logger(component: "gateway")
   /// Of config.json. What requests changed of it is in ``records``.
@@ -134,7 +134,7 @@ public actor Gateway {
   }
 
   /// Asks it to stop. From any thread; harmless when repeated.
-  public nonisolated func stop() { stopping.resume(.success(())) }
+  nonisolated func stop() { stopping.resume(.success(())) }
 
   /// In order: no more commands, the links, the state, the broker.
   private func wind(down limit: Duration) async {

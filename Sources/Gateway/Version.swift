@@ -1,4 +1,4 @@
 /// The version of this program (Semantic Versioning).
-public enum Version {
-  public static let current = "0.1.0"
+enum Version {
+  static let current = "0.1.0"
 }

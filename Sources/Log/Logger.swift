@@ -23,7 +23,7 @@ public struct Logger: Sendable {
     set { threshold.store(newValue.rawValue, ordering: .relaxed) }
   }
 
-  public static func isEnabled(_ level: LogLevel) -> Bool {
+  static func isEnabled(_ level: LogLevel) -> Bool {
     level.rawValue >= threshold.load(ordering: .relaxed)
   }
 

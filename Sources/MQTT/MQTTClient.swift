@@ -15,7 +15,7 @@ extension MQTTClient {
 /// the subscriptions, then all retained state, then the events that waited. Another actor on the same loop may
 /// call it synchronously by `assumeIsolated`.
 public actor MQTTClient: TurnEnding {
-  public nonisolated let loop: EventLoop
+  nonisolated let loop: EventLoop
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let options: MQTTOptions

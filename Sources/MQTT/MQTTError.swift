@@ -38,7 +38,7 @@ public enum MQTTError: Error, Equatable, Sendable {
   }
 
   /// What may help.
-  public enum Remedy: Sendable {
+  enum Remedy: Sendable {
     /// Time: the same again may well succeed.
     case retry
     /// Someone at the broker or its configuration: it is there, and it refuses.
@@ -47,7 +47,7 @@ public enum MQTTError: Error, Equatable, Sendable {
     case configuration
   }
 
-  public var remedy: Remedy {
+  var remedy: Remedy {
     switch self {
     case .lookUpFailed, .unreachable, .timedOut, .keepAliveTimedOut, .connectionLost, .closedByBroker,
       .library, .protocolViolation:

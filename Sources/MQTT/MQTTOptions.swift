@@ -7,10 +7,10 @@ public struct MQTTOptions: Sendable {
   /// What TLS needs. The broker's certificate and host name are always verified.
   public struct TLS: Sendable, Equatable {
     /// PEM file with the certificates to trust; nil: those the system trusts.
-    public var caFile: String?
+    var caFile: String?
     /// PEM files with the client's own certificate and its key: both or neither. The key has no passphrase.
-    public var certFile: String?
-    public var keyFile: String?
+    var certFile: String?
+    var keyFile: String?
 
     public init(caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil) {
       self.caFile = caFile
@@ -19,28 +19,28 @@ public struct MQTTOptions: Sendable {
     }
   }
 
-  public var host: String
-  public var port: UInt16
-  public var protocolVersion: ProtocolVersion
+  var host: String
+  var port: UInt16
+  var protocolVersion: ProtocolVersion
   /// By what the broker knows the client; another client of the same name would push this one out. Empty:
   /// the broker chooses.
-  public var clientID: String
-  public var username: String?
-  public var password: String?
+  var clientID: String
+  var username: String?
+  var password: String?
   /// Nil: no TLS.
-  public var tls: TLS?
+  var tls: TLS?
   /// The longest silence before the broker is asked whether it is there; 5 s … 65535 s.
-  public var keepAlive: Duration = .seconds(30)
+  var keepAlive: Duration = .seconds(30)
   /// What the broker publishes when the client is gone without having said good-bye.
-  public var will: MQTTMessage?
+  var will: MQTTMessage?
   /// From the first look-up of the host name to the broker's answer to CONNECT.
-  public var connectTimeout: Duration = .seconds(10)
+  var connectTimeout: Duration = .seconds(10)
   /// Between two attempts. All of it is left to chance, so that a returning broker is not run over by all its
   /// clients at once.
   public var backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: 1)
   /// A number in 0..<1, new at each call: what spreads the attempts of many clients.
-  public var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
-  public var outbox = OutboxLimits()
+  var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
+  var outbox = OutboxLimits()
   /// Whether on each connection all that is to be said waits for ``MQTTClient/admit()``: for an owner who has to
   /// hear first what the broker retains.
   public var awaitsAdmission = false
@@ -64,12 +64,10 @@ public struct MQTTOptions: Sendable {
 }
 
 /// How much may wait for a broker that is away or slow.
-public struct OutboxLimits: Sendable, Equatable {
+struct OutboxLimits: Sendable, Equatable {
   /// Events, and their bytes (topics and payloads). Beyond either the oldest event is lost.
-  public var events = 10_000
-  public var bytes = 4 * 1024 * 1024
+  var events = 10_000
+  var bytes = 4 * 1024 * 1024
   /// QoS 1 messages sent and not yet acknowledged; a broker may allow fewer.
-  public var inFlight = 64
-
-  public init() {}
+  var inFlight = 64
 }

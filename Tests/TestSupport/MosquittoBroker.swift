@@ -40,7 +40,7 @@ public final class MosquittoBroker: TestBroker {
 }
 
 /// A TCP port of the loopback interface that nobody listens on now.
-public func freePort() throws -> UInt16 {
+func freePort() throws -> UInt16 {
   let (port, descriptor) = try boundPort()
   close(descriptor)
   return port

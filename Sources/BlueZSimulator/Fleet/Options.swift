@@ -45,6 +45,4 @@ public struct Timing: Sendable {
   public var supervision: Duration = .milliseconds(420)
   /// How long an ATT request takes; at zero it is answered at once.
   public var attribute: Duration = .zero
-
-  public init() {}
 }

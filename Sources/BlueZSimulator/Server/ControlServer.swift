@@ -3,7 +3,7 @@ import Glibc
 
 /// The control channel: a unix stream socket, a JSON object a line in, one a line out.
 public actor ControlServer {
-  public nonisolated let loop: EventLoop
+  nonisolated let loop: EventLoop
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let simulator: Simulator
@@ -141,7 +141,7 @@ public actor ControlServer {
 
 /// The control socket cannot be had.
 public struct ControlError: Error, Sendable, CustomStringConvertible {
-  public let path: String
-  public let reason: String
+  let path: String
+  let reason: String
   public var description: String { "\(path): \(reason)" }
 }

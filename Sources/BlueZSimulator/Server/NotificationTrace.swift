@@ -46,7 +46,7 @@ final class NotificationTrace: @unchecked Sendable {
 
 /// The file for the trace cannot be had.
 public struct TraceError: Error, Sendable, CustomStringConvertible {
-  public let path: String
-  public let errno: Int32
+  let path: String
+  let errno: Int32
   public var description: String { "\(path): \(String(cString: strerror(errno)))" }
 }

@@ -11,7 +11,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
 
 /// Serves `org.bluez` on a bus: the pure model, its one timer, its sockets.
 public actor Simulator {
-  public nonisolated let loop: EventLoop
+  nonisolated let loop: EventLoop
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let address: String
