@@ -10,6 +10,7 @@ import Log
 /// hears of both by events, called synchronously on the loop. D-Bus and object paths stop here.
 public actor Central {
   nonisolated let loop: EventLoop
+  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let log = Logger(component: "bluetooth")

@@ -53,6 +53,7 @@ public enum CentralError: Error, Sendable, Equatable {
 }
 
 extension CentralError: CustomStringConvertible {
+  /// A line for the log; it may quote bluetoothd.
   public var description: String {
     switch self {
     case .transient(let text), .busy(let text), .unlikely(let text), .timedOut(let text), .refused(let text):

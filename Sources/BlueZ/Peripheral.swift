@@ -7,6 +7,7 @@ public struct PeripheralID: Hashable, Sendable {
 
 /// A peripheral as the adapter knows it.
 public struct Peripheral: Sendable, Equatable {
+  /// Stays the same from one connection to the next; void after ``CentralEvent/lost(_:)``.
   public let id: PeripheralID
   /// For a peripheral with a private address: its present one.
   public let address: BluetoothAddress
@@ -14,6 +15,7 @@ public struct Peripheral: Sendable, Equatable {
   public let name: String?
   /// Signal strength in dBm of the last advertisement; nil when it is not being heard.
   public let rssi: Int?
+  /// Whether the adapter is linked to it, whoever made the link.
   public let isConnected: Bool
   let isPaired: Bool
 
@@ -24,8 +26,11 @@ public struct Peripheral: Sendable, Equatable {
 
 /// A characteristic of a connected peripheral. Valid until that connection ends.
 public struct Characteristic: Sendable, Hashable {
+  /// What kind it is; only with ``service`` does it name one.
   public let uuid: BluetoothUUID
+  /// UUID of the service that it belongs to.
   public let service: BluetoothUUID
+  /// As bluetoothd tells them; whether pairing is needed first they do not say.
   public let flags: Flags
   let path: String
   let peripheral: PeripheralID
@@ -33,13 +38,19 @@ public struct Characteristic: Sendable, Hashable {
   /// What the characteristic says can be done with it (GATT characteristic properties, Core Specification
   /// Vol 3, Part G, 3.3.1.1).
   public struct Flags: OptionSet, Sendable, Hashable {
+    /// A bit for each name here, in an order of our own: not the byte that goes over the air.
     public let rawValue: UInt8
+    /// For `OptionSet`: bits without a name here mean nothing.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
+    /// Its value can be asked for.
     public static let read = Flags(rawValue: 1 << 0)
+    /// It takes writes that the peripheral answers: the only ones made here.
     public static let write = Flags(rawValue: 1 << 1)
     static let writeWithoutResponse = Flags(rawValue: 1 << 2)
+    /// Its values come by themselves, unacknowledged.
     public static let notify = Flags(rawValue: 1 << 3)
+    /// Its values come by themselves, the next when the last is acknowledged; subscribed to like ``notify``.
     public static let indicate = Flags(rawValue: 1 << 4)
 
     /// - Parameter names: BlueZ's `Flags`; those that say nothing to a central are passed over.
@@ -74,6 +85,7 @@ public enum CentralState: Sendable, Equatable {
   /// Ready, under this name (`hci0`) and address.
   case on(adapter: String, address: String)
 
+  /// Whether peripherals can be looked for and connected to.
   public var isOn: Bool {
     if case .on = self { true } else { false }
   }
@@ -81,6 +93,7 @@ public enum CentralState: Sendable, Equatable {
 
 /// What a central tells its owner, on the loop.
 public enum CentralEvent: Sendable {
+  /// Told when it is another than the last one told.
   case state(CentralState)
   /// A peripheral was seen for the first time, or something about it changed (name, signal, link).
   case seen(Peripheral)

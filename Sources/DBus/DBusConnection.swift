@@ -7,6 +7,7 @@ import EventLoop
 /// synchronously on the loop, in the order in which the bus sent them.
 public actor DBusConnection {
   nonisolated let loop: EventLoop
+  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let handler: @Sendable (DBusEvent) -> Void
@@ -145,6 +146,8 @@ public actor DBusConnection {
     try send(OutgoingMessage(replyTo: serial, sender: call.sender, error: name, [.string(text)]))
   }
 
+  /// Sends `signal` to all who have asked the bus for it; nobody may have.
+  /// - Throws: ``DBusError/disconnected``; ``DBusError/invalid(_:)``.
   public func emit(_ signal: DBusSignal) throws(DBusError) {
     try send(OutgoingMessage(signal: signal))
   }
@@ -181,13 +184,20 @@ public actor DBusConnection {
 
 /// Names that the bus itself goes by.
 public enum DBusName {
+  /// The bus as a destination, as a sender, and as the interface of its own methods and signals.
   public static let bus = "org.freedesktop.DBus"
   /// What libdbus itself says, of the connection.
   static let local = "org.freedesktop.DBus.Local"
+  /// The object that the bus's own methods are called on.
   public static let busPath = "/org/freedesktop/DBus"
+  /// The interface of Get, Set, GetAll and PropertiesChanged.
   public static let properties = "org.freedesktop.DBus.Properties"
+  /// The interface of GetManagedObjects, InterfacesAdded and InterfacesRemoved.
   public static let objectManager = "org.freedesktop.DBus.ObjectManager"
+  /// The interface of Introspect, which describes an object in XML.
   public static let introspectable = "org.freedesktop.DBus.Introspectable"
+  /// The error of a call to a path where nothing is, or nothing is any more.
   public static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
+  /// The error of a call that the object's interface does not have.
   public static let unknownMethod = "org.freedesktop.DBus.Error.UnknownMethod"
 }

@@ -18,6 +18,7 @@ public enum DBusError: Error, Sendable, Hashable {
 }
 
 extension DBusError: CustomStringConvertible {
+  /// A line for the log; it may quote the other side.
   public var description: String {
     switch self {
     case .remote(let name, let message): message.isEmpty ? name : "\(name): \(message)"

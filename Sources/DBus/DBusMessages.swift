@@ -3,15 +3,20 @@ import Glibc
 /// A method call, to be sent or as received.
 public struct DBusCall: Sendable {
   var destination: String?
+  /// The object that is called.
   public var path: String
+  /// Whose method it is. A received call need not say (D-Bus specification, "Method Calls").
   public var interface: String?
+  /// The method's name.
   public var member: String
+  /// In their order; what types they must have is the method's to say.
   public var arguments: [DBusValue]
   /// Received calls only: the caller's unique name.
   public let sender: String?
   /// Received calls only: what a reply refers to; nil when the caller wants none.
   let replySerial: UInt32?
 
+  /// A call to be sent to the bus name `destination`. It is checked when it is sent: ``DBusError/invalid(_:)``.
   public init(
     _ member: String, on interface: String, of path: String, at destination: String,
     _ arguments: [DBusValue] = []
@@ -46,11 +51,16 @@ public typealias DBusAnswer = Result<[DBusValue], DBusError>
 public struct DBusSignal: Sendable {
   /// The unique name of its sender; nil on a signal to be sent.
   public let sender: String?
+  /// The object that it comes from.
   public var path: String
+  /// Which interface's signal it is: names of signals are unique in one only.
   public var interface: String
+  /// The signal's name.
   public var member: String
+  /// In their order, as sent: another process may send any, so look at their types.
   public var arguments: [DBusValue]
 
+  /// A signal to be sent. `sender` is for what shall look like a received one.
   public init(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
     sender: String? = nil
@@ -65,6 +75,7 @@ public struct DBusSignal: Sendable {
 
 /// What arrives unasked.
 public enum DBusEvent: Sendable {
+  /// One that was asked for by ``DBusConnection/addMatch(_:)``, or that the bus sends unasked.
   case signal(DBusSignal)
   /// To be answered by ``DBusConnection/reply(to:_:)``.
   case call(DBusCall)
@@ -76,6 +87,7 @@ public enum DBusEvent: Sendable {
 public enum DBusAddress: Sendable, Hashable {
   /// `$DBUS_SYSTEM_BUS_ADDRESS`, else the well-known socket.
   case system
+  /// A server address (D-Bus specification, "Server Addresses"): `unix:path=/run/bus`.
   case at(String)
 }
 

@@ -2,18 +2,31 @@ import Glibc
 
 /// A value of the D-Bus type system (D-Bus specification, "Type System").
 public indirect enum DBusValue: Sendable, Hashable {
+  /// `y`, unsigned.
   case byte(UInt8)
+  /// `b`.
   case boolean(Bool)
+  /// `n`.
   case int16(Int16)
+  /// `q`.
   case uint16(UInt16)
+  /// `i`.
   case int32(Int32)
+  /// `u`.
   case uint32(UInt32)
+  /// `x`.
   case int64(Int64)
+  /// `t`.
   case uint64(UInt64)
+  /// `d`.
   case double(Double)
+  /// `s`: UTF-8 without NUL.
   case string(String)
+  /// `o`: one that is none is refused when it is to be sent, by ``DBusError/invalid(_:)``.
   case objectPath(String)
+  /// `g`: types as text, such as `a{sv}`; checked like an object path.
   case signature(String)
+  /// `h`: on the wire a place in the list of those that come with the message.
   case fileDescriptor(FileDescriptor)
   /// `ay`, kept whole: the values of characteristics come as these.
   case bytes([UInt8])
@@ -21,14 +34,19 @@ public indirect enum DBusValue: Sendable, Hashable {
   case array(of: String, [DBusValue])
   /// `a{kv}`, in the order of the wire.
   case dictionary(key: String, value: String, [Entry])
+  /// `(…)`: at least one member.
   case structure([DBusValue])
+  /// `v`: a value that brings its own signature.
   case variant(DBusValue)
 
   /// An entry of a dictionary.
   public struct Entry: Sendable, Hashable {
+    /// Of a basic type, which stands in the signature of the dictionary.
     public var key: DBusValue
+    /// Of any single type; mostly a ``DBusValue/variant(_:)``.
     public var value: DBusValue
 
+    /// Of the types of the dictionary that it goes into: libdbus takes others for a mistake of the program.
     public init(_ key: DBusValue, _ value: DBusValue) {
       self.key = key
       self.value = value
@@ -73,6 +91,7 @@ extension DBusValue {
 
   // MARK: What the value is, looked at through variants; nil when it is something else.
 
+  /// What is in the variant, and in that if it is one again; else the value itself.
   public var unwrapped: DBusValue {
     if case .variant(let inner) = self { inner.unwrapped } else { self }
   }
@@ -85,6 +104,7 @@ extension DBusValue {
     }
   }
 
+  /// A boolean; no number counts as one.
   public var bool: Bool? {
     if case .boolean(let value) = unwrapped { value } else { nil }
   }
@@ -103,10 +123,12 @@ extension DBusValue {
     }
   }
 
+  /// Bytes that came, or are to go, as `ay`.
   public var byteArray: [UInt8]? {
     if case .bytes(let bytes) = unwrapped { bytes } else { nil }
   }
 
+  /// The strings and object paths of an array; its other elements are left out.
   public var textArray: [String]? {
     if case .array(_, let elements) = unwrapped { elements.compactMap(\.text) } else { nil }
   }
@@ -121,6 +143,7 @@ extension DBusValue {
     return map
   }
 
+  /// A descriptor that is open. It is closed with the last who holds this.
   public var descriptor: FileDescriptor? {
     // libdbus has none to give when the process is out of them.
     if case .fileDescriptor(let descriptor) = unwrapped, descriptor.raw >= 0 { descriptor } else { nil }
@@ -129,6 +152,7 @@ extension DBusValue {
 
 /// An open file descriptor that came, or goes, with a message. Closed when nobody holds it any more.
 public final class FileDescriptor: Sendable, Hashable {
+  /// The number; -1 when the message should have brought one and libdbus had none. Not to be closed.
   public let raw: Int32
 
   /// Takes over `raw`.
@@ -136,6 +160,8 @@ public final class FileDescriptor: Sendable, Hashable {
 
   deinit { if raw >= 0 { close(raw) } }
 
+  /// By number: of open ones no two have the same.
   public static func == (a: FileDescriptor, b: FileDescriptor) -> Bool { a.raw == b.raw }
+  /// By number, as `==` compares.
   public func hash(into hasher: inout Hasher) { hasher.combine(raw) }
 }

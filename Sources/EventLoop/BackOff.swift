@@ -10,6 +10,7 @@ public struct BackOff: Sendable, Equatable {
 
   private var span: Duration
 
+  /// The first wait must be above zero and no longer than the longest, `spread` in 0...1: a trap otherwise.
   public init(first: Duration, longest: Duration, spread: Double = 0.3) {
     precondition(first > .zero && first <= longest && (0...1).contains(spread))
     self.first = first

@@ -33,6 +33,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   /// Counts the turns. On the loop's thread only.
   public private(set) var turn: UInt64 = 0
 
+  /// On any thread: which one is the loop's is decided by ``run()``. Traps when there are no descriptors left.
   public init() {
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
@@ -158,6 +159,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   // MARK: Executor
 
+  /// For the concurrency runtime: any thread may bring a job; it runs in this turn of the loop or a later one.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if isCurrent {
@@ -171,11 +173,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
   }
 
+  /// For the concurrency runtime (SE-0424), of `assumeIsolated`: traps off the loop's thread.
   public func checkIsolated() { preconditionOnLoop() }
 
   /// Whether the caller runs on this loop's thread.
   public var isCurrent: Bool { thread.load(ordering: .acquiring) == UInt(pthread_self()) }
 
+  /// For the concurrency runtime (SE-0471): as ``checkIsolated()``, but answers.
   public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
   func preconditionOnLoop() {

@@ -8,6 +8,7 @@ public struct Moment: Comparable, Sendable {
   /// Since some moment in the past, the same one for the life of the process.
   private let nanoseconds: Int64
 
+  /// CLOCK_BOOTTIME (clock_gettime(2)); callable on any thread.
   public static var now: Moment {
     var time = timespec()
     clock_gettime(CLOCK_BOOTTIME, &time)
@@ -22,8 +23,10 @@ public struct Moment: Comparable, Sendable {
     return Moment(nanoseconds: moment.nanoseconds + whole + attoseconds / 1_000_000_000)
   }
 
+  /// How long after this one `other` is; negative when it is before.
   public func duration(to other: Moment) -> Duration { .nanoseconds(other.nanoseconds - nanoseconds) }
 
+  /// Whether `a` is before `b`.
   public static func < (a: Moment, b: Moment) -> Bool { a.nanoseconds < b.nanoseconds }
 
   /// Whole ms until `other`, rounded up; 0 when that is past.

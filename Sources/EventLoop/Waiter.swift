@@ -14,6 +14,7 @@ public final class Waiter<Value: Sendable>: Sendable {
 
   private let state = Mutex<State>(.empty)
 
+  /// With no value, and nobody waiting.
   public init() {}
 
   /// Brings the value. The first call counts, later ones do nothing and return false.

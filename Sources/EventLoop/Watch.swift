@@ -2,10 +2,14 @@ import CLinux
 
 /// What a descriptor is ready for, or is watched for: `epoll`'s event bits.
 public struct Readiness: OptionSet, Sendable {
+  /// As epoll_ctl(2) has them.
   public let rawValue: UInt32
+  /// For `OptionSet` and what `epoll_wait` brings: bits without a name here are kept.
   public init(rawValue: UInt32) { self.rawValue = rawValue }
 
+  /// There is something to read, the end of it included; of a listening socket: to accept.
   public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+  /// There is room to write; of a connecting socket: it has connected, or failed to.
   public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
   /// The other end has hung up, or the descriptor is in error. Always reported.
   public static let closed = Readiness(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)

@@ -6,6 +6,7 @@ public struct BluetoothUUID: Hashable, Sendable {
   /// The last 64 bits, as written.
   public let low: UInt64
 
+  /// ``high`` and ``low`` as they are written: `hhhhhhhh-hhhh-hhhh-llll-llllllllllll`.
   public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low

@@ -55,6 +55,7 @@ extension CodecError: CustomStringConvertible {
   /// How many bytes are shown: as many as a notification carries at the smallest MTU.
   private static let shown = 20
 
+  /// For the log: sizes, and in hexadecimal the bytes, which may be anything.
   public var description: String {
     switch self {
     case .length(let expected, let bytes):

@@ -32,9 +32,11 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   public enum Category: String, Sendable, Hashable {
     /// For numbers; a sensor with it is refused.
     case config
+    /// For what tells how the device fares, not what it is there for.
     case diagnostic
   }
 
+  /// Decides the platform (`sensor`, `number`), which stays for good: see ``Kind``.
   public let kind: Kind
   /// What people read, after the name of the device: `Temperature`.
   public let name: String
@@ -42,8 +44,10 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   public let deviceClass: String?
   /// In Home Assistant's spelling, where it differs from that of ``Property/unit``.
   public let unit: String?
+  /// Nil for what the device is there for.
   public let category: Category?
 
+  /// Without a device class or category unless one is named, and with the property's own unit.
   public init(
     _ kind: Kind, name: String, deviceClass: String? = nil, unit: String? = nil, category: Category? = nil
   ) {

@@ -10,10 +10,12 @@ public struct Profile: Sendable, Hashable {
   public let identifyingService: BluetoothUUID
   /// What to tell the user when that service is absent: the likely cause and what to do about it.
   public let missingHint: String
+  /// Their order is kept: what belongs to each is found by its place.
   public let properties: [Property]
   /// The services that the properties live in, each once, in the order of the properties.
   public let services: [BluetoothUUID]
 
+  /// ``services`` follow from the properties. Names of properties must differ: topics are made of them.
   public init(
     name: String, manufacturer: String, model: String, identifyingService: BluetoothUUID,
     missingHint: String, properties: [Property]

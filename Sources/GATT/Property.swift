@@ -2,10 +2,14 @@
 public struct Property: Sendable, Hashable {
   /// What can be done with the characteristic.
   public struct Access: OptionSet, Sendable, Hashable {
+    /// A bit for each name here, in an order of our own.
     public let rawValue: UInt8
+    /// For `OptionSet`: bits without a name here mean nothing.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
+    /// Read when the link is new, and after every write.
     public static let read = Access(rawValue: 1 << 0)
+    /// Tells its values by itself: each is a reading, and a sign of life.
     public static let notify = Access(rawValue: 1 << 1)
     /// Written with response. With ``read``, every write is confirmed by reading back.
     public static let write = Access(rawValue: 1 << 2)
@@ -13,8 +17,11 @@ public struct Property: Sendable, Hashable {
 
   /// The name as it stands in topics: `[a-z0-9_]+`.
   public let name: String
+  /// The service that the characteristic is looked for in.
   public let service: BluetoothUUID
+  /// Of several with this UUID in the service the first is taken.
   public let characteristic: BluetoothUUID
+  /// Between the characteristic's bytes and the number that topics carry.
   public let codec: Codec
   let access: Access
   /// The unit of the values, as people write it: `°C`, `ms`.
@@ -39,7 +46,10 @@ public struct Property: Sendable, Hashable {
     self.homeAssistant = homeAssistant
   }
 
+  /// Whether its value can be asked for: when the link is new, and after a write.
   public var isReadable: Bool { access.contains(.read) }
+  /// Whether its values come by themselves, once they are subscribed to.
   public var isNotifying: Bool { access.contains(.notify) }
+  /// Whether commands may set it: only then has it topics for them and their results.
   public var isWritable: Bool { access.contains(.write) }
 }

@@ -13,17 +13,23 @@ public enum GatewayCommand: Sendable, Equatable {
   case check(configuration: String?)
   /// List the peripherals in reach.
   case scan(timeout: Duration, json: Bool)
+  /// Print the version.
   case version
 
   /// The exit status of the program (sysexits.h).
   public enum ExitStatus: Int32, Sendable {
+    /// It did what it was to do; of a gateway: it was told to stop.
     case done = 0
+    /// The command line is not understood.
     case usage = 64
     /// A service that a one-shot command needs is missing: the bus, bluetoothd, the adapter.
     case unavailable = 69
+    /// config.json cannot be read, or is wrong.
     case configuration = 78
   }
 
+  /// Does it, and returns when the process shall end with that status. Results go to standard output, complaints to
+  /// standard error. Called once, with signals blocked already (``Signals/block(_:)``).
   public func execute(on loop: EventLoop) async -> ExitStatus {
     switch self {
     case .run(let path): await Self.run(path, on: loop)

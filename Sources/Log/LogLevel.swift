@@ -39,5 +39,6 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
     }
   }
 
+  /// Whether `a` matters less than `b`.
   public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }

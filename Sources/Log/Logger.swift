@@ -27,22 +27,27 @@ public struct Logger: Sendable {
     level.rawValue >= threshold.load(ordering: .relaxed)
   }
 
+  /// At ``LogLevel/debug``: not written unless asked for.
   public func debug(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.debug) { write(.debug, message(), fields()) }
   }
 
+  /// At ``LogLevel/info``: the least that is written unless ``level`` is changed.
   public func info(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.info) { write(.info, message(), fields()) }
   }
 
+  /// At ``LogLevel/notice``: what a user understands who does not know the program.
   public func notice(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.notice) { write(.notice, message(), fields()) }
   }
 
+  /// At ``LogLevel/warning``: a trouble that the program lives with.
   public func warning(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.warning) { write(.warning, message(), fields()) }
   }
 
+  /// At ``LogLevel/error``: what was asked for and is not done.
   public func error(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.error) { write(.error, message(), fields()) }
   }

@@ -16,6 +16,7 @@ extension MQTTClient {
 /// call it synchronously by `assumeIsolated`.
 public actor MQTTClient: TurnEnding {
   nonisolated let loop: EventLoop
+  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let options: MQTTOptions
@@ -45,6 +46,10 @@ public actor MQTTClient: TurnEnding {
   private var takesSecondFamily = false
   private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
 
+  /// Nothing happens before ``run()``; what is said and subscribed to until then is kept.
+  /// - Parameters:
+  ///   - loop: what the client runs on, as must all who call it by `assumeIsolated`.
+  ///   - log: gets its lines, on the loop; it must not call the client.
   public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = MQTTClient.standardLog) {
     self.options = options
     self.loop = loop
@@ -95,6 +100,7 @@ public actor MQTTClient: TurnEnding {
     }
   }
 
+  /// As they are now, put together at each call.
   public var statistics: MQTTStatistics {
     var result = counters
     result.lost = outbox.lost
@@ -224,6 +230,7 @@ public actor MQTTClient: TurnEnding {
     if let session { send(subscription, to: session) }
   }
 
+  /// Takes ``subscribe(_:qos:options:)`` back, for the connections to come too. What is on its way still arrives.
   public func unsubscribe(_ filter: TopicFilter) {
     guard let index = subscriptions.firstIndex(where: { $0.filter == filter }) else { return }
     subscriptions.remove(at: index)

@@ -29,8 +29,12 @@ public enum MQTTError: Error, Equatable, Sendable {
   /// Anything else that libmosquitto reports.
   case library(code: Int32, reason: String)
 
+  /// How far an attempt to connect had come.
   public enum Phase: Sendable {
-    case lookUp, connect
+    /// From the start to the addresses of the host.
+    case lookUp
+    /// From the first SYN to the TCP connection.
+    case connect
     /// From the TLS handshake to CONNACK.
     case tls
     /// From CONNECT to CONNACK, without TLS.
@@ -61,6 +65,7 @@ public enum MQTTError: Error, Equatable, Sendable {
 }
 
 extension MQTTError: CustomStringConvertible {
+  /// A line for the log, which escapes what it quotes of the broker.
   public var description: String {
     switch self {
     case .lookUpFailed(let host, let reason): "the host name \(host) is not known: \(reason)"

@@ -6,6 +6,7 @@ public enum MQTTEvent: Sendable {
   case disconnected(MQTTError?)
   /// An attempt to connect did not succeed; the next one follows by itself.
   case connectFailed(MQTTError, retryIn: Duration)
+  /// Something came for one of the subscriptions.
   case message(MQTTReceived)
   /// The broker does not let this client subscribe to `filter`.
   case subscriptionRefused(TopicFilter, reason: String)
@@ -15,6 +16,7 @@ public enum MQTTEvent: Sendable {
 public struct MQTTConnection: Sendable, Equatable {
   /// The highest QoS that it takes; what is published above goes out at it.
   public var maximumQoS = QoS.exactlyOnce
+  /// Whether it keeps retained messages at all; one that does not may refuse them.
   public var retainAvailable = true
   /// How many QoS 1 messages it wants to have unacknowledged at most.
   public var receiveMaximum: UInt16 = .max
@@ -45,5 +47,6 @@ public struct MQTTStatistics: Sendable, Equatable {
   /// Now sent and not yet acknowledged.
   public var inFlight = 0
 
+  /// All at 0: to learn of the counters without a client.
   public init() {}
 }

@@ -7,12 +7,15 @@ public enum QoS: UInt8, Sendable, Comparable {
   /// Arrives once. Nothing here asks for it; a broker may name it as the highest it offers.
   case exactlyOnce = 2
 
+  /// Whether `a` is held on to less than `b`: a broker names the highest that it takes.
   public static func < (a: QoS, b: QoS) -> Bool { a.rawValue < b.rawValue }
 }
 
 /// What a subscription leaves out. MQTT 5 (3.8.3.1); with 3.1.1 everything comes.
 public struct SubscribeOptions: OptionSet, Sendable, Hashable {
+  /// The Subscription Options byte of MQTT 5 (3.8.3.1), but for the QoS in its lowest two bits.
   public let rawValue: Int32
+  /// Goes to the broker as it is: bits 6 and 7 and the two of the QoS stay 0.
   public init(rawValue: Int32) { self.rawValue = rawValue }
 
   /// What this client publishes itself.
@@ -23,8 +26,11 @@ public struct SubscribeOptions: OptionSet, Sendable, Hashable {
 
 /// A message to publish.
 public struct MQTTMessage: Sendable {
+  /// One topic, never a filter: the broker gives the message to whoever's filter matches.
   public var topic: TopicName
+  /// Any bytes. None at all, retained: the broker forgets what it keeps for the topic (MQTT 5, 3.3.1.3).
   public var payload: [UInt8]
+  /// Goes out lower where the broker takes less (``MQTTConnection/maximumQoS``).
   public var qos: QoS
   /// Whether the broker keeps it for those who subscribe later. What is to stay true through a broker's
   /// restart is better given to ``MQTTClient/setState(_:_:qos:atOnce:)``.
@@ -36,6 +42,7 @@ public struct MQTTMessage: Sendable {
   /// What makes of the payload what is to be sent when the message has waited through a disconnection.
   public var whenHeld: (@Sendable ([UInt8]) -> [UInt8])?
 
+  /// Nothing is checked here: what turns out too large to be sent is counted as ``MQTTStatistics/refused``.
   public init(
     topic: TopicName, payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool = false,
     responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil,
@@ -53,12 +60,16 @@ public struct MQTTMessage: Sendable {
 
 /// A message that has arrived.
 public struct MQTTReceived: Sendable, Equatable {
+  /// What it was published to; the filter that it came by is not told, and may be one of several.
   public var topic: TopicName
+  /// As sent; at most ``MQTTOptions/maximumIncomingPacket`` bytes.
   public var payload: [UInt8]
+  /// The lower of what its sender and the subscription asked for (MQTT 5, 3.8.4).
   public var qos: QoS
   /// Whether it comes from the broker's store because of a subscription, and is not fresh.
   public var retain: Bool
-  /// Where the sender wants its answer, and what it knows the answer by. MQTT 5.
+  /// Where the sender wants its answer. MQTT 5.
   public var responseTopic: TopicName?
+  /// What the sender knows its answer by, to be sent back unchanged. MQTT 5.
   public var correlationData: [UInt8]?
 }

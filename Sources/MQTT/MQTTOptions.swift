@@ -2,7 +2,13 @@ import EventLoop
 
 /// Everything a client is told once: which broker, who it is there, and how patient and how big it may be.
 public struct MQTTOptions: Sendable {
-  public enum ProtocolVersion: Sendable { case v311, v5 }
+  /// What is spoken to the broker; one that does not is ``MQTTError/unsupportedProtocol``.
+  public enum ProtocolVersion: Sendable {
+    /// MQTT 3.1.1: without properties, and with little said about why something is refused.
+    case v311
+    /// MQTT 5.0.
+    case v5
+  }
 
   /// What TLS needs. The broker's certificate and host name are always verified.
   public struct TLS: Sendable, Equatable {
@@ -12,6 +18,7 @@ public struct MQTTOptions: Sendable {
     var certFile: String?
     var keyFile: String?
 
+    /// Paths of PEM files; see the members. They are read anew at each attempt to connect.
     public init(caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil) {
       self.caFile = caFile
       self.certFile = certFile
@@ -48,6 +55,11 @@ public struct MQTTOptions: Sendable {
   /// larger; with 3.1.1 it arrives and is dropped here.
   public var maximumIncomingPacket: UInt32 = 256 * 1024
 
+  /// Nothing is checked here: what cannot be meant is told as ``MQTTError/invalidOption(_:)`` by the first attempt to
+  /// connect, and by each after it. `password` without `username` is for MQTT 5 alone.
+  /// - Parameters:
+  ///   - host: a name or an address of either family, looked up anew at each attempt.
+  ///   - port: 1883 is usual without TLS, 8883 with it; `tls` does not change it.
   public init(
     host: String, port: UInt16 = 1883, protocolVersion: ProtocolVersion = .v5, clientID: String,
     username: String? = nil, password: String? = nil, tls: TLS? = nil, will: MQTTMessage? = nil

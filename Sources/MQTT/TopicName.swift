@@ -16,9 +16,12 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
     hash = string.hashValue
   }
 
+  /// By the hashes first: they tell nearly all names apart, without a look at the texts.
   public static func == (a: TopicName, b: TopicName) -> Bool { a.hash == b.hash && a.string == b.string }
+  /// By the hash that was made with the name: the text is not gone through again.
   public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
+  /// The name as it stands, for the log, which escapes it.
   public var description: String { string }
 }
 
@@ -50,6 +53,7 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     string = topic.string
   }
 
+  /// The filter as it stands, wildcards and all.
   public var description: String { string }
 
   /// Whether a message to `topic` is one of those this filter asks for (MQTT 5, 4.7).

@@ -18,11 +18,13 @@ public struct SimulatorOptions: Sendable {
   public var hasPeriod = true
   /// What temperatures, signal strengths and phases are drawn from.
   public var seed: UInt64 = 1
+  /// The times that bluetoothd and the radio take.
   public var timing = Timing()
   /// A file in which to note when each notification is sent, as ``NotificationTrace`` lays it out; the
   /// temperatures then count the notifications.
   public var trace: String?
 
+  /// Three micro:bits, and times as recorded.
   public init() {}
 }
 

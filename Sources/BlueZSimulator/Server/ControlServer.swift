@@ -4,6 +4,7 @@ import Glibc
 /// The control channel: a unix stream socket, a JSON object a line in, one a line out.
 public actor ControlServer {
   nonisolated let loop: EventLoop
+  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let simulator: Simulator
@@ -143,5 +144,6 @@ public actor ControlServer {
 public struct ControlError: Error, Sendable, CustomStringConvertible {
   let path: String
   let reason: String
+  /// The socket's path, and what is wrong with it.
   public var description: String { "\(path): \(reason)" }
 }

@@ -48,5 +48,6 @@ final class NotificationTrace: @unchecked Sendable {
 public struct TraceError: Error, Sendable, CustomStringConvertible {
   let path: String
   let errno: Int32
+  /// The file's path, and strerror(3) of what is wrong with it.
   public var description: String { "\(path): \(String(cString: strerror(errno)))" }
 }

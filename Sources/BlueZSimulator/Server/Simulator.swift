@@ -12,6 +12,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
 /// Serves `org.bluez` on a bus: the pure model, its one timer, its sockets.
 public actor Simulator {
   nonisolated let loop: EventLoop
+  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let address: String
