@@ -187,5 +187,6 @@ import Testing
 }
 
 extension LoopTimer: Equatable {
+  /// By identity: a test tells timers of one deadline apart.
   public static func == (a: LoopTimer, b: LoopTimer) -> Bool { a === b }
 }

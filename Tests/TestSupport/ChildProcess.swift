@@ -8,6 +8,7 @@ import Synchronization
 /// Output is read on a thread of its own, so that a full pipe never stops the child, and kept, so that a
 /// failed test can show it.
 public final class ChildProcess: Sendable {
+  /// Its process id, which another process may have once ``isRunning`` is false.
   public let pid: pid_t
   private let output: Output
   private let exit: Exit
@@ -84,6 +85,7 @@ public final class ChildProcess: Sendable {
     if !exit.isSet { Glibc.kill(pid, number) }
   }
 
+  /// Until its end has been waited for: a process that is stopped runs.
   public var isRunning: Bool { !exit.isSet }
 
   /// Everything it has printed so far.

@@ -4,11 +4,15 @@ import Glibc
 ///
 /// It lets in everybody who gives ``username`` and any password; without a name it lets nobody in.
 public final class Ejabberd: TestBroker {
+  /// A user name of ejabberd is a JID: what follows the @ is one of the `hosts` in its configuration.
   public static let username = "house@localhost"
+  /// Whether tests with it can run here.
   public static let isInstalled = access("/usr/sbin/ejabberdctl", X_OK) == 0
 
+  /// Of its MQTT listener, without TLS.
   public let port: UInt16
   private let folder: TemporaryFolder
+  /// Given 20 s to end: Erlang takes its time.
   public let process = BrokerProcess(patience: .seconds(20))
 
   /// Starts it, and waits until it listens.

@@ -2,9 +2,11 @@ import Glibc
 
 /// A real mosquitto on a free port of the loopback interface, ended by its process id when the object goes.
 public final class MosquittoBroker: TestBroker {
+  /// Of its one listener, which speaks TLS only if the configuration says so.
   public let port: UInt16
   /// For certificates, password files and the like, which the configuration may name.
   public let folder: TemporaryFolder
+  /// Given 10 s to end.
   public let process = BrokerProcess(patience: .seconds(10))
 
   /// Starts it, and waits until it listens.

@@ -6,6 +6,7 @@ import Synchronization
 ///
 /// Its policy lets everybody own and call everything: what a test bus needs, and no system bus has.
 public final class PrivateBus: Sendable {
+  /// As libdbus takes it (`unix:path=…`); the same after ``kill()`` and ``start()``.
   public let address: String
   private let daemon = Mutex<ChildProcess?>(nil)
   private let folder: TemporaryFolder

@@ -16,10 +16,12 @@ public final class Record<Element: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
+  /// With no elements; it is never emptied again.
   public init() {}
 
   /// All of it.
   public var elements: [Element] { state.withLock { $0.elements } }
+  /// Where the next element goes: the `start` for waiting for what is still to come.
   public var count: Int { state.withLock { $0.elements.count } }
 
   /// Appends what `make` makes of its place, counted from 0.
@@ -34,6 +36,7 @@ public final class Record<Element: Sendable>: Sendable {
     for waiter in met { waiter.resume(.success(element)) }
   }
 
+  /// Appends `element`; whoever waits for one like it goes on.
   public func append(_ element: Element) { append { _ in element } }
 
   /// The first element from place `start` on that satisfies `condition`: at once when it is there already.

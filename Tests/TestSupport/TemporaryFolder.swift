@@ -2,8 +2,10 @@ import Glibc
 
 /// A folder that is removed, with what is in it, when the object goes.
 public final class TemporaryFolder: Sendable {
+  /// Absolute, without a slash at the end.
   public let path: String
 
+  /// An empty one under /tmp, that nobody else may enter.
   public init() throws {
     var template = Array("/tmp/microbit-gateway-test.XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Failure("mkdtemp: errno \(errno)") }
@@ -20,6 +22,7 @@ public final class TemporaryFolder: Sendable {
     try write(Array(text.utf8), to: name)
   }
 
+  /// Writes `bytes` into a file of the folder, in place of what it held; returns its path.
   @discardableResult
   public func write(_ bytes: [UInt8], to name: String) throws -> String {
     let file = path + "/" + name
@@ -32,6 +35,8 @@ public final class TemporaryFolder: Sendable {
 
 /// Something that a test needed did not happen.
 public struct Failure: Error, CustomStringConvertible {
+  /// What did not happen, for the person who reads the report.
   public let description: String
+  /// What failed has to be said in words: there is no code to look up.
   public init(_ description: String) { self.description = description }
 }

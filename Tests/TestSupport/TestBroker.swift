@@ -5,6 +5,7 @@ import Synchronization
 public protocol TestBroker: Sendable {
   /// Stays the same from one ``start()`` to the next, as it does for a broker that is restarted.
   var port: UInt16 { get }
+  /// Set running by ``start()``.
   var process: BrokerProcess { get }
 
   /// Starts it again after ``stop()`` or ``kill()``.
@@ -32,6 +33,7 @@ extension TestBroker {
     try await process.logLine(within: limit, where: condition)
   }
 
+  /// The same, for a line that is due within 10 s.
   @discardableResult
   public func logLine(where condition: @escaping @Sendable (String) -> Bool) async throws -> String {
     try await logLine(within: .seconds(10), where: condition)
