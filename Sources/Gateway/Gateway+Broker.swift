@@ -5,8 +5,9 @@ import MQTT
 
 /// What comes from the broker: who else is there, who holds which device, and when all that is retained has come.
 extension Gateway {
-  /// An echo that is not heard by then (a broker may not let the gateway hear itself) is waited for no longer.
-  private static let echoPatience = Duration.seconds(2)
+  /// An echo that is not heard by then (a broker may not let the gateway hear itself) is waited for no longer. On a bad
+  /// network packets are late by seconds, and to go ahead without what the broker retains is to write over it.
+  private static let echoPatience = Duration.seconds(5)
   /// Bytes of commands and requests that wait for the claim.
   private static let mostEarly = 1 << 20
 
