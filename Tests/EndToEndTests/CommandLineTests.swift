@@ -175,7 +175,7 @@ import Testing
   @Test("scan lists what is in reach")
   func scan() async throws {
     try await withHouse(Self.plan()) { house in
-      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+      let (status, text) = try await Self.run(["scan", "--timeout", "4"], bus: house.bus.address)
       try #require(status == 0)
       for device in try await house.simulator.devices() {
         try #require(text.contains(device.address) && text.contains(device.name))
@@ -190,7 +190,7 @@ import Testing
     var plan = Self.plan()
     plan.simulator = ["--name", "0=BBC \"micro:bit\"\n\u{1B}\\"]
     try await withHouse(plan) { house in
-      let (status, text) = try await Self.run(["scan", "--json", "--timeout", "1"], bus: house.bus.address)
+      let (status, text) = try await Self.run(["scan", "--json", "--timeout", "4"], bus: house.bus.address)
       try #require(status == 0)
       let list = try #require(try JSON.parse(text).array)
       let devices = try await house.simulator.devices()
@@ -208,7 +208,7 @@ import Testing
     var plan = Self.plan()
     plan.simulator = ["--name", "0=\u{1B}[2J\n\u{202E}forged"]
     try await withHouse(plan) { house in
-      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+      let (status, text) = try await Self.run(["scan", "--timeout", "4"], bus: house.bus.address)
       try #require(status == 0)
       try #require(text.contains("forged"))
       try #require(!text.contains("\u{1B}"))

@@ -98,7 +98,7 @@ import Testing
 
       try await house.restartGateway()
       try await house.logged("scanning adapter=")
-      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.map { $0["identifier"]?.string } == [device.address])
       #expect(try await house.done("devices").array?.isEmpty == true)
       #expect(try await house.retained(of: device.id).isEmpty)
@@ -275,7 +275,7 @@ import Testing
       try await house.restartGateway()
       try await house.online(other, after: restart)
       // A scan sees it, and it is not connected for that.
-      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == id && $0["connected"]?.bool == false })
       #expect(try await house.simulator.devices().map(\.isConnected) == [false, true])
       #expect(try await house.listed(id)?["state"]?.string == "disabled")

@@ -103,7 +103,7 @@ import Testing
     try await withHouse(plan) { house in
       try await house.online("room-1")
       // A scan hears both.
-      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == "room-0" })
       #expect(try await house.simulator.devices().map(\.isConnected) == [false, true, false])
       #expect(try await house.listed("room-0")?["state"]?.string == "disabled")

@@ -75,7 +75,7 @@ import Testing
     plan.simulator = ["--name", "1=\(hostile)"]
     try await withHouse(plan) { house in
       try await house.online("kitchen")
-      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
       let devices = try await house.simulator.devices()
       #expect(Set(found.compactMap { $0["identifier"]?.string }) == Set(devices.map(\.address)))
       #expect(Set(found.compactMap { $0["name"]?.string }) == Set(devices.map(\.name)))
