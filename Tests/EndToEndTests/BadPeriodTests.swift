@@ -57,7 +57,7 @@ import Testing
       try await house.moreReadings(other, 3)
       try #require(try await house.simulator.device(0).period == 50)
       try #require(try house.observer.messages(on: "microbit/\(id)/period").map(\.text) == ["50"])
-      try #require(monitor.calls(of: "WriteValue") == 0)
+      try #require(try await monitor.calls(of: "WriteValue") == 0)
       // Each was told on the result topic too, once.
       let results = try house.observer.messages(on: "microbit/\(id)/period/result")
       try #require(results.count == Self.payloads.count)

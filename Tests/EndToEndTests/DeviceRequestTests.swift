@@ -162,7 +162,8 @@ import Testing
       #expect(!announced.text.contains("microbit/\(device.id)/"))
       // The link has stayed.
       #expect(try house.observer.messages(on: "microbit/kitchen/availability").map(\.text) == ["online"])
-      #expect(monitor.calls(of: "Connect") == 0 && monitor.calls(of: "Disconnect") == 0)
+      #expect(try await monitor.calls(of: "Connect") == 0)
+      #expect(try await monitor.calls(of: "Disconnect") == 0)
       #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
 
       let restart = try house.observer.mark
@@ -303,7 +304,8 @@ import Testing
       let offline = try await house.offline(id, after: mark)
       let online = try await house.online(id, after: offline.number)
       try await house.reading(id, after: online.number) { _ in true }
-      #expect(monitor.calls(of: "Connect") == 1 && monitor.calls(of: "Disconnect") == 1)
+      #expect(try await monitor.calls(of: "Connect") == 1)
+      #expect(try await monitor.calls(of: "Disconnect") == 1)
       #expect(try house.stayed(other, after: mark))
     }
   }

@@ -91,7 +91,7 @@ import Testing
       let now = try await house.simulator.devices()
       try #require(now.count == 7)
       try #require(now.map(\.isConnected) == [true, true, false, false, false, false, false])
-      try #require(monitor.calls(of: "Connect") == 2)
+      try #require(try await monitor.calls(of: "Connect") == 2)
       try #require(try house.deviceIDs == Set(devices.prefix(2).map(\.id)))
     }
   }
@@ -114,7 +114,7 @@ import Testing
       _ = try await house.readings(good, upTo: 20)
       let devices = try await house.simulator.devices()
       try #require(devices.map(\.isConnected) == [true, false])
-      try #require(monitor.calls(of: "Connect") == 2)
+      try #require(try await monitor.calls(of: "Connect") == 2)
       try #require(try house.lines(with: "no Bluetooth temperature service").count == 1)
       // What was never held has no topics.
       try #require(try house.observer.messages.allSatisfy { !$0.topic.hasPrefix("microbit/odd/") })

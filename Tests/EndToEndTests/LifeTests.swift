@@ -44,7 +44,7 @@ import Testing
       let start = ContinuousClock.now
       try #require(try await house.stopGateway() == 0)
       try #require(start.duration(to: .now) < .seconds(5))
-      try #require(monitor.calls(of: "Disconnect") >= 1)
+      try #require(try await monitor.calls(of: "Disconnect") >= 1)
     }
   }
 
@@ -109,8 +109,8 @@ import Testing
       try await house.online(id, after: mark)
       let reading = try await house.reading(id, after: mark) { $0.sequence == 2 }
       try #require(reading.run != first.run)
-      try #require(monitor.calls(of: "Connect") == 0)
-      try #require(monitor.calls(of: "AcquireNotify") == 1)
+      try #require(try await monitor.calls(of: "Connect") == 0)
+      try #require(try await monitor.calls(of: "AcquireNotify") == 1)
       try #require(try await house.simulator.device(0).isNotifying)
     }
   }

@@ -44,14 +44,14 @@ import Testing
       #expect(result["actual"]?.int == 100)
       try await house.message("\(id)/period", "100")
       try await house.moreReadings(id, 5)
-      #expect(monitor.calls(of: "WriteValue") == 1)
+      #expect(try await monitor.calls(of: "WriteValue") == 1)
       // What was asked for stays wanted.
       let mark = try house.observer.mark
       try await house.simulator.control("reset", 0)
       let offline = try await house.offline(id, after: mark)
       try await house.message("\(id)/period", "100", after: offline.number)
       try await house.message("\(id)/info") { (try? $0.json())?["wanted"]?["period"]?.int == 70 }
-      #expect(monitor.calls(of: "WriteValue") == 2)
+      #expect(try await monitor.calls(of: "WriteValue") == 2)
       #expect(try await house.setPeriod(id, "120")["status"]?.string == "applied")
     }
   }
