@@ -1,19 +1,23 @@
+import FoundationEssentials
 import TestSupport
 
 /// A message on `…/readings`.
 struct Reading: Sendable, Equatable {
   let sequence: Int
   let value: Int
+  let time: Date
   let run: String
   let isReplayed: Bool
   let message: Observer.Message
 
   init(_ message: Observer.Message) throws {
     let json = try message.json()
-    guard let sequence = json["sequence"]?.int, let value = json["value"]?.int, let run = json["run"]?.string
+    guard let sequence = json["sequence"]?.int, let value = json["value"]?.int, let run = json["run"]?.string,
+      let time = json["time"]?.string
     else { throw Failure("no reading: \(message.text)") }
     self.sequence = sequence
     self.value = value
+    self.time = try Date(time, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     self.run = run
     isReplayed = json["replayed"]?.bool ?? false
     self.message = message
