@@ -96,9 +96,9 @@ import Testing
         try await house.gateway.exitStatus(within: House.patience)
       }
       #expect(try await house.check().contains(/period +70 ms +command/))
+      let mark = try house.observer.mark
       try house.startGateway()
       try await house.simulator.control("return", 0)
-      let mark = try house.observer.mark
       try await house.message("kitchen/period", "70", after: mark)
       #expect(try await house.simulator.device(0).period == 70)
     }
