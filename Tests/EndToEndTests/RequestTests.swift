@@ -115,6 +115,7 @@ import Testing
       try await house.done("devices")
       try await house.logged(" debug gateway: request verb=devices")
       try await house.done("log_level", #"{"level":"error"}"#)
+      try await house.logged(" debug gateway: request verb=log_level")
       let before = try house.gateway.text
       _ = try await house.refusal("device/remove", #"{"id":"nobody"}"#)
       #expect(try house.gateway.text == before)
