@@ -152,7 +152,7 @@ import Testing
     try await withHouse(plan) { house in
       let impostor = try Impostor(port: house.broker.port, .nonsense(bytes))
       try house.startGateway()
-      try await impostor.connected(times: 3, within: .seconds(40))
+      try await impostor.connected(times: 3)
       try #require(try house.lines(with: " mqtt: ").count == 1)
       try #require(try house.lines(with: "trying again").count == 1)
       try await house.simulator.waitUntil(0, hasSent: 5)

@@ -60,7 +60,7 @@ final class House: Sendable {
   private let residents = Mutex(Residents())
 
   /// How long anything may take that takes a moment, on a machine that has much else to do.
-  static let patience = Duration.seconds(20)
+  static let patience = Duration.seconds(60)
 
   init(_ plan: Plan, beside neighbour: House? = nil) async throws {
     self.plan = plan
@@ -201,10 +201,10 @@ final class House: Sendable {
   }
 
   /// Waits for a line of the gateway's log with `text` in it, unless there is one.
-  func logged(_ text: String, within limit: Duration = patience) async throws {
+  func logged(_ text: String) async throws {
     let gateway = try gateway
     if gateway.text.contains(text) { return }
-    _ = try await gateway.line(within: limit) { $0.contains(text) }
+    _ = try await gateway.line(within: Self.patience) { $0.contains(text) }
   }
 
   /// The lines of the gateway's log with `text` in them, so far.
@@ -270,18 +270,16 @@ final class House: Sendable {
   /// The first message on `topic`, below the base topic, after `mark` that satisfies `condition`.
   @discardableResult
   func message(
-    _ topic: String, after mark: Int = 0, within limit: Duration = patience,
+    _ topic: String, after mark: Int = 0,
     where condition: @escaping @Sendable (Observer.Message) -> Bool = { _ in true }
   ) async throws -> Observer.Message {
-    try await observer.message("microbit/" + topic, after: mark, within: limit, where: condition)
+    try await observer.message("microbit/" + topic, after: mark, within: Self.patience, where: condition)
   }
 
-  /// As ``message(_:after:within:where:)``, for a payload that is `text`.
+  /// As ``message(_:after:where:)``, for a payload that is `text`.
   @discardableResult
-  func message(
-    _ topic: String, _ text: String, after mark: Int = 0, within limit: Duration = patience
-  ) async throws -> Observer.Message {
-    try await message(topic, after: mark, within: limit) { $0.text == text }
+  func message(_ topic: String, _ text: String, after mark: Int = 0) async throws -> Observer.Message {
+    try await message(topic, after: mark) { $0.text == text }
   }
 
   /// The subscriptions of the gateway are in force, and it has said so.

@@ -49,8 +49,10 @@ final class Impostor: Sendable {
   deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 
   /// Waits for connection number `count`, counted from 1.
-  func connected(times count: Int, within limit: Duration = House.patience) async throws {
+  func connected(times count: Int) async throws {
     guard count > 0 else { return }
-    _ = try await connections.first(from: count - 1, within: limit, "connection \(count)") { _ in true }
+    _ = try await connections.first(from: count - 1, within: House.patience, "connection \(count)") { _ in
+      true
+    }
   }
 }

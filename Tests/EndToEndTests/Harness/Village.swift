@@ -118,8 +118,7 @@ extension House {
 
   /// The gateway has been let in by the broker so many times in this run, and has said so.
   func isConnected(times: Int) async throws {
-    // It tries again less and less often, as the broker takes its time.
-    try await message("bridge/\(plan.id)/info", within: .seconds(60)) { message in
+    try await message("bridge/\(plan.id)/info") { message in
       let broker = (try? message.json())?["broker"]
       return broker?["connected"]?.bool == true && broker?["connects"]?.int == times
     }

@@ -28,7 +28,7 @@ final class VirtualBlueZ: Sendable {
     process = try ChildProcess(
       try program("microbit-simulator"), ["--bus", bus, "--control", control] + arguments)
     socket = control
-    _ = try await process.line(within: .seconds(20)) { $0 == "ready" }
+    _ = try await process.line(within: House.patience) { $0 == "ready" }
   }
 
   /// Sends a request, as a JSON object on one line; its answer.
@@ -79,12 +79,12 @@ final class VirtualBlueZ: Sendable {
       period: json["period"]?.int, sent: sent)
   }
 
-  /// Blocks, at most for 10 s.
+  /// Blocks, at most for ``House/patience``.
   private static func exchange(_ request: String, over path: String) throws -> [UInt8] {
     let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
     defer { close(descriptor) }
-    var limit = timeval(tv_sec: 10, tv_usec: 0)
+    var limit = timeval(tv_sec: Int(House.patience.components.seconds), tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
       throw Failure("the simulator's control socket: errno \(errno)")
