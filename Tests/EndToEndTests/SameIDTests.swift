@@ -109,7 +109,12 @@ import Testing
       let mark = try house.observer.mark
       try house.startGateway()
       let question = try await house.message("bridge/house/request/health", after: mark)
+      // A request that comes meanwhile may be the other one's to answer.
+      try await house.observer.publish(
+        "microbit/bridge/house/request/devices", #"{"transaction":"early"}"#)
       let online = try await house.bridgeOnline(after: mark)
+      let answer = try await house.message("bridge/house/response/devices", after: mark)
+      #expect(answer.text.contains("early") && answer.number > online.number)
       let patience = question.arrived.duration(to: online.arrived)
       #expect(patience > .milliseconds(1500) && patience < .seconds(15), "\(patience)")
       try await house.holds(Village.id, after: mark)

@@ -104,6 +104,29 @@ import Testing
     }
   }
 
+  @Test("What is on its way when the gateway stops is told to have failed, and applied after the next start")
+  func onItsWayThroughRestart() async throws {
+    try await withHouse(Self.plan(#","period":80"#)) { house in
+      try await house.online("kitchen")
+      try await house.message("kitchen/period", "80")
+      try house.simulator.process.signal(SIGSTOP)
+      let set = "microbit/kitchen/period/set"
+      try await house.observer.publish(set, "60")
+      try await house.observer.publish(set, #"{"value":61,"transaction":"overtaken"}"#)
+      try await house.observer.publish(set, #"{"value":62,"ttl":60}"#)
+      let overtaken = try await house.message("kitchen/period/result") { $0.text.contains("overtaken") }
+      #expect(try overtaken.json()["status"]?.string == "superseded")
+      #expect(try await house.stopGateway() == 0)
+      let results = try house.observer.messages(on: "microbit/kitchen/period/result", after: overtaken.number)
+      #expect(try results.map { try $0.json()["status"]?.string } == ["failed", "failed"])
+      try house.simulator.process.signal(SIGCONT)
+      let mark = try house.observer.mark
+      try house.startGateway()
+      try await house.message("kitchen/period", "60", after: mark)
+      #expect(try await house.simulator.device(0).period == 60)
+    }
+  }
+
   @Test("A command that waits longer than its ttl times out, once, and is not applied later")
   func timeToLive() async throws {
     try await withHouse(Self.plan(#","period":80"#)) { house in
