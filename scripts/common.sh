@@ -6,6 +6,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Debian keeps mosquitto in /usr/sbin, which is not on an ordinary user's PATH.
 export PATH="$PATH:/usr/sbin:/sbin"
 
+# The tests run together, each with its servers: more descriptors than the usual 1024. Not as many as may be had, which is
+# a thousand million in some containers: there are programs that go through all of them.
+ulimit -Sn 16384 2>/dev/null || ulimit -Sn "$(ulimit -Hn)"
+
 # Where things live that are too dear to build twice. Outside the tree, so that a clean clone is quick too.
 # shellcheck disable=SC2034 # used by the scripts that source this file
 CACHE=${MICROBIT_GATEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/microbit-gateway}
