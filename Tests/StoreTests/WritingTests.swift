@@ -75,6 +75,14 @@ import Testing
   }
 
   @Test func neitherPutNorCloseWaitsForTheDisk() async throws {
+    var durations: [(putting: Duration, closing: Duration)] = []
+    for _ in 0..<3 { durations.append(try await WritingTests().putsAndClosesWhileItIsLocked()) }
+    // One that waited for the lock would take a second each time; a busy machine takes one now and then.
+    #expect(durations.contains { $0.putting < .milliseconds(900) }, "\(durations)")
+    #expect(durations.contains { $0.closing < .milliseconds(900) }, "\(durations)")
+  }
+
+  private func putsAndClosesWhileItIsLocked() async throws -> (putting: Duration, closing: Duration) {
     try leave(["old": "old"], at: path)
     let onlooker = try Onlooker(path)
     let store = open()
@@ -82,14 +90,12 @@ import Testing
     store.put("first", bytes("first"))
     _ = try await failing()
     let clock = ContinuousClock()
-    // One that waited for the lock would take a second.
     let putting = clock.measure { for key in 0..<1000 { store.put("key \(key)", bytes("value")) } }
-    #expect(putting < .milliseconds(900))
     var unwritten = 0
     let closing = clock.measure { unwritten = store.close(within: .milliseconds(50)) }
-    #expect(closing < .milliseconds(900))
     #expect(unwritten == 1001)
     try onlooker.execute("COMMIT")
+    return (putting, closing)
   }
 
   @Test func theNewestOfManyIsWritten() throws {
