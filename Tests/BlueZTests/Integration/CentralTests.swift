@@ -47,10 +47,14 @@ import Testing
     await tested.central.scan(true)
     var found: Set<PeripheralID> = []
     while found.count < 3 { found.insert(try await tested.seen().id) }
-    try await withThrowingTaskGroup(of: Int.self) { group in
-      for id in found { group.addTask { try await tested.central.connect(id).count } }
-      for try await count in group { #expect(count > 0) }
-    }
+    let ids = found
+    // On the loop, so that all of them have asked before the first is through.
+    try await Task(executorPreference: world.loop) {
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for id in ids { group.addTask { try await tested.central.connect(id).count } }
+        for try await count in group { #expect(count > 0) }
+      }
+    }.value
     try await monitor.saw("StartDiscovery hci0")
     try await monitor.saw("StartDiscovery hci0")
     let lines = monitor.lines("StartDiscovery", "StopDiscovery", "Connect ", "ServicesResolved=true")
