@@ -24,14 +24,14 @@ final class BusClient: Sendable {
     async throws -> [DBusValue]
   {
     try await connection.call(
-      DBusCall(member, on: interface, of: path, at: "org.bluez", arguments), timeout: .seconds(20))
+      DBusCall(member, on: interface, of: path, at: "org.bluez", arguments), timeout: patience)
   }
 
   /// The next signal not looked at yet that satisfies `condition`; those before it are passed over.
   func signal(
     _ what: String, where condition: @escaping @Sendable (DBusSignal) -> Bool
   ) async throws -> DBusSignal {
-    try await deadline(.seconds(20), what) { try await self.log.next(where: condition) }
+    try await deadline(patience, what) { try await self.log.next(where: condition) }
   }
 
   /// Waits until a property is told to have this value.
@@ -84,7 +84,7 @@ func packet(from descriptor: FileDescriptor) async throws -> [UInt8]? {
   let raw = descriptor.raw
   let bytes = await EventLoop.blocking { () -> [UInt8]? in
     var wanted = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
-    guard poll(&wanted, 1, 20_000) == 1 else { return nil }
+    guard poll(&wanted, 1, Int32(patience / .milliseconds(1))) == 1 else { return nil }
     var buffer = [UInt8](repeating: 0, count: 512)
     let count = read(raw, &buffer, buffer.count)
     return count < 0 ? nil : Array(buffer[..<count])
@@ -111,7 +111,7 @@ func ask(_ path: String, _ line: String) async throws -> String {
     guard write(descriptor, text, text.utf8.count) == text.utf8.count else { return nil }
     var bytes: [UInt8] = []
     var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    while bytes.last != 10, poll(&wanted, 1, 20_000) == 1 {
+    while bytes.last != 10, poll(&wanted, 1, Int32(patience / .milliseconds(1))) == 1 {
       var buffer = [UInt8](repeating: 0, count: 4096)
       let count = read(descriptor, &buffer, buffer.count)
       guard count > 0 else { return nil }

@@ -51,7 +51,7 @@ import Testing
       .dictionary(key: "q", value: "v", []),
       .structure([.string("x"), .variant(.variant(.byte(1)))]),
     ]
-    let reply = try await client.call(call("Echo", values), timeout: .seconds(5))
+    let reply = try await client.call(call("Echo", values), timeout: patience)
     #expect(reply == values)
     await server.close()
     await client.close()
@@ -62,7 +62,7 @@ import Testing
     let server = try await echo(on: bus)
     let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
     await #expect(throws: DBusError.remote(name: "org.example.Error", message: "as asked")) {
-      try await client.call(call("Fail"), timeout: .seconds(5))
+      try await client.call(call("Fail"), timeout: patience)
     }
     await server.close()
     await client.close()
@@ -76,7 +76,7 @@ import Testing
       try await client.call(call("Silence"), timeout: .milliseconds(20))
     }
     // The connection goes on.
-    #expect(try await client.call(call("Echo", [.byte(1)]), timeout: .seconds(5)) == [.byte(1)])
+    #expect(try await client.call(call("Echo", [.byte(1)]), timeout: patience) == [.byte(1)])
     await server.close()
     await client.close()
   }
@@ -91,7 +91,7 @@ import Testing
           try await client.call(
             DBusCall(
               "Echo", on: "org.example.Echo", of: "/", at: "org.example.Echo", [.int32(Int32(number))]),
-            timeout: .seconds(20)
+            timeout: patience
           ).first?.integer ?? 0
         }
       }
@@ -117,7 +117,7 @@ import Testing
       try await server.emit(
         DBusSignal("Tick", on: "org.example.Clock", of: "/", [.int32(Int32(number))]))
     }
-    try await deadline(.seconds(10), "1000 signals") { try await all.value() }
+    try await deadline(patience, "1000 signals") { try await all.value() }
     #expect(collector.numbers == Array(0..<1000))
     await server.close()
     await client.close()
@@ -144,14 +144,14 @@ import Testing
     let client = try await DBusConnection.open(.at(bus.address), on: loop) { event in
       if case .disconnected = event { told.resume(.success(())) }
     }
-    let answer = Task { try await client.call(self.call("Silence"), timeout: .seconds(60)) }
+    let answer = Task { try await client.call(self.call("Silence"), timeout: patience) }
     // The call is on its way when an echo sent after it has come back.
-    _ = try await client.call(call("Echo"), timeout: .seconds(5))
+    _ = try await client.call(call("Echo"), timeout: patience)
     bus.kill()
     await #expect(throws: DBusError.disconnected) { _ = try await answer.value }
-    try await deadline(.seconds(10), "the disconnection") { try await told.value() }
+    try await deadline(patience, "the disconnection") { try await told.value() }
     await #expect(throws: DBusError.disconnected) {
-      try await client.call(call("Echo"), timeout: .seconds(5))
+      try await client.call(call("Echo"), timeout: patience)
     }
     await server.close()
   }
@@ -170,7 +170,7 @@ import Testing
     let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
     for bad in [DBusValue.string("a\0b"), .objectPath("not a path"), .signature("a{")] {
       await #expect(throws: DBusError.self) {
-        try await client.call(call("Echo", [.variant(.byte(1)), bad]), timeout: .seconds(5))
+        try await client.call(call("Echo", [.variant(.byte(1)), bad]), timeout: patience)
       }
     }
     await server.close()

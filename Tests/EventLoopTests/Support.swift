@@ -24,7 +24,7 @@ final class Record<Element: Sendable>: Sendable {
       state.waiter = waiter
       if state.elements.count >= count { waiter.resume(.success(())) }
     }
-    try await deadline(.seconds(20), "\(count) things to happen; there were \(self.elements)") {
+    try await deadline(patience, "\(count) things to happen; there were \(self.elements)") {
       try await waiter.value()
     }
     return elements

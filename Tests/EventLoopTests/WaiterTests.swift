@@ -33,7 +33,7 @@ import Testing
     let waiter = Waiter<Int>()
     let value = Task { try await waiter.value() }
     value.cancel()
-    try await deadline(.seconds(10), "the cancelled wait") { () async throws -> Void in
+    try await deadline(patience, "the cancelled wait") { () async throws -> Void in
       await #expect(throws: CancellationError.self) { try await value.value }
     }
     #expect(!waiter.resume(.success(1)))
@@ -45,7 +45,7 @@ import Testing
       withUnsafeCurrentTask { $0?.cancel() }
       return try await waiter.value()
     }
-    try await deadline(.seconds(10), "the wait of a cancelled task") { () async throws -> Void in
+    try await deadline(patience, "the wait of a cancelled task") { () async throws -> Void in
       await #expect(throws: CancellationError.self) { try await value.value }
     }
   }
@@ -67,11 +67,11 @@ import Testing
     let loop = loop
     let sleeps = (0..<200).map { _ in Task { try await loop.sleep(for: .seconds(3600)) } }
     // They are asleep, all of them.
-    try await deadline(.seconds(10), "200 sleepers") {
+    try await deadline(patience, "200 sleepers") {
       while await loop.perform({ loop.timers.count }) < 200 { await Task.yield() }
     }
     for sleep in sleeps { sleep.cancel() }
-    try await deadline(.seconds(10), "the end of cancelled sleeps") {
+    try await deadline(patience, "the end of cancelled sleeps") {
       for sleep in sleeps {
         await #expect(throws: CancellationError.self) { try await sleep.value }
       }

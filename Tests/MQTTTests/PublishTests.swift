@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Against a real mosquitto.
-@Suite(.timeLimit(.minutes(2))) struct PublishTests {
+@Suite(.timeLimit(.minutes(5))) struct PublishTests {
   private func subscriber(_ port: UInt16, _ filters: String...) async throws -> TestClient {
     let client = await TestClient(.local(port)) { client in
       for text in filters { client.subscribe(filter(text)) }
@@ -27,7 +27,7 @@ import Testing
         MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8), qos: qos))
     }
     #expect(try await subscriber.texts(500) == (0..<500).map(String.init))
-    await publisher.client.stop(deadline: .seconds(5))
+    await publisher.client.stop(deadline: patience)
     let statistics = await publisher.client.statistics
     #expect(statistics.sent == 500)
     #expect(statistics.acknowledged == (qos == .atMostOnce ? 0 : 500))
@@ -45,14 +45,14 @@ import Testing
           responseTopic: topic("answer/here"), correlationData: Array("abc".utf8)))
     }
     try await publisher.connected()
-    await publisher.client.stop(deadline: .seconds(5))
+    await publisher.client.stop(deadline: patience)
     let reader = try ChildProcess(
       "/usr/bin/mosquitto_sub",
       [
         "-p", "\(broker.port)", "-V", "5", "-t", "t/#", "-C", "2", "-F",
         "%t %p retained %r qos %q R=%R D=%D",
       ])
-    #expect(try await reader.exitStatus(within: .seconds(10)) == 0)
+    #expect(try await reader.exitStatus() == 0)
     let lines = reader.text.split(separator: "\n").sorted()
     #expect(lines.count == 2)
     #expect(lines.first?.hasPrefix("t/result {} retained 1 qos 0 R=answer/here D=abc") == true, "\(lines)")
@@ -87,7 +87,7 @@ import Testing
 
       let leaving = await TestClient(options)
       try await leaving.connected()
-      await leaving.client.stop(deadline: .seconds(5))
+      await leaving.client.stop(deadline: patience)
       #expect(try await leaving.disconnected() == nil)
       await subscriber.client.publish(MQTTMessage(topic: topic("t/next"), payload: []))
       #expect(try await subscriber.message().topic == topic("t/next"))
@@ -102,7 +102,7 @@ import Testing
     for number in 0..<1000 {
       await publisher.client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
     }
-    await publisher.client.stop(deadline: .seconds(10))
+    await publisher.client.stop(deadline: patience)
     #expect(await publisher.client.statistics.acknowledged == 1000)
     #expect(try await subscriber.texts(1000) == (0..<1000).map(String.init))
   }
@@ -114,7 +114,7 @@ import Testing
     broker.freeze(true)
     await publisher.client.publish(MQTTMessage(topic: topic("t"), payload: []))
     let client = publisher.client
-    try await deadline(.seconds(5), "the end of stop") { await client.stop(deadline: .milliseconds(200)) }
+    try await deadline(.seconds(20), "the end of stop") { await client.stop(deadline: .milliseconds(200)) }
     #expect(await publisher.client.statistics.acknowledged == 0)
     broker.freeze(false)
   }

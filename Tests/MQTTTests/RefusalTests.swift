@@ -5,12 +5,12 @@ import Testing
 @testable import MQTT
 
 /// Brokers that refuse, say nothing, or are none.
-@Suite(.timeLimit(.minutes(2))) struct RefusalTests {
+@Suite(.timeLimit(.minutes(5))) struct RefusalTests {
   private func guardedBroker() async throws -> MosquittoBroker {
     let folder = try TemporaryFolder()
     let tool = try ChildProcess(
       "/usr/bin/mosquitto_passwd", ["-c", "-b", folder.path + "/passwords", "gateway", "s3cret ü"])
-    #expect(try await tool.exitStatus(within: .seconds(10)) == 0, "\(tool.text)")
+    #expect(try await tool.exitStatus() == 0, "\(tool.text)")
     try folder.write("user gateway\ntopic readwrite allowed/#\n", to: "acl")
     return try await MosquittoBroker(folder: folder) { folder in
       "allow_anonymous false\npassword_file \(folder)/passwords\nacl_file \(folder)/acl"
@@ -82,24 +82,26 @@ import Testing
     try await client.connected()
   }
 
+  /// The first failure but for those of a busy machine, which may need so long to come as far as `phases`.
+  private func failure(
+    of client: TestClient, after phases: [MQTTError.Phase] = [.lookUp]
+  ) async throws -> MQTTError {
+    while true {
+      let error = try await client.connectFailed()
+      if !phases.contains(where: { error == .timedOut($0) }) { return error }
+    }
+  }
+
   @Test func aHostNameThatLeadsNowhere() async throws {
     var options = MQTTOptions.local(1883)
     options.host = "no-such-host.invalid"
     let client = await TestClient(options)
-    let error = try await client.connectFailed(within: .seconds(60))
+    let error = try await failure(of: client)
     guard case .lookUpFailed(let host, let reason) = error else {
       Issue.record("\(error)")
       return
     }
     #expect(host == "no-such-host.invalid" && !reason.isEmpty)
-  }
-
-  /// The first failure but for that of a busy machine, which may need so long to begin.
-  private func timeout(of client: TestClient) async throws -> MQTTError {
-    while true {
-      let error = try await client.connectFailed()
-      if error != .timedOut(.lookUp) { return error }
-    }
   }
 
   @Test(arguments: [false, true])
@@ -109,11 +111,11 @@ import Testing
     options.connectTimeout = .milliseconds(300)
     if usesTLS { options.tls = MQTTOptions.TLS() }
     let client = await TestClient(options)
-    #expect(try await timeout(of: client) == .timedOut(.connect))
+    #expect(try await failure(of: client) == .timedOut(.connect))
     _ = try await client.connectFailed()
     // A stop in the middle of an attempt does not wait for it.
     let stopping = client.client
-    try await deadline(.seconds(2), "the end of stop") { await stopping.stop(deadline: .seconds(60)) }
+    try await deadline(patience, "the end of stop") { await stopping.stop(deadline: .seconds(3600)) }
   }
 
   @Test(arguments: [false, true])
@@ -123,7 +125,7 @@ import Testing
     options.connectTimeout = .seconds(1)
     if usesTLS { options.tls = MQTTOptions.TLS() }
     let client = await TestClient(options)
-    let error = try await timeout(of: client)
+    let error = try await failure(of: client, after: [.lookUp, .connect])
     #expect(error == .timedOut(usesTLS ? .tls : .connack))
     _ = try await server.received.next("a CONNECT or ClientHello") {
       $0.first == (usesTLS ? 0x16 : 0x10) ? $0 : nil
@@ -149,9 +151,7 @@ import Testing
   ])
   func somethingThatSpeaksNonsense(_ bytes: [UInt8]) async throws {
     let server = try await StubServer(saying: bytes)
-    var options = MQTTOptions.local(server.port)
-    options.connectTimeout = .seconds(2)
-    let client = await TestClient(options)
+    let client = await TestClient(.local(server.port))
     let error = try await client.events.next("an error") { event -> MQTTError? in
       switch event {
       case .connectFailed(let error, _), .disconnected(.some(let error)): error

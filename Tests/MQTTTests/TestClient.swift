@@ -51,13 +51,13 @@ final class TestClient: Sendable {
     }
   }
 
-  func connectFailed(within limit: Duration = .seconds(10)) async throws -> MQTTError {
+  func connectFailed(within limit: Duration = patience) async throws -> MQTTError {
     try await events.next("a failed attempt", within: limit) {
       if case .connectFailed(let error, _) = $0 { error } else { nil }
     }
   }
 
-  func message(within limit: Duration = .seconds(10)) async throws -> MQTTReceived {
+  func message(within limit: Duration = patience) async throws -> MQTTReceived {
     try await events.next("a message", within: limit) {
       if case .message(let message) = $0 { message } else { nil }
     }
@@ -120,7 +120,7 @@ final class Inbox<Element: Sendable>: Sendable {
 
   /// What `pick` makes of the next element of which it makes anything; those before it are passed over.
   func next<R: Sendable>(
-    _ what: String, within limit: Duration = .seconds(10), _ pick: @escaping @Sendable (Element) -> R?
+    _ what: String, within limit: Duration = patience, _ pick: @escaping @Sendable (Element) -> R?
   ) async throws -> R {
     try await deadline(limit, "\(what); so far: \(self.all)") {
       while true {

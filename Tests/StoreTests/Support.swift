@@ -83,7 +83,5 @@ func leave(_ values: [String: String], at path: String) throws {
   let (store, _, opening) = StateStore.open(path: path)
   guard opening == .opened else { throw Failure("\(opening)") }
   for (key, value) in values { store.put(key, bytes(value)) }
-  guard store.close(within: .seconds(10)) == 0 else { throw Failure("not written") }
+  guard store.close(within: patience) == 0 else { throw Failure("not written") }
 }
-
-let patience = Duration.seconds(30)

@@ -93,7 +93,7 @@ public final class ChildProcess: Sendable {
 
   /// The next line not looked at yet that satisfies `condition`; lines before it are passed over.
   public func line(
-    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
+    within limit: Duration = patience, where condition: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     try await deadline(limit, "a line of process \(self.pid); it printed:\n\(self.text)") {
       try await self.output.next(where: condition)
@@ -102,7 +102,7 @@ public final class ChildProcess: Sendable {
 
   /// Waits for its end: the exit status, or 128 + the signal.
   @discardableResult
-  public func exitStatus(within limit: Duration) async throws -> Int32 {
+  public func exitStatus(within limit: Duration = patience) async throws -> Int32 {
     try await deadline(limit, "the end of process \(self.pid); it printed:\n\(self.text)") {
       try await self.exit.value()
     }
@@ -111,6 +111,9 @@ public final class ChildProcess: Sendable {
   /// Waits for its end on this thread, for clean-up alone.
   func waitForExit() { exit.wait() }
 }
+
+/// For whatever is awaited and must come. It bounds a failure alone, so that a busy machine may take its time.
+public let patience = Duration.seconds(60)
 
 /// Runs `body`, and fails naming `what` when that takes longer than `limit`.
 public func deadline<T: Sendable>(

@@ -12,8 +12,8 @@ public final class Ejabberd: TestBroker {
   /// Of its MQTT listener, without TLS.
   public let port: UInt16
   private let folder: TemporaryFolder
-  /// Given 20 s to end: Erlang takes its time.
-  public let process = BrokerProcess(patience: .seconds(20))
+  /// The program itself.
+  public let process = BrokerProcess()
 
   /// Starts it, and waits until it listens.
   public init(folder: TemporaryFolder) async throws {

@@ -6,8 +6,8 @@ public final class MosquittoBroker: TestBroker {
   public let port: UInt16
   /// For certificates, password files and the like, which the configuration may name.
   public let folder: TemporaryFolder
-  /// Given 10 s to end.
-  public let process = BrokerProcess(patience: .seconds(10))
+  /// The program itself.
+  public let process = BrokerProcess()
 
   /// Starts it, and waits until it listens.
   ///
@@ -37,7 +37,7 @@ public final class MosquittoBroker: TestBroker {
   public func start() async throws {
     let started = try ChildProcess("/usr/sbin/mosquitto", ["-c", folder.path + "/mosquitto.conf"])
     process.run(started)
-    _ = try await started.line(within: .seconds(10)) { $0.hasSuffix("running") }
+    _ = try await started.line { $0.hasSuffix("running") }
   }
 }
 

@@ -28,27 +28,15 @@ extension TestBroker {
   /// The next line of its log that satisfies `condition`, from where the last call left off.
   @discardableResult
   public func logLine(
-    within limit: Duration, where condition: @escaping @Sendable (String) -> Bool
+    within limit: Duration = patience, where condition: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     try await process.logLine(within: limit, where: condition)
-  }
-
-  /// The same, for a line that is due within 10 s.
-  @discardableResult
-  public func logLine(where condition: @escaping @Sendable (String) -> Bool) async throws -> String {
-    try await logLine(within: .seconds(10), where: condition)
   }
 }
 
 /// The process of a broker, which goes with this object.
 public final class BrokerProcess: Sendable {
   private let process = Mutex<ChildProcess?>(nil)
-  /// How long its end may take.
-  private let patience: Duration
-
-  init(patience: Duration) {
-    self.patience = patience
-  }
 
   deinit { process.withLock { $0?.signal(SIGKILL) } }
 
@@ -68,7 +56,7 @@ public final class BrokerProcess: Sendable {
   func end(_ signal: Int32) async throws {
     guard let running = process.withLock({ $0 }) else { return }
     running.signal(signal)
-    try await running.exitStatus(within: patience)
+    try await running.exitStatus()
     process.withLock { $0 = nil }
   }
 }

@@ -97,7 +97,7 @@ import Testing
     let loop = EventLoop.onNewThread()
     let fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: ["ReadValue": FakeBlueZ.never])
     var limits = Limits.test
-    limits.operation = .milliseconds(200)
+    limits.operation = .seconds(3)
     let tested = CentralUnderTest(bus.address, on: loop, limits: limits)
     try await tested.isOn()
     let temperature = try #require(try await tested.central.connect(Recorded.id).temperature)

@@ -102,7 +102,7 @@ import Testing
     _ = try await other.call(
       DBusCall(
         "StartNotify", on: "org.bluez.GattCharacteristic1", of: temperature.path, at: "org.bluez"),
-      timeout: .seconds(10))
+      timeout: patience)
     let values = Journal<[UInt8]>()
     try await tested.central.subscribe(to: temperature) { values.add($0) }
     for _ in 0..<3 { #expect(try await values.next("a notification") { $0 }.count == 1) }
@@ -143,7 +143,7 @@ import Testing
     while found.count < 3 { found.insert(try await tested.seen().id) }
     for id in found { _ = try await tested.central.connect(id) }
     let monitor = try await world.monitor()
-    await tested.central.stop(within: .seconds(5))
+    await tested.central.stop(within: patience)
     for index in 0..<3 { #expect(await !world.isLinked(index)) }
     #expect(monitor.lines("StopDiscovery").count <= 1)
     // Nothing is begun any more.
@@ -160,7 +160,8 @@ import Testing
     let monitor = try await world.monitor()
     let connecting = Task { try await tested.central.connect(id) }
     try await monitor.saw("Connect dev_\(try #require(tested.address(of: id)).replacing(":", with: "_"))")
-    await tested.central.stop(within: .seconds(5))
+    // Before the connect ends by its own limit.
+    await tested.central.stop(within: Limits().connect / 2)
     await #expect(throws: CentralError.self) { try await connecting.value }
     await world.comeBack()
     #expect(await !world.isLinked())

@@ -23,7 +23,7 @@ final class CentralUnderTest: Sendable {
   /// Cancels its run, and waits for the end of it.
   func end() async throws {
     running.cancel()
-    try await deadline(.seconds(10), "the end of a cancelled central") { await self.running.value }
+    try await deadline(patience, "the end of a cancelled central") { await self.running.value }
   }
 
   /// The next state that it tells.
@@ -107,7 +107,7 @@ final class Monitor: Sendable {
     _ = try await connection.call(
       DBusCall(
         "BecomeMonitor", on: "org.freedesktop.DBus.Monitoring", of: DBusName.busPath, at: DBusName.bus,
-        [.strings([]), .uint32(0)]), timeout: .seconds(10))
+        [.strings([]), .uint32(0)]), timeout: patience)
   }
 
   private static func short(_ path: String) -> String {

@@ -48,7 +48,7 @@ final class FakeBlueZ: @unchecked Sendable {
     _ = try await connection?.call(
       DBusCall(
         "ReleaseName", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus, [.string("org.bluez")]),
-      timeout: .seconds(10))
+      timeout: patience)
     await onItsLoop { fake in
       fake.connection?.assumeIsolated { $0.close() }
       fake.connection = nil
@@ -190,12 +190,12 @@ final class OwnBus: Sendable {
     unlink("\(folder.path)/bus")
     daemon = try ChildProcess(
       "/usr/bin/dbus-daemon", ["--config-file=\(folder.path)/own.conf", "--nofork", "--print-address=1"])
-    _ = try await daemon.line(within: .seconds(10)) { $0.hasPrefix("unix:") }
+    _ = try await daemon.line { $0.hasPrefix("unix:") }
   }
 
   /// Kills it, as a crash would.
   func end() async throws {
     daemon.signal(SIGKILL)
-    try await daemon.exitStatus(within: .seconds(10))
+    try await daemon.exitStatus()
   }
 }

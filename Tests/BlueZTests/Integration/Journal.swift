@@ -27,7 +27,7 @@ final class Journal<Entry: Sendable>: Sendable {
 
   /// What `pick` makes of the next entry that it makes something of.
   func next<T: Sendable>(
-    _ what: String, within limit: Duration = .seconds(10), _ pick: @escaping @Sendable (Entry) -> T?
+    _ what: String, within limit: Duration = patience, _ pick: @escaping @Sendable (Entry) -> T?
   ) async throws -> T {
     let waiter = Waiter<T>()
     let search: @Sendable () -> Void = {

@@ -76,7 +76,7 @@ import Testing
 
   @Test func aWriteThatCannotBeReadBackIsAWrite() async throws {
     let faults = try await Faults(answers: ["WriteValue": { $0.reply($1) }]) {
-      $0.operation = .milliseconds(300)
+      $0.operation = .seconds(3)
     }
     let characteristics = try await faults.connect()
     await faults.fake.answer(
@@ -139,7 +139,7 @@ import Testing
     let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
     try await faults.fake.called("ReadValue")
     await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
-    try await deadline(.seconds(5), "the end of a write with its link") { () async throws -> Void in
+    try await deadline(patience, "the end of a write with its link") { () async throws -> Void in
       #expect(try await writing.value == .failure(.disconnected))
     }
     try await faults.tested.end()
@@ -177,14 +177,15 @@ import Testing
 
   @Test func anOperationWithoutAnAnswerEndsByItsOwnTimeOut() async throws {
     let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never]) {
-      $0.operation = .milliseconds(300)
+      $0.operation = .seconds(3)
     }
     let characteristics = try await faults.connect()
     await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
       try await faults.central.read(characteristics[0])
     }
     // The turn was given back.
-    try await faults.central.write([1, 0], to: characteristics[1])
+    await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([1, 0])) }
+    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
     try await faults.tested.end()
   }
 
@@ -200,7 +201,7 @@ import Testing
     } else {
       await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
     }
-    try await deadline(.seconds(5), "the end of an operation with its link") { () async throws -> Void in
+    try await deadline(patience, "the end of an operation with its link") { () async throws -> Void in
       await #expect(throws: CentralError.disconnected) { try await reading.value }
       await #expect(throws: CentralError.disconnected) { try await writing.value }
     }
@@ -213,7 +214,7 @@ import Testing
   }
 
   @Test func error0x0eBeforeTheEndOfTheLinkIsTheEndOfTheLink() async throws {
-    let faults = try await Faults()
+    let faults = try await Faults { $0.linkLoss = patience }
     let temperature = try #require(try await faults.connect().temperature)
     await faults.fake.answer("ReadValue") { fake, call in
       Self.unlikely(fake, call)
@@ -322,7 +323,7 @@ import Testing
       _ = faults.loop.watch(socket, for: []) { _ in closed.resume(.success(())) }
     }.value
     await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
-    try await deadline(.seconds(5), "the end of the socket") { try await closed.value() }
+    try await deadline(patience, "the end of the socket") { try await closed.value() }
     try await faults.tested.end()
   }
 }

@@ -21,7 +21,7 @@ import Testing
       Task { _ = try await tested.central.write([1, 0], to: period) },
     ]
     await world.hangUp()
-    try await deadline(.seconds(2), "the operations of a link that has ended") { () async throws -> Void in
+    try await deadline(patience, "the operations of a link that has ended") { () async throws -> Void in
       for operation in operations {
         await #expect(throws: CentralError.disconnected) { try await operation.value }
       }
@@ -108,7 +108,7 @@ import Testing
   func bluetoothdRestarts(killed: Bool) async throws {
     let world = try await World()
     var limits = Limits.test
-    limits.startup = .seconds(10)
+    limits.startup = patience
     let (tested, id) = try await world.centralAndMicroBit(limits: limits)
     let temperature = try #require(try await tested.central.connect(id).temperature)
     let values = Journal<[UInt8]>()
