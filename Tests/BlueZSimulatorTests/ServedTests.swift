@@ -35,6 +35,24 @@ import Testing
     try await client.change(of: LinkTests.device, "ServicesResolved", to: .boolean(true))
   }
 
+  private func counters(of simulator: Simulator) async throws -> Counters {
+    guard case .counters(let counters) = await simulator.control(ControlRequest(op: .counters)) else {
+      throw Failure("no counters")
+    }
+    return counters
+  }
+
+  /// Waits until the counters satisfy `condition`.
+  private func counted(
+    _ what: String, by simulator: Simulator, _ condition: @escaping @Sendable (Counters) -> Bool
+  ) async throws {
+    try await deadline(patience, what) {
+      while try await !condition(self.counters(of: simulator)) {
+        try await self.loop.sleep(for: .milliseconds(20))
+      }
+    }
+  }
+
   @Test func aWholeSession() async throws {
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
@@ -97,16 +115,8 @@ import Testing
     try await link(client)
     let reply = try await client.call(
       LinkTests.temperature, Self.characteristic, "AcquireNotify", [.properties([:])])
-    try await deadline(.seconds(20), "a value that is dropped") {
-      while true {
-        guard case .counters(let counters) = await simulator.control(ControlRequest(op: .counters)) else {
-          throw Failure("no counters")
-        }
-        // The socket holds what net.unix.max_dgram_qlen lets it, some hundred at most.
-        if counters.dropped > 0 { return }
-        try await self.loop.sleep(for: .milliseconds(20))
-      }
-    }
+    // The socket holds what net.unix.max_dgram_qlen lets it, some hundred at most.
+    try await counted("a value that is dropped", by: simulator) { $0.dropped > 0 }
     let socket = try #require(reply.first?.descriptor)
     #expect(try await packet(from: socket)?.count == 1)
     await simulator.stop()
@@ -134,12 +144,11 @@ import Testing
     let simulator = try await Simulator.start(slow, address: bus.address, on: loop)
     let client = try await BusClient(bus, on: loop)
     try await link(client)
+    let calls = try await counters(of: simulator).calls
     let pending = Task {
       try await client.call(LinkTests.period, Self.characteristic, "ReadValue", [.properties([:])])
     }
-    // It is under way when a call after it has been answered.
-    try await loop.sleep(for: .zero)
-    _ = try await client.call("/", DBusName.objectManager, "GetManagedObjects")
+    try await counted("a call that is under way", by: simulator) { $0.calls > calls }
     guard case .done = await simulator.control(ControlRequest(op: .restart, how: how, ms: 10)) else {
       Issue.record("not done")
       return
@@ -191,7 +200,7 @@ import Testing
     let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
     bus.kill()
     await #expect(throws: SimulatorError.noBus("the bus has ended")) {
-      try await deadline(.seconds(10), "the end of the run") { try await simulator.run() }
+      try await deadline(patience, "the end of the run") { try await simulator.run() }
     }
     await #expect(throws: SimulatorError.self) {
       _ = try await Simulator.start(options(), address: bus.address, on: loop)
