@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test func aClosedPort() async throws {
-    let port = try ClosedPort()
+    let port = try ReservedPort()
     let client = await TestClient(.local(port.number))
     for _ in 0..<3 {
       let error = try await client.connectFailed()

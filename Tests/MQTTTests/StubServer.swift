@@ -50,18 +50,6 @@ private final class Watches: Sendable {
   let byPeer = Mutex<[Int32: Watch]>([:])
 }
 
-/// A TCP port that nobody listens on, and nobody can take while this object lives.
-final class ClosedPort: Sendable {
-  let number: UInt16
-  private let descriptor: Int32
-
-  init() throws {
-    (number, descriptor) = try boundPort()
-  }
-
-  deinit { close(descriptor) }
-}
-
 /// A TCP port whose queue of connections is full: a further SYN gets no answer, as from a black hole.
 final class BlackHole: Sendable {
   let port: UInt16

@@ -10,7 +10,8 @@ public final class Ejabberd: TestBroker {
   public static let isInstalled = access("/usr/sbin/ejabberdctl", X_OK) == 0
 
   /// Of its MQTT listener, without TLS.
-  public let port: UInt16
+  public var port: UInt16 { reserved.number }
+  private let reserved: ReservedPort
   private let folder: TemporaryFolder
   /// The program itself.
   public let process = BrokerProcess()
@@ -18,13 +19,13 @@ public final class Ejabberd: TestBroker {
   /// Starts it, and waits until it listens.
   public init(folder: TemporaryFolder) async throws {
     self.folder = folder
-    port = try freePort()
+    reserved = try ReservedPort()
     try folder.write(
       """
       hosts: [localhost]
       listen:
         -
-          port: \(port)
+          port: \(reserved.number)
           ip: "127.0.0.1"
           module: mod_mqtt
       auth_method: [anonymous]
