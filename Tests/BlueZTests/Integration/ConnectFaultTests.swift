@@ -193,8 +193,9 @@ import Testing
   }
 
   @Test func stopDoesNotWaitForABluetoothdThatDoesNotAnswer() async throws {
-    let faults = try await Faults(answers: ["Disconnect": FakeBlueZ.never, "StopDiscovery": FakeBlueZ.never])
-    {
+    let faults = try await Faults(answers: [
+      "Disconnect": FakeBlueZ.never, "StopDiscovery": FakeBlueZ.never,
+    ]) {
       // Longer than a busy machine takes to stop without waiting for them.
       $0.disconnect = .seconds(60)
       $0.local = .seconds(60)
@@ -207,6 +208,7 @@ import Testing
     let start = ContinuousClock.now
     await faults.central.stop(within: .milliseconds(100))
     #expect(start.duration(to: .now) < .seconds(20))
+    try await faults.fake.called("Disconnect")
     #expect(faults.fake.count("Disconnect") == 1)
     try await faults.tested.end()
   }
