@@ -128,15 +128,16 @@ public actor Central {
     }
   }
 
-  private func currentOwner() async throws -> String? {
-    do {
+  private func currentOwner() async throws(DBusError) -> String? {
+    do throws(DBusError) {
       let reply = try await bus?.call(
         DBusCall(
           "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
           [.string(BlueZName.service)]),
         timeout: limits.local)
       return reply?.first?.text
-    } catch let error where error.name == BlueZName.Failure.nameHasNoOwner {
+    } catch {
+      guard error.name == BlueZName.Failure.nameHasNoOwner else { throw error }
       return nil
     }
   }
