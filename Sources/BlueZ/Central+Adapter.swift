@@ -4,16 +4,22 @@ import EventLoop
 extension Central {
   /// Powers the adapter off and on again: every link ends, and what hangs in the controller with it.
   public func resetAdapter() async throws(CentralError) {
-    guard state.isOn else { throw .unavailable }
+    guard state.isOn, !isStopping else { throw .unavailable }
     isResetting = true
     defer {
       isResetting = false
       checkConditions()
     }
-    try await power(false)
-    _ = await wait(limits.settle) { !$0.state.isOn }
-    // Once more if need be: nobody else would switch it on again.
+    var failure: CentralError?
+    do throws(CentralError) {
+      try await power(false)
+      _ = await wait(limits.settle) { !$0.state.isOn }
+    } catch {
+      failure = error
+    }
+    // Off may come about although it was not answered, and nobody else would switch it on again.
     do throws(CentralError) { try await power(true) } catch { try await power(true) }
+    if let failure { throw failure }
     guard await wait(limits.local, until: { $0.state.isOn }) else {
       throw .timedOut("the adapter did not come back in time")
     }

@@ -114,9 +114,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case .absent: return []
     case .idle, .reading, .writing(.restore): return keepWaiting()
     case .writing(.command(let request)):
-      if waiting != nil || request.isOvertaken {
-        return [.answer(request.command, .superseded)] + keepWaiting()
-      }
+      if isOvertaken(request) { return [.answer(request.command, .superseded)] + keepWaiting() }
       waiting = request
       return keepWaiting()
     }
@@ -214,15 +212,14 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
 
   /// Nothing will be done any more: whoever waits for an answer gets it.
   mutating func abandon(reason: String) -> [Action] {
-    var open: [Command] = []
-    switch state {
-    case .writing(.command(let request)): open.append(request.command)
-    case .absent, .idle, .reading, .writing(.restore): break
+    var actions: [Action] = []
+    if case .writing(.command(let request)) = state {
+      actions = [.answer(request.command, isOvertaken(request) ? .superseded : .failed(reason: reason))]
     }
-    if let waiting { open.append(waiting.command) }
+    if let waiting { actions.append(.answer(waiting.command, .failed(reason: reason))) }
     waiting = nil
     state = .absent
-    return open.map { .answer($0, .failed(reason: reason)) }
+    return actions
   }
 
   // MARK: Steps
@@ -265,6 +262,9 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   private mutating func learn(_ value: Int) {
     if value == wanted { owesRestore = false }
   }
+
+  /// Whether something else shall hold when the command in flight is done.
+  private func isOvertaken(_ request: Request) -> Bool { waiting != nil || request.isOvertaken }
 
   private mutating func overtakeCommandInFlight() {
     switch state {

@@ -8,8 +8,6 @@ extension Gateway {
   /// An echo that is not heard by then (a broker may not let the gateway hear itself) is waited for no longer. On a bad
   /// network packets are late by seconds, and to go ahead without what the broker retains is to write over it.
   private static let echoPatience = Duration.seconds(5)
-  /// Bytes of commands and requests that wait for the claim.
-  private static let mostEarly = 1 << 20
 
   func subscribe() {
     mqtt.assumeIsolated { [topics] mqtt in
@@ -29,12 +27,12 @@ extension Gateway {
     case .connected:
       broker.connectedSince = .now
       broker.connects += 1
+      early = EarlyMessages()
       perform(claim.connected())
       bridgeChanged()
     case .disconnected:
       broker.connectedSince = nil
       gatewaysOnline = []
-      early = []
       cancelFollowUps()
       claim.disconnected()
       bridgeChanged()
@@ -91,10 +89,10 @@ extension Gateway {
   /// It came before it is known whether this gateway may speak under its id, and who holds its devices.
   private func keepEarly(_ message: MQTTReceived) {
     guard claim.state == .listening || claim.state == .asking else { return }
-    guard early.reduce(message.payload.count, { $0 + $1.payload.count }) <= Self.mostEarly else {
-      return log.warning("too much came at once after connecting: not carried out", ["topic": message.topic])
-    }
     early.append(message)
+    if early.lost == 1 {
+      log.warning("too much came at once after connecting: not carried out", ["topic": message.topic])
+    }
   }
 
   // MARK: Echoes
@@ -169,9 +167,7 @@ extension Gateway {
         for device in byID.values { device.awaitedEcho = question }
         for id in leftovers.keys { leftovers[id]?.awaitedEcho = question }
       case .admit:
-        let early = early
-        self.early = []
-        for message in early { take(message) }
+        for message in early.takeAll() { take(message) }
         mqtt.assumeIsolated { $0.admit() }
         settle(upTo: max(question, lastEcho))
         reviewDiscovery()
@@ -286,6 +282,7 @@ extension Gateway {
       }
     }
     perform(device.session.takenOver(), on: device)
+    bridgeChanged()
   }
 
   /// Another gateway says these from now on.

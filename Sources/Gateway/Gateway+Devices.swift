@@ -226,17 +226,21 @@ extension Gateway {
   }
 
   /// The device is no longer this gateway's. It leaves nothing behind, unless another gateway holds it.
-  private func remove(_ device: Device, because reason: String = "the device was removed") {
+  ///
+  /// - Parameter wasHeld: it may have topics of this gateway's.
+  private func remove(
+    _ device: Device, wasHeld: Bool = true, because reason: String = "the device was removed"
+  ) {
     log.info("removed", device.fields)
     abandonWrites(of: device, reason: reason)
     end(device)
-    stopListening(to: device)
     devices[device.address] = nil
     byID[device.id] = nil
+    stopListening(to: device)
     if let id = device.peripheral { byPeripheral[id] = nil }
     // What is pinned to another gateway now keeps its topics: they are looked after until that one has it.
     let isHandedOver = isPinnedElsewhere(device.address, name: device.info.name)
-    if device.holder.isElsewhere || isHandedOver {
+    if device.holder.isElsewhere || isHandedOver || !wasHeld {
       releaseStates(of: device)
     } else {
       clearStates(device.topics)
@@ -266,7 +270,7 @@ extension Gateway {
   /// cheap.
   func dropUnlessNamed(_ device: Device) {
     guard !isNamed(device), device.holder.party == .nobody else { return }
-    remove(device, because: "the device is out of reach, and was never connected")
+    remove(device, wasHeld: false, because: "the device is out of reach, and was never connected")
     memory.forget(device.address)
     bridgeChanged()
   }
@@ -307,7 +311,7 @@ extension Gateway {
     leftovers[id] = nil
     mqtt.assumeIsolated { [topics] in $0.unsubscribe(TopicFilter(topics.topics(of: id).info)) }
     memory.change(leftover.address) { record in
-      if record.id == id { record.id = nil }
+      if record.id == id { record.id = devices[leftover.address]?.id }
     }
   }
 

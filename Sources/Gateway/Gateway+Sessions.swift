@@ -200,6 +200,7 @@ extension Gateway {
   func publishInfo(of device: Device) {
     device.toldInfo = device.info.payload
     publishState(device.topics.info, device.toldInfo)
+    bridgeChanged()
   }
 
   /// What belonged to the link goes with it.

@@ -48,8 +48,7 @@ actor Gateway {
   var lastEcho: UInt64 = 0
   /// The one that the claim of this connection awaits.
   var question: UInt64 = 0
-  /// Commands and requests of this connection that came before the claim was settled.
-  var early: [MQTTReceived] = []
+  var early = EarlyMessages()
   var leftovers: [DeviceID: Leftover] = [:]
   /// The other gateways at this broker that are online.
   var gatewaysOnline: Set<GatewayID> = []

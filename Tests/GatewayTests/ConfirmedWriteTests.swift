@@ -347,9 +347,14 @@ struct Bench {
     _ = bench.command("a", 1)
     _ = bench.command("b", 2)
     #expect(
-      bench.run(bench.machine.abandon(reason: "stopped")) == ["a: failed stopped", "b: failed stopped"])
+      bench.run(bench.machine.abandon(reason: "stopped")) == ["a: superseded", "b: failed stopped"])
     #expect(bench.holds(1) == [])
     #expect(bench.run(bench.machine.abandon(reason: "stopped")) == [])
+
+    var overtaken = Bench.idle()
+    _ = overtaken.command("a", 1)
+    _ = overtaken.want(2)
+    #expect(overtaken.run(overtaken.machine.abandon(reason: "stopped")) == ["a: superseded"])
 
     var absent = Bench()
     _ = absent.command("c", 3)

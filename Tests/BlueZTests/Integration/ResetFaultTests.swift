@@ -1,0 +1,57 @@
+import DBus
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// The adapter is not left off, whatever goes wrong while it is switched off and on.
+@Suite struct ResetFaultTests {
+  /// Answers to `Set` of `Powered`: does so, or refuses where `refusal` says why.
+  private static func power(
+    _ asked: Journal<Bool>,
+    refusal: @escaping @Sendable (_ isOn: Bool, _ count: Int) -> String? = { _, _ in nil }
+  ) -> FakeBlueZ.Answer {
+    { fake, call in
+      let isOn = call.arguments.last?.unwrapped.bool ?? false
+      asked.add(isOn)
+      if let reason = refusal(isOn, asked.entries.count) {
+        return fake.refuse(call, "org.bluez.Error.Failed", reason)
+      }
+      fake.reply(call)
+      fake.tell(Recorded.adapter(["Powered": .boolean(isOn)]))
+    }
+  }
+
+  @Test func whereOffFailsItIsSwitchedOnAllTheSame() async throws {
+    let asked = Journal<Bool>()
+    let faults = try await Faults(answers: ["Set": Self.power(asked) { isOn, _ in isOn ? nil : "no" }])
+    await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
+    #expect(asked.entries == [false, true])
+    try await faults.tested.end()
+  }
+
+  @Test func whereOnFailsItIsTriedOnceMore() async throws {
+    let asked = Journal<Bool>()
+    let faults = try await Faults(answers: ["Set": Self.power(asked) { _, count in count == 2 ? "no" : nil }])
+    try await faults.central.resetAdapter()
+    #expect(asked.entries == [false, true, true])
+    try await faults.tested.end()
+  }
+
+  @Test func aStopWaitsForItAndNoneBeginsAfterThat() async throws {
+    let asked = Journal<Bool>()
+    let faults = try await Faults(answers: [
+      "Set": { fake, call in
+        fake.later(.milliseconds(50)) { Self.power(asked)(fake, call) }
+      }
+    ])
+    let central = faults.central
+    async let reset: Void = central.resetAdapter()
+    try await faults.fake.called("Set")
+    await central.stop(within: patience)
+    #expect(asked.entries == [false, true])
+    try await reset
+    await #expect(throws: CentralError.unavailable) { try await central.resetAdapter() }
+    try await faults.tested.end()
+  }
+}
