@@ -194,9 +194,10 @@ public actor Central {
       "GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.service)
     var hasFailed = false
     while self.owner == owner {
-      do {
+      do throws(DBusError) {
         guard let reply = try await bus?.call(get, timeout: .seconds(30)), self.owner == owner else { return }
-        let changes = ((BlueZEvent.objects(reply) ?? []) + (backlog ?? [])).flatMap { tree.apply($0) }
+        guard let objects = BlueZEvent.objects(reply) else { throw DBusError.invalid("no objects in it") }
+        let changes = (objects + (backlog ?? [])).flatMap { tree.apply($0) }
         backlog = nil
         // The adapter is told before what it has heard.
         updateState()
