@@ -97,7 +97,7 @@ public actor Central {
     let told = ownersTold
     // The matches first, then the look: what changes in between is then not missed.
     for rule in Self.rules { try await bus.addMatch(rule) }
-    let owner = try await currentOwner()
+    let owner = try await currentOwner(on: bus)
     // What a signal has told on this connection is newer than the answer, or the same.
     if told == ownersTold { becomeOwned(by: owner) }
     busRetry = limits.busRetry.first
@@ -128,14 +128,14 @@ public actor Central {
     }
   }
 
-  private func currentOwner() async throws(DBusError) -> String? {
+  private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {
     do throws(DBusError) {
-      let reply = try await bus?.call(
+      let reply = try await bus.call(
         DBusCall(
           "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
           [.string(BlueZName.service)]),
         timeout: limits.local)
-      return reply?.first?.text
+      return reply.first?.text
     } catch {
       guard error.name == BlueZName.Failure.nameHasNoOwner else { throw error }
       return nil

@@ -187,7 +187,6 @@ extension Gateway {
     log.notice("its id is in use at another gateway", ["device": device.id, "gateway": gateway, "now": id])
     releaseStates(of: device)
     move(device, to: id)
-    bridgeChanged()
   }
 
   private func move(_ device: Device, to id: DeviceID) {
@@ -197,6 +196,7 @@ extension Gateway {
     byID[device.id] = nil
     device.rename(to: id, topics.topics(of: id))
     byID[id] = device
+    bridgeChanged()
     listen(to: device)
     if isOurs {
       memory.change(device.address) { $0.id = id }
@@ -236,6 +236,7 @@ extension Gateway {
     end(device)
     devices[device.address] = nil
     byID[device.id] = nil
+    bridgeChanged()
     stopListening(to: device)
     if let id = device.peripheral { byPeripheral[id] = nil }
     // What is pinned to another gateway now keeps its topics: they are looked after until that one has it.
@@ -272,7 +273,6 @@ extension Gateway {
     guard !isNamed(device), device.holder.party == .nobody else { return }
     remove(device, wasHeld: false, because: "the device is out of reach, and was never connected")
     memory.forget(device.address)
-    bridgeChanged()
   }
 
   // MARK: What earlier runs left

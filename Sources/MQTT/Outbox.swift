@@ -1,5 +1,3 @@
-import EventLoop
-
 /// What is still to be said to the broker, in order, and what has been said and not yet acknowledged. Pure:
 /// it knows no connection; its owner says when there is one, and asks for the next packet.
 ///

@@ -60,19 +60,11 @@ final class BlackHole: Sendable {
     self.port = port
     var descriptors = [listener]
     guard listen(listener, 0) == 0 else { throw Failure("no listener: errno \(errno)") }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
     // More than the queue holds, whatever the kernel makes of 0.
     for _ in 0..<4 {
       let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
       descriptors.append(fd)
-      withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          _ = connect(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-      }
+      _ = withLoopbackAddress(port) { connect(fd, $0, $1) }
     }
     self.descriptors = descriptors
   }

@@ -29,17 +29,22 @@ public func boundPort() throws -> (port: UInt16, descriptor: Int32) {
   guard fd >= 0 else { throw Failure("socket: errno \(errno)") }
   for _ in 0..<100 {
     let port = UInt16.random(in: 12_000..<32_000)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-    let isBound = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
-    }
+    let isBound = withLoopbackAddress(port) { bind(fd, $0, $1) == 0 }
     if isBound { return (port, fd) }
   }
   close(fd)
   throw Failure("no free port: errno \(errno)")
+}
+
+/// Calls `body` with the address of `port` on the loopback interface.
+public func withLoopbackAddress<T>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = port.bigEndian
+  address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+  return withUnsafePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+    }
+  }
 }

@@ -20,15 +20,7 @@ final class Impostor: Sendable {
     let listener = listener
     var on: Int32 = 1
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-    let bound = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
+    let bound = withLoopbackAddress(port) { bind(listener, $0, $1) }
     guard bound == 0, listen(listener, 16) == 0 else { throw Failure("port \(port): errno \(errno)") }
     let connections = connections
     detach {

@@ -52,15 +52,7 @@ final class Wire: Sendable {
 
   private func connect(_ near: Int32, to broker: UInt16) -> Int32? {
     let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = broker.bigEndian
-    address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-    let isConnected = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(far, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
-    }
+    let isConnected = withLoopbackAddress(broker) { Glibc.connect(far, $0, $1) == 0 }
     let isOpen = state.withLock { state in
       guard isConnected, !state.isCut else { return false }
       state.open.formUnion([near, far])
