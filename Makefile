@@ -29,7 +29,7 @@ test-homeassistant: ## the gateway together with a real Home Assistant (needs Py
 test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
 	@scripts/test-debian13
 
-bench: ## measure CPU, latency, memory and throughput against the simulator
+bench: ## measure CPU, latency, memory and throughput, by signals and by sockets, beside C programs
 	@scripts/bench
 
 clean: ## remove what was built here (not the caches outside the tree)

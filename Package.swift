@@ -76,6 +76,6 @@ let package = Package(
       exclude: ["bleak", "recordings"]),
     tests(
       "EndToEndTests",
-      ["TestSupport", "EventLoop", "MQTT", "Store", "microbit-gateway", "microbit-simulator"]),
+      ["TestSupport", "EventLoop", "DBus", "MQTT", "Store", "microbit-gateway", "microbit-simulator"]),
   ]
 )

@@ -11,7 +11,9 @@
 //     commands=N       period commands to time, one after the other
 //     requests=N       of its lists of devices to ask a gateway for, likewise; its announcements to Home Assistant
 //                      are timed, too
-//     ramp=MS,MS,…     then these periods, for all micro:bits, as long as nothing is lost
+//     ramp=MS,MS,…     then these periods, for all micro:bits, as long as nothing is lost; set in the simulator, since
+//                      commands go no lower than 20 ms
+//     control=SOCKET   of the simulator, for that
 //     watch=NAME:PID   another process whose CPU time is told, too; repeated
 //     log=FILE         the program's standard error
 //
@@ -38,6 +40,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,7 +49,7 @@
 #define MOST_DEVICES 256
 
 static int port, device_count = 1, qos, command_count, request_count, seconds = 3, period = 100;
-static const char *trace_file, *topic = "temperature", *ramp = "", *log_file = "/dev/null";
+static const char *trace_file, *topic = "temperature", *ramp = "", *control = "", *log_file = "/dev/null";
 static struct { const char *name; pid_t pid; } watched[8];
 static int watched_count;
 
@@ -387,14 +390,27 @@ static void time_requests(void) {
   free(times);
 }
 
+// Makes all micro:bits hold a period; its answer is one line.
+static void set_periods(int value) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  char line[64], answer[65536];
+  int length = snprintf(line, sizeof line, "{\"op\":\"period\",\"all\":true,\"v\":%d}\n", value);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", control);
+  int peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(peer, (struct sockaddr *)&address, sizeof address) || write(peer, line, length) != length)
+    fail("no control of the simulator: %s", strerror(errno));
+  for (bool is_first = true, is_last = false; !is_last; is_first = false) {
+    ssize_t count = read(peer, answer, sizeof answer);
+    if (count <= 0 || (is_first && answer[0] != '[')) fail("the simulator took no period");
+    is_last = answer[count - 1] == '\n';
+  }
+  close(peer);
+}
+
 static void climb(void) {
   for (const char *step = ramp; step && *step; step = strchr(step, ',') ? strchr(step, ',') + 1 : NULL) {
     int value = atoi(step);
-    for (int i = 0; i < device_count; i++)
-      if (!command(i, value)) {
-        printf("rate period=%d unanswered=1\n", value);
-        return;
-      }
+    set_periods(value);
     // Once more before it is given up: others may have had the processors for a moment.
     for (int attempt = 0;; attempt++) {
       receive_until(now_ns() + 500000000, NULL, 0);
@@ -446,6 +462,7 @@ static void take_option(char *option) {
   else if (!strcmp(option, "commands")) command_count = atoi(value);
   else if (!strcmp(option, "requests")) request_count = atoi(value);
   else if (!strcmp(option, "ramp")) ramp = value;
+  else if (!strcmp(option, "control")) control = value;
   else if (!strcmp(option, "log")) log_file = value;
   else if (!strcmp(option, "watch") && watched_count < 8 && strchr(value, ':')) {
     watched[watched_count].name = strsep(&value, ":");
@@ -488,9 +505,11 @@ int main(int argc, char **argv) {
     measure("steady", seconds, period);
     if (command_count) time_commands();
     if (request_count) time_requests();
-    printf("memory rss=%ld peak=%ld anon=%ld file=%ld pss=%ld threads=%ld\n", proc_number(program, "status", "VmRSS:"),
-           proc_number(program, "status", "VmHWM:"), proc_number(program, "status", "RssAnon:"),
-           proc_number(program, "status", "RssFile:"), proc_number(program, "smaps_rollup", "Pss:"),
+    printf("memory rss=%ld peak=%ld anon=%ld file=%ld pss=%ld private=%ld threads=%ld\n",
+           proc_number(program, "status", "VmRSS:"), proc_number(program, "status", "VmHWM:"),
+           proc_number(program, "status", "RssAnon:"), proc_number(program, "status", "RssFile:"),
+           proc_number(program, "smaps_rollup", "Pss:"),
+           proc_number(program, "smaps_rollup", "Private_Clean:") + proc_number(program, "smaps_rollup", "Private_Dirty:"),
            proc_number(program, "status", "Threads:"));
     climb();
   }

@@ -2,8 +2,9 @@
 
     table.py RESULTS MACHINE PROGRAM…
 
-RESULTS has a line for each thing measured: program, TAB, number of micro:bits, TAB, the observer's line. The first
-program is the one that the others are compared with.
+RESULTS has a line for each thing measured: program, TAB, number of micro:bits, TAB, the observer's line. A program is
+C-WAY, gateway-WAY or gateway-defaults, WAY being signal or socket: how it takes notifications. A gateway is compared
+with the C program that takes them the same way, if that is there; the defaults are signals.
 """
 import os
 import sys
@@ -26,11 +27,20 @@ def values(runs, name):
     return [run[name] for run in runs if name in run]
 
 
-def cell(runs, name, base, form="{:.1f}"):
-    """The median over the runs, and how many times the first program's it is."""
-    mine, theirs = values(runs, name), values(base, name)
+def base_of(program):
+    """The program that this one is compared with."""
+    return "C-socket" if program.endswith("-socket") else "C-signal"
+
+
+def title(program):
+    return program.replace("-", ", ")
+
+
+def cell(table, program, count, what, name, form="{:.1f}", select=lambda runs: runs):
+    """The median over the runs, and how many times that of the C program it is."""
+    mine, theirs = (values(select(table.get((one, count, what), [])), name) for one in (program, base_of(program)))
     text = form.format(median(mine))
-    if runs is base or not theirs or not median(theirs):
+    if program == base_of(program) or not theirs or not median(theirs):
         return text
     return f"{text} ({median(mine) / median(theirs):.2f}×)"
 
@@ -48,58 +58,66 @@ def show(header, rows):
     print()
 
 
+def numbers_of_runs(numbers):
+    """How many runs the medians of a table are of: of signals, and of sockets if that is another number."""
+    return " or ".join(str(number) for number in sorted(set(numbers), reverse=True))
+
+
 def starts(table, programs):
-    rows = []
+    def alone(runs):
+        return [run for run in runs if "all_ms" not in run]
+
+    rows, numbers = [], []
     for program in programs:
-        runs, base = table[program, 1, "start"], table[programs[0], 1, "start"]
-        runs, base = ([run for run in some if "all_ms" not in run] for some in (runs, base))
-        times = values(runs, "first_ms")
+        times = values(alone(table[program, 1, "start"]), "first_ms")
         # The middle depends on who else wants a processor; the least shows what the program itself needs.
-        rows.append([program, cell(runs, "first_ms", base), f"{min(times):.1f}–{max(times):.1f}",
-                     cell(runs, "first_cpu_ms", base)])
-    print(f"From fork to the first reading at the subscriber, 1 micro:bit, {len(times)} starts")
+        rows.append([title(program), cell(table, program, 1, "start", "first_ms", select=alone),
+                     f"{min(times):.1f}–{max(times):.1f}",
+                     cell(table, program, 1, "start", "first_cpu_ms", select=alone)])
+        numbers.append(len(times))
+    print(f"From fork to the first reading at the subscriber, 1 micro:bit, {numbers_of_runs(numbers)} starts")
     show(["", "ms", "least–most", "CPU ms till then"], rows)
 
 
 def steady(table, programs, counts):
-    rows, repeats = [], 0
+    rows, numbers = [], []
     for count in counts:
         for program in programs:
-            runs, base = ([run for run in table[name, count, "steady"] if run["period"] == 100][:repeats or None]
-                          for name in (program, programs[0]))
-            commands, base_commands = table[program, count, "commands"], table[programs[0], count, "commands"]
-            # The runs with commands come first, the climb to the highest rate last.
-            runs, base = runs[:len(commands)], base[:len(base_commands)]
-            memory, base_memory = table[program, count, "memory"], table[programs[0], count, "memory"]
-            memory = memory[:len(commands)]
+            runs, commands = table[program, count, "steady"], table[program, count, "commands"]
             missing = sum(values(runs, "lost")) + sum(values(runs, "dropped"))
             unanswered = sum(values(commands, "sent")) - sum(values(commands, "applied"))
+            memory = table[program, count, "memory"]
+            one = (table, program, count)
             rows.append([
-                str(count) if program == programs[0] else "", program,
-                cell(runs, "cpu_us", base), spread(runs, "cpu_us"), cell(runs, "wakes", base, "{:.2f}"),
-                cell(runs, "p50", base, "{:.0f}"), cell(runs, "p99", base, "{:.0f}"),
-                cell(commands, "p50", base_commands, "{:.0f}"), cell(commands, "p99", base_commands, "{:.0f}"),
-                f"{median(values(memory, 'rss')) / 1024:.1f}", f"{median(values(memory, 'peak')) / 1024:.1f}",
+                str(count) if program == programs[0] else "", title(program),
+                cell(*one, "steady", "cpu_us"), spread(runs, "cpu_us"), cell(*one, "steady", "wakes", "{:.2f}"),
+                cell(*one, "steady", "p50", "{:.0f}"), cell(*one, "steady", "p99", "{:.0f}"),
+                cell(*one, "commands", "p50", "{:.0f}"), cell(*one, "commands", "p99", "{:.0f}"),
+                *(f"{median(values(memory, name)) / 1024:.1f}" for name in ("private", "rss", "peak")),
                 f"{missing:.0f}" + (f", {unanswered:.0f} commands" if unanswered else "")])
-            repeats_here = len(commands)
-    print(f"10 Hz each, medians of {repeats_here}; µs a notification, µs from the notification to the subscriber, µs "
-          "from a\nperiod command to its confirmation, MiB")
-    show(["micro:bits", "", "CPU", "spread", "waits", "p50", "p99", "command p50", "p99", "RSS", "peak", "lost"], rows)
+            numbers.append(len(commands))
+    print(f"10 Hz each, medians of {numbers_of_runs(numbers)}; µs a notification, µs from the notification to the "
+          "subscriber, µs from a\nperiod command to its confirmation, MiB of memory")
+    show(["micro:bits", "", "CPU", "spread", "waits", "p50", "p99", "command p50", "p99", "private", "RSS", "peak",
+          "lost"], rows)
 
 
 def requests(table, programs, counts):
-    rows = []
+    programs, rows, numbers = [program for program in programs if program != base_of(program)], [], []
     for count in counts:
-        for program in programs[1:]:
+        for program in programs:
             runs, starts = table[program, count, "requests"], table[program, count, "start"]
             unanswered = sum(values(runs, "sent")) - sum(values(runs, "answered"))
             rows.append([
-                str(count) if program == programs[1] else "", program,
+                str(count) if program == programs[0] else "", title(program),
                 *(f"{median(values(runs, name)) / 1000:.2f}" for name in ("p50", "p99")),
                 f"{median(values(starts, 'all_ms')):.0f}", f"{median(values(starts, 'discovery_ms')):.0f}",
                 f"{unanswered:.0f}"])
+            numbers.append(len(runs))
+    if not rows:
+        return
     print(f"Requests for the list of devices at 10 Hz each, ms, and ms from fork to the first readings of all and to "
-          f"their\nannouncements to Home Assistant, medians of {len(runs)}")
+          f"their\nannouncements to Home Assistant, medians of {numbers_of_runs(numbers)}")
     show(["micro:bits", "", "p50", "p99", "readings", "announcements", "unanswered"], rows)
 
 
@@ -113,26 +131,28 @@ def climb(table, programs):
         end = runs[-1]
         if end.get("good"):
             reason = "no higher one was tried"
-        elif "unanswered" in end:
-            reason = "a command was not answered"
         elif end["lost"] or end["dropped"]:
             reason = f"{end['lost']:.0f} lost, {end['dropped']:.0f} did not fit the socket"
         else:
             reason = f"fell behind, p99 {end['p99'] / 1000:.0f} ms"
         if last:
             shares = [f"{last[name]:.0f}" for name in
-                      ("cpu_program", "cpu_simulator", "cpu_broker", "cpu_observer", "cpu_foreign")]
-            rows.append([program, f"{last['received']:,.0f}", f"{last['cpu_us']:.1f}", f"{last['p99'] / 1000:.1f}",
+                      ("cpu_program", "cpu_simulator", "cpu_bus", "cpu_broker", "cpu_observer", "cpu_foreign")]
+            rows.append([title(program), f"{last['received']:,.0f}", f"{last['cpu_us']:.1f}", f"{last['p99'] / 1000:.1f}",
                          *shares, reason if "sent" not in end else f"{end['sent']:,.0f}/s: {reason}"])
         else:
-            rows.append([program, "none", "", "", "", "", "", "", "", reason])
+            rows.append([title(program), "none", *[""] * 8, reason])
     print(f"The highest rate without loss and without a backlog, {count} micro:bits; who used how much of a core (%) "
           "there, and\nwhat became of the next higher rate")
-    show(["", "1/s", "CPU µs", "p99 ms", "it", "simulator", "broker", "observer", "others", "next"], rows)
+    show(["", "1/s", "CPU µs", "p99 ms", "it", "simulator", "bus", "broker", "observer", "others", "next"], rows)
 
 
 def main(path, machine, *programs):
     table = read(path)
+    # Each program's climb to the highest rate comes after its other runs, and has a row of its own.
+    for (program, count, what), runs in table.items():
+        if what in ("steady", "memory"):
+            del runs[len(table.get((program, count, "commands"), [])):]
     counts = sorted({count for _, count, what in table if what == "commands"})
     print()
     starts(table, programs)

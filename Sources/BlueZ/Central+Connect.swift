@@ -48,7 +48,7 @@ extension Central {
       // Asked here: what another function has found may be out of date when it returns.
       guard isConnected(id) else { throw .disconnected }
     }
-    let link = links[id] ?? Link()
+    let link = links[id] ?? Link(values)
     links[id] = link
     guard await wait(limits.resolve, until: { link.hasEnded || $0.isResolved(id) }) else {
       throw .timedOut("the services were not resolved in time")

@@ -41,12 +41,32 @@ extension Central {
 
   /// From now on `handler` gets, on the loop, each value that the peripheral notifies, until the link ends.
   ///
-  /// By a socket of its own where bluetoothd grants one; where somebody has it already, by signals.
+  /// - Throws: ``CentralError/notifyAcquired`` when bluetoothd gives the notifications to nobody else: ``poll`` then.
   public func subscribe(
     to characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
   ) async throws(CentralError) {
+    if notifications == .socket, try await acquire(characteristic, handler) { return }
+    guard let link = links[characteristic.peripheral] else { throw .disconnected }
+    link.listen(to: characteristic.path, handler)
     do throws(CentralError) {
-      // Not tried again when bluetoothd is busy with it: then somebody else has the socket, or is getting it.
+      _ = try await operate(.startNotify, on: characteristic)
+    } catch {
+      link.stopListening(to: characteristic.path)
+      throw error
+    }
+  }
+
+  /// Takes the notifications by a socket; false where bluetoothd does not grant one.
+  ///
+  /// bluetoothd before 5.84 never answers AcquireNotify, and refuses all notifications from then on, when its first
+  /// write of the client configuration fails. So that write is tried by StartNotify first, which fails properly.
+  private func acquire(
+    _ characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
+  ) async throws(CentralError) -> Bool {
+    _ = try await operate(.startNotify, on: characteristic)
+    do throws(CentralError) {
+      _ = try await operate(.stopNotify, on: characteristic)
+      // Not tried again when bluetoothd is busy with it: then another program takes them by signals.
       let reply = try await operate(.acquireNotify, on: characteristic, pauses: [])
       guard let descriptor = reply.first?.descriptor else {
         throw .transient("AcquireNotify brought no socket")
@@ -57,16 +77,50 @@ extension Central {
         NotificationStream(
           descriptor, loop: loop, onEnd: { [weak self] in self?.assumeIsolated { $0.streamEnded(id, link) } },
           handler))
+      return true
     } catch {
       switch error {
       case .disconnected, .gone, .unavailable, .timedOut: throw error
-      case .refused, .transient, .busy, .unlikely: break
+      case .refused, .transient, .busy, .unlikely, .notifyAcquired: break
       }
       log.debug("no socket for notifications: taking signals", ["error": error])
-      guard let link = links[characteristic.peripheral] else { throw .disconnected }
-      link.listen(to: characteristic.path, handler)
-      try await hearValues()
-      _ = try await operate(.startNotify, on: characteristic)
+      return false
+    }
+  }
+
+  /// Reads the value again and again: for what cannot be subscribed to. Now and then it is tried to subscribe all the
+  /// same, as the program that has the notifications may let them go.
+  ///
+  /// - Parameters:
+  ///   - pause: asked before each read for the time until then.
+  ///   - handler: gets each value, or why it could not be read.
+  /// - Returns: true when it is subscribed to, and `handler` gets what is notified; false when the link has ended.
+  public func poll(
+    _ characteristic: Characteristic, every pause: @Sendable () -> Duration,
+    _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
+  ) async -> Bool {
+    guard let link = links[characteristic.peripheral] else { return false }
+    var nextTry = Moment.now + limits.notifyRetry
+    while true {
+      try? await loop.sleep(for: pause())
+      if link.hasEnded { return false }
+      if nextTry <= .now {
+        nextTry = .now + limits.notifyRetry
+        do throws(CentralError) {
+          try await subscribe(to: characteristic) { handler(.success($0)) }
+          return true
+        } catch {
+          log.debug("no notifications yet", ["error": error])
+        }
+      }
+      let result: Result<[UInt8], CentralError>
+      do throws(CentralError) {
+        result = .success(try await read(characteristic))
+      } catch {
+        result = .failure(error)
+      }
+      if link.hasEnded { return false }
+      handler(result)
     }
   }
 
@@ -140,6 +194,7 @@ private struct Operation {
   static let read = Operation(method: "ReadValue", arguments: [.properties([:])])
   static let acquireNotify = Operation(method: "AcquireNotify", arguments: [.properties([:])])
   static let startNotify = Operation(method: "StartNotify", arguments: [])
+  static let stopNotify = Operation(method: "StopNotify", arguments: [])
 
   /// With the peripheral's response.
   static func write(_ bytes: [UInt8]) -> Operation {

@@ -108,7 +108,7 @@ extension Central {
       }
       if case .unavailable = error { return .off }
       scanner.failures += 1
-      if scanner.failures == 1 { log.warning("scanning does not start", ["error": error]) }
+      if scanner.failures == 1 { log.warning("cannot start scanning", ["error": error]) }
       return .failed
     }
     if scanner.failures > 0 { log.notice("scanning again") }

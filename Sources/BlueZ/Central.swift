@@ -15,13 +15,18 @@ public actor Central {
 
   let log = Logger(component: "bluetooth")
   private let address: DBusAddress
-  private let adapterName: String
+  let adapterName: String
+  private let isExclusive: Bool
   let handler: @Sendable (CentralEvent) -> Void
+  let notifications: NotificationMethod
+  /// The values of characteristics that come as signals.
+  let values = ByteFeed(of: "Value", on: BlueZName.characteristic)
 
   private var bus: DBusConnection?
-  /// Whether this connection to the bus hears the values of characteristics.
-  private var hearsValues = false
   private var busEnded = Waiter<Void>()
+  private(set) var isBusLost = false
+  /// From the first connection to the bus to the end of the run.
+  var adapterLock: AdapterLock?
   private var busRetry: Duration
   private var owner: String?
   /// Runs when bluetoothd has just come: its adapters follow one by one, and get their power after that.
@@ -48,19 +53,25 @@ public actor Central {
 
   /// - Parameters:
   ///   - adapter: BlueZ's name of the adapter to use: `hci0`.
+  ///   - notifications: how they come from bluetoothd.
   ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
+  ///   - isExclusive: whether it waits until no other exclusive central works with the adapter.
   public init(
-    adapter: String, bus: DBusAddress = .system, loop: EventLoop,
-    handler: @escaping @Sendable (CentralEvent) -> Void
+    adapter: String, notifications: NotificationMethod = .signal, bus: DBusAddress = .system,
+    isExclusive: Bool = true, loop: EventLoop, handler: @escaping @Sendable (CentralEvent) -> Void
   ) {
-    self.init(adapter: adapter, bus: bus, limits: Limits(), loop: loop, handler: handler)
+    self.init(
+      adapter: adapter, notifications: notifications, bus: bus, isExclusive: isExclusive, limits: Limits(),
+      loop: loop, handler: handler)
   }
 
   init(
-    adapter: String, bus: DBusAddress, limits: Limits, loop: EventLoop,
-    handler: @escaping @Sendable (CentralEvent) -> Void
+    adapter: String, notifications: NotificationMethod = .signal, bus: DBusAddress, isExclusive: Bool = true,
+    limits: Limits, loop: EventLoop, handler: @escaping @Sendable (CentralEvent) -> Void
   ) {
     self.adapterName = adapter
+    self.notifications = notifications
+    self.isExclusive = isExclusive
     self.address = bus
     self.limits = limits
     self.busRetry = limits.busRetry.first
@@ -89,11 +100,12 @@ public actor Central {
   /// One connection to the bus, to its end.
   private func serve() async throws {
     busEnded = Waiter()
-    let bus = try await DBusConnection.open(address, on: loop) { [weak self] event in
+    isBusLost = false
+    let bus = try await DBusConnection.open(address, on: loop, feed: values) { [weak self] event in
       self?.assumeIsolated { $0.receive(event) }
     }
     self.bus = bus
-    hearsValues = false
+    if isExclusive { try await lockAdapter(on: bus) }
     let told = ownersTold
     // The matches first, then the look: what changes in between is then not missed.
     for rule in Self.rules { try await bus.addMatch(rule) }
@@ -105,28 +117,15 @@ public actor Central {
     throw DBusError.disconnected
   }
 
-  /// What is told of org.bluez. Not what its characteristics tell: each read would come a second time, as a signal.
+  /// What is told of org.bluez.
   private static let rules =
     [
       "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
       "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.objectManager)'",
-    ] + [BlueZName.adapter, BlueZName.device].map(changes(of:))
-
-  private static func changes(of interface: String) -> String {
-    "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.properties)',arg0='\(interface)'"
-  }
-
-  /// From now on the values of characteristics are heard as signals, where there is no socket for them.
-  func hearValues() async throws(CentralError) {
-    guard let bus, !hearsValues else { return }
-    hearsValues = true
-    do {
-      try await bus.addMatch(Self.changes(of: BlueZName.characteristic))
-    } catch {
-      hearsValues = false
-      throw CentralError(error, during: "AddMatch")
+    ]
+    + [BlueZName.adapter, BlueZName.device, BlueZName.characteristic].map { interface in
+      "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.properties)',arg0='\(interface)'"
     }
-  }
 
   private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {
     do throws(DBusError) {
@@ -145,6 +144,7 @@ public actor Central {
   private func leaveBus() async {
     await bus?.close()
     bus = nil
+    if Task.isCancelled { adapterLock = nil }
     becomeOwned(by: nil)
   }
 
@@ -166,7 +166,9 @@ public actor Central {
         try? $0.reply(to: call, error: DBusName.unknownMethod, "this is a central")
       }
     case .disconnected:
+      isBusLost = true
       busEnded.resume(.success(()))
+      checkConditions()
     }
   }
 
@@ -174,6 +176,7 @@ public actor Central {
 
   private func becomeOwned(by owner: String?) {
     self.owner = owner
+    values.setSender(owner)
     // Until the objects are fetched, nothing is known of the adapter.
     backlog = owner == nil ? nil : []
     apply(.owner(owner))
@@ -203,7 +206,7 @@ public actor Central {
         updateState()
         return handle(changes)
       } catch {
-        if !hasFailed { log.warning("bluetoothd does not tell its objects", ["error": error]) }
+        if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
         hasFailed = true
         // The next answer comes after all of it.
         backlog = []
@@ -229,8 +232,6 @@ public actor Central {
         handler(.disconnected(id))
       case .deviceRemoved(let path):
         handler(.lost(PeripheralID(path: path)))
-      case .value(let path, let bytes):
-        for link in links.values { link.received(bytes, from: path) }
       }
     }
     checkConditions()
@@ -259,7 +260,7 @@ public actor Central {
     }
   }
 
-  private func become(_ new: CentralState) {
+  func become(_ new: CentralState) {
     // Discovery does not survive the adapter's being off.
     if state.isOn, !new.isOn { scanner.adapterWentAway() }
     let isNews =

@@ -17,6 +17,9 @@ public enum CentralError: Error, Sendable, Equatable {
   case disconnected
   /// The peripheral or bluetoothd will not do this, however often it is asked.
   case refused(String)
+  /// Another program has taken the notifications by a socket; or a bluetoothd before 5.84 wrongly believes so, until
+  /// it is restarted: a link was lost while a program took them.
+  case notifyAcquired
   /// No bus, no bluetoothd, or no adapter that is on.
   case unavailable
 
@@ -35,6 +38,7 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.notConnected: self = .disconnected
       case BlueZName.Failure.failed where message == "Not connected": self = .disconnected
       case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
+      case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired
       case BlueZName.Failure.inProgress: self = .busy(text)
       case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.unknownMethod:
@@ -60,7 +64,8 @@ extension CentralError: CustomStringConvertible {
       text
     case .gone: "bluetoothd no longer knows it"
     case .disconnected: "the link is gone"
-    case .unavailable: "no adapter that is on"
+    case .notifyAcquired: "another program takes the notifications"
+    case .unavailable: "the Bluetooth adapter is missing or off"
     }
   }
 }

@@ -17,6 +17,8 @@ struct Limits: Sendable {
   var inProgress: [Duration] = [50, 100, 200, 400, 800].map { .milliseconds($0) }
   /// Between the failure of what was in flight, with ATT error 0x0e, and the news that the link is gone: 2 s.
   var linkLoss = Duration.milliseconds(2500)
+  /// Before notifications that another program has are asked for again.
+  var notifyRetry = Duration.seconds(60)
   /// For a Disconnect, over which bluetoothd takes 2 to 3 s.
   var disconnect = Duration.seconds(6)
   /// For the tree to learn what a call that was answered has brought about.
@@ -33,6 +35,10 @@ struct Limits: Sendable {
   var scanCheck = Duration.seconds(30)
   /// For a bluetoothd that has just come to bring up its adapters, before they are said to be absent or off.
   var startup = Duration.seconds(2)
+  /// Between two attempts to take the adapter, if the end of the other gateway was not noticed.
+  var lockRetry = Duration.seconds(1)
+  /// Before it is checked again whether the other gateway still runs.
+  var lockWait = Duration.seconds(60)
   /// Before the bus is tried again: the first wait, and the longest.
   var busRetry = (first: Duration.milliseconds(500), longest: Duration.seconds(10))
 }

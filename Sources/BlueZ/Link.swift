@@ -13,29 +13,39 @@ final class Link: @unchecked Sendable {
   /// What is under way. Weak: its calls hold it, and with the last answer what came with it is let go, descriptors too.
   private weak var exchange: Exchange?
   private var streams: [NotificationStream] = []
-  private var values: [String: @Sendable ([UInt8]) -> Void] = [:]
+  private let values: ByteFeed
+  /// The paths of the characteristics that are listened to.
+  private var listening: Set<String> = []
+
+  /// - Parameter values: brings what is notified by signals.
+  init(_ values: ByteFeed) { self.values = values }
 
   /// The answers to `exchange` are awaited, until the link ends.
   func begin(_ exchange: Exchange) { self.exchange = exchange }
 
   func add(_ stream: NotificationStream) {
-    if hasEnded { stream.close() } else { streams.append(stream) }
+    if hasEnded { stream.drain() } else { streams.append(stream) }
   }
 
   /// Values of `characteristic` arrive as signals and go to `handler`.
-  func listen(to characteristic: String, _ handler: @escaping @Sendable ([UInt8]) -> Void) {
-    values[characteristic] = handler
+  func listen(to characteristic: String, _ handler: @escaping ByteFeed.Handler) {
+    guard !hasEnded else { return }
+    listening.insert(characteristic)
+    values.listen(to: characteristic, handler)
   }
 
-  func received(_ bytes: [UInt8], from characteristic: String) { values[characteristic]?(bytes) }
+  func stopListening(to characteristic: String) {
+    if listening.remove(characteristic) != nil { values.stopListening(to: characteristic) }
+  }
 
-  /// The link is gone: nobody waits in vain, and nothing more is heard.
+  /// The link is gone: nobody waits in vain, and after what has come already nothing more is heard.
   func end() {
     hasEnded = true
     exchange?.end()
-    for stream in streams { stream.close() }
+    for stream in streams { stream.drain() }
     streams.removeAll()
-    values.removeAll()
+    for characteristic in listening { values.stopListening(to: characteristic) }
+    listening.removeAll()
   }
 }
 
@@ -106,10 +116,14 @@ final class Exchange: @unchecked Sendable {
 final class NotificationStream: @unchecked Sendable {
   // @unchecked: touched on the loop's thread alone.
   private let descriptor: FileDescriptor
+  private let onEnd: @Sendable () -> Void
+  private let handler: @Sendable ([UInt8]) -> Void
   private var watch: Watch?
 
   /// The longest value of an attribute (Core Specification Vol 3, Part F, 3.2.9).
   private static let longestValue = 512
+  /// More packets than a socket of the usual size (212992 bytes) holds.
+  private static let mostPackets = 1024
 
   /// - Parameter onEnd: called when the socket ends from bluetoothd's side.
   init(
@@ -117,26 +131,54 @@ final class NotificationStream: @unchecked Sendable {
     _ handler: @escaping @Sendable ([UInt8]) -> Void
   ) {
     self.descriptor = descriptor
+    self.onEnd = onEnd
+    self.handler = handler
     let fd = descriptor.raw
     _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
-    watch = loop.watch(fd, for: .readable) { [weak self] readiness in
-      // One packet a call: the loop calls again while there are more, and other peripherals get their turn.
-      var failure: Int32 = 0
-      let value = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.longestValue) { buffer in
-        let length = recv(fd, buffer.baseAddress, buffer.count, 0)
-        if length < 0 { failure = errno }
-        return [UInt8](UnsafeBufferPointer(start: buffer.baseAddress, count: max(0, length)))
-      }
-      if failure == EAGAIN || failure == EINTR { return }
-      // A notification may be empty: only of a closed socket nothing means the end.
-      if failure == 0, !value.isEmpty || readiness.isDisjoint(with: .closed) { return handler(value) }
-      self?.close()
+    // One packet a call: the loop calls again while there are more, and other peripherals get their turn.
+    watch = loop.watch(fd, for: .readable) { [weak self] readiness in self?.receive(readiness) }
+  }
+
+  private enum Packet {
+    case value([UInt8])
+    /// Nothing more for now.
+    case none
+    /// An empty value, or the end of the socket.
+    case empty
+    case failed
+  }
+
+  private func receive(_ readiness: Readiness) {
+    switch next() {
+    case .value(let bytes): handler(bytes)
+    // A notification may be empty: only of a closed socket nothing means the end.
+    case .empty where readiness.isDisjoint(with: .closed): handler([])
+    case .none: break
+    case .empty, .failed:
+      close()
       onEnd()
     }
   }
 
-  /// Ends it; the descriptor is closed with the object.
-  func close() {
+  private func next() -> Packet {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.longestValue) { buffer in
+      let length = recv(descriptor.raw, buffer.baseAddress, buffer.count, 0)
+      if length < 0 { return errno == EAGAIN || errno == EINTR ? .none : .failed }
+      return length == 0 ? .empty : .value(Array(buffer[..<length]))
+    }
+  }
+
+  /// Hands over what the socket still holds, and ends it; the descriptor is closed with the object.
+  func drain() {
+    guard watch != nil else { return }
+    close()
+    for _ in 0..<Self.mostPackets {
+      guard case .value(let bytes) = next() else { return }
+      handler(bytes)
+    }
+  }
+
+  private func close() {
     watch?.cancel()
     watch = nil
   }

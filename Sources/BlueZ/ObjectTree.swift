@@ -50,8 +50,6 @@ struct ObjectTree: Sendable {
     case disconnected(String)
     /// The device is forgotten.
     case deviceRemoved(String)
-    /// A characteristic has a new value: a notification, or the answer to somebody's read.
-    case value(characteristic: String, [UInt8])
     /// Nothing is left: bluetoothd ended. Another may have begun.
     case owner(String?)
   }
@@ -182,11 +180,6 @@ struct ObjectTree: Sendable {
       if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
       devices[path] = device
       return (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
-    case BlueZName.characteristic:
-      guard let value = properties["Value"]?.byteArray, let place = CharacteristicPath(path),
-        devices[place.on.device]?.has(place) == true
-      else { return [] }
-      return [.value(characteristic: path, value)]
     default:
       return []
     }
@@ -220,10 +213,5 @@ private struct CharacteristicPath {
 extension ObjectTree.Device {
   fileprivate func index(of place: ServicePath) -> Int? {
     services.firstIndex { $0.name == place.service }
-  }
-
-  fileprivate func has(_ place: CharacteristicPath) -> Bool {
-    guard let index = index(of: place.on) else { return false }
-    return services[index].characteristics.contains { $0.name == place.characteristic }
   }
 }

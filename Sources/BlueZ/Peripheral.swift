@@ -37,7 +37,7 @@ public struct Characteristic: Sendable, Hashable {
 
   /// What the characteristic says can be done with it (GATT characteristic properties, Core Specification
   /// Vol 3, Part G, 3.3.1.1).
-  public struct Flags: OptionSet, Sendable, Hashable {
+  public struct Flags: OptionSet, Sendable, Hashable, CustomStringConvertible {
     /// A bit for each name here, in an order of our own: not the byte that goes over the air.
     public let rawValue: UInt8
     /// For `OptionSet`: bits without a name here mean nothing.
@@ -53,19 +53,20 @@ public struct Characteristic: Sendable, Hashable {
     /// Its values come by themselves, the next when the last is acknowledged; subscribed to like ``notify``.
     public static let indicate = Flags(rawValue: 1 << 4)
 
+    private static let named: KeyValuePairs<String, Flags> = [
+      "read": .read, "write": .write, "write-without-response": .writeWithoutResponse, "notify": .notify,
+      "indicate": .indicate,
+    ]
+
     /// - Parameter names: BlueZ's `Flags`; those that say nothing to a central are passed over.
     init(names: [String]) {
       self = []
-      for name in names {
-        switch name {
-        case "read": insert(.read)
-        case "write": insert(.write)
-        case "write-without-response": insert(.writeWithoutResponse)
-        case "notify": insert(.notify)
-        case "indicate": insert(.indicate)
-        default: break
-        }
-      }
+      for (name, flag) in Self.named where names.contains(name) { insert(flag) }
+    }
+
+    /// BlueZ's names of them.
+    public var description: String {
+      Self.named.filter { contains($0.value) }.map(\.key).joined(separator: ",")
     }
   }
 }
@@ -74,6 +75,9 @@ public struct Characteristic: Sendable, Hashable {
 public enum CentralState: Sendable, Equatable {
   /// No D-Bus, and why.
   case noBus(String)
+  /// Another gateway works with the adapter, and nothing is asked of bluetoothd until that has ended; its process,
+  /// where that is known.
+  case adapterInUse(by: Int32?)
   /// The bus is there, bluetoothd is not.
   case noBluetoothd
   /// bluetoothd is there, the adapter is not.

@@ -16,6 +16,8 @@ final class ConnectionHandle: @unchecked Sendable {
   private let receive: @Sendable (IncomingMessage) -> Void
   private var watches: [Int32: Joined] = [:]
   private var dispatching = false
+  /// Messages are read from the socket, and dispatched after that.
+  private var isReading = false
   private var closing = false
   private var closed = false
 
@@ -52,14 +54,12 @@ final class ConnectionHandle: @unchecked Sendable {
       { watch, me in ConnectionHandle.from(me).remove(watch!) },
       { watch, me in ConnectionHandle.from(me).update(dbus_watch_get_unix_fd(watch)) },
       me, nil)
-    dbus_connection_add_filter(
-      raw, { _, message, me in ConnectionHandle.from(me).filter(message!) }, me, nil)
     // Messages may be queued by something other than a readable socket, by a blocking flush for one.
     dbus_connection_set_dispatch_status_function(
       raw,
       { _, status, me in
-        guard status == DBUS_DISPATCH_DATA_REMAINS else { return }
         let handle = ConnectionHandle.from(me)
+        guard status == DBUS_DISPATCH_DATA_REMAINS, !handle.isReading else { return }
         handle.loop.timer(after: .zero) { handle.dispatch() }
       }, me, nil)
   }
@@ -78,9 +78,7 @@ final class ConnectionHandle: @unchecked Sendable {
     watches.removeAll()
     dbus_connection_close(raw)
     // What has arrived is let go here, unseen.
-    dispatching = true
-    while dbus_connection_dispatch(raw) == DBUS_DISPATCH_DATA_REMAINS {}
-    dispatching = false
+    while let message = dbus_connection_pop_message(raw) { dbus_message_unref(message) }
     dbus_connection_unref(raw)
   }
 
@@ -90,18 +88,17 @@ final class ConnectionHandle: @unchecked Sendable {
 
   // MARK: Dispatching
 
-  /// Handles what has arrived, until nothing remains.
+  /// Handles what has arrived, until nothing remains. Taken from the queue one by one, as libdbus's own dispatching
+  /// costs more than all that is done with a message here.
   func dispatch() {
     guard !dispatching, !closed else { return }
     dispatching = true
-    while dbus_connection_dispatch(raw) == DBUS_DISPATCH_DATA_REMAINS {}
+    while !closing, let message = dbus_connection_pop_message(raw) {
+      receive(IncomingMessage(raw: message))
+      dbus_message_unref(message)
+    }
     dispatching = false
     if closing { close() }
-  }
-
-  private func filter(_ message: OpaquePointer) -> DBusHandlerResult {
-    if !closing, !closed { receive(IncomingMessage(raw: message)) }
-    return DBUS_HANDLER_RESULT_HANDLED
   }
 
   // MARK: Sending
@@ -148,6 +145,7 @@ final class ConnectionHandle: @unchecked Sendable {
   }
 
   private func ready(_ fd: Int32, _ readiness: Readiness) {
+    isReading = true
     // A copy: handling a watch may change the list.
     for watch in watches[fd]?.members ?? [] {
       guard watches[fd]?.members.contains(watch) == true, dbus_watch_get_enabled(watch) != 0 else {
@@ -160,6 +158,7 @@ final class ConnectionHandle: @unchecked Sendable {
       if !readiness.isDisjoint(with: .closed) { flags |= DBUS_WATCH_HANGUP.rawValue }
       if flags != 0 { dbus_watch_handle(watch, flags) }
     }
+    isReading = false
     dispatch()
   }
 }

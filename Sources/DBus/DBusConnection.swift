@@ -11,6 +11,7 @@ public actor DBusConnection {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let handler: @Sendable (DBusEvent) -> Void
+  private let feed: ByteFeed?
   private var handle: ConnectionHandle?
   /// Calls on their way, by the serial number that the reply refers to.
   private var inFlight: [UInt32: PendingCall] = [:]
@@ -20,8 +21,9 @@ public actor DBusConnection {
   /// The stock system bus allows a connection 128 replies at a time; further calls wait their turn.
   private static let callsInFlight = 100
 
-  private init(loop: EventLoop, handler: @escaping @Sendable (DBusEvent) -> Void) {
+  private init(loop: EventLoop, feed: ByteFeed?, handler: @escaping @Sendable (DBusEvent) -> Void) {
     self.loop = loop
+    self.feed = feed
     self.handler = handler
   }
 
@@ -31,11 +33,13 @@ public actor DBusConnection {
   }
 
   /// Connects to the bus at `address` and greets it.
+  /// - Parameter feed: gets the changes of its property; `handler` gets every other signal.
   /// - Throws: ``DBusError/unreachable(address:reason:)``, or what the bus answered to the greeting.
   public static func open(
-    _ address: DBusAddress, on loop: EventLoop, handler: @escaping @Sendable (DBusEvent) -> Void
+    _ address: DBusAddress, on loop: EventLoop, feed: ByteFeed? = nil,
+    handler: @escaping @Sendable (DBusEvent) -> Void
   ) async throws(DBusError) -> DBusConnection {
-    let connection = DBusConnection(loop: loop, handler: handler)
+    let connection = DBusConnection(loop: loop, feed: feed, handler: handler)
     try await connection.connect(to: address)
     return connection
   }
@@ -43,7 +47,7 @@ public actor DBusConnection {
   private func connect(to address: DBusAddress) async throws(DBusError) {
     let address = address.text
     handle = try ConnectionHandle(address: address, loop: loop) { [weak self] received in
-      self?.assumeIsolated { $0.receive(received) }
+      if let self { loop.enter(self, received) { $0.receive($1) } }
     }
     do {
       let reply = try await call(
@@ -152,6 +156,11 @@ public actor DBusConnection {
     try send(OutgoingMessage(signal: signal))
   }
 
+  /// Sends `signal`, like the other of this name; it can be sent again.
+  public func emit(_ signal: PreparedSignal) throws(DBusError) {
+    try send(OutgoingMessage(copy: signal.message))
+  }
+
   private func send(_ message: OutgoingMessage) throws(DBusError) {
     guard handle?.send(message) != nil else { throw .disconnected }
   }
@@ -169,6 +178,7 @@ public actor DBusConnection {
     case DBUS_MESSAGE_TYPE_METHOD_CALL:
       handler(.call(DBusCall(message)))
     case DBUS_MESSAGE_TYPE_SIGNAL:
+      if feed?.deliver(message) == true { return }
       let signal = DBusSignal(message)
       if signal.interface == DBusName.local, signal.member == "Disconnected", signal.sender == nil {
         close()

@@ -73,6 +73,15 @@ public struct DBusSignal: Sendable {
   }
 }
 
+/// A signal that is sent many times: to make a message takes libdbus much longer than to copy one.
+public final class PreparedSignal: @unchecked Sendable {
+  // @unchecked: the message is never changed nor sent, only copied.
+  let message: OutgoingMessage
+
+  /// - Throws: ``DBusError/invalid(_:)``.
+  public init(_ signal: DBusSignal) throws(DBusError) { message = try OutgoingMessage(signal: signal) }
+}
+
 /// What arrives unasked.
 public enum DBusEvent: Sendable {
   /// One that was asked for by ``DBusConnection/addMatch(_:)``, or that the bus sends unasked.

@@ -137,16 +137,23 @@ private func value(_ iterator: inout DBusMessageIter) -> DBusValue? {
   }
 }
 
+/// The array of bytes that `iterator` is at.
+func byteArray(_ iterator: inout DBusMessageIter) -> [UInt8] {
+  var inner = DBusMessageIter()
+  dbus_message_iter_recurse(&iterator, &inner)
+  var start: UnsafePointer<UInt8>?
+  var count: Int32 = 0
+  // On an empty array libdbus leaves the pointer alone.
+  dbus_message_iter_get_fixed_array(&inner, &start, &count)
+  return Array(UnsafeBufferPointer(start: start, count: Int(count)))
+}
+
 private func array(_ iterator: inout DBusMessageIter) -> DBusValue {
   var inner = DBusMessageIter()
   dbus_message_iter_recurse(&iterator, &inner)
   switch dbus_message_iter_get_element_type(&iterator) {
   case cdbus_type_byte:
-    var start: UnsafePointer<UInt8>?
-    var count: Int32 = 0
-    // On an empty array libdbus leaves the pointer alone.
-    dbus_message_iter_get_fixed_array(&inner, &start, &count)
-    return .bytes(Array(UnsafeBufferPointer(start: start, count: Int(count))))
+    return .bytes(byteArray(&iterator))
   case cdbus_type_dict_entry:
     // `a{kv}`: take the key's and the value's signature out of the array's own.
     let signature = signature(&iterator)

@@ -38,12 +38,12 @@ extension Property {
 
   /// The time between two samples of the temperature, in ms: uint16, little-endian, 1000 after a reset.
   ///
-  /// The firmware keeps whatever it is given, in RAM: it neither clamps nor rounds, and 0 would make it
-  /// sample at every idle pass, a flood of notifications; hence the range. It ignores writes of fewer than
-  /// two bytes.
+  /// The firmware keeps whatever it is given, in RAM: it neither clamps nor rounds, and at 0 it samples at every idle
+  /// pass. A few ms make hundreds of notifications a second of a temperature that changes in minutes, which leave
+  /// others no time on the radio; hence the range. It ignores writes of fewer than two bytes.
   public static let microbitPeriod = Property(
     name: "period", service: .microbitTemperatureService, characteristic: .microbit(0x1B25),
-    codec: .uint16, access: [.read, .write], unit: "ms", range: 1...0xFFFF,
+    codec: .uint16, access: [.read, .write], unit: "ms", range: 20...0xFFFF,
     homeAssistant: HomeAssistantEntity(
       .number(.box), name: "Period", deviceClass: "duration", category: .config))
 }

@@ -36,6 +36,11 @@ public struct Profile: Sendable, Hashable {
     properties.first { $0.name == name }
   }
 
+  /// Those of `values`, by the names of properties, that a command may ask for; of properties of other versions all.
+  public func settable(_ values: [String: Int]) -> [String: Int] {
+    values.filter { property(named: $0.key)?.range.contains($0.value) ?? true }
+  }
+
   /// The property that `characteristic` of `service` is, if it is one.
   public func property(service: BluetoothUUID, characteristic: BluetoothUUID) -> Property? {
     properties.first { $0.service == service && $0.characteristic == characteristic }

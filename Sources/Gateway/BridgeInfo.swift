@@ -6,7 +6,7 @@ struct BridgeInfo: Sendable {
   struct Adapter: Sendable, Equatable {
     /// As BlueZ names it: `hci0`.
     let name: String
-    /// `absent`, `off`, `on` or `blocked`.
+    /// `absent`, `in_use`, `off`, `on` or `blocked`.
     let state: String
     /// Nil while it is absent.
     let address: BluetoothAddress?

@@ -93,7 +93,7 @@ struct CheckReport: CustomStringConvertible {
         device(address, others.removeValue(forKey: address), configuration, gateway)
       case .namePrefix(let prefix):
         Block(
-          title: "every name that begins with \"\(Excerpt.harmless(prefix))\"",
+          title: "every micro:bit whose name begins with \"\(Excerpt.harmless(prefix))\"",
           rows: rows(entry, area: configuration.gateway.area))
       }
     }
@@ -114,8 +114,8 @@ struct CheckReport: CustomStringConvertible {
     }
     switch configuration.ownership(address, name: nil, record: record, in: gateway) {
     case .ours(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
-    case .elsewhere(let other, let device): return block(device, "left to the gateway \(other)")
-    case .unmatched: return block(nil, "matched by no entry")
+    case .elsewhere(let other, let device): return block(device, "served by the gateway \(other)")
+    case .unmatched: return block(nil, "no entry of config.json matches it")
     case .removed: return block(nil, "removed by a request")
     }
   }

@@ -22,6 +22,7 @@ extension Configuration {
   struct Bluetooth: Sendable, Equatable {
     /// As BlueZ names it: `hci0`.
     var adapter = "hci0"
+    var notify = NotificationMethod.signal
   }
 
   struct MQTT: Sendable, Equatable {

@@ -16,15 +16,20 @@ struct ConfigurationFile: Sendable {
   static func load(path: String?, searching places: [String] = searched) throws(ConfigurationFailure) -> Self
   {
     let (file, bytes) = try find(path, places)
-    switch Configuration.document(bytes).flatMap({ json in Configuration.parse(json).map { (json, $0) } }) {
+    let parsed = Configuration.document(bytes).flatMap { document in
+      Configuration.parse(document).map { (document, $0) }
+    }
+    switch parsed {
     case .failure(let failure): throw ConfigurationFailure(file: file, errors: failure.errors)
     case .success((let document, var configuration)):
       var resolver = FileResolver(folder: folder(of: file))
       resolver.resolve(&configuration.mqtt)
-      guard resolver.errors.isEmpty else { throw ConfigurationFailure(file: file, errors: resolver.errors) }
+      guard resolver.errors.isEmpty else {
+        throw ConfigurationFailure(file: file, errors: resolver.errors.map { $0.located(in: document) })
+      }
       return ConfigurationFile(
-        path: file, configuration: configuration, document: document,
-        warnings: configuration.warnings + resolver.warnings)
+        path: file, configuration: configuration, document: document.value,
+        warnings: (configuration.warnings + resolver.warnings).map { $0.located(in: document) })
     }
   }
 
@@ -38,14 +43,14 @@ struct ConfigurationFile: Sendable {
         if path == nil, error.isMissing { continue }
         let hint = error.isMissing ? "name another with --config" : nil
         throw ConfigurationFailure(
-          file: place, errors: [ConfigurationError(path: "", problem: error.description, hint: hint)])
+          file: place, errors: [ConfigurationError(problem: error.description, hint: hint)])
       }
     }
     throw ConfigurationFailure(
       file: nil,
       errors: [
         ConfigurationError(
-          path: "", problem: "no configuration: there is neither \(places.joined(separator: " nor "))",
+          problem: "no configuration: neither \(places.joined(separator: " nor ")) exists",
           hint: "name a file with --config")
       ])
   }
@@ -62,9 +67,10 @@ struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringConvertible
   let file: String?
   let errors: [ConfigurationError]
 
-  /// A line for each error: `config.json: devices[0].period: 0 is below 1`.
+  /// A line for each error: `config.json:7:15: devices[0].period: 0 is below 20`.
   var description: String {
-    errors.map { error in (file.map { "\($0): " } ?? "") + error.description }.joined(separator: "\n")
+    errors.map { error in file.map { error.description(in: $0) } ?? error.description }.joined(
+      separator: "\n")
   }
 }
 
@@ -138,7 +144,7 @@ private struct FileProblem: Error, CustomStringConvertible {
       guard count > 0 else { throw FileProblem() }
       bytes += chunk[..<count]
       // Not by its length: what is no plain file has none.
-      guard bytes.count <= limit else { throw FileProblem("this is longer than \(limit >> 20) MiB") }
+      guard bytes.count <= limit else { throw FileProblem("it is longer than \(limit >> 20) MiB") }
     }
   }
 

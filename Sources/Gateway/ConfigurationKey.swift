@@ -66,7 +66,7 @@ extension ConfigurationRule where Value: ConfigurationSection {
           } else {
             // Of a thousand unknown keys the first say enough, and each hint costs.
             let hint = errors.count < 20 ? hint(for: member.name) : nil
-            errors.append(path.key(member.name).error("unknown key", hint: hint))
+            errors.append(path.name(member.name).error("unknown key", hint: hint))
           }
         }
         if errors.count == before { errors += section.problems(at: path) }
@@ -85,7 +85,7 @@ extension ConfigurationRule where Value: ConfigurationSection {
     if let elsewhere = Value.elsewhere[name] { return elsewhere }
     let known = Value.keys.map(\.name)
     if let near = nearest(to: name, among: known) { return "did you mean \(near)?" }
-    return "known here: \(known.joined(separator: ", "))"
+    return "known keys: \(known.joined(separator: ", "))"
   }
 }
 

@@ -26,7 +26,10 @@ extension Configuration.Gateway: ConfigurationSection {
 
 extension Configuration.Bluetooth: ConfigurationSection {
   static var keys: [ConfigurationKey<Self>] {
-    [ConfigurationKey("adapter", \.adapter, .adapter)]
+    [
+      ConfigurationKey("adapter", \.adapter, .adapter),
+      ConfigurationKey("notify", \.notify, .choice),
+    ]
   }
 }
 
@@ -47,7 +50,7 @@ extension Configuration.MQTT: ConfigurationSection {
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     guard passwordFile != nil, username == nil else { return [] }
-    return [path.key("password_file").error("a password without a user name", hint: "give username too")]
+    return [path.key("password_file").error("a password needs a user name", hint: "add username")]
   }
 }
 
@@ -63,9 +66,9 @@ extension Configuration.TLS: ConfigurationSection {
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     switch (certFile, keyFile) {
     case (.some, nil):
-      [path.key("cert_file").error("a certificate without its key", hint: "give key_file too")]
+      [path.key("cert_file").error("a certificate needs its key", hint: "add key_file")]
     case (nil, .some):
-      [path.key("key_file").error("a key without its certificate", hint: "give cert_file too")]
+      [path.key("key_file").error("a key needs its certificate", hint: "add cert_file")]
     case (.some, .some), (nil, nil): []
     }
   }
@@ -104,14 +107,14 @@ extension Configuration.Device: ConfigurationSection {
       let path = path.index(index)
       if let first = matches[device.match] {
         let key = path.key("match").key(device.match.key)
-        errors.append(key.error("devices[\(first)] matches the same already"))
+        errors.append(key.error("devices[\(first)] already matches this"))
         // Said once is enough.
         if device.id == nil { continue }
       }
       matches[device.match] = index
       guard let id = device.topicName else { continue }
       if let first = ids[id] {
-        errors.append(path.key("id").error("devices[\(first)] is called \(id) already"))
+        errors.append(path.key("id").error("devices[\(first)] already has the id \(id)"))
       } else {
         ids[id] = index
       }
@@ -142,8 +145,9 @@ private struct MatchKeys: ConfigurationSection {
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     switch (identifier, namePrefix) {
-    case (nil, nil): [path.error("this is empty", hint: "give identifier or name_prefix")]
-    case (.some, .some): [path.error("identifier and name_prefix together", hint: "give one of them")]
+    case (nil, nil): [path.error("must not be empty", hint: "give identifier or name_prefix")]
+    case (.some, .some):
+      [path.error("identifier and name_prefix must not be combined", hint: "give one of them")]
     case (.some, nil), (nil, .some): []
     }
   }

@@ -5,19 +5,22 @@ extension Configuration {
   }
 
   /// The JSON that a configuration is written in.
-  static func document(_ bytes: [UInt8]) -> Result<JSONValue, ConfigurationErrors> {
+  static func document(_ bytes: [UInt8]) -> Result<JSONDocument, ConfigurationErrors> {
     do {
-      return .success(try JSONParser.parse(bytes))
+      return .success(try JSONParser.locate(bytes))
     } catch {
-      return .failure(ConfigurationErrors(errors: [ConfigurationError(path: "", problem: error.description)]))
+      let error = ConfigurationError(position: error.position, problem: error.problem, hint: error.hint)
+      return .failure(ConfigurationErrors(errors: [error]))
     }
   }
 
   /// Reads a configuration that is known to be JSON.
-  static func parse(_ document: JSONValue) -> Result<Configuration, ConfigurationErrors> {
+  static func parse(_ document: JSONDocument) -> Result<Configuration, ConfigurationErrors> {
     var errors: [ConfigurationError] = []
-    let configuration = ConfigurationRule<Configuration>.section.read(document, nil, .root, &errors)
-    guard let configuration, errors.isEmpty else { return .failure(ConfigurationErrors(errors: errors)) }
+    let configuration = ConfigurationRule<Configuration>.section.read(document.value, nil, .root, &errors)
+    guard let configuration, errors.isEmpty else {
+      return .failure(ConfigurationErrors(errors: errors.map { $0.located(in: document) }))
+    }
     return .success(configuration)
   }
 
@@ -26,19 +29,26 @@ extension Configuration {
 
   /// What can be meant, but hardly is.
   var warnings: [ConfigurationError] {
-    devices.indices.compactMap { index in
-      let path = ConfigurationPath.root.key("devices").index(index)
+    let path = ConfigurationPath.root.key("devices")
+    if devices.isEmpty {
+      return [
+        path.error(
+          "the list is empty: no micro:bit is connected unless a request adds it",
+          hint: "leave the key out to connect to every micro:bit in range")
+      ]
+    }
+    return devices.indices.compactMap { index in
+      let path = path.index(index)
       guard case .namePrefix(let prefix) = devices[index].match else {
         let earlier = devices[..<index].firstIndex { if case .namePrefix = $0.match { true } else { false } }
         return earlier.map {
-          path.error(
-            "stands behind devices[\($0)], whose name_prefix may match it first", hint: "put it before")
+          path.error("devices[\($0)] may match first, by its name_prefix", hint: "move this entry up")
         }
       }
       let covering = devices[..<index].firstIndex {
         if case .namePrefix(let other) = $0.match { prefix.utf8.starts(with: other.utf8) } else { false }
       }
-      return covering.map { path.error("never matches: devices[\($0)] comes first and matches all of it") }
+      return covering.map { path.error("never used: devices[\($0)] comes first and matches the same names") }
     }
   }
 }

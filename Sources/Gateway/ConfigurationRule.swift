@@ -71,13 +71,13 @@ extension ConfigurationRule {
       parse: { json throws(ConfigurationProblem) in
         guard case .string(let text) = json else { return nil }
         guard !text.isEmpty else {
-          throw ConfigurationProblem("this is empty", hint: "leave the key out instead")
+          throw ConfigurationProblem("must not be empty", hint: "leave the key out instead")
         }
         guard lengths.contains(text.unicodeScalars.count) else {
-          throw ConfigurationProblem("this is longer than \(lengths.upperBound) characters")
+          throw ConfigurationProblem("must not be longer than \(lengths.upperBound) characters")
         }
         guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
-          throw ConfigurationProblem("\(Excerpt(text)) holds a control character")
+          throw ConfigurationProblem("\(Excerpt(text)) contains a control character")
         }
         return try parse(text)
       },

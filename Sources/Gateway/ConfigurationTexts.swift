@@ -1,4 +1,5 @@
 import GATT
+import Glibc
 import MQTT
 
 // The strings of the configuration that are more than words. The patterns are for editors, which check by the
@@ -14,7 +15,7 @@ extension ConfigurationRule<DeviceID> {
         } catch {
           switch error {
           case .characters: throw .characters(text)
-          case .reserved: throw ConfigurationProblem("\(Excerpt(text)) is a word that topics use themselves")
+          case .reserved: throw ConfigurationProblem("\(Excerpt(text)) is reserved: choose another id")
           }
         }
       },
@@ -36,7 +37,9 @@ extension ConfigurationRule<GatewayID> {
 
 extension ConfigurationProblem {
   fileprivate static func characters(_ text: String) -> ConfigurationProblem {
-    ConfigurationProblem("\(Excerpt(text)) is no id", hint: "lower-case letters a-z, digits, - and _")
+    ConfigurationProblem(
+      "\(Excerpt(text)) is not a valid id",
+      hint: TopicWord.similar(to: text).map { "try \($0)" } ?? "allowed are a-z, 0-9, - and _")
   }
 }
 
@@ -47,7 +50,7 @@ extension ConfigurationRule<BluetoothAddress> {
       parse: { text throws(ConfigurationProblem) in
         guard let address = BluetoothAddress(text) else {
           throw ConfigurationProblem(
-            "\(Excerpt(text)) is no Bluetooth address", hint: "like C5:A1:B2:C3:D4:E5")
+            "\(Excerpt(text)) is not a Bluetooth address", hint: "example: C5:A1:B2:C3:D4:E5")
         }
         return address
       },
@@ -70,20 +73,39 @@ extension ConfigurationRule<String> {
       let digits = text.dropFirst(3).utf8
       let isName =
         text.hasPrefix("hci") && !digits.isEmpty && digits.allSatisfy { (0x30...0x39).contains($0) }
-      return isName ? nil : ConfigurationProblem("\(Excerpt(text)) is no adapter", hint: "like hci0")
+      return isName ? nil : ConfigurationProblem("\(Excerpt(text)) is not an adapter", hint: "example: hci0")
     }
   }
 
   /// A name or an address of a host.
   static var host: Self {
-    .text(longest: 255, pattern: "^[^\\s/]+$") { text in
-      guard !text.utf8.contains(UInt8(ascii: "/")) else {
-        return ConfigurationProblem(
-          "\(Excerpt(text)) is no host name", hint: "the name alone: no mqtt:// before and no path behind it")
+    // A name or an IPv4 address has no colon, an IPv6 address has two at least.
+    .text(longest: 255, pattern: "^[^\\s/:\\[\\]]+$|^[^\\s/:\\[\\]]*:[^\\s/:\\[\\]]*:[^\\s/\\[\\]]*$") {
+      text in
+      func problem(_ hint: String) -> ConfigurationProblem {
+        ConfigurationProblem("\(Excerpt(text)) is not a host name or address", hint: hint)
       }
-      return text.contains(where: \.isWhitespace)
-        ? ConfigurationProblem("\(Excerpt(text)) is no host name", hint: "no white space") : nil
+      if text.utf8.contains(UInt8(ascii: "/")) {
+        return problem("the host alone, without mqtt:// and path; the port goes to mqtt.port")
+      }
+      if text.contains(where: \.isWhitespace) { return problem("remove the white space") }
+      if text.utf8.contains(where: { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "]") }) {
+        return problem("an IPv6 address without brackets; the port goes to mqtt.port")
+      }
+      switch text.utf8.count(where: { $0 == UInt8(ascii: ":") }) {
+      case 0: return nil
+      case 1: return problem("the host alone; the port goes to mqtt.port")
+      case _: return isIPv6(text) ? nil : problem("a name has no colon; the port goes to mqtt.port")
+      }
     }
+  }
+
+  /// With or without the interface of a link-local one: `fe80::1%eth0`.
+  private static func isIPv6(_ text: String) -> Bool {
+    let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+    var address = in6_addr()
+    return inet_pton(AF_INET6, String(parts[0]), &address) == 1
+      && parts.dropFirst().allSatisfy { !$0.isEmpty }
   }
 
   /// The first levels of topics.
@@ -91,18 +113,18 @@ extension ConfigurationRule<String> {
     .text(longest: 256, pattern: "^[^/+#$][^/+#]*(/[^/+#]+)*$") { text in
       // By bytes, as the broker sees them: to `String`, a + with an accent is another character.
       if text.utf8.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }) {
-        return ConfigurationProblem("\(Excerpt(text)) holds a wildcard, + or #")
+        return ConfigurationProblem("\(Excerpt(text)) contains a wildcard, + or #")
       }
       if text.utf8.first == UInt8(ascii: "$") {
-        return ConfigurationProblem("\(Excerpt(text)) begins with $, which brokers keep for themselves")
+        return ConfigurationProblem("\(Excerpt(text)) begins with $, which is reserved for the broker")
       }
       let levels = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       if levels.contains(where: \.isEmpty) {
         return ConfigurationProblem(
-          "\(Excerpt(text)) has an empty level", hint: "no / at the ends, no two in a row")
+          "\(Excerpt(text)) has an empty level", hint: "no / at the start or the end, no //")
       }
       guard TopicName(text) != nil else {
-        return ConfigurationProblem("\(Excerpt(text)) holds a character that brokers refuse")
+        return ConfigurationProblem("\(Excerpt(text)) contains a character that brokers refuse")
       }
       return nil
     }

@@ -373,5 +373,15 @@ enum WriteFailure: Error, Sendable, Equatable {
   case failed(reason: String)
 }
 
+extension WriteFailure: CustomStringConvertible {
+  var description: String {
+    switch self {
+    case .timeout: "no answer in time"
+    case .linkLost: "the link was lost"
+    case .failed(let reason): reason
+    }
+  }
+}
+
 extension ConfirmedWrite.Command: Equatable where Tag: Equatable {}
 extension ConfirmedWrite.Action: Equatable where Tag: Equatable {}

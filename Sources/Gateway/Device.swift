@@ -26,6 +26,8 @@ final class Device: @unchecked Sendable {
     var characteristic: Characteristic?
     /// The last value was none: told once, until a good one comes.
     var isMalformed = false
+    /// It is read, as bluetoothd does not notify it: told once, until it does.
+    var isPolled = false
 
     init(property: Property, topics: DeviceTopics.Topics, encoder: ReadingEncoder, write: Write?) {
       self.property = property
@@ -61,8 +63,11 @@ final class Device: @unchecked Sendable {
   var peripheral: PeripheralID?
   /// Of what Home Assistant was told last.
   var announcedHash: Int?
+  var announcedAt: Moment?
   /// What tells of the peripheral's make, while there is a link that offers it.
   var information: [Characteristic] = []
+  /// It is being read for the first time: what is announced waits for it.
+  var isInformationAwaited = false
   /// In the order of the profile's properties.
   let channels: [Channel]
   /// Counts the readings of this run.
@@ -90,6 +95,12 @@ final class Device: @unchecked Sendable {
   var isLive: Bool { session.state == .live }
   /// Since when it is live, as its `info` says.
   var liveSince: String? { isLive ? info.connectedSince?.description : nil }
+
+  /// How often a property is read that bluetoothd does not notify: once a period, and once a second at most.
+  var pollInterval: Duration {
+    let period = channels.first { $0.property == .microbitPeriod }?.value
+    return .milliseconds(max(1000, period ?? 0))
+  }
 
   func beginSession() {
     session = PeripheralSession(now: .now)

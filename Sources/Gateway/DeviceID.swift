@@ -63,6 +63,14 @@ enum TopicWord {
     (1...longest).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed(Unicode.Scalar($0)) }
   }
 
+  /// `living-room` for `Living room`; nil when nothing that one would choose comes of it.
+  static func similar(to text: String) -> String? {
+    guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+    let words = text.lowercased().unicodeScalars.split { !isAllowed($0) }
+    let word = words.map { String($0) }.joined(separator: "-")
+    return isValid(word) && !DeviceID.reserved.contains(word) ? word : nil
+  }
+
   static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar {
     case "a"..."z", "0"..."9", "_", "-": true

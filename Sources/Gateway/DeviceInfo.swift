@@ -15,6 +15,10 @@ struct DeviceInfo: Sendable, Equatable {
   var rssi: Int?
   /// Nil while there is no connection.
   var connectedSince: Timestamp?
+  /// The names of the properties that it has offered on any link so far; nil: it was never connected.
+  private(set) var offered: Set<String>?
+  /// Those of them that its last link has not.
+  private(set) var missing: Set<String> = []
   /// The values that shall hold, by property: whoever takes the device over brings them about as well.
   var wanted: [String: Int] = [:]
   /// When it came here from another gateway, and where it was.
@@ -39,11 +43,25 @@ struct DeviceInfo: Sendable, Equatable {
     let time: Timestamp
   }
 
+  /// Its link offers these properties, and no others.
+  mutating func learn(offered now: Set<String>) {
+    let all = (offered ?? []).union(now)
+    offered = all
+    missing = all.subtracting(now)
+  }
+
+  /// Whether it has told anything of its make.
+  var hasMake: Bool { model != nil || firmware != nil || serial != nil }
+
+  /// Whether it may have the property, as far as is known.
+  func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }
+
   /// The payload of `{base}/{device}/info`; what is not known is left out.
   var payload: [UInt8] { json.bytes }
 
   fileprivate var json: JSONValue {
-    [
+    let wanted = wanted.filter { mayOffer($0.key) }
+    return [
       "name": name.map(JSONValue.string),
       "label": label.map(JSONValue.string),
       "area": area.map(JSONValue.string),
@@ -58,6 +76,26 @@ struct DeviceInfo: Sendable, Equatable {
       "firmware": firmware.map(JSONValue.string),
       "serial": serial.map(JSONValue.string),
     ]
+  }
+}
+
+extension DeviceInfo {
+  /// What is remembered of it from earlier runs.
+  mutating func recall(_ record: DeviceRecord) {
+    offered = record.offered
+    wanted = record.wanted
+    model = record.model
+    firmware = record.firmware
+    serial = record.serial
+  }
+}
+
+extension DeviceRecord {
+  /// What the device has told of its make.
+  mutating func learn(_ info: DeviceInfo) {
+    model = info.model
+    firmware = info.firmware
+    serial = info.serial
   }
 }
 
@@ -84,6 +122,7 @@ extension Holder.Notice {
     for member in wanted.members {
       if case .integer(let value) = member.value { self.wanted[member.name] = value }
     }
+    self.wanted = Profile.microbit.settable(self.wanted)
   }
 }
 

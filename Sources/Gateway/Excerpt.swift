@@ -19,6 +19,13 @@ struct Excerpt: CustomStringConvertible {
     self.init(String(decoding: bytes.prefix((Self.longest + 1) * 4), as: UTF8.self))
   }
 
+  /// The beginning of a payload, for a field of the log, which escapes it itself.
+  static func beginning(of payload: [UInt8]) -> String {
+    let shown = String(decoding: payload.prefix(mostBytes), as: UTF8.self)
+    return payload.count > mostBytes ? shown + "…" : shown
+  }
+  private static let mostBytes = 100
+
   /// The whole text, without what steers a terminal.
   static func harmless(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map { isSteering($0) ? "·" : $0 }))

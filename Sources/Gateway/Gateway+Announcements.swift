@@ -1,3 +1,4 @@
+import EventLoop
 import GATT
 import MQTT
 
@@ -6,6 +7,9 @@ extension Gateway {
   /// So many at a time, so that readings do not wait behind hundreds of them.
   private static let batch = 10
   private static let batchPause = Duration.milliseconds(20)
+  /// Between two documents of one device: of one that comes while it still sets up the entities of the one before, Home
+  /// Assistant loses a part.
+  private static let documentPause = Duration.seconds(1)
   /// A Home Assistant that has just started takes in what it is told within this time.
   private static let followUpDelay = Duration.seconds(5)
 
@@ -15,19 +19,38 @@ extension Gateway {
   func announceAll(_ stage: Announcement.Stage = .plain) {
     announcedGatewayHash = nil
     for device in byID.values { device.announcedHash = nil }
-    // Before those that wait already: they refer to it.
-    if announcements.isEmpty { announceNext(after: .zero) }
-    announcements.prepend(.gateway(stage))
-    for device in byID.values { announce(.device(device.address, stage)) }
+    append {
+      // Before those that wait already: they refer to it.
+      $0.prepend(.gateway(stage))
+      for device in byID.values { $0.append(.device(device.address, stage)) }
+    }
   }
 
   /// Tells of the device what has changed, soon.
   func announce(_ device: Device) { announce(.device(device.address, .plain)) }
 
-  func announce(_ announcement: Announcement) {
-    let isFirst = announcements.isEmpty
-    announcements.append(announcement)
-    if isFirst { announceNext(after: .zero) }
+  func announce(_ announcement: Announcement) { append { $0.append(announcement) } }
+
+  /// What is held back already does not join the queue, which then may stay empty.
+  private func append(_ body: (inout AnnouncementQueue) -> Void) {
+    let wasEmpty = announcements.isEmpty
+    body(&announcements)
+    if wasEmpty, !announcements.isEmpty { announceNext(after: .zero) }
+  }
+
+  /// - Returns: whether it is too early for the next document of a device, after that of `last`. It is told in time.
+  private func isTooEarly(_ announcement: Announcement, after last: Moment?) -> Bool {
+    guard let pause = last.map({ Self.documentPause - $0.duration(to: .now) }), pause > .zero else {
+      return false
+    }
+    if announcements.hold(announcement) {
+      loop.timer(after: pause) { [weak self] in self?.assumeIsolated { $0.release(announcement) } }
+    }
+    return true
+  }
+
+  func release(_ announcement: Announcement) {
+    if announcements.release(announcement) { announce(announcement) }
   }
 
   private func announceNext(after delay: Duration) {
@@ -43,6 +66,13 @@ extension Gateway {
         self?.assumeIsolated { $0.followUpIsDue() }
       }
     }
+  }
+
+  /// The time of all of them begins anew, when everything is told.
+  private func addFollowUp(_ announcement: Announcement) {
+    followUps.append(announcement)
+    followUp?.cancel()
+    followUp = nil
   }
 
   private func followUpIsDue() {
@@ -72,12 +102,22 @@ extension Gateway {
     guard let discovery, device.holder.party == .this else { return }
     let record = memory.records[device.address]
     guard record?.isForgotten != true else { return }
+    // When its first link has shown what it offers, it is told.
+    guard device.info.offered != nil else { return }
+    let announcement = Announcement.device(device.address, stage)
+    if device.isInformationAwaited {
+      // Its end releases it.
+      _ = announcements.hold(announcement)
+      return
+    }
+    if isTooEarly(announcement, after: device.announcedAt) { return }
     let document = discovery.document(
       of: device.info, topics: device.topics, hasGateway: !isGatewayForgotten, before: record?.announced,
       isRevival: stage == .revive)
     let hash = document.payload.hashValue
     if hash != device.announcedHash {
       device.announcedHash = hash
+      device.announcedAt = .now
       publish(document)
     }
     let announced = announced(by: document, stage, followUp: .device(device.address, .forget))
@@ -85,13 +125,16 @@ extension Gateway {
   }
 
   private func tellOfGateway(_ stage: Announcement.Stage) {
-    guard let discovery, !isGatewayForgotten else { return }
+    guard let discovery, !isGatewayForgotten, !isTooEarly(.gateway(stage), after: announcedGatewayAt) else {
+      return
+    }
     let document = discovery.document(
       ofGatewayIn: configuration.gateway.area, adapter: configuration.bluetooth.adapter,
       before: memory.announcedGateway, isRevival: stage == .revive)
     let hash = document.payload.hashValue
     if hash != announcedGatewayHash {
       announcedGatewayHash = hash
+      announcedGatewayAt = .now
       publish(document)
     }
     memory.announceGateway(announced(by: document, stage, followUp: .gateway(.forget)))
@@ -104,7 +147,7 @@ extension Gateway {
     switch stage {
     case .plain: return document.announced
     case .revive:
-      if document.announced != document.settled { followUps.append(followUp) }
+      if document.announced != document.settled { addFollowUp(followUp) }
       return document.announced
     case .forget: return document.settled
     }
@@ -114,7 +157,7 @@ extension Gateway {
     switch stage {
     case .plain: break
     case .revive:
-      followUps.append(.removal(removal.topic.string, .forget))
+      addFollowUp(.removal(removal.topic.string, .forget))
       // Not for the broker to keep: should this gateway end now, nothing of it stays.
       let document = removal.revival(qos: qos)
       publish(MQTTMessage(topic: document.topic, payload: document.payload))

@@ -12,9 +12,16 @@ extension Gateway {
 
   /// Something in `…/info` or `…/devices` is no longer so.
   func bridgeChanged() {
-    guard report == nil else { return }
-    report = loop.timer(after: Self.settling) { [weak self] in
-      self?.assumeIsolated { $0.publishBridge() }
+    if report == nil {
+      report = loop.timer(after: Self.settling) { [weak self] in
+        self?.assumeIsolated { $0.publishBridgeInfo() }
+      }
+    }
+    if deviceReport == nil {
+      let delay = max(Self.settling, deviceReportPacing.delay(at: .now))
+      deviceReport = loop.timer(after: delay) { [weak self] in
+        self?.assumeIsolated { $0.publishBridgeDevices() }
+      }
     }
   }
 
@@ -28,10 +35,21 @@ extension Gateway {
   }
 
   func publishBridge() {
+    publishBridgeInfo()
+    publishBridgeDevices()
+  }
+
+  private func publishBridgeDevices() {
+    deviceReport?.cancel()
+    deviceReport = nil
+    let list = JSONValue.array(listing.map(\.json)).bytes
+    if deviceReportPacing.mayPublish(list, at: .now) { publishState(topics.bridgeDevices, list) }
+  }
+
+  private func publishBridgeInfo() {
     report?.cancel()
     report = nil
     publishState(topics.bridgeInfo, info.payload)
-    publishState(topics.bridgeDevices, JSONValue.array(listing.map(\.json)).bytes)
     serviceManager.status(
       "\(liveCount) of \(byID.count) devices online, broker \(broker.connectedSince == nil ? "away" : "connected")"
     )
@@ -59,7 +77,7 @@ extension BridgeInfo.Adapter {
     switch state {
     case .on(let adapter, let address):
       self.init(name: adapter, state: state.word, address: BluetoothAddress(address))
-    case .noBus, .noBluetoothd, .adapterAbsent, .adapterOff, .adapterBlocked:
+    case .noBus, .adapterInUse, .noBluetoothd, .adapterAbsent, .adapterOff, .adapterBlocked:
       self.init(name: name, state: state.word)
     }
   }
@@ -70,6 +88,7 @@ extension CentralState {
   var word: String {
     switch self {
     case .noBus, .noBluetoothd, .adapterAbsent: "absent"
+    case .adapterInUse: "in_use"
     case .adapterOff: "off"
     case .adapterBlocked: "blocked"
     case .on: "on"

@@ -50,6 +50,9 @@ extension Gateway {
       return heardEcho(echo)
     }
     if inbound?.asksForSomething == true, claim.state != .held { return keepEarly(message) }
+    if inbound?.asksForSomething == true {
+      log.debug("received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
+    }
     switch inbound {
     case .set(let target, let property):
       guard let index = profile.properties.firstIndex(of: property) else { return }
@@ -91,7 +94,9 @@ extension Gateway {
     guard claim.state == .listening || claim.state == .asking else { return }
     early.append(message)
     if early.lost == 1 {
-      log.warning("too much came at once after connecting: not carried out", ["topic": message.topic])
+      log.warning(
+        "too many commands right after connecting: this one and later ones are ignored",
+        ["topic": message.topic])
     }
   }
 
@@ -174,7 +179,7 @@ extension Gateway {
         announceAll()
       case .complain:
         log.error(
-          "another gateway has this id: give each its own (gateway.id in config.json); staying away from the broker",
+          "another gateway uses this id: give each its own gateway.id in config.json; not publishing until then",
           ["id": gatewayID])
       case .withdraw(let delay):
         mqtt.assumeIsolated { $0.withdraw(for: delay) }

@@ -9,7 +9,7 @@ extension Gateway {
   func command(_ message: MQTTReceived, _ channel: Device.Channel, of device: Device) {
     let name = channel.property.name
     if message.retain, memory.records[device.address]?.hasTaken(message.payload, for: name) == true {
-      return log.debug("a retained command of before is passed over", device.fields)
+      return log.debug("retained command ignored: it was handled before", device.fields)
     }
     // One that comes while the gateway stops is not carried out: retained, it is for the next start.
     if !isStopping { memory.change(device.address) { $0.take(message.payload, for: name) } }
@@ -214,7 +214,10 @@ extension Gateway {
   }
 
   func send(_ payload: [UInt8], to asker: Asker) {
-    for message in asker.answer(payload, qos: qos) { publish(message, atOnce: true) }
+    for message in asker.answer(payload, qos: qos) {
+      log.debug("answered", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
+      publish(message, atOnce: true)
+    }
   }
 }
 

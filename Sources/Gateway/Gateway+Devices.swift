@@ -7,6 +7,8 @@ import MQTT
 extension Gateway {
   /// So many devices at most: names are cheap, and anybody can advertise one with the right prefix.
   static let mostDevices = 1000
+  /// A socket for each property of theirs that tells its values by itself, and some for all else.
+  static let mostOpenFiles = mostDevices * Profile.microbit.properties.count(where: \.isNotifying) + 64
   /// Devices that become known together are heard of together.
   private static let gathering = Duration.milliseconds(250)
 
@@ -82,7 +84,7 @@ extension Gateway {
     guard devices.count < Self.mostDevices else {
       counters.turnedAway += 1
       if counters.turnedAway == 1 {
-        log.warning("too many devices: no more are taken", ["limit": Self.mostDevices])
+        log.warning("too many devices: further ones are ignored", ["limit": Self.mostDevices])
       }
       return nil
     }
@@ -94,7 +96,7 @@ extension Gateway {
     info.name = name
     info.label = settings.name.value
     info.area = settings.area.value
-    info.wanted = memory.records[address]?.wanted ?? [:]
+    if let record = memory.records[address] { info.recall(record) }
     info.wanted[Property.microbitPeriod.name] = settings.period.value
     let device = Device(
       info: info, settings: settings, profile: profile, topics: topics.topics(of: id), encoders: encoders)
@@ -165,7 +167,7 @@ extension Gateway {
       settings.isEnabled.value ? enable(device) : disable(device)
     }
     if device.holder.party == .this { publishPresence(of: device) }
-    log.info("changed", device.fields)
+    log.info("settings changed", device.fields)
   }
 
   private func rename(_ device: Device, to id: DeviceID) {
@@ -179,12 +181,13 @@ extension Gateway {
     let id = DeviceID(device.address)
     guard device.settings.hasSharedID, device.id != id, byID[id] == nil else {
       if !device.hasNamesake {
-        log.error("another gateway has given its id to another micro:bit: give each its own", device.fields)
+        log.error(
+          "another gateway uses its id for another micro:bit: give each micro:bit its own id", device.fields)
       }
       device.hasNamesake = true
       return
     }
-    log.notice("its id is in use at another gateway", ["device": device.id, "gateway": gateway, "now": id])
+    log.notice("another gateway uses its id: renamed", ["device": device.id, "gateway": gateway, "now": id])
     releaseStates(of: device)
     move(device, to: id)
   }

@@ -21,7 +21,7 @@ extension Gateway {
   private var problems: [String] {
     var problems: [String] = []
     if !adapter.isOn { problems.append("the adapter is \(adapter.word)") }
-    if let trouble = memory.trouble { problems.append("the state is not kept: \(trouble)") }
+    if let trouble = memory.trouble { problems.append("changes will be lost on restart: \(trouble)") }
     return problems
   }
 }

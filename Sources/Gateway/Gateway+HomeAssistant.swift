@@ -81,7 +81,7 @@ extension Gateway {
     switch subject {
     case .gateway:
       guard memory.announcedGateway != nil else { return }
-      log.notice("Home Assistant has deleted the gateway: not announced there until the next start")
+      log.notice("the gateway was deleted in Home Assistant: it is announced again at the next start")
       isGatewayForgotten = true
       memory.announceGateway(nil)
       // They refer to it no more: so its return will be news to them.
@@ -89,7 +89,7 @@ extension Gateway {
     case .device(let address):
       guard let device = devices[address], device.holder.party != .nobody else { return }
       if device.holder.party == .this, memory.records[address]?.announced == nil { return }
-      log.notice("Home Assistant has deleted it: not announced there until it is added again", device.fields)
+      log.notice("deleted in Home Assistant: announced again when it is added by device/add", device.fields)
       memory.change(address) { record in
         record.isForgotten = true
         record.announced = nil

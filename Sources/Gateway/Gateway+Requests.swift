@@ -75,7 +75,7 @@ extension Gateway {
   private func add(_ address: BluetoothAddress, _ options: DeviceOptions) throws(Refusal) -> JSONValue {
     if let id = options.id { try checkFree(id, for: address) }
     if devices[address] == nil, devices.count >= Self.mostDevices {
-      throw Refusal("there are \(Self.mostDevices) devices already: no more are taken")
+      throw Refusal("the limit of \(Self.mostDevices) devices is reached")
     }
     let before = memory.records[address] ?? DeviceRecord(identifier: address)
     memory.change(address) { record in
@@ -157,7 +157,7 @@ extension Gateway {
   // MARK: The adapter
 
   private func survey(for seconds: Int, _ asker: Asker) throws(Refusal) {
-    guard adapter.isOn else { throw Refusal("there is no adapter that is on") }
+    guard adapter.isOn else { throw Refusal("the Bluetooth adapter is missing or off") }
     guard surveys.count < Self.mostSurveys else {
       throw Refusal("\(Self.mostSurveys) scans are running: try again later")
     }
@@ -212,7 +212,7 @@ extension Gateway {
       }
       switch result {
       case .failure(let failure):
-        gateway.log.error("the configuration stays as it was", ["error": failure])
+        gateway.log.error("configuration not reloaded: keeping the previous one", ["error": failure])
         if let asker { gateway.refuse(Verb.reload.rawValue, failure.description, to: asker) }
       case .success(let file):
         let restart = gateway.take(file)
@@ -225,7 +225,7 @@ extension Gateway {
 
   /// - Returns: the keys that have changed and take effect at the next start only.
   private func take(_ file: ConfigurationFile) -> [String] {
-    for warning in file.warnings { log.warning("\(file.path): \(warning)") }
+    for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
     let plan = file.configuration.changes(from: configuration)
     let before = discovery
     configuration = plan.configuration
@@ -238,10 +238,10 @@ extension Gateway {
     reconsider()
     announceAll()
     if plan.waiting.isEmpty {
-      log.notice("configuration read again", ["configuration": file.path])
+      log.notice("configuration reloaded", ["configuration": file.path])
     } else {
       log.warning(
-        "configuration read again; some of it needs a restart", ["keys": plan.waiting.joined(separator: ", ")]
+        "configuration reloaded; some changes need a restart", ["keys": plan.waiting.joined(separator: ", ")]
       )
     }
     return plan.waiting

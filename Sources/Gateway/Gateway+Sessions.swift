@@ -37,11 +37,15 @@ extension Gateway {
     adapter = state
     switch state {
     case .noBus(let reason): log.warning("no D-Bus: waiting for it", ["reason": reason])
+    case .adapterInUse(let process):
+      let other = process.map { " (process \($0))" } ?? ""
+      log.warning(
+        "adapter \(configuration.bluetooth.adapter) is used by another gateway\(other): waiting for it")
     case .noBluetoothd:
       log.warning("bluetoothd is not running: waiting for it (systemctl start bluetooth)")
     case .adapterAbsent:
       log.warning(
-        "there is no such Bluetooth adapter: waiting for it", ["adapter": configuration.bluetooth.adapter])
+        "no such Bluetooth adapter: waiting for it", ["adapter": configuration.bluetooth.adapter])
     case .adapterOff: log.warning("the adapter is off: waiting for it (bluetoothctl power on)")
     case .adapterBlocked: log.warning("the adapter is blocked: waiting for it (rfkill unblock bluetooth)")
     case .on(let adapter, let address): log.notice("scanning", ["adapter": adapter, "address": address])
@@ -129,31 +133,91 @@ extension Gateway {
       $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)
         && $0.flags.contains(.read)
     }
+    if Logger.isEnabled(.debug) { logOffer(characteristics, of: device) }
     return device.channels.contains { $0.property.isNotifying && $0.characteristic != nil }
   }
+
+  /// What a peripheral has, and what it was taken for.
+  private func logOffer(_ characteristics: [Characteristic], of device: Device) {
+    for characteristic in characteristics.prefix(Self.mostLogged) {
+      let channel = device.channels.first { $0.characteristic == characteristic }
+      log.debug(
+        "characteristic",
+        [
+          "device": device.id, "service": characteristic.service, "uuid": characteristic.uuid,
+          "flags": characteristic.flags, "property": channel?.property.name ?? "-",
+        ])
+    }
+    let rest = characteristics.count - Self.mostLogged
+    if rest > 0 { log.debug("more characteristics", ["device": device.id, "count": rest]) }
+  }
+
+  private static let mostLogged = 100
 
   /// Reads what can be read, then asks for what is notified: no reading is missed in between, and none comes
   /// twice.
   private func subscribe(_ device: Device) {
+    let before = device.sequence
+    let session = device.sessionNumber
     loop.task(of: self) { gateway in
-      var failure: CentralError?
       do throws(CentralError) {
         try await gateway.subscribeChannels(of: device)
+        guard device.sessionNumber == session else { return }
+        gateway.perform(device.session.subscribed(nil, at: .now), on: device)
       } catch {
-        failure = error
+        guard device.sessionNumber == session else { return }
+        let isUnreadable = error.leavesLinkUp && device.sequence == before
+        gateway.perform(
+          isUnreadable ? device.session.unreadable(error) : device.session.subscribed(error, at: .now),
+          on: device)
       }
-      gateway.perform(device.session.subscribed(failure, at: .now), on: device)
     }
   }
 
   private func subscribeChannels(of device: Device) async throws(CentralError) {
     for channel in device.channels where channel.property.isNotifying {
       guard let characteristic = channel.characteristic else { continue }
+      // The answer to a read comes as a signal too, but before the reply: when nobody listens yet.
       if channel.property.isReadable { received(try await central.read(characteristic), device, channel) }
-      // Held until the link ends.
-      try await central.subscribe(to: characteristic) { bytes in
-        self.loop.enter(self, (bytes, device, channel)) { $0.received($1.0, $1.1, $1.2) }
+      do throws(CentralError) {
+        // Held until the link ends.
+        try await central.subscribe(to: characteristic) { bytes in
+          self.loop.enter(self, (bytes, device, channel)) { $0.received($1.0, $1.1, $1.2) }
+        }
+        channel.isPolled = false
+      } catch .notifyAcquired where channel.property.isReadable {
+        poll(channel, characteristic, of: device)
       }
+    }
+  }
+
+  /// Reads a property that bluetoothd does not notify.
+  private func poll(_ channel: Device.Channel, _ characteristic: Characteristic, of device: Device) {
+    if !channel.isPolled {
+      log.warning(
+        """
+        another program takes the notifications of \(channel.property.name): reading it instead. If there is no such \
+        program, bluetoothd is stuck (a fault before its version 5.84): sudo systemctl restart bluetooth
+        """, device.fields)
+    }
+    channel.isPolled = true
+    loop.task(of: self) { gateway in
+      let isNotified = await gateway.central.poll(
+        characteristic, every: { gateway.assumeIsolated { _ in device.pollInterval } }
+      ) { result in
+        gateway.assumeIsolated { $0.polled(result, device, channel) }
+      }
+      guard isNotified else { return }
+      channel.isPolled = false
+      gateway.log.notice("\(channel.property.name) is notified again", device.fields)
+    }
+  }
+
+  private func polled(_ result: Result<[UInt8], CentralError>, _ device: Device, _ channel: Device.Channel) {
+    switch result {
+    case .success(let bytes): received(bytes, device, channel)
+    case .failure(.timedOut): perform(device.session.unresponsive(), on: device)
+    case .failure(let error): log.debug("cannot read \(channel.property.name): \(error)", device.fields)
     }
   }
 
@@ -173,9 +237,12 @@ extension Gateway {
       log.notice("taken over", ["device": device.id, "from": before.gateway])
       device.info.moved = DeviceInfo.Move(from: before.gateway, area: before.area, time: .now)
     }
+    let offered = Set(device.channels.filter { $0.characteristic != nil }.map(\.property.name))
+    device.info.learn(offered: offered)
     memory.change(device.address) { record in
       record.id = device.id
       record.name = device.info.name
+      record.offered = device.info.offered
     }
     publishPresence(of: device)
     writesCanBegin(on: device)
@@ -218,19 +285,32 @@ extension Gateway {
     switch trouble {
     case .unsuitable: log.warning("cannot be served: \(profile.missingHint)", device.fields)
     case .connectFailed(let reason): log.info("cannot connect yet: \(reason)", device.fields)
-    case .subscribeFailed(let reason): log.warning("does not give its readings: \(reason)", device.fields)
-    case .silent(let limit): log.warning("silent for \(limit): connecting again", device.fields)
-    case .unresponsive: log.warning("does not answer: connecting again", device.fields)
+    case .subscribeFailed(let reason): log.warning("cannot get its readings: \(reason)", device.fields)
+    case .wantsPairing:
+      log.warning(
+        """
+        no readings: it probably requires pairing, which this gateway does not support yet. In MakeCode, choose \
+        "No Pairing Required" in the project settings and download the program again
+        """, device.fields)
+    case .silent(let limit): log.warning("no reading for \(limit): reconnecting", device.fields)
+    case .unresponsive: log.warning("does not respond: reconnecting", device.fields)
     }
   }
 
   // MARK: Device information
 
-  /// Model, firmware and serial number, where the peripheral tells them. After everything else: nothing waits for it.
+  /// Model, firmware and serial number, where the peripheral tells them. After everything else: nothing waits for it but
+  /// what Home Assistant is told, so that it is told once.
   private func readInformation(of device: Device) {
     let characteristics = device.information
     guard !characteristics.isEmpty else { return }
+    // What an earlier link or run has told is still good enough.
+    device.isInformationAwaited = !device.info.hasMake
     loop.task(of: self) { gateway in
+      defer {
+        device.isInformationAwaited = false
+        for stage in Announcement.Stage.allCases { gateway.release(.device(device.address, stage)) }
+      }
       var texts: [BluetoothUUID: String] = [:]
       for characteristic in characteristics {
         do throws(CentralError) {
@@ -238,7 +318,7 @@ extension Gateway {
         } catch .timedOut {
           return gateway.perform(device.session.unresponsive(), on: device)
         } catch {
-          gateway.log.debug("no device information: \(error)", device.fields)
+          gateway.log.debug("cannot read its device information: \(error)", device.fields)
         }
       }
       var info = device.info
@@ -249,6 +329,7 @@ extension Gateway {
       device.info = info
       // It may have been removed meanwhile, and its topics with it.
       guard gateway.devices[device.address] === device, device.holder.party == .this else { return }
+      gateway.memory.change(device.address) { $0.learn(info) }
       gateway.publishInfo(of: device)
       gateway.announce(device)
     }
@@ -267,7 +348,7 @@ extension Gateway {
       counters.malformed += 1
       if !channel.isMalformed {
         channel.isMalformed = true
-        log.warning("no \(channel.property.name): \(error)", device.fields)
+        log.warning("ignoring a bad value of \(channel.property.name): \(error)", device.fields)
       }
       return
     }
@@ -276,6 +357,11 @@ extension Gateway {
     device.sequence += 1
     counters.readings += 1
     channel.value = value
+    log.debug(
+      "reading",
+      [
+        "device": device.id, "property": channel.property.name, "value": value, "sequence": device.sequence,
+      ])
     publishState(channel.topics.value, Payload.value(value), atOnce: true)
     if configuration.mqtt.readings {
       let reading = channel.encoder.encode(value, time: .now, sequence: device.sequence)
@@ -283,6 +369,16 @@ extension Gateway {
         MQTTMessage(
           topic: device.topics.readings, payload: reading, qos: qos, whenHeld: ReadingEncoder.markReplayed),
         atOnce: true)
+    }
+  }
+}
+
+extension CentralError {
+  /// Whether an operation failed on a link that goes on.
+  fileprivate var leavesLinkUp: Bool {
+    switch self {
+    case .timedOut, .unlikely: true
+    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .unavailable: false
     }
   }
 }

@@ -58,10 +58,14 @@ actor Gateway {
   var followUps: [Announcement] = []
   var followUp: LoopTimer?
   var announcedGatewayHash: Int?
+  var announcedGatewayAt: Moment?
   /// Deleted in Home Assistant in this run.
   var isGatewayForgotten = false
-  /// A publication of the bridge's info and devices is due.
+  /// A publication of the bridge's info is due.
   var report: LoopTimer?
+  /// One of its devices is.
+  var deviceReport: LoopTimer?
+  var deviceReportPacing = DeviceReportPacing()
   /// The commands for groups are subscribed to once more in a moment.
   var isHearingGroupsAgain = false
   /// The scans that requests asked for, and are not over.
@@ -89,7 +93,8 @@ actor Gateway {
     mqtt = MQTTClient(options: MQTTOptions(configuration, id: id, run: run, topics: topics), loop: loop)
     // The central's events need the gateway, which is not complete yet: they go through this box.
     let events = EventBox()
-    central = Central(adapter: configuration.bluetooth.adapter, loop: loop) { event in
+    let bluetooth = configuration.bluetooth
+    central = Central(adapter: bluetooth.adapter, notifications: bluetooth.notify, loop: loop) { event in
       events.gateway?.assumeIsolated { $0.heard(event) }
     }
     events.gateway = self
@@ -142,7 +147,7 @@ actor Gateway {
     for device in byID.values {
       abandonWrites(
         of: device,
-        reason: "the gateway is stopping: what is pending without ttl is applied after its next start")
+        reason: "the gateway is stopping; a command without ttl is applied after the next start")
       perform(device.session.stop(), on: device)
     }
     publishBridge()

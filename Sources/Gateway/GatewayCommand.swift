@@ -7,7 +7,7 @@ import Store
 
 /// What the program can be asked to do: the one call that the command line makes.
 public enum GatewayCommand: Sendable, Equatable {
-  /// Work as the gateway until SIGTERM or SIGINT.
+  /// Run until SIGTERM or SIGINT.
   case run(configuration: String?)
   /// Read the configuration, and say what is wrong with it.
   case check(configuration: String?)
@@ -42,7 +42,8 @@ public enum GatewayCommand: Sendable, Equatable {
   private static func run(_ path: String?, on loop: EventLoop) async -> ExitStatus {
     guard let file = load(path) else { return .configuration }
     let log = Logger(component: "gateway")
-    for warning in file.warnings { log.warning("\(file.path): \(warning)") }
+    for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
+    OpenFiles.allow(Gateway.mostOpenFiles)
     let gateway = Gateway(file, loop: loop)
     loop.onLoop {
       loop.signals([SIGTERM, SIGINT]) { _ in gateway.stop() }
@@ -57,7 +58,7 @@ public enum GatewayCommand: Sendable, Equatable {
 
   private static func check(_ path: String?) -> ExitStatus {
     guard let file = load(path) else { return .configuration }
-    for warning in file.warnings { complain("\(file.path): \(warning)") }
+    for warning in file.warnings { complain(warning.description(in: file.path)) }
     print("\(file.path): valid")
     let id = file.configuration.gateway.id ?? .ofThisHost
     let report = CheckReport(
@@ -66,15 +67,24 @@ public enum GatewayCommand: Sendable, Equatable {
     return .done
   }
 
-  /// What requests and commands changed, as the state database has it.
+  /// What requests and commands changed, as the state database has it. Says which one that is.
   private static func records(of id: GatewayID) -> [DeviceRecord] {
-    guard let path = StateFolder.database(of: id, StateFolder.environment) else { return [] }
+    guard let database = StateFolder.checked(id, StateFolder.environment) else {
+      print("state database: no folder; set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
+      return []
+    }
+    if let ofService = database.ofService {
+      complain(
+        "the service has its own, \(ofService) "
+          + "(to see that one: sudo STATE_DIRECTORY=\(StateFolder.service) microbit-gateway check)")
+    }
     do throws(StoreError) {
-      return Memory.records(try StateStore.records(path: path)).values.sorted {
-        $0.identifier.description < $1.identifier.description
-      }
+      let stored = try StateStore.records(path: database.path)
+      print("state database: \(database.path)\(database.isThere ? "" : " (not created yet)")")
+      return Memory.records(stored).values.sorted { $0.identifier.description < $1.identifier.description }
     } catch {
-      complain("\(error)")
+      let isDenied = access(database.path, R_OK) != 0 && errno == EACCES
+      complain("state database: \(error)\(isDenied ? " (run check with sudo)" : "")")
       return []
     }
   }

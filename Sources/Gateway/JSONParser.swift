@@ -1,12 +1,12 @@
 /// Where and why a text is no JSON document.
 struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// From 1.
-  let line: Int
-  /// In characters, from 1.
-  let column: Int
+  let position: TextPosition
   let problem: String
+  /// What to do about it, for the person who edits the text; nil where that is not known.
+  let hint: String?
 
-  var description: String { "line \(line), column \(column): \(problem)" }
+  /// Without the hint: what a sender is told.
+  var description: String { "line \(position.line), column \(position.column): \(problem)" }
 }
 
 /// Reads one JSON document: strictly RFC 8259, each name once in an object, nothing after it.
@@ -18,10 +18,20 @@ struct JSONParser {
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
+  /// Nil: nobody asks for them.
+  private var positions: JSONPositions?
 
   static func parse(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONValue {
     var parser = JSONParser(bytes: bytes)
     return try parser.document()
+  }
+
+  /// As ``parse(_:)``, for a text that a person edits: with the places of its names and values.
+  static func locate(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONDocument {
+    var parser = JSONParser(bytes: bytes)
+    parser.positions = JSONPositions()
+    let value = try parser.document()
+    return JSONDocument(value: value, positions: parser.positions ?? JSONPositions())
   }
 
   private init(bytes: [UInt8]) {
@@ -37,6 +47,7 @@ struct JSONParser {
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     skipWhiteSpace()
     guard position < bytes.count else { throw error("the text is empty") }
+    positions?.mark(position, in: bytes)
     let value = try value()
     skipWhiteSpace()
     guard position == bytes.count else { throw error("expected the end, found \(found)") }
@@ -71,14 +82,18 @@ struct JSONParser {
           throw error("expected a key in double quotes, found \(found)")
         }
         let name = try string()
+        positions?.enter(.name(name), at: start, in: bytes)
+        positions?.leave()
         skipWhiteSpace()
         guard take(":") else { throw error("expected a colon after the key, found \(found)") }
         skipWhiteSpace()
+        positions?.enter(.key(name), at: position, in: bytes)
         let value = try value()
+        positions?.leave()
         members.append(JSONObject.Member(name: name, value: value))
         guard names.insert(name).inserted else {
           position = start
-          throw error("the key \(Excerpt(name)) stands here for the second time")
+          throw error("the key \(Excerpt(name)) is there already")
         }
         skipWhiteSpace()
       } while take(",")
@@ -94,7 +109,9 @@ struct JSONParser {
     if !take("]") {
       repeat {
         skipWhiteSpace()
+        positions?.enter(.index(elements.count), at: position, in: bytes)
         elements.append(try value())
+        positions?.leave()
         skipWhiteSpace()
       } while take(",")
       guard take("]") else { throw error("expected a comma or ], found \(found)") }
@@ -124,7 +141,7 @@ struct JSONParser {
       case UInt8(ascii: "\\"):
         try escape(into: &text)
       case 0..<0x20:
-        throw error("a string cannot hold \(found): close it, or write \\n")
+        throw error("a string cannot contain \(found): close it, or write \\n")
       default:
         text.append(byte)
         position += 1
@@ -154,7 +171,7 @@ struct JSONParser {
       text += String(Character(scalar)).utf8
     default:
       position = start
-      throw error("there is no such escape: a backslash is written \\\\")
+      throw error("unknown escape: write a backslash as \\\\")
     }
   }
 
@@ -224,7 +241,11 @@ struct JSONParser {
   }
 
   private mutating func skipWhiteSpace() {
-    while let byte = peek, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { position += 1 }
+    while let byte = peek, Self.isWhiteSpace(byte) { position += 1 }
+  }
+
+  private static func isWhiteSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
   }
 
   /// What stands at the position, for a sentence.
@@ -242,10 +263,20 @@ struct JSONParser {
 
   private func error(_ problem: String) -> JSONSyntaxError {
     let before = bytes[..<min(position, bytes.count)]
-    let lineStart = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-    // Characters are counted by their first bytes; those after it are 10xxxxxx.
-    let column = before[lineStart...].count { $0 & 0xC0 != 0x80 }
-    return JSONSyntaxError(line: before.count { $0 == 0x0A } + 1, column: column + 1, problem: problem)
+    var place = TextPosition()
+    place.advance(over: before)
+    return JSONSyntaxError(position: place, problem: problem, hint: hint(after: before))
+  }
+
+  /// What other kinds of JSON take, and this does not.
+  private func hint(after before: ArraySlice<UInt8>) -> String? {
+    let rest = bytes[before.endIndex...]
+    if ["//", "/*", "#"].contains(where: { rest.starts(with: $0.utf8) }) {
+      return "JSON has no comments: remove it"
+    }
+    let isEnd = rest.first == UInt8(ascii: "}") || rest.first == UInt8(ascii: "]")
+    let isAfterComma = before.last { !Self.isWhiteSpace($0) } == UInt8(ascii: ",")
+    return isEnd && isAfterComma ? "trailing comma: remove the comma before it" : nil
   }
 
   private static func firstInvalidUTF8(_ bytes: [UInt8]) -> Int? {

@@ -33,8 +33,9 @@ final class Memory: @unchecked Sendable {
     self.loop = loop
     guard let path else {
       store = .inMemory()
-      trouble = "there is no folder for it: set STATE_DIRECTORY, XDG_STATE_HOME or HOME"
-      Self.log.warning("nothing is remembered over a restart", ["reason": trouble ?? ""])
+      trouble = "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME"
+      Self.log.warning(
+        "cannot write the state folder: changes will be lost on restart", ["reason": trouble ?? ""])
       return
     }
     let opened = StateStore.open(path: path)
@@ -42,10 +43,12 @@ final class Memory: @unchecked Sendable {
     switch opened.opening {
     case .opened: Self.log.debug("state database", ["path": path, "records": opened.records.count])
     case .setAside(let aside, let reason):
-      Self.log.warning("the state database was damaged: begun anew", ["moved_to": aside, "reason": reason])
+      Self.log.warning(
+        "the state database was damaged: moved it aside and began a new one",
+        ["moved_to": aside, "reason": reason])
     case .inMemoryOnly(let reason):
       trouble = reason
-      Self.log.warning("nothing is remembered over a restart", ["reason": reason])
+      Self.log.warning("cannot write the state folder: changes will be lost on restart", ["reason": reason])
     }
     records = Self.records(opened.records)
     announcedGateway = opened.records[Self.gatewayKey].flatMap { try? JSONParser.parse($0) }
@@ -59,10 +62,17 @@ final class Memory: @unchecked Sendable {
   static func records(_ stored: [String: [UInt8]]) -> [BluetoothAddress: DeviceRecord] {
     var records: [BluetoothAddress: DeviceRecord] = [:]
     for (key, bytes) in stored where key != gatewayKey {
-      if let address = BluetoothAddress(key), let record = DeviceRecord(identifier: address, bytes: bytes) {
+      if let address = BluetoothAddress(key),
+        var record = DeviceRecord(identifier: address, bytes: bytes)
+      {
+        for (property, value) in record.dropUnsettable() {
+          Self.log.warning(
+            "a remembered value is out of range: dropped",
+            ["device": address, "property": Excerpt(property), "value": value])
+        }
         records[address] = record
       } else if Removal(key: key, bytes: bytes) == nil {
-        Self.log.warning("a record of the state database cannot be read", ["key": Excerpt(key)])
+        Self.log.warning("ignoring a record of the state database that cannot be read", ["key": Excerpt(key)])
       }
     }
     return records
@@ -115,10 +125,12 @@ final class Memory: @unchecked Sendable {
     switch event {
     case .failing(let reason):
       trouble = reason
-      Self.log.error("the state cannot be written: kept in memory, and tried again", ["reason": reason])
+      Self.log.error(
+        "cannot write the state database: changes are kept in memory, and writing is tried again",
+        ["reason": reason])
     case .recovered:
       trouble = nil
-      Self.log.notice("the state is written again")
+      Self.log.notice("the state database is written again")
     }
   }
 
@@ -126,6 +138,6 @@ final class Memory: @unchecked Sendable {
   func close() {
     putChanges()
     let lost = store.close(within: .seconds(1))
-    if lost > 0 { Self.log.error("changes of the state were not written", ["devices": lost]) }
+    if lost > 0 { Self.log.error("some changes were not written to the state database", ["devices": lost]) }
   }
 }

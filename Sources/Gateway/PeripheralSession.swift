@@ -42,6 +42,8 @@ struct PeripheralSession: Sendable {
     case unsuitable
     case connectFailed(String)
     case subscribeFailed(String)
+    /// It tells its services, but no value, on two links in a row.
+    case wantsPairing
     /// Connected, and no reading for this long.
     case silent(Duration)
     /// An operation was not answered: the link is as good as dead.
@@ -63,6 +65,8 @@ struct PeripheralSession: Sendable {
   private var longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
   private var leavingFor = Duration.zero
   private var lastTrouble: Trouble?
+  /// Links in a row on which no value could be read.
+  private var muteLinks = 0
 
   private var liveSince: Moment?
   private var lastSign: Moment
@@ -114,6 +118,7 @@ struct PeripheralSession: Sendable {
 
   mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
     guard state == .subscribing else { return [] }
+    muteLinks = 0
     if let failure {
       return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
     }
@@ -123,6 +128,17 @@ struct PeripheralSession: Sendable {
     lastTrouble = nil
     longBackOff.reset()
     return [.online, .setTimer(silence.limit)]
+  }
+
+  /// No value could be read, though the services are known and the link lasts.
+  ///
+  /// So it is with a peripheral that wants pairing: bluetoothd 5.66 never answers the read, 5.82 fails it at once, and
+  /// both leave the link as it is (tried). One that hangs does the same once; on the next link it tells no services.
+  mutating func unreadable(_ failure: CentralError) -> [Action] {
+    guard state == .subscribing else { return [] }
+    muteLinks += 1
+    if muteLinks == 1 { return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next()) }
+    return trouble(.wantsPairing) + leave(for: longBackOff.next())
   }
 
   /// A reading: on the path of every notification.

@@ -3,7 +3,7 @@ import EventLoop
 import GATT
 import Log
 
-/// `scan`: the peripherals in reach, the strongest first.
+/// `scan`: the peripherals in range, the strongest first.
 actor Scan {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -24,7 +24,9 @@ actor Scan {
   }
 
   func run() async -> GatewayCommand.ExitStatus {
-    let central = Central(adapter: Configuration().bluetooth.adapter, loop: loop) { [weak self] event in
+    // A gateway that runs need not end for it.
+    let central = Central(adapter: Configuration().bluetooth.adapter, isExclusive: false, loop: loop) {
+      [weak self] event in
       self?.assumeIsolated { $0.heard(event) }
     }
     let running = Task(executorPreference: loop) { await central.run() }
@@ -56,7 +58,7 @@ actor Scan {
       switch state {
       case .on, .noBus, .noBluetoothd: ready.resume(.success(()))
       // The object tree comes in pieces: the adapter may follow in a moment.
-      case .adapterAbsent, .adapterOff, .adapterBlocked: break
+      case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked: break
       }
     case .seen(let peripheral):
       survey.saw(peripheral)
@@ -68,6 +70,7 @@ actor Scan {
   private static func describe(_ state: CentralState) -> String {
     switch state {
     case .noBus(let reason): reason
+    case .adapterInUse: "another gateway uses the adapter"
     case .noBluetoothd: "bluetoothd is not running (systemctl start bluetooth)"
     case .adapterAbsent: "there is no Bluetooth adapter"
     case .adapterOff: "the adapter is off (bluetoothctl power on)"
@@ -82,7 +85,7 @@ actor Scan {
       return print(
         String(decoding: JSONValue.array(peripherals.map { $0.json(knownAs: nil) }).bytes, as: UTF8.self))
     }
-    if peripherals.isEmpty { complain("nothing in reach") }
+    if peripherals.isEmpty { complain("no Bluetooth device found") }
     for peripheral in peripherals {
       let signal = peripheral.rssi.map { "\($0) dBm" } ?? "-"
       let name = peripheral.name.map { Excerpt($0).description } ?? ""

@@ -19,10 +19,33 @@ enum StateFolder {
     return nil
   }
 
+  /// That of the systemd service: `/var/lib` and the `StateDirectory=` of deploy/microbit-gateway.service.
+  static let service = "/var/lib/microbit-gateway"
+
   /// The state database of a gateway; nil when there is no folder for it.
   static func database(of gateway: GatewayID, _ environment: [String: String]) -> String? {
     path(environment).map { below($0, "\(gateway).db") }
   }
+
+  /// The state database that `check` is to read. Without `$STATE_DIRECTORY`, and where the user has none, that is the
+  /// service's.
+  /// - Returns: the path, whether there is such a file, and beside a user's own the path of the service's, if there is
+  ///   one; nil when there is no folder for any.
+  static func checked(
+    _ gateway: GatewayID, _ environment: [String: String], service: String = service
+  ) -> (path: String, isThere: Bool, ofService: String?)? {
+    let own = database(of: gateway, environment)
+    let ownIsThere = own.map(isThere) ?? false
+    let ofService = below(service, "\(gateway).db")
+    guard environment["STATE_DIRECTORY"] == nil, isThere(ofService) else {
+      return own.map { ($0, ownIsThere, nil) }
+    }
+    guard let own, ownIsThere else { return (ofService, true, nil) }
+    return (own, true, ofService)
+  }
+
+  /// Taken for granted where this user may not look.
+  private static func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 || errno == EACCES }
 
   /// What this process was started with, as far as it is about the folder.
   static var environment: [String: String] {

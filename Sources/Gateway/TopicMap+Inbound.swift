@@ -88,11 +88,15 @@ extension TopicMap {
     }
   }
 
+  /// In bytes: a command for all devices is answered by each, on a topic that has the property's name in it.
+  private static let longestProperty = 256
+
   private func set(_ target: Target, _ name: String) -> Inbound? {
-    guard TopicWord.isValid(name) else { return nil }
+    guard name.utf8.count <= Self.longestProperty else { return nil }
     guard let property = profile.property(named: name) else {
       let known = profile.properties.filter(\.isWritable).map(\.name).joined(separator: ", ")
-      return .refused(target, property: name, reason: "there is no property \(name); settable: \(known)")
+      let shown = TopicWord.isValid(name) ? name : Excerpt(name).description
+      return .refused(target, property: name, reason: "there is no property \(shown); settable: \(known)")
     }
     guard property.isWritable else {
       return .refused(target, property: name, reason: "\(name) can only be read")

@@ -102,7 +102,7 @@ struct WriteCommand: Sendable, Equatable {
   private static func describe(_ error: JSONSyntaxError, in payload: [UInt8]) -> String {
     let isBlank = payload.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
     if isBlank { return "the payload is empty" }
-    if payload.contains(UInt8(ascii: "{")) { return "the payload is no JSON object: \(error)" }
+    if payload.contains(UInt8(ascii: "{")) { return "the payload is not a JSON object: \(error)" }
     return "\(Excerpt(payload)) is not a whole number in plain digits"
   }
 }

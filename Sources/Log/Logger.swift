@@ -23,7 +23,8 @@ public struct Logger: Sendable {
     set { threshold.store(newValue.rawValue, ordering: .relaxed) }
   }
 
-  static func isEnabled(_ level: LogLevel) -> Bool {
+  /// Whether lines of `level` are written: for what is made for the log alone.
+  public static func isEnabled(_ level: LogLevel) -> Bool {
     level.rawValue >= threshold.load(ordering: .relaxed)
   }
 

@@ -56,12 +56,15 @@ struct BrokerLink {
   private var connectedSince: Moment?
   private let connectTimeout: Duration
   private var backOff: BackOff
+  /// After an answer that only somebody's hand can change.
+  private var refusalBackOff: BackOff
   /// Asked to stop while an attempt is under way that messages wait for.
   private var isStopping = false
 
-  init(connectTimeout: Duration, backOff: BackOff) {
+  init(connectTimeout: Duration, backOff: BackOff, refusalBackOff: BackOff) {
     self.connectTimeout = connectTimeout
     self.backOff = backOff
+    self.refusalBackOff = refusalBackOff
   }
 
   /// Whether there is a broker that may be told something.
@@ -104,12 +107,15 @@ struct BrokerLink {
     case .dialling, .joining:
       if isStopping { return finish() }
       state = .waiting
-      let delay = backOff.next(chance: jitter)
+      let delay = delay(after: error, jitter)
       return [.drop, .setTimer(delay), .reportFailure(error, retryIn: delay)]
     case .connected:
-      if let since = connectedSince, since.duration(to: now) >= Self.stableAfter { backOff.reset() }
+      if let since = connectedSince, since.duration(to: now) >= Self.stableAfter {
+        backOff.reset()
+        refusalBackOff.reset()
+      }
       state = .waiting
-      let delay = backOff.next(chance: jitter)
+      let delay = delay(after: error, jitter)
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]
     case .withdrawing(let delay):
       state = .waiting
@@ -184,6 +190,13 @@ struct BrokerLink {
   /// Ends it at once, as a crash would.
   mutating func abandon() -> [Action] {
     state == .stopped ? [] : finish()
+  }
+
+  private mutating func delay(after error: MQTTError, _ jitter: Double) -> Duration {
+    switch error.remedy {
+    case .retry: backOff.next(chance: jitter)
+    case .refused, .configuration: refusalBackOff.next(chance: jitter)
+    }
   }
 
   private mutating func dial() -> [Action] {

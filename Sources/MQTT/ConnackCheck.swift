@@ -16,7 +16,7 @@ enum ConnackCheck: Equatable {
   init(_ bytes: [UInt8], _ version: MQTTOptions.ProtocolVersion) {
     var reader = Reader(bytes: bytes[...])
     do throws(Reader.Trouble) {
-      guard try reader.byte() == 0x20 else { throw .nonsense("the first bytes are no CONNACK") }
+      guard try reader.byte() == 0x20 else { throw .nonsense("it does not begin with a CONNACK") }
       let length = try reader.variableInteger()
       if length == 2 {
         _ = try reader.byte()
@@ -37,10 +37,10 @@ enum ConnackCheck: Equatable {
       do throws(Reader.Trouble) {
         _ = try body.bytes(2)
         let properties = try body.variableInteger()
-        guard properties == body.bytes.count else { throw .nonsense("a CONNACK of two lengths") }
+        guard properties == body.bytes.count else { throw .nonsense("a CONNACK with contradictory lengths") }
         while !body.bytes.isEmpty { try body.property() }
       } catch .incomplete {
-        throw .nonsense("a CONNACK that is too short for what is in it")
+        throw .nonsense("a CONNACK that is too short for its contents")
       }
       self = .plausible
     } catch {
@@ -79,7 +79,7 @@ private struct Reader {
       value |= Int(byte & 0x7F) << shift
       if byte & 0x80 == 0 { return value }
     }
-    throw .nonsense("a length of more than four bytes")
+    throw .nonsense("a length field of more than four bytes")
   }
 
   private mutating func skipString() throws(Trouble) {
@@ -98,7 +98,7 @@ private struct Reader {
     case 38:
       try skipString()
       try skipString()
-    case let other: throw .nonsense("a CONNACK with property \(other), which does not exist")
+    case let other: throw .nonsense("a CONNACK with the unknown property \(other)")
     }
   }
 }

@@ -88,13 +88,14 @@ struct Dialling: Sendable {
     if options.host.isEmpty { throw .invalidOption("the host is empty") }
     if options.port == 0 { throw .invalidOption("the port is 0") }
     if options.protocolVersion == .v311, options.password != nil, options.username == nil {
-      throw .invalidOption("MQTT 3.1.1 takes no password without a user name")
+      throw .invalidOption("MQTT 3.1.1 allows no password without a user name")
     }
     if let will = options.will, will.payload.count > 65535 {
       throw .invalidOption("the will is longer than 65535 bytes")
     }
     if let tls = options.tls, (tls.certFile == nil) != (tls.keyFile == nil) {
-      throw .invalidOption("a client certificate and its key go together: one of the files is missing")
+      throw .invalidOption(
+        "a client certificate needs its key, and a key its certificate: one of the two is missing")
     }
   }
 

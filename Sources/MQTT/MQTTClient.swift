@@ -25,7 +25,7 @@ public actor MQTTClient: TurnEnding {
 
   private var link: BrokerLink
   private var outbox: Outbox
-  private var troubles = TroubleLog()
+  private var troubles: TroubleLog
   private struct Subscription {
     let filter: TopicFilter
     let qos: QoS
@@ -54,8 +54,11 @@ public actor MQTTClient: TurnEnding {
     self.options = options
     self.loop = loop
     self.log = log
-    link = BrokerLink(connectTimeout: options.connectTimeout, backOff: options.backOff)
+    link = BrokerLink(
+      connectTimeout: options.connectTimeout, backOff: options.backOff, refusalBackOff: options.refusalBackOff
+    )
     outbox = Outbox(limits: options.outbox)
+    troubles = TroubleLog(options)
   }
 
   /// Who is told what happens: called on the loop, synchronously, but never from inside a call of ``publish(_:atOnce:)``
@@ -193,7 +196,9 @@ public actor MQTTClient: TurnEnding {
     socket.hasMore = budget == 0
     socket.updateInterest()
     if !outbox.tooLarge.isEmpty {
-      for topic in outbox.takeTooLarge() { say(troubles.refused(topic, "larger than the broker takes")) }
+      for topic in outbox.takeTooLarge() {
+        say(troubles.refused(topic, "it is larger than the broker accepts"))
+      }
     }
     if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
   }
@@ -207,7 +212,7 @@ public actor MQTTClient: TurnEnding {
         counters.sent += 1
       } else {
         outbox.unsendable(packet)
-        say(troubles.refused(packet.topic, "it cannot be sent"))
+        say(troubles.refused(packet.topic, "libmosquitto cannot send it"))
       }
       return true
     } catch {
@@ -370,9 +375,12 @@ public actor MQTTClient: TurnEnding {
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
         maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
         hasProperties: options.protocolVersion == .v5))
-    say(troubles.over(options))
+    say(troubles.over())
     if !connection.retainAvailable {
-      log(.warning, "the broker keeps no retained messages: late subscribers will not see the state")
+      log(
+        .warning,
+        "the broker does not support retained messages: clients that subscribe later do not see the current values"
+      )
     }
     perform(link.accepted(at: .now))
     if socket === self.socket { handler?(.connected(connection)) }
@@ -385,9 +393,13 @@ public actor MQTTClient: TurnEnding {
       if reason >= 0x80 { say(troubles.refused(topic, MosquittoText.reason(reason))) }
     }
     for (packet, reason) in events.subscriptions {
-      guard let filter = subscribing.removeValue(forKey: packet), reason >= 0x80 else { continue }
-      let text = reason == 0x80 ? "refused" : MosquittoText.reason(reason)
-      log(.error, "the broker refuses the subscription to \(filter): \(text)")
+      guard let filter = subscribing.removeValue(forKey: packet) else { continue }
+      guard reason >= 0x80 else {
+        if Logger.isEnabled(.debug) { log(.debug, "subscribed to \(filter)") }
+        continue
+      }
+      let text = MosquittoText.reason(reason)
+      log(.error, "the broker refused the subscription to \(filter): \(text)")
       handler?(.subscriptionRefused(filter, reason: text))
     }
     counters.ignored += events.ignored

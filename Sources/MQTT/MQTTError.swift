@@ -68,22 +68,25 @@ extension MQTTError: CustomStringConvertible {
   /// A line for the log, which escapes what it quotes of the broker.
   public var description: String {
     switch self {
-    case .lookUpFailed(let host, let reason): "the host name \(host) is not known: \(reason)"
+    case .lookUpFailed(let host, let reason): "cannot resolve the broker's host name \(host): \(reason)"
     case .unreachable(let reason, _): "the broker cannot be reached: \(reason)"
-    case .timedOut(.lookUp): "the look-up of the host name takes too long"
+    case .timedOut(.lookUp): "resolving the broker's host name is taking too long"
     case .timedOut(.connect): "the broker cannot be reached: no answer"
-    case .timedOut(.tls): "the other end accepts the connection, but does not answer as a broker with TLS"
-    case .timedOut(.connack): "the other end accepts the connection, but does not answer as a broker"
-    case .notAuthorised(_, let reason): "the broker refuses user name, password or client: \(reason)"
-    case .refused(_, let reason): "the broker refuses the connection: \(reason)"
-    case .unsupportedProtocol: "the broker does not speak this version of MQTT"
-    case .tls(let reason): "no TLS connection: \(reason)"
-    case .file(let path, let reason): "\(path) cannot be used: \(reason)"
+    case .timedOut(.tls):
+      "the host accepts connections, but does not answer as a broker with TLS: check mqtt.port and mqtt.tls"
+    case .timedOut(.connack):
+      "the host accepts connections, but does not answer as a broker: check mqtt.port and mqtt.tls"
+    case .notAuthorised(_, let reason):
+      "the broker rejected the login: check mqtt.username and password_file (\(reason))"
+    case .refused(_, let reason): "the broker refused the connection: \(reason)"
+    case .unsupportedProtocol: "the broker does not support this version of MQTT: change mqtt.protocol"
+    case .tls(let reason): "the TLS handshake with the broker failed: \(reason)"
+    case .file(let path, let reason): "cannot use \(path): \(reason)"
     case .invalidOption(let what): what
-    case .protocolViolation(let reason): "what came is not MQTT: \(reason)"
-    case .keepAliveTimedOut: "the broker has gone silent"
-    case .connectionLost(let reason): "the connection to the broker is lost: \(reason)"
-    case .closedByBroker(_, let reason): "the broker has closed the connection: \(reason)"
+    case .protocolViolation(let reason): "the answer is not valid MQTT: \(reason)"
+    case .keepAliveTimedOut: "the broker stopped responding"
+    case .connectionLost(let reason): "the connection to the broker was lost: \(reason)"
+    case .closedByBroker(_, let reason): "the broker closed the connection: \(reason)"
     case .library(let code, let reason): "\(reason) (\(code))"
     }
   }

@@ -42,9 +42,12 @@ public struct MQTTOptions: Sendable {
   var will: MQTTMessage?
   /// From the first look-up of the host name to the broker's answer to CONNECT.
   var connectTimeout: Duration = .seconds(10)
-  /// Between two attempts. All of it is left to chance, so that a returning broker is not run over by all its
-  /// clients at once.
-  public var backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: 1)
+  /// Between two attempts where the broker cannot be reached, or its connections do not last. All of it is left to
+  /// chance, so that a returning broker is not run over by all its clients at once. Never long, whatever went before: a
+  /// broker on the local network is to be found again within 5 s of its return.
+  public var backOff = BackOff(first: .seconds(1), longest: .seconds(4), spread: 1)
+  /// Between two attempts where the broker answers, and refuses; or where the configuration is at fault.
+  var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 1)
   /// A number in 0..<1, new at each call: what spreads the attempts of many clients.
   var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
   var outbox = OutboxLimits()

@@ -338,7 +338,7 @@ private func withOptionalCString<R>(_ string: String?, _ body: (UnsafePointer<CC
 
 extension MQTTError {
   static let brokenOffTLS = MQTTError.tls(
-    reason: "the other end broke it off: it may not speak TLS, or want a client certificate")
+    reason: "the other end closed the connection: it may not use TLS, or it may require a client certificate")
 }
 
 extension mosq_err_t {

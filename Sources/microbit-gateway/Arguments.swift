@@ -1,5 +1,6 @@
 import CLinux
 import Gateway
+import Glibc
 import Log
 
 /// The command line: `microbit-gateway COMMAND [OPTION …]`.
@@ -36,10 +37,10 @@ struct Arguments {
     }
   }
 
-  /// - Parameters:
-  ///   - argc: as `main` got it.
-  ///   - argv: as `main` got it; `getopt_long` moves the options to the front.
-  init(_ argc: Int32, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) throws(Usage) {
+  /// - Parameter arguments: the program's own name first.
+  init(_ arguments: [String]) throws(Usage) {
+    // getopt keeps pointers into what it is given; it lives for as long as the process.
+    var argv = arguments.map { strdup($0) } + [nil]
     var values: [Option: String] = [:]
     var table = Option.allCases.map { option in
       CLinux.option(
@@ -49,7 +50,7 @@ struct Arguments {
     table.append(CLinux.option())
     clinux_reset_getopt()
     while true {
-      let result = getopt_long(argc, argv, ":h", table, nil)
+      let result = getopt_long(Int32(arguments.count), &argv, ":h", table, nil)
       if result == -1 { break }
       if result == Int32(UInt8(ascii: "h")) {
         values[.help] = ""
@@ -58,10 +59,10 @@ struct Arguments {
       } else {
         let text = Self.culprit(argv)
         throw result == Int32(UInt8(ascii: ":"))
-          ? Self.wrong("\(text) wants a value") : Self.wrong("unknown option \(text)")
+          ? Self.wrong("\(text) needs a value") : Self.wrong("unknown option \(text)")
       }
     }
-    let words = (Int(clinux_optind())..<Int(argc)).compactMap { argv[$0].map { String(cString: $0) } }
+    let words = (Int(clinux_optind())..<arguments.count).compactMap { argv[$0].map { String(cString: $0) } }
     if values[.help] != nil || words == ["help"] { throw .help(Self.help) }
     if values[.version] != nil, words.isEmpty {
       self.command = .version
@@ -69,16 +70,18 @@ struct Arguments {
       return
     }
     guard let name = words.first else {
-      throw Self.wrong("a command is missing: run, check, scan or version")
+      throw Self.wrong("no command given: use run, check, scan or version")
     }
-    guard words.count == 1 else { throw Self.wrong("too much: \(words.dropFirst().joined(separator: " "))") }
+    guard words.count == 1 else {
+      throw Self.wrong("unexpected argument: \(words.dropFirst().joined(separator: " "))")
+    }
     self.command = try Self.command(name, &values)
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
-    if let (option, _) = values.first { throw Self.wrong("\(name) takes no --\(option.name)") }
+    if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.name)") }
   }
 
   /// The option that `getopt_long` has just refused.
-  private static func culprit(_ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> String {
+  private static func culprit(_ argv: [UnsafeMutablePointer<CChar>?]) -> String {
     // A letter, which may stand among others; of long options the whole argument before the next one.
     if let letter = UInt8(exactly: clinux_optopt()), letter > 0 {
       return "-" + String(decoding: [letter], as: UTF8.self)
@@ -96,14 +99,14 @@ struct Arguments {
       let timeout = try seconds(values.removeValue(forKey: .timeout))
       return .scan(timeout: timeout, json: values.removeValue(forKey: .json) != nil)
     case "version": return .version
-    default: throw wrong("unknown command \(name): there are run, check, scan and version")
+    default: throw wrong("unknown command \(name): use run, check, scan or version")
     }
   }
 
   private static func seconds(_ text: String?) throws(Usage) -> Duration {
     guard let text else { return .seconds(10) }
     guard let seconds = Int(text), (1...3600).contains(seconds) else {
-      throw wrong("--timeout \(text): whole seconds, 1 to 3600")
+      throw wrong("--timeout \(text): must be a whole number of seconds, 1 to 3600")
     }
     return .seconds(seconds)
   }
@@ -112,7 +115,7 @@ struct Arguments {
     guard let text else { return nil }
     guard let level = LogLevel(name: text) else {
       let known = LogLevel.allCases.map { "\($0)" }.joined(separator: ", ")
-      throw wrong("--log-level \(text): one of \(known)")
+      throw wrong("--log-level \(text): must be one of \(known)")
     }
     return level
   }
@@ -124,21 +127,21 @@ struct Arguments {
   private static let help = """
     Usage: microbit-gateway COMMAND [OPTION …]
 
-    A gateway between micro:bits (Bluetooth LE) and an MQTT broker.
+    Publishes micro:bit temperatures to MQTT and lets you set the measuring interval.
 
-      run      work as the gateway until SIGTERM or SIGINT
-      check    read the configuration and say what is wrong with it
-      scan     list the Bluetooth peripherals in reach
+      run      run until stopped (Ctrl-C)
+      check    check the configuration and show the settings of every device
+      scan     list the Bluetooth devices in range
       version  print the version
 
     Options:
-      --config FILE      run, check: the configuration
+      --config FILE      run, check: the configuration file
                          (default: ./config.json, then /etc/microbit-gateway/config.json)
-      --log-level LEVEL  debug, info (the default), notice, warning or error
-      --timeout S        scan: for so many seconds (default: 10)
-      --json             scan: as JSON
-      --help             print this
+      --log-level LEVEL  debug, info (default), notice, warning or error
+      --timeout S        scan: seconds to scan (default: 10)
+      --json             scan: print JSON
+      --help             print this help
 
-    Exit status: 0 done, 64 usage, 69 a service is missing (scan), 78 configuration.
+    Exit status: 0 success, 64 wrong command line, 69 no Bluetooth (scan), 78 wrong configuration.
     """
 }

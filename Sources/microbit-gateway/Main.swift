@@ -17,7 +17,7 @@ struct Main {
     mallopt(M_ARENA_MAX, 1)
     let arguments: Arguments
     do throws(Arguments.Usage) {
-      arguments = try Arguments(CommandLine.argc, CommandLine.unsafeArgv)
+      arguments = try Arguments(ProgramArguments.all)
     } catch {
       switch error {
       case .help(let text):

@@ -19,43 +19,52 @@ struct Arguments: Sendable {
   static let help = """
     Usage: microbit-simulator [OPTION]...
     Serves org.bluez on a private D-Bus with virtual micro:bits, as bluetoothd 5.66 would.
-    Prints "ready" when it does; ends on SIGTERM or SIGINT.
+    Prints "ready" when it does; runs until stopped (Ctrl-C).
 
-      --devices N          how many micro:bits (3)
-      --strangers N        how many peripherals that are no micro:bits (0)
-      --bus ADDRESS        the bus ($DBUS_SYSTEM_BUS_ADDRESS)
+      --devices N          number of micro:bits (3)
+      --strangers N        number of other peripherals (0)
+      --bus ADDRESS        address of the bus ($DBUS_SYSTEM_BUS_ADDRESS)
       --system-bus         serve even on this machine's real system bus
-      --name-prefix TEXT   what the micro:bits' names begin with (BBC micro:bit)
-      --name I=NAME        the whole name of micro:bit I, counted from 0
-      --address I=ADDRESS  its address
-      --period MS          the period they start with (1000)
-      --least-period MS    what they hold when a shorter period is written to them (0)
-      --no-period          they lack the characteristic of the period
-      --seed N             what temperatures and signal strengths are drawn from (1)
-      --control SOCKET     a unix socket: a JSON object a line in, one a line out
-      --trace FILE         temperatures count notifications; when each was sent goes to this file, for benchmarks
+      --name-prefix TEXT   beginning of the micro:bits' names (BBC micro:bit)
+      --name I=NAME        full name of micro:bit I, counted from 0
+      --address I=ADDRESS  address of micro:bit I
+      --period MS          period at the start (1000)
+      --least-period MS    shortest period that the micro:bits keep; shorter ones become this (0)
+      --no-period          leave out the period characteristic
+      --seed N             seed of the temperatures and signal strengths (1)
+      --control SOCKET     unix socket for commands: one JSON object per line, answered by one per line
+      --trace FILE         temperatures count notifications; the time of each goes to this file, for benchmarks
 
-    How long things take, in ms; the defaults were recorded on the real one:
+    How long things take, in ms; the defaults were recorded on a real bluetoothd:
       --connect-ms MS      Connect (470)
       --disconnect-ms MS   Disconnect (2500)
-      --advertise-ms MS    until all advertisers in range are heard (200)
-      --scan-ms MS         between two reports of an advertiser; Connect waits for it during discovery (10700)
-      --temporary-ms MS    until a device that was never connected is forgotten (30000)
+      --advertise-ms MS    until all advertisers in range are found (200)
+      --scan-ms MS         between two reports of an advertiser; Connect waits for one during discovery (10700)
+      --temporary-ms MS    until a device that was never connected is removed (30000)
       --supervision-ms MS  until a link without radio is lost (420)
       --timeout-ms MS      until Connect to an absent device fails (40300)
-      --attribute-ms MS    an ATT request (0)
+      --attribute-ms MS    one ATT request (0)
 
       --help, --version
 
-    On the control socket, for device I (0 when left out), answered with its state:
-      {"op":"temp","i":I,"v":21}      pin the temperature; without v it goes its own way
-      {"op":"value","i":I,"hex":""}   make the temperature characteristic hold these bytes
-      {"op":"period","i":I}           the period that it holds
-      {"op":"silent","i":I,"on":true} no more notifications
+    Commands on the control socket for device I (default 0), answered with its state:
+      {"op":"temp","i":I,"v":21}      fix the temperature; without v it varies again
+      {"op":"value","i":I,"hex":""}   set the bytes of the temperature characteristic
+      {"op":"silent","i":I,"on":true} stop the notifications
       {"op":"vanish","i":I}, {"op":"return","i":I}
       {"op":"disconnect","i":I}, {"op":"reset","i":I}
-      {"op":"adv","i":I,"on":false}   advertise no more
-    And for the rest of the world:
+      {"op":"adv","i":I,"on":false}   stop advertising
+    The same, or for all devices with "all":true, answered with a list of their states:
+      {"op":"period","i":I,"v":20}    set the period; without v show it
+      {"op":"subscription","i":I,"fault":"drop","count":N}
+                                      drop the link at each of the next N (default 1) writes of the client
+                                      configuration; 0: stop doing so; "skip":N: let N succeed before
+      {"op":"subscription","i":I,"fault":"error","code":14}
+                                      answer that write with this ATT error
+      {"op":"subscription","i":I,"fault":"silence","ms":3000}
+                                      do not answer that write, and drop the link that much later
+      {"op":"pairing","i":I}          make the temperature service demand pairing; "on":false: no more
+    For everything else:
       {"op":"list"}, {"op":"count"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}
       {"op":"restart","how":"term","ms":100}, or how: kill
@@ -132,7 +141,7 @@ struct Arguments: Sendable {
         let index = Int(clinux_optind()) - 1
         guard let kind = Option(rawValue: code) else {
           let culprit = argv[index].map { String(cString: $0) } ?? ""
-          throw Wrong(reason: code == 58 ? "\(culprit) wants a value" : "unknown option \(culprit)")
+          throw Wrong(reason: code == 58 ? "\(culprit) needs a value" : "unknown option \(culprit)")
         }
         let text = clinux_optarg().map { String(cString: $0) } ?? ""
         switch kind {
@@ -147,7 +156,7 @@ struct Arguments: Sendable {
       if clinux_optind() < arguments.count {
         // getopt has moved it to the end of its own list.
         let word = argv[Int(clinux_optind())].map { String(cString: $0) } ?? ""
-        throw Wrong(reason: "not an option: \(word)")
+        throw Wrong(reason: "unexpected argument: \(word)")
       }
       result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
     } catch {

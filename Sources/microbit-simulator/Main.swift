@@ -11,7 +11,7 @@ enum Status {
 
 @main struct Main {
   static func main() {
-    switch Arguments.parse(CommandLine.arguments) {
+    switch Arguments.parse(ProgramArguments.all) {
     case .help: say(Arguments.help)
     case .version: say("microbit-simulator 0.1.0\n")
     case .wrong(let reason):

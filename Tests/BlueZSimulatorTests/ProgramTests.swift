@@ -80,13 +80,20 @@ import Testing
       Self.program, ["--bus", bus.address, "--devices", "1", "--strangers", "1", "--control", path])
     _ = try await child.line { $0 == "ready" }
     let microBit =
-      #"{"address":"D0:5A:00:00:C0:DE","connected":false,"gone":false,"i":0,"name":"BBC micro:bit [zugev]","#
-      + #""notifying":false,"period":1000,"sent":0,"temp":33}"#
+      #"{"address":"D0:5A:00:00:C0:DE","armed":0,"connected":false,"gone":false,"i":0,"#
+      + #""name":"BBC micro:bit [zugev]","notifying":false,"period":1000,"sent":0,"stuck":false,"temp":33}"#
     #expect(try await ask(path, #"{"op":"temp","i":0,"v":33}"#) == microBit)
     let stranger =
-      #"{"address":"E5:7A:00:00:00:01","connected":false,"gone":false,"i":1,"name":"Polar H7 1","#
-      + #""notifying":false,"sent":0}"#
+      #"{"address":"E5:7A:00:00:00:01","armed":0,"connected":false,"gone":false,"i":1,"name":"Polar H7 1","#
+      + #""notifying":false,"sent":0,"stuck":false}"#
     #expect(try await ask(path, #"{"op":"list"}"#) == "[\(microBit),\(stranger)]")
+    for period in [1, 65535, 1000] {
+      let held = microBit.replacing(#""period":1000"#, with: "\"period\":\(period)")
+      #expect(try await ask(path, "{\"op\":\"period\",\"v\":\(period)}") == held)
+      #expect(try await ask(path, #"{"op":"period"}"#) == held)
+      let all = try await ask(path, "{\"op\":\"period\",\"all\":true,\"v\":\(period)}")
+      #expect(all == "[\(held),\(stranger)]")
+    }
     #expect(try await ask(path, #"{"op":"vanish","i":1}"#).contains(#""gone":true"#))
     #expect(try await ask(path, #"{"op":"count"}"#) == "[0,0]")
     for operation in ["power", "plug"] {
@@ -96,7 +103,7 @@ import Testing
     }
     for wrong in [
       "", "nonsense", "{}", #"{"op":"bogus"}"#, #"{"op":"temp","i":2}"#, #"{"op":"temp","v":300}"#,
-      #"{"op":"value","hex":"0"}"#, #"{"op":"period","i":-1}"#,
+      #"{"op":"value","hex":"0"}"#, #"{"op":"period","i":-1}"#, #"{"op":"period","v":65536}"#,
     ] {
       #expect(try await ask(path, wrong).hasPrefix(#"{"error":"#), "\(wrong)")
     }

@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import Glibc
 import TestSupport
 import Testing
 
@@ -83,6 +84,38 @@ import Testing
     while try await packet(from: socket) != nil {}
     await simulator.stop()
     try await simulator.run()
+  }
+
+  /// The trace counts on: after 256 notifications their values, and so their signals, recur.
+  @Test func signalsOfNotificationsAreTracedAsOftenAsTheyCome() async throws {
+    let folder = try TemporaryFolder()
+    let bus = try await PrivateBus()
+    let traced = options {
+      $0.period = 1
+      $0.trace = folder.path + "/trace"
+    }
+    let simulator = try await Simulator.start(traced, address: bus.address, on: loop)
+    let client = try await BusClient(bus, on: loop)
+    try await link(client)
+    _ = try await client.call(LinkTests.temperature, Self.characteristic, "StartNotify")
+    var last: UInt8?
+    for _ in 0..<600 {
+      let signal = try await client.signal("a value") {
+        $0.path == LinkTests.temperature && $0.arguments[1].map?["Value"] != nil
+      }
+      let value = try #require(signal.arguments[1].map?["Value"]?.byteArray?.first)
+      if let last { #expect(value == last &+ 1) }
+      last = value
+    }
+    await simulator.stop()
+
+    let file = try #require(fopen(folder.path + "/trace", "r"))
+    defer { fclose(file) }
+    var words = [UInt64](repeating: 0, count: 2 + 256)
+    #expect(fread(&words, 8, words.count, file) == words.count)
+    #expect(words[0] >= 600)
+    #expect(words[1] == 0)
+    #expect(!words[2...].contains(0))
   }
 
   @Test func aSocketThatIsClosedIsReleased() async throws {

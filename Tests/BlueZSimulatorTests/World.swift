@@ -42,7 +42,7 @@ final class World {
   func take(_ effects: [Effect]) {
     for effect in effects {
       switch effect {
-      case .signal(let signal): lines.append(Self.line(signal))
+      case .signal(let signal), .notification(let signal, _, from: _): lines.append(Self.line(signal))
       case .reply(let id, let arguments): answer(id, ["ok"], arguments)
       case .refuse(let id, let error):
         answer(id, [error.name, error.text.trimmingNewline], [])
@@ -52,6 +52,9 @@ final class World {
         answer(id, ["ok"], [])
       case .packet(_, let bytes, from: _): packets.append(bytes)
       case .hangUp(let channel): channels.removeAll { $0 == channel }
+      case .crash:
+        lines.append("crash")
+        take(model.vanish())
       }
     }
   }

@@ -9,6 +9,7 @@ import Testing
     ("abc", Array("abc".utf8), "abc"),
     ("negative", Array("-1".utf8), "-1"),
     ("zero", Array("0".utf8), "below"),
+    ("too small", Array("19".utf8), "19 is below the smallest period, 20 ms"),
     ("too large", Array("65536".utf8), "above"),
     ("exponent", Array("1e3".utf8), "1e3"),
     ("fraction", Array("1.5".utf8), "1.5"),
@@ -109,6 +110,35 @@ import Testing
         try #require(json["reason"]?.string?.contains(property) == true)
         try #require(json["transaction"]?.string == "t")
       }
+    }
+  }
+
+  @Test("A property name that is none of the form is refused too, to one device and to many")
+  func otherNames() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      try await house.online(id)
+      for (index, property) in ["PERIOD", "\u{FC}", "", "per iod", String(repeating: "p", count: 256)]
+        .enumerated()
+      {
+        for target in [id, "all", "area/hall"] {
+          if target == "area/hall" {
+            try await house.done("device/options", #"{"id":"\#(id)","options":{"area":"Hall"}}"#)
+          }
+          let correlation = "\(target) \(index)"
+          try await house.ask(
+            "microbit/\(target)/\(property)/set",
+            Array(#"{"value":60,"transaction":"\#(correlation)"}"#.utf8),
+            correlation: correlation)
+          let reply = try await house.reply(to: correlation).json()
+          #expect(reply["status"]?.string == "rejected")
+          #expect(reply["reason"]?.string?.hasPrefix("there is no property ") == true)
+          try await house.message("\(id)/\(property)/result") {
+            (try? $0.json())?["transaction"]?.string == correlation
+          }
+        }
+      }
+      #expect(try await house.setPeriod(id, "70")["status"]?.string == "applied")
     }
   }
 

@@ -64,6 +64,25 @@ import Testing
     }
   }
 
+  @Test("While many micro:bits come, their list is published at 32 KiB/s at most")
+  func manyDevices() async throws {
+    var plan = Plan(devices: 200, period: 1000)
+    plan.simulator = ["--connect-ms", "1"]
+    try await withHouse(plan) { house in
+      try await house.message("\(Self.bridge)/devices") { message in
+        message.text.ranges(of: #""state":"live""#).count == 200
+      }
+      let lists = try house.observer.messages(on: "microbit/\(Self.bridge)/devices")
+      let first = try #require(lists.first)
+      let last = try #require(lists.last)
+      let bytes = lists.dropLast().reduce(0) { $0 + $1.payload.count }
+      let seconds = first.arrived.duration(to: last.arrived) / .seconds(1)
+      // As they arrive: on the way from the gateway they may come closer to one another.
+      #expect(Double(bytes) < (seconds + 0.5) * 32 * 1024, "\(lists.count) lists in \(seconds) s")
+      for (first, second) in zip(lists, lists.dropFirst()) { #expect(first.payload != second.payload) }
+    }
+  }
+
   @Test("Info of a device: the Bluetooth name, the label, where, and since when")
   func deviceInfo() async throws {
     try await withHouse { house in

@@ -1,4 +1,5 @@
 import Glibc
+import Store
 import TestSupport
 import Testing
 
@@ -41,7 +42,8 @@ import Testing
     arguments: [
       ([], "command"), (["fly"], "fly"), (["run", "--colour"], "--colour"),
       (["--colour", "run"], "--colour"),
-      (["run", "now"], "now"), (["run", "--config"], "--config"), (["scan", "--timeout", "soon"], "soon"),
+      (["run", "now"], "unexpected argument: now"), (["run", "--config"], "--config"),
+      (["scan", "--timeout", "soon"], "soon"),
       (["scan", "--timeout", "0"], "--timeout"), (["scan", "--timeout", "-1"], "--timeout"),
       (["scan", "--timeout", "99999999999999999999"], "--timeout"), (["run", "--json"], "--json"),
       (["check", "--timeout", "1"], "--timeout"), (["scan", "--config", "x"], "--config"),
@@ -54,7 +56,63 @@ import Testing
     #expect(text.contains("--help"))
   }
 
+  @Test("With a preloaded library that changes the environment the arguments are the same")
+  func preloadedLibrary() async throws {
+    let folder = try TemporaryFolder()
+    // Each way by itself hides the arguments from Swift's runtime, linked into the program or as a library beside it.
+    let source = """
+      #include <stdlib.h>
+      static char *none[] = {0};
+      char **environ = none;
+      __attribute__((constructor)) static void change(void) { setenv("PRELOADED", "1", 1); }
+      """
+    let library = folder.path + "/preloaded.so"
+    let compiler = try ChildProcess(
+      "/usr/bin/gcc", ["-shared", "-fPIC", "-o", library, try folder.write(source, to: "preloaded.c")])
+    try #require(try await compiler.exitStatus() == 0, "\(compiler.text)")
+    let file = try folder.write("{}", to: "a file.json")
+    for (name, arguments, said) in [
+      ("microbit-gateway", ["version"], "microbit-gateway "),
+      ("microbit-gateway", ["check", "--config", file], "\(file): valid"),
+      ("microbit-gateway", ["run", ""], "unexpected argument: "),
+      ("microbit-simulator", ["--version"], "microbit-simulator "),
+    ] {
+      let process = try ChildProcess(try program(name), arguments, environment: ["LD_PRELOAD": library])
+      try await process.exitStatus()
+      #expect(process.text.contains(said), "\(name) \(arguments): \(process.text)")
+      #expect(!process.text.contains("no command given"))
+    }
+  }
+
   // MARK: check
+
+  @Test("check says which state database it has read")
+  func checkState() async throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write(#"{"gateway":{"id":"check-state"}}"#, to: "config.json")
+    func check(_ environment: [String: String]) async throws -> [Substring] {
+      let process = try ChildProcess(
+        try program("microbit-gateway"), ["check", "--config", file], environment: environment)
+      try #require(try await process.exitStatus(within: House.patience) == 0, "\(process.text)")
+      return process.text.split(separator: "\n")
+    }
+    let path = folder.path + "/check-state.db"
+    #expect(
+      try await check(["STATE_DIRECTORY": folder.path])
+        .contains("state database: \(path) (not created yet)"))
+    let (store, _, _) = StateStore.open(path: path)
+    store.put("C5:A1:B2:C3:D4:E5", Array(#"{"name":"BBC","wanted":{"period":5}}"#.utf8))
+    store.close(within: House.patience)
+    let lines = try await check(["STATE_DIRECTORY": folder.path])
+    #expect(lines.contains("state database: \(path)"))
+    #expect(lines.contains(#"C5:A1:B2:C3:D4:E5 "BBC": no entry of config.json matches it"#))
+    // What was remembered when shorter periods could be set does no harm.
+    #expect(lines.contains { $0.contains("out of range: dropped") && $0.contains("value=5") }, "\(lines)")
+    let user = "\(folder.path)/microbit-gateway/check-state.db"
+    #expect(
+      try await check(["STATE_DIRECTORY": "", "XDG_STATE_HOME": folder.path])
+        .contains("state database: \(user) (not created yet)"))
+  }
 
   @Test("A good configuration is told in short")
   func checkGood() async throws {
@@ -73,7 +131,7 @@ import Testing
 
   private static let badConfigurations: [(text: String, place: String)] = [
     ("", "empty"),
-    (#"{"mqtt":"#, "line 1"),
+    (#"{"mqtt":"#, "config.json:1:9: "),
     ("[]", "object"),
     (#"{"mqqt":{}}"#, "mqqt: unknown key (did you mean mqtt?)"),
     (#"{"mqtt":{"prot":1883}}"#, "mqtt.prot: unknown key (did you mean port?)"),
@@ -93,7 +151,7 @@ import Testing
       "devices[1].id: "
     ),
     (##"{"gateway":{"id":"\u001b[31m"}}"##, "gateway.id: "),
-    ("{\"gateway\":{\"id\":\"\u{1B}[31m\"}}", "line 1, column"),
+    ("{\"gateway\":{\"id\":\"\u{1B}[31m\"}}", "config.json:1:19: "),
   ]
 
   @Test(
@@ -105,7 +163,7 @@ import Testing
       let (status, output) = try await Self.run([command, "--config", file])
       #expect(status == 78, "\(text)")
       #expect(output.contains(place), "\(text): \(output)")
-      #expect(output.contains("config.json: "))
+      #expect(output.contains("config.json:"))
       #expect(!output.contains("\u{1B}"))
       #expect(!output.contains("started"))
     }
@@ -161,6 +219,26 @@ import Testing
       let levels = Set(try house.lines(with: "").map { $0.split(separator: " ")[1] })
       try #require(levels.isSuperset(of: others.map { $0[...] } + ["warning"]))
       try #require(level == "debug" || levels == ["warning"])
+    }
+  }
+
+  @Test("The limit of open files is raised to what a thousand micro:bits need")
+  func openFiles() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let shell = try ChildProcess(
+        "/bin/sh",
+        [
+          "-c", "ulimit -Sn 256; exec \"$0\" run --config \"$1\"", try program("microbit-gateway"),
+          house.folder.path + "/config.json",
+        ], environment: house.environment)
+      defer { shell.signal(SIGKILL) }
+      try await house.bridgeOnline()
+      let limits = try ChildProcess("/bin/cat", ["/proc/\(shell.pid)/limits"])
+      try await limits.exitStatus()
+      let soft = try #require(limits.text.firstMatch(of: /Max open files +(\d+)/)?.output.1)
+      #expect(try #require(Int(soft)) > 1000)
     }
   }
 

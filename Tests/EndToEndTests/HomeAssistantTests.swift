@@ -33,6 +33,57 @@ import Testing
     }
   }
 
+  /// Home Assistant loses part of a document that comes while it still sets up what the one before has told.
+  @Test("A micro:bit that comes is told of once, with what it says of its make; after a restart too")
+  func once() async throws {
+    try await withHouse(Plan(devices: 5)) { house in
+      let devices = try await house.simulator.devices()
+      for start in 1...2 {
+        let mark = try house.observer.mark
+        if start == 2 { try await house.restartGateway() }
+        for device in devices { try await house.online(device.id, after: mark) }
+        for device in devices {
+          let first = try await document(house, topic(device.id), after: mark)
+          #expect(try first.json()["dev"]?["sw"]?.string != nil)
+          // Whatever else there were to be told, would be told with this.
+          try await house.done(
+            "device/options", #"{"id":"\#(device.id)","options":{"name":"Start \#(start)"}}"#)
+          let second = try await document(house, topic(device.id), after: mark) {
+            $0.text.contains("Start \(start)")
+          }
+          let name = try #require(try first.json()["dev"]?["name"]?.string)
+          #expect(first.text.replacing(name, with: "Start \(start)") == second.text)
+          #expect(try house.observer.messages(on: topic(device.id), after: mark).count == 2)
+        }
+        try await house.remembered("serial")
+      }
+    }
+  }
+
+  @Test("Documents of a micro:bit are a second apart, and the newest wins")
+  func apart() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      _ = try await document(house, topic(id))
+      for number in 1...20 {
+        try await house.done("device/options", #"{"id":"\#(id)","options":{"name":"Name \#(number)"}}"#)
+      }
+      try await house.observer.publish(Self.status, "online")
+      _ = try await document(house, topic(id)) { $0.text.contains("Name 20") }
+      let all = try house.observer.messages(on: topic(id))
+      #expect(all.count < 10)
+      for (first, second) in zip(all, all.dropFirst()) {
+        // As they arrive: on the way from the gateway they may come closer to one another.
+        #expect(first.arrived.duration(to: second.arrived) > .milliseconds(800))
+      }
+      // A removal does not wait.
+      try await house.done("device/remove", #"{"id":"\#(id)"}"#)
+      let end = try await document(house, topic(id)) { $0.payload.isEmpty }
+      let answer = try await house.message("bridge/house/response/device/remove")
+      #expect(end.number < answer.number)
+    }
+  }
+
   @Test("A hundred micro:bits are told of within a second of connecting")
   func hundred() async throws {
     var plan = Plan(devices: 100, period: 1000)
@@ -43,6 +94,8 @@ import Testing
       // The machine may have much else to do at one birth, or at four.
       var times: [Duration] = []
       while times.count < 5, !times.contains(where: { $0 < .seconds(1) }) {
+        // What was told of a moment ago is told again when a second is over.
+        try await Task.sleep(for: .seconds(1))
         let mark = try house.observer.mark
         try await house.observer.publish(Self.status, "online")
         let status = try await document(house, Self.status, after: mark)

@@ -103,7 +103,7 @@ import Testing
       let reading = try await house.reading(id, after: mark) { $0.sequence == 2 }
       try #require(reading.run != first.run)
       try #require(try await monitor.calls(of: "Connect") == 0)
-      try #require(try await monitor.calls(of: "AcquireNotify") == 1)
+      try #require(try await monitor.calls(of: "StartNotify") == 1)
       try #require(try await house.simulator.device(0).isNotifying)
     }
   }

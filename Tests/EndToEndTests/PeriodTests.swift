@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test("The result goes to the response topic too, with the correlation data", arguments: [1, 65535])
+  @Test("The result goes to the response topic too, with the correlation data", arguments: [20, 65535])
   func responseTopic(period: Int) async throws {
     try await withHouse { house in
       let id = try await house.id()

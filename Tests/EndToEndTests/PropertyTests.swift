@@ -24,8 +24,52 @@ import Testing
       #expect(second["status"]?.string == "failed")
       #expect(second["requested"]?.int == 60)
       #expect(try house.observer.messages(on: "microbit/kitchen/period").isEmpty)
+      // Nor is it told of anywhere.
+      let document = try await house.observer.message(
+        "homeassistant/device/microbit_d05a0000c0de/config", within: House.patience
+      ) { !$0.payload.isEmpty }
+      #expect(
+        try document.json()["cmps"]?.keys
+          == ["temperature", "connectivity", "rssi", "firmware", "model", "reconnect"])
+      #expect(try await house.listed("kitchen")?["wanted"] == nil)
+      #expect(try await house.retained(of: "kitchen")["kitchen/info"]?.json()["wanted"] == nil)
       _ = try await house.stopGateway()
       #expect(try await house.check().contains(/period +80 ms +config.json/))
+    }
+  }
+
+  @Test(
+    "A property that is missing later is unavailable in Home Assistant, not removed; over a restart as well")
+  func missingLater() async throws {
+    try await withHouse { house in
+      let id = try await house.id()
+      let topic = "homeassistant/device/microbit_\(id)/config"
+      func period(after mark: Int) async throws -> JSON? {
+        let document = try await house.observer.message(topic, after: mark, within: House.patience) {
+          !$0.payload.isEmpty
+        }
+        return try document.json()["cmps"]?["period"]
+      }
+      let present = try await period(after: 0)
+      #expect(present?["cmd_t"] != nil && present?["avty"] == nil)
+      // Another program.
+      var mark = try house.observer.mark
+      try await house.killSimulator()
+      try await house.startSimulator(["--no-period"])
+      let absent = try await period(after: mark)
+      #expect(absent?["cmd_t"] != nil)
+      #expect(absent?["avty"]?.array?.first?["t"]?.string == "homeassistant/device/microbit_\(id)/removed")
+      #expect(try await house.setPeriod(id, "60")["status"]?.string == "failed")
+      // What it once offered is remembered.
+      _ = try await house.stopGateway()
+      mark = try house.observer.mark
+      try house.startGateway()
+      #expect(try await period(after: mark)?["cmd_t"] != nil)
+      mark = try house.observer.mark
+      try await house.killSimulator()
+      try await house.startSimulator()
+      try await house.message("\(id)/period", "50", after: mark)
+      #expect(try await house.setPeriod(id, "60")["status"]?.string == "applied")
     }
   }
 

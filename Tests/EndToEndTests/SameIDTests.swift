@@ -4,7 +4,7 @@ import Testing
 
 /// Two gateways have the same id.
 @Suite struct SameIDTests {
-  private static let complaint = "another gateway has this id"
+  private static let complaint = "another gateway uses this id"
   private static let plans: [Plan] = [
     Plan.house("house", area: "First"), Plan.house("house", area: "Second"),
   ]

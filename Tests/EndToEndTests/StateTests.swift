@@ -15,8 +15,8 @@ import Testing
       let path = try house.folder.write(garbage, to: "state/\(House.gatewayID).db")
       try house.startGateway()
       try await house.online(id)
-      try await house.logged("the state database was damaged: begun anew")
-      let line = try #require(try house.lines(with: "begun anew").first)
+      try await house.logged("the state database was damaged")
+      let line = try #require(try house.lines(with: "the state database was damaged").first)
       let aside = try #require(line.firstMatch(of: /moved_to=(\S+)/)?.output.1)
       #expect(aside.hasPrefix(path))
       var status = stat()
@@ -26,7 +26,7 @@ import Testing
       let mark = try house.observer.mark
       try await house.restartGateway()
       try await house.online("kitchen", after: mark)
-      #expect(try house.lines(with: "begun anew").isEmpty)
+      #expect(try house.lines(with: "the state database was damaged").isEmpty)
     }
   }
 
@@ -38,17 +38,17 @@ import Testing
       try await house.remembered(#""name":"BBC micro:bit"#)
       try await Self.limitFiles(of: house.gateway, to: "1:unlimited")
       try await house.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
-      try await house.logged("the state cannot be written")
+      try await house.logged("cannot write the state database")
       let health = try await house.done("health")
       #expect(health["healthy"]?.bool == false)
       let problem = health["problems"]?.array?.first?.string ?? ""
-      #expect(problem.hasPrefix("the state is not kept: "), "\(problem)")
+      #expect(problem.hasPrefix("changes will be lost on restart: "), "\(problem)")
       try await house.online("kitchen")
       #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
       try await Self.limitFiles(of: house.gateway, to: "unlimited")
-      try await house.logged("the state is written again")
+      try await house.logged("the state database is written again")
       #expect(try await house.done("health")["healthy"]?.bool == true)
-      #expect(try house.lines(with: "the state cannot be written").count == 1)
+      #expect(try house.lines(with: "cannot write the state database").count == 1)
       let mark = try house.observer.mark
       try await house.restartGateway()
       try await house.online("kitchen", after: mark)
@@ -71,7 +71,7 @@ import Testing
       try house.startGateway(environment: ["STATE_DIRECTORY": house.folder.path + "/file"])
       let id = try await house.id()
       try await house.online(id)
-      try await house.logged("nothing is remembered over a restart")
+      try await house.logged("changes will be lost on restart")
       let problems = try await house.done("health")["problems"]?.array ?? []
       #expect(problems.count == 1 && problems.first?.string?.contains("Not a directory") == true)
       #expect(try await house.setPeriod(id, "60")["status"]?.string == "applied")

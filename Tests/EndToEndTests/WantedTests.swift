@@ -90,7 +90,7 @@ import Testing
       case .ordered:
         #expect(try await house.stopGateway() == 0)
         // The sender is told that it will get no further result.
-        try await house.message("kitchen/period/result") { $0.text.contains("applied after its next start") }
+        try await house.message("kitchen/period/result") { $0.text.contains("applied after the next start") }
       case .killed:
         try house.gateway.signal(SIGKILL)
         try await house.gateway.exitStatus(within: House.patience)

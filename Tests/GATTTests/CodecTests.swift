@@ -66,8 +66,14 @@ import Testing
     #expect(period.characteristic.description == "e95d1b25-251d-470a-a062-fa1922dfa9a8")
     #expect(period.codec == .uint16)
     #expect(period.isReadable && !period.isNotifying && period.isWritable)
-    #expect(period.range == 1...65535)
+    #expect(period.range == 20...65535)
     #expect(profile.property(named: "humidity") == nil)
+  }
+
+  @Test func knowsWhichValuesCanBeSet() {
+    #expect(
+      profile.settable(["period": 20, "of another version": -1]) == ["period": 20, "of another version": -1])
+    for value in [19, 1, 0, -1, 65536] { #expect(profile.settable(["period": value]) == [:]) }
   }
 
   @Test func findsAPropertyByItsCharacteristicInItsService() {

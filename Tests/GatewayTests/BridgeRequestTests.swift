@@ -92,26 +92,26 @@ import Testing
         + "device/remove, device/reconnect, device/rename, device/options, adapter/reset, log_level"
     ),
     // No JSON object.
-    ("health", "PRESS", #"the payload is no JSON: line 1, column 1: expected a value, found "P""#),
+    ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
     (
       "health", "{",
-      "the payload is no JSON: line 1, column 2: expected a key in double quotes, found the end"
+      "the payload is not valid JSON: line 1, column 2: expected a key in double quotes, found the end"
     ),
     ("health", "[]", "the payload is a list, not an object"),
     ("health", "null", "the payload is null, not an object"),
     ("device/remove", "\"kitchen\"", "the payload is a string, not an object"),
     (
       "device/remove", #"{"id":"a","id":"b"}"#,
-      #"the payload is no JSON: line 1, column 11: the key "id" stands here for the second time"#
+      #"the payload is not valid JSON: line 1, column 11: the key "id" is there already"#
     ),
     // Unknown keys.
-    ("health", #"{"x":1}"#, "x: unknown key (known here: transaction)"),
+    ("health", #"{"x":1}"#, "x: unknown key (known keys: transaction)"),
     ("health", #"{"transacton":"a"}"#, "transacton: unknown key (did you mean transaction?)"),
     ("scan", #"{"time":5}"#, "time: unknown key (did you mean timeout?)"),
     ("device/add", #"{"identifer":"x"}"#, "identifer: unknown key (did you mean identifier?)"),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known here: identifier, id, name, area, period, transaction)"
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, period, transaction)"
     ),
     (
       "device/options", #"{"id":"a","options":{"nmae":"x"}}"#,
@@ -127,7 +127,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a","name":"x"}"#,
-      "name: unknown key (known here: id, options, transaction)"
+      "name: unknown key (known keys: id, options, transaction)"
     ),
     // Missing keys.
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
@@ -151,45 +151,46 @@ import Testing
     ("scan", #"{"timeout":null}"#, "timeout: expected a whole number, 1…60, found null"),
     (
       "device/add", #"{"identifier":"C5:A1"}"#,
-      #"identifier: "C5:A1" is no Bluetooth address (like C5:A1:B2:C3:D4:E5)"#
+      #"identifier: "C5:A1" is not a Bluetooth address (example: C5:A1:B2:C3:D4:E5)"#
     ),
     ("device/add", #"{"identifier":7}"#, "identifier: expected a string, found a number"),
-    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","period":0}"#, "period: 0 is below 1"),
+    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","period":0}"#, "period: 0 is below 20"),
     (
       "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"all"}"#,
-      #"id: "all" is a word that topics use themselves"#
+      #"id: "all" is reserved: choose another id"#
     ),
     (
       "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","name":""}"#,
-      "name: this is empty (leave the key out instead)"
+      "name: must not be empty (leave the key out instead)"
     ),
     (
       "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","name":"\u001b[2J"}"#,
-      #"name: "·[2J" holds a control character"#
+      #"name: "·[2J" contains a control character"#
     ),
-    ("device/rename", #"{"id":"a","to":"bridge"}"#, #"to: "bridge" is a word that topics use themselves"#),
+    ("device/rename", #"{"id":"a","to":"bridge"}"#, #"to: "bridge" is reserved: choose another id"#),
     (
       "device/rename", #"{"id":"a","to":"a/b"}"#,
-      #"to: "a/b" is no id (lower-case letters a-z, digits, - and _)"#
+      #"to: "a/b" is not a valid id (try a-b)"#
     ),
     (
       "device/rename", ##"{"id":"a","to":"#"}"##,
-      ##"to: "#" is no id (lower-case letters a-z, digits, - and _)"##
+      ##"to: "#" is not a valid id (allowed are a-z, 0-9, - and _)"##
     ),
-    ("device/rename", #"{"id":"a","to":""}"#, "to: this is empty (leave the key out instead)"),
+    ("device/rename", #"{"id":"a","to":""}"#, "to: must not be empty (leave the key out instead)"),
     ("device/rename", #"{"id":null,"to":"b"}"#, "id: expected a string, found null"),
     ("device/options", #"{"id":"a","options":[]}"#, "options: expected an object, found a list"),
     ("device/options", #"{"id":"a","options":null}"#, "options: expected an object, found null"),
     ("device/options", #"{"id":"a","options":{"period":65536}}"#, "options.period: 65536 is above 65535"),
+    ("device/options", #"{"id":"a","options":{"period":19}}"#, "options.period: 19 is below 20"),
     (
       "device/options", #"{"id":"a","options":{"enabled":"no"}}"#,
       "options.enabled: expected true or false, found a string"
     ),
     (
       "device/options", #"{"id":"a","options":{"gateway":"A B"}}"#,
-      #"options.gateway: "A B" is no id (lower-case letters a-z, digits, - and _)"#
+      #"options.gateway: "A B" is not a valid id (try a-b)"#
     ),
-    ("adapter/reset", #"{"adapter":"eth0"}"#, #"adapter: "eth0" is no adapter (like hci0)"#),
+    ("adapter/reset", #"{"adapter":"eth0"}"#, #"adapter: "eth0" is not an adapter (example: hci0)"#),
     (
       "log_level", #"{"level":"loud"}"#,
       #"level: expected "debug" or "info" or "notice" or "warning" or "error", found "loud""#
@@ -229,7 +230,7 @@ import Testing
   @Test func manyErrorsMakeNoLongAnswer() throws {
     let keys = (0..<5000).map { "\"key\($0)\":1" }.joined(separator: ",")
     let rejection = try #require(self.rejection("device/add", "{\(keys)}"))
-    #expect(rejection.reason.hasPrefix("key0: unknown key (known here: "))
+    #expect(rejection.reason.hasPrefix("key0: unknown key (known keys: "))
     #expect(rejection.reason.hasSuffix("; and 4995 more"))
     #expect(rejection.reason.utf8.count < 1000)
   }
@@ -241,7 +242,7 @@ import Testing
         Issue.record("\(verb) took it")
         continue
       }
-      #expect(rejection.reason.hasPrefix("the payload is no JSON: "))
+      #expect(rejection.reason.hasPrefix("the payload is not valid JSON: "))
     }
   }
 

@@ -11,7 +11,7 @@ import Testing
     var configuration = try Configuration.parse(document).get()
     configuration.mqtt.password = Array("secret".utf8)
     let gateway = configuration.gateway.id ?? GatewayID(hostName: "pi")
-    return "\(CheckReport(configuration, document: document, records: records, gateway: gateway))"
+    return "\(CheckReport(configuration, document: document.value, records: records, gateway: gateway))"
   }
 
   /// The columns of the line that begins with `key`, behind the line `title`.
@@ -38,6 +38,7 @@ import Testing
       gateway.id                lab             config.json
       gateway.area              –               default
       bluetooth.adapter         hci0            default
+      bluetooth.notify          signal          default
       mqtt.host                 broker.example  config.json
       mqtt.port                 1883            default
       mqtt.protocol             5               default
@@ -82,7 +83,7 @@ import Testing
       for member in members { #expect(report.contains("\(key.name).\(member.name)  ")) }
     }
     #expect(try columns(report, "gateway.id") == ["gateway.id", "pi", "default"])
-    let title = #"every name that begins with "BBC micro:bit""#
+    let title = #"every micro:bit whose name begins with "BBC micro:bit""#
     #expect(try columns(report, "id", below: title) == ["id", "its address", "default"])
     for member in Configuration.Device.keys.map(\.name) where member != "match" {
       #expect(throws: Never.self) { try columns(report, member, below: title) }
@@ -94,7 +95,7 @@ import Testing
       #"{"mqtt":{"port":1883,"tls":{}},"devices":[{"match":{"name_prefix":"a"},"enabled":true,"id":"x"}]}"#)
     #expect(try columns(report, "mqtt.port") == ["mqtt.port", "1883", "config.json"])
     #expect(try columns(report, "mqtt.tls") == ["mqtt.tls", "{}", "config.json"])
-    let title = #"every name that begins with "a""#
+    let title = #"every micro:bit whose name begins with "a""#
     #expect(try columns(report, "enabled", below: title) == ["enabled", "true", "config.json"])
     #expect(try columns(report, "id", below: title) == ["id", "x", "config.json"])
   }
@@ -131,15 +132,15 @@ import Testing
     let titles = report.split(separator: "\n").filter { !$0.hasPrefix(" ") }.map(String.init).suffix(6)
     #expect(
       titles == [
-        "00:00:00:00:00:01: removed by a request", "00:00:00:00:00:02: left to the gateway attic",
-        #"every name that begins with "BBC""#, #"00:00:00:00:00:03 "BBC""#,
+        "00:00:00:00:00:01: removed by a request", "00:00:00:00:00:02: served by the gateway attic",
+        #"every micro:bit whose name begins with "BBC""#, #"00:00:00:00:00:03 "BBC""#,
         "00:00:00:00:00:04: added by a request: deleted in Home Assistant",
-        #"00:00:00:00:00:05 "other·[2J": matched by no entry"#,
+        #"00:00:00:00:00:05 "other·[2J": no entry of config.json matches it"#,
       ])
     #expect(
       try columns(report, "id", below: #"00:00:00:00:00:03 "BBC""#) == ["id", "000000000003", "default"])
     #expect(
-      try columns(report, "gateway", below: "00:00:00:00:00:02: left to the gateway attic")
+      try columns(report, "gateway", below: "00:00:00:00:00:02: served by the gateway attic")
         == ["gateway", "attic", "config.json"])
   }
 

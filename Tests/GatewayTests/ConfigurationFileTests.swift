@@ -28,11 +28,11 @@ import Testing
     let places = ["\(folder.path)/1.json", "\(folder.path)/2.json"]
     #expect(
       failure(nil, places)
-        == "no configuration: there is neither \(places[0]) nor \(places[1]) (name a file with --config)")
+        == "no configuration: neither \(places[0]) nor \(places[1]) exists (name a file with --config)")
     try folder.write("2.json", #"{"mqtt":{"port":2}}"#)
     #expect(try ConfigurationFile.load(path: nil, searching: places).path == places[1])
     try folder.write("1.json", "")
-    #expect(failure(nil, places) == "\(places[0]): line 1, column 1: the text is empty")
+    #expect(failure(nil, places) == "\(places[0]):1:1: the text is empty")
     #expect(ConfigurationFile.searched == ["./config.json", "/etc/microbit-gateway/config.json"])
   }
 
@@ -45,15 +45,15 @@ import Testing
     // Root may read everything.
     if geteuid() != 0 { #expect(failure(closed) == "\(closed): Permission denied") }
     let large = try folder.write("large.json", [UInt8](repeating: 0x20, count: (1 << 20) + 1))
-    #expect(failure(large) == "\(large): this is longer than 1 MiB")
+    #expect(failure(large) == "\(large): it is longer than 1 MiB")
     let binary = try folder.write("binary.json", [0x7F, 0x45, 0x4C, 0x46, 0xFF])
-    #expect(failure(binary) == "\(binary): line 1, column 5: this is not UTF-8")
+    #expect(failure(binary) == "\(binary):1:5: this is not UTF-8")
   }
 
   @Test func everyErrorIsALineWithTheFile() throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("a.json", #"{"mqtt":{"port":0,"qos":2}}"#)
-    #expect(failure(file) == "\(file): mqtt.port: 0 is below 1\n\(file): mqtt.qos: 2 is above 1")
+    #expect(failure(file) == "\(file):1:17: mqtt.port: 0 is below 1\n\(file):1:25: mqtt.qos: 2 is above 1")
   }
 
   @Test(arguments: ["secret", "secret\n", "secret\r\n", "secret\nsecond line\n"])
@@ -74,8 +74,8 @@ import Testing
     let loaded = try ConfigurationFile.load(path: file)
     #expect(loaded.configuration.mqtt.password == Array(" with space ".utf8))
     #expect(
-      loaded.warnings.map(\.description)
-        == ["mqtt.password_file: \(password) can be read by every user (chmod o-r)"])
+      loaded.warnings.map { $0.description(in: "c.json") }
+        == ["c.json:1:41: mqtt.password_file: \(password) can be read by every user (chmod o-r)"])
   }
 
   @Test func namesTheFilesThatAreMissing() throws {
@@ -90,9 +90,9 @@ import Testing
       """#)
     #expect(
       failure(file) == """
-        \(file): mqtt.password_file: the file's first line is empty
-        \(file): mqtt.tls.cert_file: /nonexistent/cert: No such file or directory
-        \(file): mqtt.tls.key_file: \(folder.path)/key: No such file or directory
+        \(file):1:41: mqtt.password_file: the file's first line is empty
+        \(file):2:36: mqtt.tls.cert_file: /nonexistent/cert: No such file or directory
+        \(file):2:67: mqtt.tls.key_file: \(folder.path)/key: No such file or directory
         """)
   }
 

@@ -30,7 +30,7 @@ import Testing
     (#""type": "boolean""#, #""type": "string""#),
     (#""additionalProperties": false"#, #""additionalProperties": true"#),
     (#""maxLength": 128"#, #""maxLength": 127"#), (#""pattern": "^hci[0-9]+$""#, #""title": "x""#),
-    (#""description": "The room it stands in.""#, #""title": "x""#),
+    (#""description": "This gateway.""#, #""title": "x""#),
   ])
   func theComparisonSeesDifferences(text: String, replacement: String) throws {
     let original = String(decoding: try shipped("deploy/config.schema.json"), as: UTF8.self)

@@ -1,4 +1,5 @@
 import GATT
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -57,7 +58,7 @@ import Testing
   @Test func whatIsWrittenIsReadAgain() throws {
     let text =
       #"{"gateway":{"id":"g"},"mqtt":{"port":1,"protocol":"3.1.1","tls":{}},"devices":[{"match":"#
-      + #"{"identifier":"00:00:00:00:00:01"},"id":"a","period":1}]}"#
+      + #"{"identifier":"00:00:00:00:00:01"},"id":"a","period":20}]}"#
     let configuration = try parse(text)
     let json = try #require(configuration.json)
     #expect(try Configuration.parse(json.bytes).get() == configuration)
@@ -70,11 +71,11 @@ import Testing
     (#"{"devices":[{"matches":{}}]}"#, "devices[0].matches: unknown key (did you mean match?)"),
     (#"{"mqtt":{"password":"x"}}"#, "mqtt.password: unknown key (did you mean password_file?)"),
     (
-      #"{"gateway":{"zzzzzzzz":1}}"#, "gateway.zzzzzzzz: unknown key (known here: id, area)"
+      #"{"gateway":{"zzzzzzzz":1}}"#, "gateway.zzzzzzzz: unknown key (known keys: id, area)"
     ),
-    (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known here: id, area)"#),
+    (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),
     (#"{"gateway":{"":1}}"#, #"gateway."": unknown key (did you mean id?)"#),
-    (#"{"gateway":{"$schema":"x"}}"#, "gateway.$schema: unknown key (known here: id, area)"),
+    (#"{"gateway":{"$schema":"x"}}"#, "gateway.$schema: unknown key (known keys: id, area)"),
     // Wrong types.
     ("[]", "expected an object, found a list"),
     ("7", "expected an object, found a number"),
@@ -99,107 +100,231 @@ import Testing
       #"{"mqtt":{"protocol":5}}"#,
       #"mqtt.protocol: expected "5" or "3.1.1", found a number (write it in quotes)"#
     ),
-    (#"{"mqtt":{"host":""}}"#, "mqtt.host: this is empty (leave the key out instead)"),
+    (#"{"mqtt":{"host":""}}"#, "mqtt.host: must not be empty (leave the key out instead)"),
     (
       #"{"mqtt":{"host":"mqtt://x"}}"#,
-      #"mqtt.host: "mqtt://x" is no host name (the name alone: no mqtt:// before and no path behind it)"#
+      #"mqtt.host: "mqtt://x" is not a host name or address "#
+        + "(the host alone, without mqtt:// and path; the port goes to mqtt.port)"
     ),
-    (#"{"mqtt":{"host":"a b"}}"#, #"mqtt.host: "a b" is no host name (no white space)"#),
-    (#"{"mqtt":{"base_topic":"a/+/b"}}"#, #"mqtt.base_topic: "a/+/b" holds a wildcard, + or #"#),
-    (#"{"mqtt":{"base_topic":"a#"}}"#, ##"mqtt.base_topic: "a#" holds a wildcard, + or #"##),
+    (
+      #"{"mqtt":{"host":"a b"}}"#,
+      #"mqtt.host: "a b" is not a host name or address (remove the white space)"#
+    ),
+    (
+      #"{"mqtt":{"host":"localhost:1883"}}"#,
+      #"mqtt.host: "localhost:1883" is not a host name or address (the host alone; the port goes to mqtt.port)"#
+    ),
+    (
+      #"{"mqtt":{"host":"10.0.0.1:"}}"#,
+      #"mqtt.host: "10.0.0.1:" is not a host name or address (the host alone; the port goes to mqtt.port)"#
+    ),
+    (
+      #"{"mqtt":{"host":"[::1]:1883"}}"#,
+      #"mqtt.host: "[::1]:1883" is not a host name or address "#
+        + "(an IPv6 address without brackets; the port goes to mqtt.port)"
+    ),
+    (
+      #"{"mqtt":{"host":"[::1]"}}"#,
+      #"mqtt.host: "[::1]" is not a host name or address "#
+        + "(an IPv6 address without brackets; the port goes to mqtt.port)"
+    ),
+    (
+      #"{"mqtt":{"host":"a:b:1883"}}"#,
+      #"mqtt.host: "a:b:1883" is not a host name or address (a name has no colon; the port goes to mqtt.port)"#
+    ),
+    (
+      #"{"mqtt":{"host":"fe80::1%"}}"#,
+      #"mqtt.host: "fe80::1%" is not a host name or address (a name has no colon; the port goes to mqtt.port)"#
+    ),
+    (#"{"mqtt":{"base_topic":"a/+/b"}}"#, #"mqtt.base_topic: "a/+/b" contains a wildcard, + or #"#),
+    (#"{"mqtt":{"base_topic":"a#"}}"#, ##"mqtt.base_topic: "a#" contains a wildcard, + or #"##),
     (
       #"{"mqtt":{"base_topic":"/a"}}"#,
-      #"mqtt.base_topic: "/a" has an empty level (no / at the ends, no two in a row)"#
+      #"mqtt.base_topic: "/a" has an empty level (no / at the start or the end, no //)"#
     ),
     (
       #"{"mqtt":{"base_topic":"a//b"}}"#,
-      #"mqtt.base_topic: "a//b" has an empty level (no / at the ends, no two in a row)"#
+      #"mqtt.base_topic: "a//b" has an empty level (no / at the start or the end, no //)"#
     ),
     (
       #"{"mqtt":{"base_topic":"a/"}}"#,
-      #"mqtt.base_topic: "a/" has an empty level (no / at the ends, no two in a row)"#
+      #"mqtt.base_topic: "a/" has an empty level (no / at the start or the end, no //)"#
     ),
     (
       #"{"mqtt":{"base_topic":"$SYS"}}"#,
-      #"mqtt.base_topic: "$SYS" begins with $, which brokers keep for themselves"#
+      #"mqtt.base_topic: "$SYS" begins with $, which is reserved for the broker"#
     ),
-    (#"{"mqtt":{"base_topic":"a\u0000b"}}"#, #"mqtt.base_topic: "a·b" holds a control character"#),
+    (#"{"mqtt":{"base_topic":"a\u0000b"}}"#, #"mqtt.base_topic: "a·b" contains a control character"#),
     (
       #"{"mqtt":{"base_topic":"a\uFFFE"}}"#,
-      "mqtt.base_topic: \"a\u{FFFE}\" holds a character that brokers refuse"
+      "mqtt.base_topic: \"a\u{FFFE}\" contains a character that brokers refuse"
     ),
-    (#"{"mqtt":{"base_topic":""}}"#, "mqtt.base_topic: this is empty (leave the key out instead)"),
-    (##"{"home_assistant":{"prefix":"#"}}"##, ##"home_assistant.prefix: "#" holds a wildcard, + or #"##),
-    (#"{"bluetooth":{"adapter":"hci"}}"#, #"bluetooth.adapter: "hci" is no adapter (like hci0)"#),
-    (#"{"bluetooth":{"adapter":"usb0"}}"#, #"bluetooth.adapter: "usb0" is no adapter (like hci0)"#),
+    (#"{"mqtt":{"base_topic":""}}"#, "mqtt.base_topic: must not be empty (leave the key out instead)"),
+    (##"{"home_assistant":{"prefix":"#"}}"##, ##"home_assistant.prefix: "#" contains a wildcard, + or #"##),
+    (#"{"bluetooth":{"adapter":"hci"}}"#, #"bluetooth.adapter: "hci" is not an adapter (example: hci0)"#),
+    (#"{"bluetooth":{"adapter":"usb0"}}"#, #"bluetooth.adapter: "usb0" is not an adapter (example: hci0)"#),
     (
       #"{"gateway":{"id":"Living room"}}"#,
-      #"gateway.id: "Living room" is no id (lower-case letters a-z, digits, - and _)"#
+      #"gateway.id: "Living room" is not a valid id (try living-room)"#
     ),
-    (#"{"devices":[{"period":0}]}"#, "devices[0].period: 0 is below 1"),
+    (
+      #"{"gateway":{"id":"Küche"}}"#,
+      #"gateway.id: "Küche" is not a valid id (allowed are a-z, 0-9, - and _)"#
+    ),
+    (#"{"devices":[{"period":0}]}"#, "devices[0].period: 0 is below 20"),
+    (#"{"devices":[{"period":19}]}"#, "devices[0].period: 19 is below 20"),
     (#"{"devices":[{"period":65536}]}"#, "devices[0].period: 65536 is above 65535"),
     (
-      #"{"devices":[{"id":"bridge"}]}"#, #"devices[0].id: "bridge" is a word that topics use themselves"#
+      #"{"devices":[{"id":"bridge"}]}"#, #"devices[0].id: "bridge" is reserved: choose another id"#
     ),
     (
       #"{"devices":[{},{"match":{"name_prefix":"x"},"id":"K"}]}"#,
-      #"devices[1].id: "K" is no id (lower-case letters a-z, digits, - and _)"#
+      #"devices[1].id: "K" is not a valid id (try k)"#
     ),
     (
       #"{"devices":[{"match":{"identifier":"C5:A1"}}]}"#,
-      #"devices[0].match.identifier: "C5:A1" is no Bluetooth address (like C5:A1:B2:C3:D4:E5)"#
+      #"devices[0].match.identifier: "C5:A1" is not a Bluetooth address (example: C5:A1:B2:C3:D4:E5)"#
     ),
     (
       #"{"devices":[{"match":{"name_prefix":""}}]}"#,
-      "devices[0].match.name_prefix: this is empty (leave the key out instead)"
+      "devices[0].match.name_prefix: must not be empty (leave the key out instead)"
     ),
-    (#"{"devices":[{"match":{}}]}"#, "devices[0].match: this is empty (give identifier or name_prefix)"),
+    (#"{"devices":[{"match":{}}]}"#, "devices[0].match: must not be empty (give identifier or name_prefix)"),
     (
       #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5","name_prefix":"x"}}]}"#,
-      "devices[0].match: identifier and name_prefix together (give one of them)"
+      "devices[0].match: identifier and name_prefix must not be combined (give one of them)"
     ),
     // What does not go together.
     (
       #"{"mqtt":{"tls":{"cert_file":"x"}}}"#,
-      "mqtt.tls.cert_file: a certificate without its key (give key_file too)"
+      "mqtt.tls.cert_file: a certificate needs its key (add key_file)"
     ),
     (
       #"{"mqtt":{"tls":{"key_file":"x"}}}"#,
-      "mqtt.tls.key_file: a key without its certificate (give cert_file too)"
+      "mqtt.tls.key_file: a key needs its certificate (add cert_file)"
     ),
     (
       #"{"mqtt":{"password_file":"x"}}"#,
-      "mqtt.password_file: a password without a user name (give username too)"
+      "mqtt.password_file: a password needs a user name (add username)"
     ),
     (
       #"{"devices":[{"match":{"name_prefix":"a"},"id":"x"},{"match":{"name_prefix":"b"},"id":"x"}]}"#,
-      "devices[1].id: devices[0] is called x already"
+      "devices[1].id: devices[0] already has the id x"
     ),
     (
       #"{"devices":[{"match":{"identifier":"00:00:00:00:00:0A"}},{"match":{"identifier":"00:00:00:00:00:0a"}}]}"#,
-      "devices[1].match.identifier: devices[0] matches the same already"
+      "devices[1].match.identifier: devices[0] already matches this"
     ),
     (
       #"{"devices":[{"match":{"identifier":"00:00:00:00:00:0A"}},{"id":"00000000000a"}]}"#,
-      "devices[1].id: devices[0] is called 00000000000a already"
+      "devices[1].id: devices[0] already has the id 00000000000a"
     ),
     // No JSON.
-    ("", "line 1, column 1: the text is empty"),
-    (#"{"mqtt": {"#, "line 1, column 11: expected a key in double quotes, found the end"),
+    ("", "the text is empty"),
+    (#"{"mqtt": {"#, "expected a key in double quotes, found the end"),
     (
       "{\n  \"mqtt\": { \"port\": 1883 },\n}",
-      "line 3, column 1: expected a key in double quotes, found \"}\""
+      "expected a key in double quotes, found \"}\" (trailing comma: remove the comma before it)"
     ),
-    (#"{"mqtt":{},"mqtt":{}}"#, #"line 1, column 12: the key "mqtt" stands here for the second time"#),
+    (#"{"mqtt":{},"mqtt":{}}"#, #"the key "mqtt" is there already"#),
   ])
-  func saysWhereAndWhy(text: String, expected: String) {
+  func saysWhatIsWrong(text: String, expected: String) {
     #expect(errors(text) == [expected])
+  }
+
+  @Test(arguments: [
+    // No JSON.
+    ("", ["c.json:1:1: the text is empty"]),
+    (
+      "{\n  \"mqtt\": { \"port\": 1883 },\n}",
+      [
+        "c.json:3:1: expected a key in double quotes, found \"}\" (trailing comma: remove the comma before it)"
+      ]
+    ),
+    (
+      "{\n  // the broker\n  \"mqtt\": {}\n}",
+      ["c.json:2:3: expected a key in double quotes, found \"/\" (JSON has no comments: remove it)"]
+    ),
+    // Each in its place, in the order of the document.
+    (
+      """
+      {
+        "mqtt": { "port": 0, "hots": "x",
+                  "qos": 7 },
+        "devices": [
+          { "match": {}, "id": "Küche" },
+          { "match": { "name_prefix": "a" },
+            "period": 19 }
+        ]
+      }
+      """,
+      [
+        "c.json:2:21: mqtt.port: 0 is below 1", "c.json:2:24: mqtt.hots: unknown key (did you mean host?)",
+        "c.json:3:20: mqtt.qos: 7 is above 1",
+        "c.json:5:16: devices[0].match: must not be empty (give identifier or name_prefix)",
+        "c.json:5:26: devices[0].id: \"Küche\" is not a valid id (allowed are a-z, 0-9, - and _)",
+        "c.json:7:17: devices[1].period: 19 is below 20",
+      ]
+    ),
+    // Names that hide their place.
+    (
+      "{\"gateway.id\": 1,\n \"gateway\": {\"id\": 1}}",
+      [
+        "c.json:1:2: gateway.id: unknown key (did you mean gateway?)",
+        "c.json:2:20: gateway.id: expected a string, found a number",
+      ]
+    ),
+    // What is missing is where it would belong.
+    (
+      """
+      { "devices": [
+        { "match": { "identifier": "00:00:00:00:00:0A" } },
+        { "match": { "name_prefix": "x" }, "id": "a" },
+        { "match": { "identifier": "00:00:00:00:00:0B" } },
+        { "match": { "name_prefix": "y" }, "id": "00000000000a" } ] }
+      """,
+      ["c.json:5:44: devices[3].id: devices[0] already has the id 00000000000a"]
+    ),
+    (
+      """
+      { "devices": [
+        { "match": { "name_prefix": "y" }, "id": "00000000000a" },
+        { "match": { "identifier": "00:00:00:00:00:0A" } } ] }
+      """,
+      ["c.json:3:3: devices[1].id: devices[0] already has the id 00000000000a"]
+    ),
+    ("\n []", ["c.json:2:2: expected an object, found a list"]),
+  ])
+  func saysWhereItIsWrong(text: String, expected: [String]) throws {
+    guard case .failure(let failure) = Configuration.parse(Array(text.utf8)) else {
+      throw Failure("no error")
+    }
+    #expect(failure.errors.map { $0.description(in: "c.json") } == expected)
   }
 
   @Test func saysWhereItIsNotUTF8() {
     let result = Configuration.parse([0x7B, 0xFF, 0x7D])
-    let expected = ConfigurationError(path: "", problem: "line 1, column 2: this is not UTF-8")
+    let expected = ConfigurationError(
+      position: TextPosition(line: 1, column: 2), problem: "this is not UTF-8")
     #expect(result == .failure(ConfigurationErrors(errors: [expected])))
+  }
+
+  @Test(arguments: [
+    "localhost", "broker.example", "10.0.0.1", "::1", "2001:db8::1", "fe80::1%eth0", "::ffff:10.0.0.1", "a_b",
+  ])
+  func takesHostsAndAddresses(host: String) throws {
+    #expect(try parse("{\"mqtt\":{\"host\":\"\(host)\"}}").mqtt.host == host)
+  }
+
+  /// Of a thousand and more errors each has its place, and that takes no time to speak of.
+  @Test func manyErrorsAreLocatedToo() throws {
+    let text = "{" + (0..<20_000).map { "\"key\($0)\":1" }.joined(separator: ",") + "}"
+    guard case .failure(let failure) = Configuration.parse(Array(text.utf8)) else {
+      throw Failure("no error")
+    }
+    #expect(failure.errors.count == 20_000)
+    let column = text.utf8.count - "\"key19999\":1}".utf8.count + 1
+    #expect(failure.errors.last?.position == TextPosition(line: 1, column: column))
   }
 
   @Test func tellsAllErrorsInTheirOrder() {
@@ -211,15 +336,17 @@ import Testing
     #expect(
       errors(text) == [
         "mqtt.port: 0 is below 1", "mqtt.hots: unknown key (did you mean host?)", "mqtt.qos: 7 is above 1",
-        "devices[1].period: -1 is below 1", "devices[1].id: devices[0] is called kitchen already",
-        "nope: unknown key (known here: $schema, gateway, bluetooth, mqtt, home_assistant, devices)",
+        "devices[1].period: -1 is below 20", "devices[1].id: devices[0] already has the id kitchen",
+        "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, home_assistant, devices)",
       ])
   }
 
   @Test func limitsLengths() {
     let long = String(repeating: "x", count: 129)
     #expect(
-      errors("{\"gateway\":{\"area\":\"\(long)\"}}") == ["gateway.area: this is longer than 128 characters"])
+      errors("{\"gateway\":{\"area\":\"\(long)\"}}") == [
+        "gateway.area: must not be longer than 128 characters"
+      ])
   }
 
   @Test func errorsHoldNothingThatSteersATerminal() {
@@ -241,13 +368,22 @@ import Testing
     #expect(
       try warnings(
         #"{"devices":[{"match":{"name_prefix":"BBC"}},{"match":{"identifier":"00:00:00:00:00:01"}}]}"#)
-        == ["devices[1]: stands behind devices[0], whose name_prefix may match it first (put it before)"])
+        == ["devices[1]: devices[0] may match first, by its name_prefix (move this entry up)"])
     #expect(
       try warnings(#"{"devices":[{"match":{"name_prefix":"BBC"}},{"match":{"name_prefix":"BBC micro"}}]}"#)
-        == ["devices[1]: never matches: devices[0] comes first and matches all of it"])
+        == ["devices[1]: never used: devices[0] comes first and matches the same names"])
     #expect(
       try warnings(#"{"devices":[{"match":{"name_prefix":"BBC micro"}},{"match":{"name_prefix":"BBC"}}]}"#)
         == [])
+  }
+
+  @Test func warnsOfNoEntries() throws {
+    #expect(
+      try parse(#"{"devices":[]}"#).warnings.map(\.description) == [
+        "devices: the list is empty: no micro:bit is connected unless a request adds it "
+          + "(leave the key out to connect to every micro:bit in range)"
+      ])
+    #expect(try parse("{}").warnings == [])
   }
 
   @Test func theFirstEntryThatMatchesIsTaken() throws {

@@ -104,7 +104,7 @@ import Testing
     #expect(bench.holds(5) == ["publish 5", "write 6"])
     #expect(bench.want(7) == [])
     #expect(bench.notWritten(.failed(reason: "no")) == ["write 7"], "that 6 failed matters to nobody")
-    #expect(bench.notWritten(.timeout) == ["not restored 7 timeout", "unresponsive"])
+    #expect(bench.notWritten(.timeout) == ["not restored 7 no answer in time", "unresponsive"])
   }
 
   @Test func duringTheFirstReadItWaitsForIt() {

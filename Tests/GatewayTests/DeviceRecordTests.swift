@@ -14,6 +14,10 @@ import Testing
     var record = DeviceRecord(identifier: address)
     record.id = try DeviceID("kitchen")
     record.name = "BBC micro:bit [zugev]\u{1B}\n"
+    record.offered = ["temperature", "period"]
+    record.model = "BBC micro:bit V2"
+    record.firmware = "2.0"
+    record.serial = "88\u{7}17"
     record.changes = DeviceOptions(
       id: try DeviceID("kitchen"), name: "Küche", area: "Home", period: 5000, isEnabled: false,
       gateway: GatewayID("attic"))
@@ -38,10 +42,12 @@ import Testing
   @Test func isStoredUnderTheseKeys() throws {
     var record = try full()
     record.name = "BBC"
+    record.serial = nil
     record.take(Array("6000".utf8), for: "period")
     #expect(
       String(decoding: record.bytes, as: UTF8.self)
-        == #"{"id":"kitchen","name":"BBC","changes":{"id":"kitchen","name":"Küche","area":"Home","period":5000,"#
+        == #"{"id":"kitchen","name":"BBC","offered":["period","temperature"],"model":"BBC micro:bit V2","#
+        + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","period":5000,"#
         + #""enabled":false,"gateway":"attic"},"added":true,"removed":true,"forgotten":true,"#
         + #""wanted":{"another":-1,"period":5000},"taken":{"period":[4396170612239258211,-5943944559041650797]},"#
         + #""announced":{"prefix":"homeassistant","components":{"temperature":"sensor"}}}"#)
@@ -65,12 +71,27 @@ import Testing
     #expect(record?.changes == DeviceOptions(period: 7))
   }
 
+  /// The period's range has begun at 1 ms once.
+  @Test(arguments: [1, 19])
+  func whatCannotBeSetAnyMoreIsDropped(period: Int) throws {
+    let text =
+      #"{"name":"BBC","changes":{"name":"N","period":\#(period)},"wanted":{"another":-1,"period":7}}"#
+    let address = address
+    var record = try #require(read(text))
+    #expect(record.dropUnsettable().keys.sorted() == ["period"])
+    #expect(record.changes == DeviceOptions(name: "N"))
+    #expect(record.wanted == ["another": -1])
+    #expect(record.dropUnsettable() == [:])
+    let stored = [address.description: Array(text.utf8)]
+    #expect(Memory.records(stored) == [address: record])
+  }
+
   @Test(arguments: [
     "", "{", "[]", "null", "7", #"{"id":7}"#, #"{"id":"a/b"}"#, #"{"id":"bridge"}"#, #"{"name":null}"#,
     #"{"changes":[]}"#, #"{"changes":{"period":0}}"#, #"{"changes":{"enabled":1}}"#,
     #"{"changes":{"gateway":""}}"#, #"{"changes":{"name":""}}"#, #"{"added":1}"#, #"{"wanted":5}"#,
     #"{"wanted":{"period":"5"}}"#, #"{"wanted":{"period":1.5}}"#, #"{"taken":{"period":5}}"#,
-    #"{"taken":{"period":["1",5]}}"#,
+    #"{"taken":{"period":["1",5]}}"#, #"{"offered":"period"}"#, #"{"offered":["period",1]}"#, #"{"model":2}"#,
   ])
   func whatIsBrokenIsNoRecord(text: String) {
     #expect(read(text) == nil)

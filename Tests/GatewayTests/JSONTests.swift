@@ -57,11 +57,11 @@ import Testing
     ("{}\n// note", "line 2, column 1: expected the end, found \"/\""),
     ("1 2", "line 1, column 3: expected the end, found \"2\""),
     ("tru", "line 1, column 1: expected a value, found \"t\""),
-    ("{\"a\": 1,\n \"a\": 2}", "line 2, column 2: the key \"a\" stands here for the second time"),
+    ("{\"a\": 1,\n \"a\": 2}", "line 2, column 2: the key \"a\" is there already"),
     ("\"abc", "line 1, column 1: this string has no end"),
-    ("\"abc\\", "line 1, column 5: there is no such escape: a backslash is written \\\\"),
-    ("\"a\nb\"", "line 1, column 3: a string cannot hold the end of the line: close it, or write \\n"),
-    ("\"\\x\"", "line 1, column 2: there is no such escape: a backslash is written \\\\"),
+    ("\"abc\\", "line 1, column 5: unknown escape: write a backslash as \\\\"),
+    ("\"a\nb\"", "line 1, column 3: a string cannot contain the end of the line: close it, or write \\n"),
+    ("\"\\x\"", "line 1, column 2: unknown escape: write a backslash as \\\\"),
     ("\"\\ud83c\"", "line 1, column 2: this \\u names no character"),
     ("\"\\udf21\"", "line 1, column 2: this \\u names no character"),
     ("\"\\u+123\"", "line 1, column 2: this \\u names no character"),
@@ -90,6 +90,60 @@ import Testing
   ])
   func saysWhereItIsNotUTF8(bytes: [UInt8], expected: String) {
     #expect(error(bytes) == expected)
+  }
+
+  @Test(arguments: [
+    ("{\n  \"a\": 1,\n}", "trailing comma: remove the comma before it"),
+    ("[1, 2 ,\t]", "trailing comma: remove the comma before it"),
+    ("[1,]", "trailing comma: remove the comma before it"),
+    ("// note\n{}", "JSON has no comments: remove it"),
+    ("{ // note\n}", "JSON has no comments: remove it"),
+    ("{\"a\": 1, // note\n \"b\": 2}", "JSON has no comments: remove it"),
+    ("{\"a\": /* one */ 1}", "JSON has no comments: remove it"),
+    ("{\"a\": 1 /* one */}", "JSON has no comments: remove it"),
+    ("[1, # note\n 2]", "JSON has no comments: remove it"),
+    ("{}\n# the end", "JSON has no comments: remove it"),
+    ("{\"a\":}", nil), ("[,]", nil), ("[/1]", nil), ("]", nil), ("{\"a,\"}", nil), ("[1", nil), ("", nil),
+    ("{\"a\": \"//\" 1}", nil),
+  ])
+  func otherKindsOfJSONAreNamed(text: String, hint: String?) {
+    do throws(JSONSyntaxError) {
+      _ = try JSONParser.parse(Array(text.utf8))
+      Issue.record("no error")
+    } catch {
+      #expect(error.hint == hint)
+      // Senders are told what they always were.
+      #expect(!error.description.contains(hint ?? "comma before"))
+    }
+  }
+
+  @Test func saysWhereNamesAndValuesAre() throws {
+    let text = """
+      {
+        "a": { "ä": [1, {"b": null}],
+      \t"b": "x\\ny" }, "": 2
+      }
+      """
+    let document = try JSONParser.locate(Array(text.utf8))
+    #expect(try document.value == parse(text))
+    func at(_ path: JSONStep...) -> [Int?] {
+      let position = document.positions.position(of: path)
+      return [position?.line, position?.column]
+    }
+    #expect(at() == [1, 1])
+    #expect(at(.name("a")) == [2, 3])
+    #expect(at(.key("a")) == [2, 8])
+    #expect(at(.key("a"), .name("ä")) == [2, 10])
+    #expect(at(.key("a"), .key("ä")) == [2, 15])
+    #expect(at(.key("a"), .key("ä"), .index(0)) == [2, 16])
+    #expect(at(.key("a"), .key("ä"), .index(1)) == [2, 19])
+    #expect(at(.key("a"), .key("ä"), .index(1), .key("b")) == [2, 25])
+    #expect(at(.key("a"), .key("b")) == [3, 7])
+    #expect(at(.name("")) == [3, 17])
+    #expect(at(.key("")) == [3, 21])
+    // What is not there: where it would belong.
+    #expect(at(.key("a"), .key("ä"), .index(2)) == [2, 15])
+    #expect(at(.key("z"), .key("a")) == [1, 1])
   }
 
   @Test func toleratesAByteOrderMark() throws {

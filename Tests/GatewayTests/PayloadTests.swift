@@ -74,6 +74,15 @@ import Testing
         == #"{"status":"error","error":"no such verb","transaction":"t"}"#)
   }
 
+  @Test func whatAnotherGatewayWantsCountsWhereItCanBeSet() {
+    func wanted(_ period: Int) -> [String: Int]? {
+      Holder.Notice(Array("{\"gateway\":\"attic\",\"wanted\":{\"period\":\(period)}}".utf8))?.wanted
+    }
+    #expect(wanted(20) == ["period": 20])
+    #expect(wanted(19) == [:])
+    #expect(wanted(0) == [:])
+  }
+
   @Test func deviceInfoAndList() throws {
     let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
     let id = try DeviceID("kitchen")

@@ -151,6 +151,32 @@ import Testing
     expectTimer(session.left(), .seconds(60))
   }
 
+  /// As on bluetoothd 5.66, which never answers the read of one that wants pairing, and 5.82, which fails it at once.
+  @Test(arguments: [CentralError.timedOut("ReadValue: no answer in time"), .unlikely("Failed: 0x0e")])
+  func oneThatCannotBeReadOnTwoLinksInARowWantsPairing(error: CentralError) {
+    var session = subscribing
+    var actions = session.unreadable(error)
+    #expect(actions == [.report(.subscribeFailed(error.description)), .cancelTimer, .disconnect])
+    expectTimer(session.left(), .seconds(1))
+    for minutes in [1, 2, 4] {
+      #expect(session.timer(at: start) == [.connect])
+      _ = session.connected(.connected)
+      actions = session.unreadable(error)
+      #expect(actions == (minutes == 1 ? [.report(.wantsPairing)] : []) + [.cancelTimer, .disconnect])
+      expectTimer(session.left(), .seconds(60 * minutes))
+    }
+    // Programmed again.
+    _ = session.timer(at: start)
+    _ = session.connected(.connected)
+    _ = session.subscribed(nil, at: start)
+    _ = session.disconnected(at: at(100))
+    _ = session.timer(at: at(101))
+    _ = session.connected(.connected)
+    #expect(session.unreadable(error).first == .report(.subscribeFailed(error.description)))
+    // Too late to say anything.
+    #expect(session.unreadable(error) == [])
+  }
+
   // MARK: The end of a link
 
   @Test func aBackOffOutOfReachEndsInAbsence() {
@@ -366,7 +392,7 @@ import Testing
       for step in 0..<60 {
         let now = at(step * 10)
         let actions: [Session.Action]
-        switch Int.random(in: 0..<9, using: &random) {
+        switch Int.random(in: 0..<10, using: &random) {
         case 0: actions = session.seen(inReach: true)
         case 1: actions = session.lost()
         case 2 where pending.contains("connect"):
@@ -387,6 +413,9 @@ import Testing
           pending.remove("leave")
           actions = session.left()
         case 8: actions = session.unresponsive()
+        case 9 where pending.contains("subscribe"):
+          pending.remove("subscribe")
+          actions = session.unreadable(.timedOut("x"))
         default: continue
         }
         for action in actions {

@@ -18,6 +18,7 @@ import Testing
     ("gateway.id", #"{"gateway":{"id":"x"}}"#, false),
     ("gateway.area", #"{"gateway":{"area":"x"}}"#, true),
     ("bluetooth.adapter", #"{"bluetooth":{"adapter":"hci1"}}"#, false),
+    ("bluetooth.notify", #"{"bluetooth":{"notify":"socket"}}"#, false),
     ("mqtt.host", #"{"mqtt":{"host":"x"}}"#, false),
     ("mqtt.port", #"{"mqtt":{"port":1}}"#, false),
     ("mqtt.protocol", #"{"mqtt":{"protocol":"3.1.1"}}"#, false),
@@ -29,7 +30,7 @@ import Testing
     ("home_assistant.discovery", #"{"home_assistant":{"discovery":false}}"#, true),
     ("home_assistant.prefix", #"{"home_assistant":{"prefix":"x"}}"#, true),
     ("devices", #"{"devices":[]}"#, true),
-    ("devices", #"{"devices":[{"period":7}]}"#, true),
+    ("devices", #"{"devices":[{"period":70}]}"#, true),
   ]
 
   @Test(arguments: keys)

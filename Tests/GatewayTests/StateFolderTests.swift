@@ -1,3 +1,5 @@
+import Glibc
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -36,6 +38,37 @@ import Testing
     #expect(path(["STATE_DIRECTORY": nil, "XDG_STATE_HOME": nil, "HOME": home]) == nil)
     let id = try #require(GatewayID("house"))
     #expect(StateFolder.database(of: id, [:]) == nil)
+  }
+
+  /// `check` at a terminal: the user's own, the service's, or one that is named.
+  @Test func checkReadsTheOneThatIsUsed() throws {
+    let id = try #require(GatewayID("house"))
+    let folder = try TemporaryFolder()
+    let service = folder.path + "/service"
+    let own = folder.path + "/microbit-gateway/house.db"
+    let environment = ["XDG_STATE_HOME": folder.path]
+    func checked(_ more: [String: String] = [:]) -> [String?] {
+      let found = StateFolder.checked(id, environment.merging(more) { $1 }, service: service)
+      return [found?.path, found.map { "\($0.isThere)" }, found?.ofService]
+    }
+    #expect(checked() == [own, "false", nil])
+    mkdir(service, 0o700)
+    #expect(checked() == [own, "false", nil])
+    try folder.write("", to: "service/house.db")
+    #expect(checked() == [service + "/house.db", "true", nil])
+    let named = folder.path + "/named"
+    #expect(checked(["STATE_DIRECTORY": named]) == [named + "/house.db", "false", nil])
+    mkdir(folder.path + "/microbit-gateway", 0o700)
+    try folder.write("", to: "microbit-gateway/house.db")
+    #expect(checked() == [own, "true", service + "/house.db"])
+    #expect(StateFolder.checked(id, [:], service: service)?.path == service + "/house.db")
+    #expect(StateFolder.checked(id, [:], service: named) == nil)
+  }
+
+  @Test func theServiceKeepsItsStateThere() throws {
+    let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
+    let name = try #require(unit.firstMatch(of: /\nStateDirectory=(\S+)\n/)?.output.1)
+    #expect(StateFolder.service == "/var/lib/\(name)")
   }
 
   @Test func aDatabaseIsNamedAfterItsGateway() throws {

@@ -52,6 +52,34 @@ import Testing
           reason: "there is no property humidity; settable: period"))
   }
 
+  /// Whatever a level of a topic can be: who sends it waits for an answer.
+  @Test(arguments: [
+    "", " ", "PERIOD", "Period", "\u{FC}", "per iod", "period\u{301}", "period.1", "$SYS", "\u{202E}doirep",
+    String(repeating: "p", count: 65), String(repeating: "p", count: 256),
+  ])
+  func refusesPropertyNamesThatAreNone(name: String) throws {
+    let hall = try #require(AreaName("Hall"))
+    for (topic, target) in [
+      ("kitchen", Target.device(kitchen)), ("all", .all), ("area/hall", .area(hall)),
+    ] {
+      guard
+        case .refused(target, name, let reason) = map.inbound("home/microbit/\(topic)/\(name)/set")
+      else {
+        Issue.record("\(topic)/\(name)")
+        continue
+      }
+      #expect(reason.hasSuffix("; settable: period") && reason.count < 100, "\(reason)")
+      #expect(!reason.contains("\u{202E}"))
+    }
+    #expect(map.topics(of: kitchen).result(ofProperty: name).string == "home/microbit/kitchen/\(name)/result")
+  }
+
+  /// Each of a thousand devices would answer on a topic of that length.
+  @Test func leavesLongPropertyNamesAlone() {
+    #expect(map.inbound("home/microbit/all/\(String(repeating: "p", count: 257))/set") == nil)
+    #expect(map.inbound("home/microbit/kitchen/\(String(repeating: "p", count: 65_000))/set") == nil)
+  }
+
   @Test func readsRequestsToThisBridge() {
     #expect(map.inbound("home/microbit/bridge/attic/request/devices") == .request(verb: "devices"))
     #expect(map.inbound("home/microbit/bridge/attic/request/device/add") == .request(verb: "device/add"))
@@ -93,13 +121,11 @@ import Testing
     "", "/", "home/microbit", "home/microbit/", "home/microbit/kitchen", "home/microbit/kitchen/period",
     "home/microbit/kitchen/period/get", "home/microbit/kitchen/period/set/",
     "home/microbit/kitchen/period/set/x",
-    "home/microbit//period/set", "home/microbit/kitchen//set", "home/microbit/Kitchen/period/set",
+    "home/microbit//period/set", "home/microbit/Kitchen/period/set",
     "home/microbit/bridge/period/set", "home/microbit/area/period/set", "home/microbit/area/-/period/set",
     "home/microbit/bridge/info", "home/microbit/bridge/state", "home/microbit/all/info",
-    "home/microbit/kitchen/per iod/set", "home/microbitx/kitchen/period/set",
-    "/home/microbit/kitchen/period/set",
-    "microbit/kitchen/period/set", "home/microbit/kitchen/period\u{301}/set",
-    "home/microbit/kitchen/period/set\0",
+    "home/microbitx/kitchen/period/set", "/home/microbit/kitchen/period/set",
+    "microbit/kitchen/period/set", "home/microbit/kitchen/period/set\0",
     "home/microbit/bridge/attic/request", "home/microbit/bridge/attic/request/",
     "home/microbit/bridge/attic/request/device/", "home/microbit/bridge/attic/request/Devices",
     "home/microbit/bridge/other/request/devices", "home/microbit/bridge/attic/response/devices",

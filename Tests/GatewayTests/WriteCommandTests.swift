@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("2000", 2000), ("1", 1), ("65535", 65535), ("2000\n", 2000), (" \t2000\r\n", 2000),
+    ("2000", 2000), ("20", 20), ("65535", 65535), ("2000\n", 2000), (" \t2000\r\n", 2000),
     (#"{"value":2000}"#, 2000), ("{ \"value\" : 65535 }\n", 65535),
   ])
   func takesNumbers(text: String, value: Int) {
@@ -40,7 +40,7 @@ import Testing
 
   @Test(arguments: ["0", "-1", "86401", "1.5", "1e3", "\"60\"", "null", "true", "[]", "99999999999999999999"])
   func aTimeToLiveIsAWholeNumberOfSecondsOfADay(ttl: String) {
-    let rejection = rejection(Array("{\"value\":1,\"transaction\":\"a1\",\"ttl\":\(ttl)}".utf8))
+    let rejection = rejection(Array("{\"value\":20,\"transaction\":\"a1\",\"ttl\":\(ttl)}".utf8))
     #expect(rejection?.reason.hasPrefix("ttl: ") == true)
     #expect(rejection?.reason.hasSuffix(" is not a whole number of seconds, 1…86400") == true)
     #expect(rejection?.transaction == "a1")
@@ -50,12 +50,14 @@ import Testing
     ("", "the payload is empty"),
     (" \n", "the payload is empty"),
     ("abc", #""abc" is not a whole number in plain digits"#),
-    ("-1", "-1 is below the smallest period, 1 ms"),
-    ("0", "0 is below the smallest period, 1 ms"),
+    ("-1", "-1 is below the smallest period, 20 ms"),
+    ("0", "0 is below the smallest period, 20 ms"),
+    ("1", "1 is below the smallest period, 20 ms"),
+    ("19", "19 is below the smallest period, 20 ms"),
     ("65536", "65536 is above the largest period, 65535 ms"),
     ("99999999999999999999", #""99999999999999999999" is above the largest period, 65535 ms"#),
     ("1e3", #""1e3" is not a whole number in plain digits"#),
-    ("1.5", #""1.5" is not a whole number in plain digits"#),
+    ("100.5", #""100.5" is not a whole number in plain digits"#),
     ("0x10", #""0x10" is not a whole number in plain digits"#),
     ("+1", #""+1" is not a whole number in plain digits"#),
     ("007", #""007" is not a whole number in plain digits"#),
@@ -68,20 +70,21 @@ import Testing
     ("2000\0", #""2000·" is not a whole number in plain digits"#),
     ("{}", "the key value is missing"),
     (#"{"value":"2000"}"#, "value: \"\"2000\"\" is not a whole number in plain digits"),
-    (#"{"value":1.5}"#, #"value: "1.5" is not a whole number in plain digits"#),
+    (#"{"value":100.5}"#, #"value: "100.5" is not a whole number in plain digits"#),
     (#"{"value":null}"#, #"value: "null" is not a whole number in plain digits"#),
     (#"{"value":{"value":1}}"#, #"value: "{"value":1}" is not a whole number in plain digits"#),
-    (#"{"value":0}"#, "0 is below the smallest period, 1 ms"),
+    (#"{"value":0}"#, "0 is below the smallest period, 20 ms"),
     (#"{"value":65536}"#, "65536 is above the largest period, 65535 ms"),
-    (#"{"value":-1e300}"#, #"value: "-1e+300" is below the smallest period, 1 ms"#),
-    (#"{"value":1,"transaction":7}"#, "the transaction is a number, not a string"),
-    (#"{"value":1,"transaction":null}"#, "the transaction is null, not a string"),
+    (#"{"value":-1e300}"#, #"value: "-1e+300" is below the smallest period, 20 ms"#),
+    (#"{"value":20,"transaction":7}"#, "the transaction is a number, not a string"),
+    (#"{"value":20,"transaction":null}"#, "the transaction is null, not a string"),
     (
       #"{"value":1,"value":2}"#,
-      #"the payload is no JSON object: line 1, column 12: the key "value" stands here for the second time"#
+      #"the payload is not a JSON object: line 1, column 12: the key "value" is there already"#
     ),
     (
-      #"{"value":1"#, "the payload is no JSON object: line 1, column 11: expected a comma or }, found the end"
+      #"{"value":1"#,
+      "the payload is not a JSON object: line 1, column 11: expected a comma or }, found the end"
     ),
   ])
   func refusesWithAReason(text: String, reason: String) {
@@ -92,7 +95,7 @@ import Testing
   @Test func aRejectionKeepsTheTransaction() {
     #expect(
       rejection(Array(#"{"value":0,"transaction":"a1"}"#.utf8))
-        == Rejection("0 is below the smallest period, 1 ms", "a1"))
+        == Rejection("0 is below the smallest period, 20 ms", "a1"))
     #expect(
       rejection(Array(#"{"valeu":1,"transaction":"a1"}"#.utf8))
         == Rejection(#"unknown key "valeu": value, ttl and transaction are known"#, "a1"))
@@ -104,17 +107,17 @@ import Testing
     #expect(rejection(million) == Rejection("the payload has 1048576 bytes, 4096 are the most"))
     let digits = [UInt8](repeating: UInt8(ascii: "9"), count: 4000)
     #expect(rejection(digits)?.reason.utf8.count ?? .max < 120)
-    #expect(accepted(String(repeating: " ", count: 4095) + "7")?.value == 7)
+    #expect(accepted(String(repeating: " ", count: 4094) + "77")?.value == 77)
   }
 
   @Test(arguments: [257, 1000, 4000, 10_000])
   func aLongTransactionIsNotGivenBack(count: Int) {
     let transaction = String(repeating: "x", count: count)
-    let rejection = rejection(Array("{\"value\":1,\"transaction\":\"\(transaction)\"}".utf8))
+    let rejection = rejection(Array("{\"value\":20,\"transaction\":\"\(transaction)\"}".utf8))
     #expect(rejection != nil && rejection?.transaction == nil)
     #expect(rejection?.reason.utf8.count ?? .max < 120)
     let longest = String(repeating: "x", count: 256)
-    #expect(accepted("{\"value\":1,\"transaction\":\"\(longest)\"}")?.transaction == longest)
+    #expect(accepted("{\"value\":20,\"transaction\":\"\(longest)\"}")?.transaction == longest)
   }
 
   @Test(arguments: [[0xFF], [0x31, 0xC3], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x7B, 0xFF, 0x7D]])

@@ -8,7 +8,10 @@ import Testing
   private let trouble = MQTTError.unreachable(reason: "refused", errno: 111)
 
   private func link() -> BrokerLink {
-    BrokerLink(connectTimeout: .seconds(10), backOff: MQTTOptions(host: "", clientID: "").backOff)
+    let options = MQTTOptions(host: "", clientID: "")
+    return BrokerLink(
+      connectTimeout: options.connectTimeout, backOff: options.backOff,
+      refusalBackOff: options.refusalBackOff)
   }
 
   private func connected() -> BrokerLink {
@@ -30,16 +33,33 @@ import Testing
     #expect(link.start() == [])
   }
 
-  @Test func failuresAreFollowedByLongerWaits() {
+  private static let refusals: [MQTTError] = [
+    .notAuthorised(reasonCode: 135, reason: ""), .refused(reasonCode: 137, reason: ""), .unsupportedProtocol,
+    .tls(reason: ""), .file(path: "", reason: ""), .invalidOption(""),
+  ]
+
+  private static let outages: [MQTTError] = [
+    .unreachable(reason: "refused", errno: 111), .lookUpFailed(host: "", reason: ""), .timedOut(.connect),
+    .keepAliveTimedOut, .connectionLost(reason: ""), .closedByBroker(reasonCode: 142, reason: ""),
+    .protocolViolation(reason: ""), .library(code: 1, reason: ""),
+  ]
+
+  /// In a function of its own: in the attribute, Swift 6.0.3 cannot compile the closures.
+  private static func waits() -> [(MQTTError, [Int])] {
+    outages.map { ($0, [1, 2, 4, 4, 4]) } + refusals.map { ($0, [1, 2, 4, 8, 16, 30, 30]) }
+  }
+
+  @Test(arguments: waits())
+  func failuresAreFollowedByLongerWaits(_ error: MQTTError, _ waits: [Int]) {
     var link = link()
     _ = link.start()
-    for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+    for seconds in waits {
       let delay = Duration.seconds(seconds) * 0.5
       #expect(
-        link.failed(trouble, at: start, jitter: 0.5)
-          == [.drop, .setTimer(delay), .reportFailure(trouble, retryIn: delay)])
+        link.failed(error, at: start, jitter: 0.5)
+          == [.drop, .setTimer(delay), .reportFailure(error, retryIn: delay)])
       #expect(link.state == .waiting)
-      #expect(link.failed(trouble, at: start, jitter: 0.5) == [])
+      #expect(link.failed(error, at: start, jitter: 0.5) == [])
       #expect(link.timeout(in: .lookUp, at: start, jitter: 0.5) == [.setTimer(.seconds(10)), .dial])
     }
   }
@@ -53,6 +73,36 @@ import Testing
       _ = link.timeout(in: .lookUp, at: start, jitter: 1)
       _ = link.dialled()
       _ = link.accepted(at: start)
+    }
+  }
+
+  enum Manner: CaseIterable { case refuses, dropsAtOnce, lasts }
+
+  /// What a flapping broker does, in turns, in every order, the longest of times between two attempts.
+  @Test(arguments: Manner.allCases, Manner.allCases)
+  func aBrokerThatFlapsIsFoundAgainWithinFiveSeconds(_ first: Manner, _ second: Manner) {
+    for third in Manner.allCases {
+      var link = link()
+      _ = link.start()
+      var now = start
+      var back = start
+      for (index, seconds) in [0.1, 3, 29, 1.3, 0.7, 8, 15, 2.1].enumerated() {
+        back = back + .seconds(seconds)
+        while now < back {
+          _ = link.dialled()
+          switch [first, second, third][index % 3] {
+          case .refuses: break
+          case .dropsAtOnce: _ = link.accepted(at: now)
+          case .lasts:
+            _ = link.accepted(at: now)
+            now = back
+          }
+          for case .setTimer(let delay) in link.failed(trouble, at: now, jitter: 1) { now = now + delay }
+          _ = link.timeout(in: .lookUp, at: now, jitter: 1)
+        }
+      }
+      // The first attempt after its return for good.
+      #expect(back.duration(to: now) < .seconds(5), "\(third)")
     }
   }
 

@@ -95,7 +95,8 @@ import Testing
     try await broker.start()
     try await client.connected()
     #expect(try await client.texts(100) == (150..<250).map(String.init))
-    #expect(client.lines.all.count { $0.line.contains("the oldest are lost") && $0.level == .warning } == 1)
+    #expect(
+      client.lines.all.count { $0.line.contains("the oldest are dropped") && $0.level == .warning } == 1)
   }
 
   @Test func aBrokerThatGoesSilentIsFoundOut() async throws {
@@ -134,7 +135,7 @@ import Testing
     let said = client.lines.all.filter { $0.level > .debug }.map { $0.line }
     #expect(said.count == 4, "\(said)")
     #expect(said.first == "connected to 127.0.0.1:\(broker.port)")
-    #expect(said.dropFirst().first?.contains("is lost") == true)
+    #expect(said.dropFirst().first?.contains("was lost") == true)
     #expect(said.dropFirst(2).first?.contains("Connection refused") == true)
     #expect(said.last == "connected again to 127.0.0.1:\(broker.port)")
   }

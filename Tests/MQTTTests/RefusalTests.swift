@@ -61,7 +61,7 @@ import Testing
     options.password = "x"
     let client = await TestClient(options)
     #expect(
-      try await client.connectFailed() == .invalidOption("MQTT 3.1.1 takes no password without a user name"))
+      try await client.connectFailed() == .invalidOption("MQTT 3.1.1 allows no password without a user name"))
   }
 
   @Test func aClosedPort() async throws {

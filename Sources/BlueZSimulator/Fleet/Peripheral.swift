@@ -13,6 +13,10 @@ struct Peripheral: Sendable {
   var advertises = true
   /// Keeps the link but sends no notifications.
   var silent = false
+  /// What happens to the next writes of its client configuration.
+  var subscriptionFault: SubscriptionFault?
+  /// Answers to its temperature service only on an encrypted link.
+  var demandsPairing = false
   /// Has a link to the adapter.
   var linked = false
   /// Mean signal strength in dBm.
@@ -27,6 +31,24 @@ struct Peripheral: Sendable {
 
   /// Can be heard, and would take a link.
   var isAudible: Bool { inRange && advertises && !linked }
+}
+
+/// How writes of the client configuration fail.
+struct SubscriptionFault: Sendable {
+  enum Kind: Sendable {
+    /// The link is lost.
+    case drop
+    /// The peripheral answers with this ATT error.
+    case error(UInt8)
+    /// The peripheral answers nothing, and the link is lost after a while.
+    case silence(Duration)
+  }
+
+  let kind: Kind
+  /// How many of them succeed first.
+  var skip = 0
+  /// How many more of them fail.
+  var count: Int
 }
 
 extension SimulatorOptions {

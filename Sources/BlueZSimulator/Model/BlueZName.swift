@@ -40,7 +40,7 @@ struct BlueZError: Error, Sendable, Equatable {
   static let notConnected = failed("Not connected")
   static let abortByLocal = failed("le-connection-abort-by-local")
   static let canceled = failed("br-connection-canceled")
-  static let unlikely = failed("Operation failed with ATT error: 0x0e")
+  static let unlikely = attribute(0x0E)
   static let alreadyInProgress = bluez("InProgress", "Operation already in progress")
   static let inProgress = bluez("InProgress", "In Progress")
   static let notReady = bluez("NotReady", "Resource Not Ready")
@@ -53,6 +53,20 @@ struct BlueZError: Error, Sendable, Equatable {
   static let invalidLength = bluez("InvalidArguments", "Invalid Length")
   static let invalidOffset = bluez("InvalidArguments", "Invalid offset")
   static let authenticationFailed = bluez("AuthenticationFailed", "Authentication Failed")
+
+  /// What bluetoothd makes of an ATT error (`create_gatt_dbus_error` in its `src/gatt-client.c`).
+  static func attribute(_ code: UInt8) -> BlueZError {
+    switch code {
+    case 0x02: readNotPermitted
+    case 0x03: writeNotPermitted
+    case 0x05, 0x0C, 0x0F: bluez("NotPermitted", "Not paired")
+    case 0x06: notSupported
+    case 0x07: invalidOffset
+    case 0x08: bluez("NotAuthorized", "Operation Not Authorized")
+    case 0x0D: invalidLength
+    default: failed("Operation failed with ATT error: 0x\(hex(Int(code), digits: 2).lowercased())")
+    }
+  }
 
   private static func dbus(_ name: String, _ text: String) -> BlueZError {
     BlueZError("org.freedesktop.DBus.Error." + name, text)

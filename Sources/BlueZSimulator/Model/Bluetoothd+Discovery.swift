@@ -153,6 +153,7 @@ extension Bluetoothd {
     guard let path = request.arguments.first?.text, case .device(let index)? = tree.role(of: path) else {
       throw .doesNotExist
     }
+    if isStuck(index) { return emit(.crash) }
     stored.remove(index)
     if devices[index]?.isConnected == true { return remove(connected: index, for: request.id, at: now) }
     cancelConnect(index, .canceled, at: now)

@@ -242,6 +242,9 @@ extension Bluetoothd {
 
   private mutating func unlink(_ index: Int, at now: ContinuousClock.Instant) {
     devices[index]?.link = .none
+    for handle in devices[index]?.subscriptions.keys.sorted() ?? [] {
+      devices[index]?.subscriptions[handle]?.isConfigured = false
+    }
     beginAttempt(index)
     peripherals[index].linked = false
     listen(for: index, at: now)
@@ -249,18 +252,31 @@ extension Bluetoothd {
 
   /// The sockets of AcquireNotify do not outlive the link; StartNotify does.
   private mutating func hangUpChannels(of index: Int) {
-    for (handle, subscription) in devices[index]?.subscriptions ?? [:] {
-      guard let channel = subscription.channel else { continue }
-      devices[index]?.subscriptions[handle] = nil
-      emit(.hangUp(channel))
-      change(characteristic: handle, of: index, "NotifyAcquired", .boolean(false))
+    for (handle, subscription) in devices[index]?.subscriptions ?? [:] where subscription.channel != nil {
+      releaseSocket(index, handle)
     }
   }
 
   private mutating func failOperations(of index: Int) {
     let operations = devices[index]?.operations ?? []
     devices[index]?.operations = []
-    for call in operations.flatMap(\.calls) { emit(.refuse(call, .unlikely)) }
+    for operation in operations { fail(operation, .unlikely, index) }
+  }
+
+  /// The end of a link on which the peripheral has answered nothing.
+  mutating func hangUp(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard devices[index]?.attempt == attempt else { return }
+    lose(index, at: now)
+    pursueConnects(at: now)
+  }
+
+  /// Nobody has confirmed the pairing: link and device go, and nothing is told but that the objects are gone.
+  mutating func endPairing(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard devices[index]?.attempt == attempt else { return }
+    stored.remove(index)
+    unlink(index, at: now)
+    forget(index)
+    pursueConnects(at: now)
   }
 
   mutating func superviseLink(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {

@@ -10,20 +10,39 @@ extension Bluetoothd {
   ) throws(BlueZError) {
     guard let device = devices[index] else { return }
     var subscription = device.subscriptions[characteristic.handle, default: Device.Subscription()]
-    if subscription.channel != nil { throw .notifyAcquired }
+    if subscription.socket != nil { throw .notifyAcquired }
     guard characteristic.notifies || characteristic.indicates else { throw .notSupported }
-    if !subscription.clients.contains(request.sender) { subscription.clients.append(request.sender) }
+    if subscription.clients.contains(request.sender) {
+      guard device.isUsable else { throw .inProgress }
+      return emit(.reply(request.id, []))
+    }
+    subscription.clients.append(request.sender)
     devices[index]?.subscriptions[characteristic.handle] = subscription
     // Without a link the answer is ok all the same, and the subscription follows with the next one.
-    if device.isUsable { subscribe(index, characteristic.handle, at: now) }
-    emit(.reply(request.id, []))
+    guard device.isUsable else { return emit(.reply(request.id, [])) }
+    let subscriber = Device.Subscriber(client: request.sender, call: request.id)
+    if subscription.isConfigured { return subscribed([subscriber], index, characteristic.handle, at: now) }
+    for (position, operation) in device.operations.enumerated() {
+      if case .subscribe(characteristic.handle, let others) = operation {
+        devices[index]?.operations[position] = .subscribe(characteristic.handle, others + [subscriber])
+        return
+      }
+    }
+    perform(.subscribe(characteristic.handle, [subscriber]), index, at: now)
   }
 
   mutating func stopNotify(_ request: Request, _ index: Int, _ handle: UInt16) throws(BlueZError) {
-    guard devices[index]?.subscriptions[handle]?.clients.contains(request.sender) == true else {
-      throw .failed("No notify session started")
+    switch devices[index]?.subscriptions[handle]?.socket {
+    case .stuck: return emit(.crash)
+    case .asked, .open:
+      // Whoever calls it, the socket ends.
+      releaseSocket(index, handle)
+    case nil:
+      guard devices[index]?.subscriptions[handle]?.clients.contains(request.sender) == true else {
+        throw .failed("No notify session started")
+      }
+      removeClient(request.sender, index, handle)
     }
-    removeClient(request.sender, index, handle)
     emit(.reply(request.id, []))
   }
 
@@ -33,40 +52,95 @@ extension Bluetoothd {
   ) throws(BlueZError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let present = device.subscriptions[characteristic.handle]
-    if present?.channel != nil { throw .notifyAcquired }
+    if present?.socket != nil { throw .notifyAcquired }
     if present?.isActive == true { throw .inProgress }
     guard characteristic.notifies else { throw .notSupported }
-    let channel = makeChannel()
-    devices[index]?.subscriptions[characteristic.handle] = Device.Subscription(channel: channel)
-    change(characteristic: characteristic.handle, of: index, "NotifyAcquired", .boolean(true))
-    emit(.open(channel, for: request.id))
-    startSampling(index, at: now)
+    devices[index]?.subscriptions[characteristic.handle] = Device.Subscription(
+      socket: .asked(by: request.sender))
+    // Whoever reads the property sees it from now on; it is told only when the socket is there.
+    if let path = path(of: characteristic.handle, in: index) {
+      _ = tree.set(path, BlueZName.characteristic, [("NotifyAcquired", .boolean(true))])
+    }
+    perform(.acquire(characteristic.handle, request.id), index, at: now)
   }
 
   // MARK: Subscriptions
 
-  /// Tells of a subscription at the peripheral that was not there before.
-  private mutating func subscribe(_ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
-    guard let path = path(of: handle, in: index) else { return }
+  /// The client configuration is written: callers of StartNotify are answered.
+  mutating func subscribed(
+    _ subscribers: [Device.Subscriber], _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant
+  ) {
+    guard let path = path(of: handle, in: index), let subscription = devices[index]?.subscriptions[handle]
+    else { return subscribers.compactMap(\.call).forEach { emit(.abandon($0)) } }
+    devices[index]?.subscriptions[handle]?.isConfigured = true
     if tree.value(path, BlueZName.characteristic, "Notifying") != .boolean(true) {
       change(characteristic: handle, of: index, "Notifying", .boolean(true))
+    }
+    for subscriber in subscribers {
+      guard let call = subscriber.call else { continue }
+      emit(subscription.clients.contains(subscriber.client) ? .reply(call, []) : .abandon(call))
     }
     startSampling(index, at: now)
   }
 
+  /// The client configuration cannot be written: their subscriptions are over, Notifying stays as it is.
+  mutating func refuse(
+    _ subscribers: [Device.Subscriber], _ error: BlueZError, _ index: Int, _ handle: UInt16
+  ) {
+    for subscriber in subscribers {
+      devices[index]?.subscriptions[handle]?.clients.removeAll { $0 == subscriber.client }
+      if let call = subscriber.call { emit(.refuse(call, error)) }
+    }
+    if devices[index]?.subscriptions[handle]?.isActive == false {
+      devices[index]?.subscriptions[handle] = nil
+    }
+  }
+
+  /// The client configuration is written: an AcquireNotify gets its socket.
+  mutating func acquired(_ call: CallID, _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
+    guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return emit(.abandon(call)) }
+    let channel = makeChannel()
+    devices[index]?.subscriptions[handle] = Device.Subscription(socket: .open(channel), isConfigured: true)
+    change(characteristic: handle, of: index, "NotifyAcquired", .boolean(true))
+    emit(.open(channel, for: call))
+    startSampling(index, at: now)
+  }
+
+  /// The client configuration cannot be written: nobody is told, and the socket counts as acquired.
+  mutating func leaveStuck(_ call: CallID, _ index: Int, _ handle: UInt16) {
+    emit(.abandon(call))
+    guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
+    devices[index]?.subscriptions[handle]?.socket = .stuck
+  }
+
+  func isStuck(_ index: Int) -> Bool {
+    devices[index]?.subscriptions.values.contains { $0.socket == .stuck } == true
+  }
+
   /// bluetoothd subscribes again by itself when a link is back.
   mutating func resubscribe(_ index: Int, at now: ContinuousClock.Instant) {
-    for (handle, subscription) in devices[index]?.subscriptions ?? [:] where subscription.isActive {
-      subscribe(index, handle, at: now)
+    for (handle, subscription) in devices[index]?.subscriptions ?? [:] where !subscription.clients.isEmpty {
+      let subscribers = subscription.clients.map { Device.Subscriber(client: $0, call: nil) }
+      perform(.subscribe(handle, subscribers), index, at: now)
     }
   }
 
   mutating func endNotifications(ofLeaving name: String) {
     for (index, device) in devices {
-      for (handle, subscription) in device.subscriptions where subscription.clients.contains(name) {
-        removeClient(name, index, handle)
+      for (handle, subscription) in device.subscriptions {
+        if subscription.clients.contains(name) { removeClient(name, index, handle) }
+        if subscription.socket == .asked(by: name) {
+          devices[index]?.subscriptions[handle]?.socket = .stuck
+        }
       }
     }
+  }
+
+  /// Takes the socket of an AcquireNotify away.
+  mutating func releaseSocket(_ index: Int, _ handle: UInt16) {
+    if let channel = devices[index]?.subscriptions[handle]?.channel { emit(.hangUp(channel)) }
+    devices[index]?.subscriptions[handle] = nil
+    change(characteristic: handle, of: index, "NotifyAcquired", .boolean(false))
   }
 
   private mutating func removeClient(_ name: String, _ index: Int, _ handle: UInt16) {
@@ -99,7 +173,7 @@ extension Bluetoothd {
 
   mutating func sample(_ index: Int, _ chain: UInt64, at now: ContinuousClock.Instant) {
     guard chains[index] == chain, let device = devices[index], device.isUsable,
-      let subscription = device.subscriptions[Self.temperature], subscription.isActive,
+      let subscription = device.subscriptions[Self.temperature], subscription.isConfigured,
       let bytes = peripherals[index].microBit?.sample(at: now)
     else { return }
     if let next = peripherals[index].microBit?.nextSample {
@@ -109,8 +183,9 @@ extension Bluetoothd {
     peripherals[index].sent += 1
     if let channel = subscription.channel {
       emit(.packet(channel, bytes, from: index))
-    } else {
-      change(characteristic: Self.temperature, of: index, "Value", .bytes(bytes))
+    } else if let path = path(of: Self.temperature, in: index) {
+      let signal = tree.set(path, BlueZName.characteristic, [("Value", .bytes(bytes))])
+      emit(.notification(signal, bytes, from: index))
     }
   }
 }

@@ -37,6 +37,12 @@ extension Bluetoothd {
     return takeEffects()
   }
 
+  /// Another program has written a period.
+  mutating func setPeriod(_ index: Int, _ period: UInt16, at now: ContinuousClock.Instant) {
+    let bytes = [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
+    _ = peripherals[index].microBit?.writePeriod(bytes, at: now)
+  }
+
   mutating func start(_ index: Int, at now: ContinuousClock.Instant) {
     peripherals[index].advertises = true
     listen(for: index, at: now)

@@ -59,18 +59,65 @@ extension Bluetoothd {
   // MARK: ATT
 
   /// Sends a request, after those that wait already: there is one at a time on a link.
-  private mutating func perform(
+  mutating func perform(
     _ operation: Device.Operation, _ index: Int, at now: ContinuousClock.Instant
   ) {
-    guard timing.attribute > .zero, let device = devices[index] else {
-      return complete(operation, index, at: now)
-    }
+    guard let device = devices[index] else { return }
     devices[index]?.operations.append(operation)
-    if device.operations.isEmpty { awaitAnswer(index, device.attempt, at: now) }
+    if device.operations.isEmpty { send(index, device.attempt, at: now) }
   }
 
-  private mutating func awaitAnswer(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    schedule.add(.answered(peripheral: index, attempt: attempt), at: now + timing.attribute)
+  /// Sends the request that is first in the queue.
+  private mutating func send(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let operation = devices[index]?.operations.first else { return }
+    let demandsPairing =
+      peripherals[index].demandsPairing && Self.temperatureService.contains(operation.handle)
+    if demandsPairing {
+      // bluetoothd asks for an agent to pair with, and there is none.
+      schedule.add(.pairingEnds(peripheral: index, attempt: attempt), at: now + .seconds(30))
+    } else if let fault = takeSubscriptionFault(operation, index) {
+      meet(fault, operation, index, attempt, at: now)
+    } else if timing.attribute > .zero {
+      schedule.add(.answered(peripheral: index, attempt: attempt), at: now + timing.attribute)
+    } else {
+      devices[index]?.operations.removeFirst()
+      complete(operation, index, at: now)
+      send(index, attempt, at: now)
+    }
+  }
+
+  private static let temperatureService: ClosedRange<UInt16> = 0x15...0x19
+
+  private mutating func takeSubscriptionFault(
+    _ operation: Device.Operation, _ index: Int
+  ) -> SubscriptionFault.Kind? {
+    switch operation {
+    case .read, .write: return nil
+    case .subscribe, .acquire: break
+    }
+    guard var fault = peripherals[index].subscriptionFault else { return nil }
+    if fault.skip > 0 {
+      peripherals[index].subscriptionFault?.skip -= 1
+      return nil
+    }
+    fault.count -= 1
+    peripherals[index].subscriptionFault = fault.count > 0 ? fault : nil
+    return fault.kind
+  }
+
+  private mutating func meet(
+    _ fault: SubscriptionFault.Kind, _ operation: Device.Operation, _ index: Int, _ attempt: UInt64,
+    at now: ContinuousClock.Instant
+  ) {
+    switch fault {
+    case .drop: hangUp(index, attempt, at: now)
+    case .silence(let duration):
+      schedule.add(.hangsUp(peripheral: index, attempt: attempt), at: now + duration)
+    case .error(let code):
+      devices[index]?.operations.removeFirst()
+      fail(operation, .attribute(code), index)
+      send(index, attempt, at: now)
+    }
   }
 
   mutating func answer(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
@@ -80,7 +127,16 @@ extension Bluetoothd {
     else { return }
     devices[index]?.operations.removeFirst()
     complete(device.operations[0], index, at: now)
-    if device.operations.count > 1 { awaitAnswer(index, attempt, at: now) }
+    send(index, attempt, at: now)
+  }
+
+  /// The peripheral has refused, or its link has ended.
+  mutating func fail(_ operation: Device.Operation, _ error: BlueZError, _ index: Int) {
+    switch operation {
+    case .read, .write: for call in operation.calls { emit(.refuse(call, error)) }
+    case .subscribe(let handle, let subscribers): refuse(subscribers, error, index, handle)
+    case .acquire(let handle, let call): leaveStuck(call, index, handle)
+    }
   }
 
   private mutating func complete(
@@ -102,6 +158,8 @@ extension Bluetoothd {
       } catch {
         emit(.refuse(call, error))
       }
+    case .subscribe(let handle, let subscribers): subscribed(subscribers, index, handle, at: now)
+    case .acquire(let handle, let call): acquired(call, index, handle, at: now)
     }
   }
 

@@ -38,6 +38,10 @@ struct Bluetoothd: Sendable {
     case sample(peripheral: Int, chain: UInt64)
     /// An ATT request is answered.
     case answered(peripheral: Int, attempt: UInt64)
+    /// A peripheral that has answered nothing ends the link.
+    case hangsUp(peripheral: Int, attempt: UInt64)
+    /// A pairing that nobody confirmed is given up.
+    case pairingEnds(peripheral: Int, attempt: UInt64)
     /// A temporary device may have become too old.
     case expires(peripheral: Int)
     /// A micro:bit that was reset has started.
@@ -112,6 +116,8 @@ struct Bluetoothd: Sendable {
       case .leaves(let index, let attempt): leave(index, attempt, at: now)
       case .linkLost(let index, let attempt): superviseLink(index, attempt, at: now)
       case .answered(let index, let attempt): answer(index, attempt, at: now)
+      case .hangsUp(let index, let attempt): hangUp(index, attempt, at: now)
+      case .pairingEnds(let index, let attempt): endPairing(index, attempt, at: now)
       case .expires(let index): expire(index, deadline, at: now)
       case .started(let index): start(index, at: now)
       }
@@ -140,9 +146,7 @@ struct Bluetoothd: Sendable {
   mutating func channelClosed(_ channel: ChannelID) -> [Effect] {
     for (index, device) in devices {
       for (handle, subscription) in device.subscriptions where subscription.channel == channel {
-        emit(.hangUp(channel))
-        devices[index]?.subscriptions[handle] = nil
-        change(characteristic: handle, of: index, "NotifyAcquired", .boolean(false))
+        releaseSocket(index, handle)
       }
     }
     return takeEffects()

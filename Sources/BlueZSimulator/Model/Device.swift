@@ -34,10 +34,33 @@ struct Device: Sendable {
   struct Subscription: Sendable {
     /// Callers of StartNotify.
     var clients: [String] = []
-    /// The socket of AcquireNotify.
-    var channel: ChannelID?
+    /// What an AcquireNotify has come to.
+    var socket: Socket?
+    /// The peripheral's client configuration is written on this link: its values come.
+    var isConfigured = false
 
-    var isActive: Bool { channel != nil || !clients.isEmpty }
+    var isActive: Bool { socket != nil || !clients.isEmpty }
+
+    var channel: ChannelID? { if case .open(let channel) = socket { channel } else { nil } }
+  }
+
+  /// The socket of AcquireNotify. As long as there is any, nobody else can subscribe.
+  enum Socket: Sendable, Equatable {
+    /// The client configuration is being written. Leads to open, or to stuck when that fails or the caller
+    /// leaves the bus.
+    case asked(by: String)
+    case open(ChannelID)
+    /// bluetoothd before 5.84 frees what belongs to a failed AcquireNotify, answers nothing, and takes the
+    /// socket for acquired (`register_notify_io_cb` in its `src/gatt-client.c`). Only its end leads out of
+    /// this; what would take the socket away touches freed memory, and is its end.
+    case stuck
+  }
+
+  /// A caller of StartNotify who waits for the client configuration.
+  struct Subscriber: Sendable {
+    let client: String
+    /// nil where bluetoothd subscribes again by itself.
+    let call: CallID?
   }
 
   /// An ATT request, queued or on its way.
@@ -45,11 +68,25 @@ struct Device: Sendable {
     /// Reads at the same time of the same characteristic share one request.
     case read(UInt16, [CallID], offset: Int)
     case write(UInt16, [UInt8], CallID, offset: Int)
+    /// The client configuration is written for callers of StartNotify.
+    case subscribe(UInt16, [Subscriber])
+    /// The client configuration is written for an AcquireNotify.
+    case acquire(UInt16, CallID)
+
+    /// The characteristic that it is about.
+    var handle: UInt16 {
+      switch self {
+      case .read(let handle, _, _), .write(let handle, _, _, _), .subscribe(let handle, _),
+        .acquire(let handle, _):
+        handle
+      }
+    }
 
     var calls: [CallID] {
       switch self {
       case .read(_, let calls, _): calls
-      case .write(_, _, let call, _): [call]
+      case .write(_, _, let call, _), .acquire(_, let call): [call]
+      case .subscribe(_, let subscribers): subscribers.compactMap(\.call)
       }
     }
   }

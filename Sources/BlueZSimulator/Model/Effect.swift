@@ -32,7 +32,11 @@ enum Effect: Sendable {
   case abandon(CallID)
   /// Make a socket pair, keep one end under this name, answer the call with the other and the MTU.
   case open(ChannelID, for: CallID)
-  /// A notification of the peripheral of this index.
+  /// The signal of a notification of the peripheral of this index.
+  case notification(DBusSignal, [UInt8], from: Int)
+  /// A notification of the peripheral of this index, by socket.
   case packet(ChannelID, [UInt8], from: Int)
   case hangUp(ChannelID)
+  /// bluetoothd dies of it: the last effect.
+  case crash
 }

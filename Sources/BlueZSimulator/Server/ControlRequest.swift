@@ -9,7 +9,7 @@ struct ControlRequest: Decodable, Sendable {
     case count
     /// What the simulator did so far.
     case counters
-    /// The state of peripheral `i`, with the period that it holds.
+    /// Makes it hold the period `v` ms, as another program would; without `v` the state alone is told.
     case period
     /// Pins the temperature to `v` °C; without `v` it goes its own way again.
     case temp
@@ -26,6 +26,13 @@ struct ControlRequest: Decodable, Sendable {
     case adv
     /// The reset button.
     case reset
+    /// The next `count` writes of the client configuration fail (`fault`): the link drops, the ATT error `code`
+    /// comes, or nothing comes and the link drops `ms` later. So many before them (`skip`) succeed. A `count` of 0:
+    /// no more of them.
+    case subscription
+    /// Demands pairing for its temperature service (`on`) or not. There are no agents here: a call is never
+    /// answered, and 30 s later the device object goes.
+    case pairing
     /// The adapter's power, `on` or off.
     case power
     /// The adapter is plugged in (`on`) or pulled.
@@ -39,13 +46,25 @@ struct ControlRequest: Decodable, Sendable {
     case kill
   }
 
+  enum Fault: String, Decodable, Sendable {
+    case drop
+    case error
+    case silence
+  }
+
   let op: Operation
   var i: Int?
+  /// For `period`, `subscription` and `pairing`: every micro:bit, in the place of `i`.
+  var all: Bool?
   var v: Int?
   var on: Bool?
   var hex: String?
   var how: Ending?
   var ms: Int?
+  var fault: Fault?
+  var code: UInt8?
+  var count: Int?
+  var skip: Int?
 
   static func parse(_ line: [UInt8]) -> Result<ControlRequest, ControlFailure> {
     do {
@@ -53,6 +72,18 @@ struct ControlRequest: Decodable, Sendable {
     } catch {
       return .failure(ControlFailure(text: "\(error)"))
     }
+  }
+
+  /// What befalls writes of the client configuration; nil: nothing more.
+  var subscriptionFault: SubscriptionFault? {
+    let kind: SubscriptionFault.Kind =
+      switch fault ?? .drop {
+      case .drop: .drop
+      case .error: .error(code ?? 0x0E)
+      case .silence: .silence(.milliseconds(ms ?? 3000))
+      }
+    let count = count ?? 1
+    return count > 0 ? SubscriptionFault(kind: kind, skip: skip ?? 0, count: count) : nil
   }
 
   /// The bytes of `hex`: `.some(nil)` when there is none, nil when it is not hexadecimal.
@@ -109,6 +140,10 @@ struct DeviceState: Encodable, Sendable {
   let sent: Int
   /// Out of range.
   let gone: Bool
+  /// How many more writes of its client configuration fail.
+  let armed: Int
+  /// bluetoothd takes its notifications for acquired, and nobody has them.
+  let stuck: Bool
 }
 
 extension Bluetoothd {
@@ -120,9 +155,9 @@ extension Bluetoothd {
     let peripheral = peripherals[index]
     return DeviceState(
       i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.linked,
-      notifying: peripheral.linked && devices[index]?.subscriptions[0x16]?.isActive == true,
+      notifying: peripheral.linked && devices[index]?.subscriptions[0x16]?.isConfigured == true,
       period: peripheral.microBit.map { Int($0.period) },
       temp: peripheral.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.sent,
-      gone: !peripheral.inRange)
+      gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(index))
   }
 }

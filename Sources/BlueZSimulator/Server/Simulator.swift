@@ -22,6 +22,8 @@ public actor Simulator {
   private var lastCall: UInt64 = 0
   private var sockets: [ChannelID: NotifySocket] = [:]
   private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
+  /// The signals that notifications were sent as: values recur, and there may be thousands in a second.
+  private var notifications: [Notification: PreparedSignal] = [:]
   private var counters = Counters()
   private let trace: NotificationTrace?
   private let ended = Waiter<Void>()
@@ -129,13 +131,34 @@ public actor Simulator {
       connection?.assumeIsolated { try? $0.reply(to: call, error: error.name, error.text) }
     case .abandon(let id): calls[id] = nil
     case .open(let channel, let id): open(channel, for: id)
+    case .notification(let signal, let bytes, let index):
+      counters.signals += 1
+      trace?.sends(bytes, from: index)
+      if let signal = prepared(signal, bytes, from: index) {
+        connection?.assumeIsolated { try? $0.emit(signal) }
+      }
+      trace?.sent(from: index, true)
     case .packet(let channel, let bytes, let index):
       trace?.sends(bytes, from: index)
       let isSent = sockets[channel]?.send(bytes) == true
       if isSent { counters.packets += 1 } else { counters.dropped += 1 }
       trace?.sent(from: index, isSent)
     case .hangUp(let channel): sockets.removeValue(forKey: channel)?.close()
+    case .crash:
+      counters.crashes += 1
+      end()
+      // As the system's service manager does.
+      loop.task(of: self) { _ = await $0.begin(after: .milliseconds(100)) }
     }
+  }
+
+  /// The signal of a notification, made at the first time only.
+  private func prepared(_ signal: DBusSignal, _ bytes: [UInt8], from index: Int) -> PreparedSignal? {
+    let notification = Notification(index: index, bytes: bytes)
+    if let known = notifications[notification] { return known }
+    let new = try? PreparedSignal(signal)
+    notifications[notification] = new
+    return new
   }
 
   private func open(_ channel: ChannelID, for id: CallID) {
@@ -186,7 +209,21 @@ public actor Simulator {
       perform(model.plug(request.on ?? true, at: now))
       return .done
     case .restart: return await restart(request)
-    case .temp, .value, .period, .silent, .vanish, .return, .disconnect, .adv, .reset:
+    case .period, .subscription, .pairing:
+      let period = request.v.flatMap { UInt16(exactly: $0) }
+      if request.v != nil, period == nil { return .error("no uint16: v") }
+      let indices = request.all == true ? Array(0..<model.peripherals.count) : [request.i ?? 0]
+      for index in indices {
+        guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
+        switch request.op {
+        case .pairing: model.peripherals[index].demandsPairing = request.on ?? true
+        case .subscription: model.peripherals[index].subscriptionFault = request.subscriptionFault
+        case _: if let period { model.setPeriod(index, period, at: now) }
+        }
+      }
+      let states = indices.map { model.state(of: $0, at: now) }
+      return request.all == true ? .devices(states) : .device(states[0])
+    case .temp, .value, .silent, .vanish, .return, .disconnect, .adv, .reset:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
       if let error = control(request, index, at: now) { return .error(error) }
@@ -209,7 +246,7 @@ public actor Simulator {
     case .disconnect: perform(model.hangUp(index, at: now))
     case .adv: perform(model.setAdvertising(index, request.on ?? true, at: now))
     case .reset: perform(model.reset(index, at: now))
-    case .period, .list, .count, .counters, .power, .plug, .restart: break
+    case .period, .list, .count, .counters, .power, .plug, .restart, .subscription, .pairing: break
     }
     return nil
   }
@@ -218,10 +255,18 @@ public actor Simulator {
   private func restart(_ request: ControlRequest) async -> ControlAnswer {
     guard connection != nil else { return .error("a restart is under way") }
     if request.how != .kill { perform(model.terminate(at: .now)) }
+    end()
+    return await begin(after: .milliseconds(request.ms ?? 100))
+  }
+
+  private func end() {
     perform(model.vanish())
     leaveBus()
+  }
+
+  private func begin(after pause: Duration) async -> ControlAnswer {
     do {
-      try await loop.sleep(for: .milliseconds(request.ms ?? 100))
+      try await loop.sleep(for: pause)
       try await connect()
       perform(model.restart(at: .now))
       return .done
@@ -232,6 +277,12 @@ public actor Simulator {
   }
 }
 
+/// What a peripheral sent.
+private struct Notification: Hashable {
+  let index: Int
+  let bytes: [UInt8]
+}
+
 /// What was done, since the start.
 struct Counters: Sendable, Encodable {
   var calls = 0
@@ -240,4 +291,6 @@ struct Counters: Sendable, Encodable {
   var packets = 0
   /// Notifications that no longer fitted into such a socket.
   var dropped = 0
+  /// How often bluetoothd died of a call.
+  var crashes = 0
 }

@@ -7,6 +7,12 @@ struct DeviceRecord: Sendable, Equatable {
   var id: DeviceID?
   /// The Bluetooth name, as it was last heard from the air.
   var name: String?
+  /// The properties that it has offered, by their names; nil: it was never connected.
+  var offered: Set<String>?
+  /// What it has told of its make.
+  var model: String?
+  var firmware: String?
+  var serial: String?
   /// What requests changed, over the configuration.
   var changes = DeviceOptions()
   /// By request: the device is known although no entry of the configuration matches.
@@ -30,6 +36,19 @@ struct DeviceRecord: Sendable, Equatable {
   /// Whether this gateway has held it, or a request was about it. Commands alone do not count: one for a whole group
   /// is for whatever passes by as well.
   var isNamed: Bool { id != nil || isAdded || changes != DeviceOptions() }
+
+  /// Drops the values that no command may ask for: earlier versions had other ranges.
+  /// - Returns: what was dropped, by the names of the properties.
+  mutating func dropUnsettable() -> [String: Int] {
+    var dropped = wanted
+    wanted = Profile.microbit.settable(wanted)
+    for name in wanted.keys { dropped[name] = nil }
+    if let period = changes.period, !Property.microbitPeriod.range.contains(period) {
+      changes.period = nil
+      dropped[Property.microbitPeriod.name] = period
+    }
+    return dropped
+  }
 
   /// A slider makes many, and a retained command of before them must not come back.
   private static let mostTaken = 64
@@ -60,6 +79,11 @@ extension DeviceRecord {
     let json: JSONValue = [
       "id": id.map { .string($0.description) },
       "name": name.map(JSONValue.string),
+      // In the order of their names: the same record is the same bytes.
+      "offered": offered.map { .array($0.sorted().map(JSONValue.string)) },
+      "model": model.map(JSONValue.string),
+      "firmware": firmware.map(JSONValue.string),
+      "serial": serial.map(JSONValue.string),
       "changes": changes == DeviceOptions() ? nil : changes.json,
       "added": isAdded ? .bool(true) : nil,
       "removed": isRemoved ? .bool(true) : nil,
@@ -85,6 +109,10 @@ extension DeviceRecord {
     self.identifier = identifier
     id = try object.value("id", .deviceID)
     name = try object.member("name", as: Self.text)
+    offered = try object.member("offered", as: Self.texts)
+    model = try object.member("model", as: Self.text)
+    firmware = try object.member("firmware", as: Self.text)
+    serial = try object.member("serial", as: Self.text)
     if let options = try object.member("changes", as: Self.object) {
       changes = try DeviceOptions(stored: options)
     }
@@ -99,6 +127,12 @@ extension DeviceRecord {
   // From the air, or from a sender: held to no rule.
   private static func text(_ json: JSONValue) -> String? {
     if case .string(let text) = json { text } else { nil }
+  }
+
+  private static func texts(_ json: JSONValue) -> Set<String>? {
+    guard case .array(let elements) = json else { return nil }
+    let texts = elements.compactMap(text)
+    return texts.count == elements.count ? Set(texts) : nil
   }
 
   private static func integers(_ json: JSONValue) -> [Int]? {
@@ -137,7 +171,8 @@ extension DeviceOptions {
     id = try object.value("id", .deviceID)
     name = try object.value("name", .label)
     area = try object.value("area", .label)
-    period = try object.value("period", .period)
+    // The range of every version so far.
+    period = try object.value("period", .integer(1...0xFFFF))
     isEnabled = try object.value("enabled", .bool)
     gateway = try object.value("gateway", .gatewayID)
   }

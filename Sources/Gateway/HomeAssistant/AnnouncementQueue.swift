@@ -8,7 +8,7 @@ enum Announcement: Sendable, Hashable {
   /// About what was taken back: by its discovery topic.
   case removal(String, Stage)
 
-  enum Stage: Sendable {
+  enum Stage: Sendable, CaseIterable {
     /// What is so now.
     case plain
     /// At the birth of Home Assistant: what is so now, and what is to be forgotten → forget, some seconds later.
@@ -24,17 +24,28 @@ struct AnnouncementQueue {
   /// So many of the first are done.
   private var done = 0
   private var members: Set<Announcement> = []
+  /// Not to be told yet.
+  private var held: Set<Announcement> = []
 
   var isEmpty: Bool { members.isEmpty }
 
   mutating func append(_ announcement: Announcement) {
+    guard !held.contains(announcement) else { return }
     if members.insert(announcement).inserted { waiting.append(announcement) }
   }
 
   /// Before all others; unless it waits already.
   mutating func prepend(_ announcement: Announcement) {
+    guard !held.contains(announcement) else { return }
     if members.insert(announcement).inserted { waiting.insert(announcement, at: done) }
   }
+
+  /// Until it is released, it is not told, however often it is asked for.
+  /// - Returns: whether it was not held already.
+  mutating func hold(_ announcement: Announcement) -> Bool { held.insert(announcement).inserted }
+
+  /// - Returns: whether it was held, and is now to be told.
+  mutating func release(_ announcement: Announcement) -> Bool { held.remove(announcement) != nil }
 
   /// Takes out the first `count`.
   mutating func next(_ count: Int) -> ArraySlice<Announcement> {

@@ -37,8 +37,14 @@ extension Discovery {
   }
 
   private func components(of info: DeviceInfo, topics: DeviceTopics) -> [DiscoveryComponent] {
-    let properties = zip(self.topics.profile.properties, topics.properties).compactMap { property, topics in
-      property.homeAssistant.map { component(for: property, as: $0, topics: topics) }
+    let silent = Removal.silence(object(of: .device(info.identifier)), prefix: prefix)
+    let offered = zip(self.topics.profile.properties, topics.properties).filter { info.mayOffer($0.0.name) }
+    let properties = offered.compactMap { property, topics in
+      property.homeAssistant.map { entity in
+        let component = component(for: property, as: entity, topics: topics)
+        // It has offered it before, and may again.
+        return info.missing.contains(property.name) ? component.unavailable(silent) : component
+      }
     }
     return properties + [
       // With the gateway away nobody knows; with the micro:bit away that is just what it says.

@@ -39,7 +39,8 @@ extension Discovery {
       info(
         "connects", "Broker connections", InfoTemplate("broker", "connects"), stateClass: "total_increasing"),
       info(
-        "adapter", "Adapter", .adapterState, deviceClass: "enum", options: ["on", "off", "blocked", "absent"]),
+        "adapter", "Adapter", .adapterState, deviceClass: "enum",
+        options: ["on", "off", "blocked", "in_use", "absent"]),
       info(
         "known", "Micro:bits known", InfoTemplate("devices", "known"), stateClass: "measurement",
         category: nil),

@@ -62,6 +62,13 @@ extension DiscoveryComponent {
       }
     return DiscoveryComponent(
       key: component.key, platform: component.platform,
-      members: topic.merging(["avty": .availability([silent])]))
+      members: topic
+    ).unavailable(silent)
+  }
+
+  /// It, shown as unavailable: by a topic on which nothing is ever said.
+  func unavailable(_ silent: TopicName) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: platform, members: members.merging(["avty": .availability([silent])]))
   }
 }

@@ -52,7 +52,7 @@ struct BridgeRequest: Sendable, Equatable {
     do {
       document = try JSONParser.parse(payload)
     } catch {
-      throw Rejection("the payload is no JSON: \(error)")
+      throw Rejection("the payload is not valid JSON: \(error)")
     }
     guard case .object(let object) = document else {
       throw Rejection("the payload is \(document.kind), not an object")

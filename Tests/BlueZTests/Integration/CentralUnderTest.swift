@@ -11,9 +11,14 @@ final class CentralUnderTest: Sendable {
   let events = Journal<CentralEvent>()
   private let running: Task<Void, Never>
 
-  init(_ bus: String, on loop: EventLoop, limits: Limits = .test) {
+  init(
+    _ bus: String, adapter: String = "hci0", on loop: EventLoop,
+    notifications: NotificationMethod = .signal, limits: Limits = .test
+  ) {
     let events = events
-    let central = Central(adapter: "hci0", bus: .at(bus), limits: limits, loop: loop) { events.add($0) }
+    let central = Central(
+      adapter: adapter, notifications: notifications, bus: .at(bus), limits: limits, loop: loop
+    ) { events.add($0) }
     self.central = central
     running = Task { await central.run() }
   }

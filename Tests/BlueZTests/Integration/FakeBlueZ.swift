@@ -125,6 +125,7 @@ final class FakeBlueZ: @unchecked Sendable {
     "ReadValue": { fake, call in fake.reply(call, .bytes([21])) },
     "WriteValue": ok,
     "StartNotify": ok,
+    "StopNotify": ok,
   ]
 
   /// Forgets the device.

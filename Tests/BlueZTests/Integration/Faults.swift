@@ -1,4 +1,5 @@
 import EventLoop
+import GATT
 import TestSupport
 
 @testable import BlueZ
@@ -12,13 +13,14 @@ final class Faults: Sendable {
   var central: Central { tested.central }
 
   init(
-    answers: [String: FakeBlueZ.Answer] = [:], _ change: (inout Limits) -> Void = { _ in }
+    notifications: NotificationMethod = .signal, answers: [String: FakeBlueZ.Answer] = [:],
+    _ change: (inout Limits) -> Void = { _ in }
   ) async throws {
     var limits = Limits.test
     change(&limits)
     bus = try await PrivateBus()
     fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: answers)
-    tested = CentralUnderTest(bus.address, on: loop, limits: limits)
+    tested = CentralUnderTest(bus.address, on: loop, notifications: notifications, limits: limits)
     try await tested.isOn()
   }
 
@@ -26,4 +28,12 @@ final class Faults: Sendable {
 
   /// The characteristics of the micro:bit, linked.
   func connect() async throws -> [Characteristic] { try await central.connect(Recorded.id) }
+
+  /// A signal of a characteristic's value.
+  func notify(_ bytes: [UInt8], from path: String = Recorded.temperature) async {
+    await fake.emit(
+      .changed(
+        path: path, interface: "org.bluez.GattCharacteristic1", properties: ["Value": .bytes(bytes)],
+        invalidated: []))
+  }
 }

@@ -238,7 +238,6 @@ import Testing
   @Test func anAnswerOfAnotherKindIsAnError() async throws {
     let faults = try await Faults(answers: [
       "ReadValue": { fake, call in fake.reply(call, .string("21")) },
-      "AcquireNotify": { fake, call in fake.reply(call, .uint16(23)) },
       "StartNotify": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported"),
     ])
     let temperature = try #require(try await faults.connect().temperature)
@@ -248,82 +247,6 @@ import Testing
     await #expect(throws: CentralError.refused("NotSupported: Operation is not supported")) {
       try await faults.central.subscribe(to: temperature) { _ in }
     }
-    try await faults.tested.end()
-  }
-
-  // MARK: Notifications
-
-  @Test(arguments: [("NotPermitted", "Notify acquired"), ("InProgress", "In Progress")])
-  func whereTheSocketIsTakenSignalsDo(name: String, message: String) async throws {
-    let faults = try await Faults(answers: [
-      "AcquireNotify": FakeBlueZ.error("org.bluez.Error.\(name)", message)
-    ])
-    let temperature = try #require(try await faults.connect().temperature)
-    let values = Journal<[UInt8]>()
-    try await faults.central.subscribe(to: temperature) { values.add($0) }
-    #expect(faults.fake.count("AcquireNotify") == 1)
-    func value(_ path: String, _ bytes: [UInt8]) async {
-      await faults.fake.emit(
-        .changed(
-          path: path, interface: "org.bluez.GattCharacteristic1", properties: ["Value": .bytes(bytes)],
-          invalidated: []))
-    }
-    await value(Recorded.period, [1, 0])
-    await value(Recorded.temperature, [21])
-    await value(Recorded.temperature, [])
-    #expect(try await values.next("a value") { $0 } == [21])
-    #expect(try await values.next("an empty value") { $0 } == [])
-    // Not beyond the end of the link.
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
-    try await faults.tested.disconnected(Recorded.id)
-    await value(Recorded.temperature, [22])
-    _ = try await faults.connect()
-    #expect(values.entries == [[21], []])
-    try await faults.tested.end()
-  }
-
-  /// AcquireNotify answered with one end of a socket pair; the test holds the other.
-  private func acquire(_ faults: Faults) async -> Int32 {
-    var ends: [Int32] = [0, 0]
-    precondition(
-      socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-    let theirs = FileDescriptor(owning: ends[1])
-    await faults.fake.answer("AcquireNotify") { fake, call in
-      fake.reply(call, .fileDescriptor(theirs), .uint16(23))
-    }
-    return ends[0]
-  }
-
-  @Test func packetsOfAnyLengthAreValues() async throws {
-    let faults = try await Faults()
-    let temperature = try #require(try await faults.connect().temperature)
-    let socket = await acquire(faults)
-    let values = Journal<[UInt8]>()
-    try await faults.central.subscribe(to: temperature) { values.add($0) }
-    for bytes in [[21], [], [22, 23], Array(repeating: 9, count: 512), []] as [[UInt8]] {
-      #expect(send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
-      #expect(try await values.next("a packet of \(bytes.count)") { $0 } == bytes)
-    }
-    // Its end is not that of the link, and no value.
-    close(socket)
-    #expect(try await faults.central.read(temperature) == [21])
-    #expect(values.entries.count == 5)
-    try await faults.tested.end()
-  }
-
-  @Test func theSocketIsClosedWithTheLink() async throws {
-    let faults = try await Faults()
-    let temperature = try #require(try await faults.connect().temperature)
-    let socket = await acquire(faults)
-    try await faults.central.subscribe(to: temperature) { _ in }
-    // The fake lets go of its copy.
-    await faults.fake.answer("AcquireNotify", FakeBlueZ.never)
-    let closed = Waiter<Void>()
-    await Task(executorPreference: faults.loop) {
-      _ = faults.loop.watch(socket, for: []) { _ in closed.resume(.success(())) }
-    }.value
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
-    try await deadline(patience, "the end of the socket") { try await closed.value() }
     try await faults.tested.end()
   }
 }

@@ -1,5 +1,6 @@
 @testable import BlueZ
 import EventLoop
+import GATT
 import TestSupport
 
 @testable import BlueZSimulator
@@ -26,15 +27,19 @@ final class World: Sendable {
   deinit { loop.stop() }
 
   /// A central on this bus, with its adapter on.
-  func central(limits: Limits = .test) async throws -> CentralUnderTest {
-    let central = CentralUnderTest(bus.address, on: loop, limits: limits)
+  func central(
+    notifications: NotificationMethod = .signal, limits: Limits = .test
+  ) async throws -> CentralUnderTest {
+    let central = CentralUnderTest(bus.address, on: loop, notifications: notifications, limits: limits)
     try await central.isOn()
     return central
   }
 
   /// A central that has found the first micro:bit.
-  func centralAndMicroBit(limits: Limits = .test) async throws -> (CentralUnderTest, PeripheralID) {
-    let central = try await central(limits: limits)
+  func centralAndMicroBit(
+    notifications: NotificationMethod = .signal, limits: Limits = .test
+  ) async throws -> (CentralUnderTest, PeripheralID) {
+    let central = try await central(notifications: notifications, limits: limits)
     await central.central.scan(true)
     return (central, try await central.seen().id)
   }

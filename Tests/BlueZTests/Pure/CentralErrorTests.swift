@@ -23,7 +23,7 @@ import Testing
     ("StopDiscovery", "org.bluez.Error.Failed", "No discovery started", .transient),
     ("Pair", "org.bluez.Error.AuthenticationFailed", "Authentication Failed", .transient),
     ("ReadValue", "org.bluez.Error.NotPermitted", "Read not permitted", .refused),
-    ("AcquireNotify", "org.bluez.Error.NotPermitted", "Notify acquired", .refused),
+    ("AcquireNotify", "org.bluez.Error.NotPermitted", "Notify acquired", .notifyAcquired),
     ("ReadValue", "org.bluez.Error.NotAuthorized", "Operation Not Authorized", .refused),
     ("WriteValue", "org.bluez.Error.NotSupported", "Operation is not supported", .refused),
     ("WriteValue", "org.bluez.Error.InvalidArguments", "Invalid Length", .refused),
@@ -46,10 +46,13 @@ import Testing
     case .gone: #expect(error == .gone)
     case .disconnected: #expect(error == .disconnected)
     case .unavailable: #expect(error == .unavailable)
+    case .notifyAcquired: #expect(error == .notifyAcquired)
     }
   }
 
-  enum Kind: Sendable { case transient, busy, unlikely, refused, gone, disconnected, unavailable }
+  enum Kind: Sendable {
+    case transient, busy, unlikely, refused, gone, disconnected, notifyAcquired, unavailable
+  }
 
   @Test func whatHappensOnThisSideOfTheBus() {
     #expect(CentralError(.timedOut, during: "Connect") == .timedOut("Connect: no answer in time"))

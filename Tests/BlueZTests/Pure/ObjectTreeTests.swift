@@ -149,27 +149,6 @@ import Testing
     #expect(tree.apply(.owner(":1.8")) == [.owner(":1.8")])
   }
 
-  @Test func valuesOfKnownCharacteristicsAlone() {
-    var tree = linked
-    func value(_ path: String, _ value: DBusValue) -> BlueZEvent {
-      .changed(
-        path: path, interface: "org.bluez.GattCharacteristic1", properties: ["Value": value], invalidated: [])
-    }
-    #expect(
-      tree.apply(value(Recorded.temperature, .bytes([21])))
-        == [.value(characteristic: Recorded.temperature, [21])])
-    #expect(
-      tree.apply(value(Recorded.temperature, .bytes([]))) == [
-        .value(characteristic: Recorded.temperature, [])
-      ])
-    #expect(tree.apply(value(Recorded.service + "/char00ff", .bytes([21]))) == [])
-    #expect(tree.apply(value(Recorded.temperature, .string("21"))) == [])
-    let notifying = BlueZEvent.changed(
-      path: Recorded.temperature, interface: "org.bluez.GattCharacteristic1",
-      properties: ["Notifying": .boolean(true)], invalidated: [])
-    #expect(tree.apply(notifying) == [])
-  }
-
   @Test func anObjectThatIsToldTwiceDoesNotBlink() {
     var tree = linked
     // In GetManagedObjects, after a signal told it: as it was before, then as it is.

@@ -26,6 +26,8 @@ struct Plan: Sendable {
   var entries = #"{"match":{"name_prefix":"BBC micro:bit"}}"#
   /// More members of the configuration's `gateway`.
   var gateway = ""
+  /// The members of the configuration's `bluetooth`.
+  var bluetooth = ""
   /// More members of the configuration's `mqtt`.
   var mqtt = ""
   var broker = Broker.mosquitto
@@ -127,6 +129,7 @@ final class House: Sendable {
     return """
       {
         "gateway": { "id": "\(plan.id)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
+        "bluetooth": {\(plan.bluetooth)},
         "mqtt": { "host": "127.0.0.1", "port": \(port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
         "devices": [\(entries)]
       }
@@ -146,7 +149,8 @@ final class House: Sendable {
 
   // MARK: The micro:bits
 
-  func startSimulator() async throws {
+  /// - Parameter changed: options beside those of the plan, which take their place.
+  func startSimulator(_ changed: [String]? = nil) async throws {
     let options: [(String, Int)] = [
       ("--devices", plan.devices), ("--strangers", plan.strangers), ("--period", plan.period),
       ("--connect-ms", 20), ("--disconnect-ms", 20), ("--advertise-ms", 20), ("--scan-ms", 200),
@@ -154,7 +158,7 @@ final class House: Sendable {
     ]
     let simulator = try await VirtualBlueZ(
       bus: bus.address, control: folder.path + "/control",
-      options.flatMap { [$0, "\($1)"] } + plan.simulator)
+      options.flatMap { [$0, "\($1)"] } + (changed ?? plan.simulator))
     residents.withLock { $0.simulator = simulator }
   }
 

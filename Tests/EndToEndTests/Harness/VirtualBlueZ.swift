@@ -15,6 +15,10 @@ final class VirtualBlueZ: Sendable {
     let period: Int?
     /// Notifications so far.
     let sent: Int
+    /// How many more writes of its client configuration fail.
+    let armed: Int
+    /// bluetoothd takes its notifications for acquired, and nobody has them.
+    let isStuck: Bool
 
     /// What the gateway calls it unless it is told otherwise.
     var id: String { String(address.lowercased().filter { $0 != ":" }) }
@@ -72,11 +76,11 @@ final class VirtualBlueZ: Sendable {
   private func device(_ json: JSON) throws -> Device {
     guard let index = json["i"]?.int, let name = json["name"]?.string, let address = json["address"]?.string,
       let isConnected = json["connected"]?.bool, let isNotifying = json["notifying"]?.bool,
-      let sent = json["sent"]?.int
+      let sent = json["sent"]?.int, let armed = json["armed"]?.int, let isStuck = json["stuck"]?.bool
     else { throw Failure("no peripheral: \(json)") }
     return Device(
       index: index, name: name, address: address, isConnected: isConnected, isNotifying: isNotifying,
-      period: json["period"]?.int, sent: sent)
+      period: json["period"]?.int, sent: sent, armed: armed, isStuck: isStuck)
   }
 
   /// Blocks, at most for ``House/patience``.

@@ -110,7 +110,7 @@ struct NodeREDScriptTests {
     (#""status":"adjusted","requested":2000,"actual":2048"#, "2048 ms instead of 2000 ms"),
     (#""status":"pending","requested":2000"#, "away; it will be set when it is back"),
     (#""status":"superseded","requested":2000"#, "a later command took its place"),
-    (#""status":"rejected","reason":"0 is below 1""#, "refused: 0 is below 1"),
+    (#""status":"rejected","reason":"0 is below 20""#, "refused: 0 is below 20"),
     (#""status":"failed","requested":2000,"reason":"x""#, "failed: x"),
     (#""status":"timeout","requested":2000,"reason":"x""#, "no answer: x"),
   ])

@@ -22,6 +22,39 @@ import Testing
     discovery.document(of: info, topics: map.topics(of: info.id), before: before)
   }
 
+  private func components(_ info: DeviceInfo, before: Announced? = nil) throws -> JSONObject {
+    let document = try JSONParser.parse(document(info, before: before).payload)
+    guard case .object(let object) = document, case .object(let components) = object["cmps"] else {
+      throw Broken()
+    }
+    return components
+  }
+
+  private struct Broken: Error {}
+
+  @Test func isWithoutTheEntitiesOfPropertiesThatWereNeverOffered() throws {
+    var info = info
+    info.learn(offered: ["temperature"])
+    #expect(
+      try components(info).names == ["temperature", "connectivity", "rssi", "firmware", "model", "reconnect"])
+    // Those of an earlier version, which announced them all, are removed.
+    let earlier = Announced(prefix: "homeassistant", components: [.init(key: "period", platform: .number)])
+    #expect(try components(info, before: earlier)["period"] == ["p": "number"])
+  }
+
+  @Test func showsAPropertyThatIsMissingLaterAsUnavailable() throws {
+    var info = info
+    info.learn(offered: ["temperature", "period"])
+    let whole = try components(info)
+    info.learn(offered: ["temperature"])
+    let period = try #require(try components(info)["period"])
+    guard case .object(let members) = period else { throw Broken() }
+    #expect(members["avty"] == [["t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed"]])
+    #expect(members["cmd_t"] == "microbit/kitchen/period/set")
+    info.learn(offered: ["temperature", "period"])
+    #expect(try components(info) == whole)
+  }
+
   @Test func isTheWholeDevice() throws {
     var info = info
     info.label = "Kitchen"
@@ -50,7 +83,7 @@ import Testing
             "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_period", "qos": 1,
             "name": "Period", "dev_cla": "duration", "unit_of_meas": "ms", "ent_cat": "config",
             "stat_t": "microbit/kitchen/period", "cmd_t": "microbit/kitchen/period/set",
-            "min": 1, "max": 65535, "step": 1, "mode": "box" },
+            "min": 20, "max": 65535, "step": 1, "mode": "box" },
           "connectivity": {
             "p": "binary_sensor", "uniq_id": "microbit_c5a1b2c3d4e5_connectivity", "qos": 1,
             "name": "Connectivity", "dev_cla": "connectivity", "ent_cat": "diagnostic",

@@ -50,7 +50,7 @@ import Testing
       components["adapter"],
       """
       { "p": "sensor", "uniq_id": "microbit_gateway_attic_adapter", "qos": 1, "name": "Adapter",
-        "dev_cla": "enum", "ent_cat": "diagnostic", "ops": ["on", "off", "blocked", "absent"],
+        "dev_cla": "enum", "ent_cat": "diagnostic", "ops": ["on", "off", "blocked", "in_use", "absent"],
         "stat_t": "microbit/bridge/attic/info",
         "val_tpl": "{{ ((value_json|default({})).adapters|default([{}],true)|first).state|default(none) }}" }
       """)

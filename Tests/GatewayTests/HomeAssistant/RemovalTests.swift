@@ -89,4 +89,20 @@ import Testing
     #expect(Array(queue.next(3)) == [.gateway(.forget), .device(address, .plain)])
     #expect(queue.isEmpty)
   }
+
+  @Test func whatIsHeldIsNotTold() throws {
+    let address = try #require(address)
+    var queue = AnnouncementQueue()
+    let held = [queue.hold(.device(address, .plain)), queue.hold(.device(address, .plain))]
+    #expect(held == [true, false])
+    queue.append(.device(address, .plain))
+    queue.prepend(.device(address, .plain))
+    queue.append(.device(address, .revive))
+    #expect(Array(queue.next(10)) == [.device(address, .revive)])
+    #expect(queue.isEmpty)
+    let released = [queue.release(.device(address, .plain)), queue.release(.device(address, .plain))]
+    #expect(released == [true, false])
+    queue.append(.device(address, .plain))
+    #expect(Array(queue.next(10)) == [.device(address, .plain)])
+  }
 }

@@ -14,6 +14,15 @@ The answer is its state after the operation.
   {"op":"deaf","on":true}             advertises, but connection requests never reach it
   {"op":"unstable","on":true}         its links fail 50 ms after they start
   {"op":"wedged","on":true}           keeps the link, answers no ATT request
+  {"op":"pairing","error":5}          its temperature service is refused with that ATT error until the link is
+                                      encrypted; null: it is open
+  {"op":"fail","step":"subscribe","how":"drop","skip":0,"times":1}
+                                      what the next requests of that step meet, after `skip` good ones. Steps:
+                                      "resolve", "read" of the temperature, "subscribe" to it. How: "drop" of the
+                                      link, "error", or "silence" from then on (with "seconds": after which the
+                                      link ends). "faults" of the state counts
+  {"op":"drop","after":20,"linger":2} the next link falls silent after its 20th packet, and ends 2 s later; "drops"
+                                      of the state counts
 """
 
 import argparse
@@ -49,6 +58,18 @@ async def operate(peripheral, request):
             peripheral.set_unstable(on)
         case "wedged":
             peripheral.wedged = on
+        case "pairing":
+            peripheral.pairing = request["error"]
+        case "fail":
+            peripheral.fail_next(
+                request["step"],
+                request["how"],
+                request.get("skip", 0),
+                request.get("times", 1),
+                request.get("seconds"),
+            )
+        case "drop":
+            peripheral.drop_next(request["after"], request["linger"])
         case unknown:
             raise ValueError("no such op: %s" % unknown)
     return peripheral.state()

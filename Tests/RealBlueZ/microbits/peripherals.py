@@ -3,12 +3,13 @@
 import asyncio
 import struct
 
-from bumble import hci
+from bumble import att, hci
 from bumble.att import ATT_Error
 from bumble.core import AdvertisingData
 from bumble.device import Device, DeviceConfiguration
 from bumble.gatt import Characteristic, CharacteristicValue, Service
 from bumble.host import Host
+from bumble.profiles.gatt_service import GenericAttributeProfileService
 from bumble.transport.common import AsyncPipeSink
 
 from radio import TIMED_OUT, LinkController, later, log
@@ -18,6 +19,7 @@ TEMPERATURE = "E95D9250-251D-470A-A062-FA1922DFA9A8"
 TEMPERATURE_PERIOD = "E95D1B25-251D-470A-A062-FA1922DFA9A8"
 WRITE_NOT_PERMITTED = 0x03
 INVALID_LENGTH = 0x0D
+UNLIKELY = 0x0E
 
 DEFAULT_PERIOD = 1000
 ADVERTISING_INTERVAL = 200
@@ -47,6 +49,7 @@ class Peripheral:
         self.adapter = adapter
         self.link = None
         self.links = 0
+        self.drops = 0
         self.unheard = 0
         self.advertising = True
         self.wedged = False
@@ -70,20 +73,31 @@ class Peripheral:
             advertising_interval_min=ADVERTISING_INTERVAL,
             advertising_interval_max=ADVERTISING_INTERVAL,
             keystore=None,
+            gatt_service_enabled=False,
         )
         self.device = Device(config=configuration, host=Host(self.controller, AsyncPipeSink(self.controller)))
         self.device.gatt_server.max_mtu = MTU
+        # Without a hash of its services, as the micro:bit: bluetoothd discovers them at every connection.
+        self.device.add_service(GenericAttributeProfileService(database_hash_enabled=False))
         for service in self.services():
             self.device.add_service(service)
         self.device.on("connection", self.on_link)
-        answer = self.device.gatt_server.on_gatt_pdu
-        self.device.gatt_server.on_gatt_pdu = lambda *pdu: None if self.wedged else answer(*pdu)
+        self.answer = self.device.gatt_server.on_gatt_pdu
+        self.device.gatt_server.on_gatt_pdu = self.on_request
         await self.device.power_on()
         await self.advertise()
 
     async def advertise(self):
         if self.advertising and self.link is None:
             await self.device.start_advertising(auto_restart=False)
+
+    def on_request(self, link, request):
+        if not self.wedged:
+            self.answer(link, request)
+
+    def refuse(self, link, request, code):
+        handle = getattr(request, "attribute_handle", 0)
+        self.device.gatt_server.send_response(link, att.ATT_Error_Response(request.op_code, handle, code))
 
     def on_link(self, link):
         self.link = link
@@ -113,6 +127,7 @@ class Peripheral:
             address=str(self.address).split("/")[0],
             connected=self.link is not None,
             links=self.links,
+            drops=self.drops,
             unheard=self.unheard,
         )
 
@@ -141,6 +156,26 @@ class Peripheral:
 
         later(self.adapter.supervision, time_out)
 
+    def drop_next(self, packets, linger):
+        """Its next link falls silent for good after that many packets of both directions; `linger` seconds later
+        both ends notice."""
+
+        def end():
+            self.air.cut(self.address, TIMED_OUT)
+            self.air.out_of_range.discard(self.controller)
+            self.drops += 1
+            self.notice()
+
+        def fall_silent():
+            log(self.name, "drops its link,", packets, "packets,", linger, "s")
+            self.air.out_of_range.add(self.controller)
+            later(linger, end) if linger else end()
+
+        def count(_):
+            self.air.after_packets[self.address] = [packets, fall_silent]
+
+        self.device.once("connection", count)
+
     def come_back(self):
         self.air.out_of_range.discard(self.controller)
         self.absence += 1
@@ -160,7 +195,7 @@ class Peripheral:
 
 
 class Microbit(Peripheral):
-    """A BBC micro:bit with device information and the temperature service, open (no pairing).
+    """A BBC micro:bit with device information and the temperature service, open (no pairing) until told otherwise.
 
     As in the firmware: it samples and notifies once in a period, changed or not; a new period counts from the
     sample already scheduled; the period is echoed as written, kept over a disconnect and lost on reset.
@@ -173,6 +208,12 @@ class Microbit(Peripheral):
         self.period = DEFAULT_PERIOD
         self.notified = 0
         self.silent = False
+        self.pairing = None
+        """The ATT error with which its temperature service asks for encryption; None: it is open."""
+        self.fault = None
+        self.faults = 0
+        self.mute = None
+        """The link on which it answers no more."""
 
     def services(self):
         def readable(uuid, value):
@@ -190,6 +231,7 @@ class Microbit(Peripheral):
             Characteristic.READABLE | Characteristic.WRITEABLE,
             CharacteristicValue(read=lambda _: struct.pack("<H", self.period), write=self.write_period),
         )
+        self.temperature_service = Service(TEMPERATURE_SERVICE, [self.temperature_characteristic, period])
         return [
             Service(
                 "180A",
@@ -199,12 +241,73 @@ class Microbit(Peripheral):
                     readable("2A26", b"2.1.1"),
                 ],
             ),
-            Service(TEMPERATURE_SERVICE, [self.temperature_characteristic, period]),
+            self.temperature_service,
         ]
 
     async def start(self):
         await super().start()
         self.restart_sampling()
+
+    def fail_next(self, step, how, skip, times, seconds):
+        """What happens to the next requests of that step, after `skip` good ones, instead of an answer:
+
+        - "error": an ATT error.
+        - "drop": the link ends.
+        - "silence": neither this one nor any later request of this link is answered; after `seconds`, where they
+          are given, the link ends.
+        """
+        self.fault = (step, how, seconds)
+        self.good_left = skip
+        self.faults_left = times
+
+    def step(self, request):
+        """The step of a connection's set-up to which a request belongs."""
+        value = self.temperature_characteristic.handle
+        configuration = value + 1  # Bumble puts it there
+        match request:
+            case att.ATT_Read_By_Group_Type_Request():
+                return "resolve"
+            case att.ATT_Read_Request() if request.attribute_handle == value:
+                return "read"
+            case att.ATT_Write_Request(attribute_value=b"\x01\x00") if (
+                request.attribute_handle == configuration
+            ):
+                return "subscribe"
+
+    def on_request(self, link, request):
+        if link is self.mute:
+            return
+        if self.fault and self.step(request) == self.fault[0]:
+            if self.good_left == 0:
+                return self.fail(link, request)
+            self.good_left -= 1
+        if self.pairing and self.is_protected(request) and not link.is_encrypted:
+            self.refuse(link, request, self.pairing)
+        else:
+            super().on_request(link, request)
+
+    def is_protected(self, request):
+        first, last = self.temperature_service.handle + 1, self.temperature_service.end_group_handle
+        kinds = (att.ATT_Read_Request, att.ATT_Write_Request, att.ATT_Write_Command)
+        return isinstance(request, kinds) and first <= request.attribute_handle <= last
+
+    def fail(self, link, request):
+        step, how, seconds = self.fault
+        self.faults += 1
+        self.faults_left -= 1
+        if self.faults_left == 0:
+            self.fault = None
+        log(self.name, "fault:", step, how)
+        match how:
+            case "error":
+                self.refuse(link, request, UNLIKELY)
+            case "drop":
+                self.air.cut(self.address, TIMED_OUT)
+            case "silence":
+                self.mute = link
+                if seconds is not None:
+                    later(seconds, self.air.cut, self.address, TIMED_OUT)
+        self.notice()
 
     def restart_sampling(self):
         self.sampling = asyncio.create_task(self.sample())
@@ -236,7 +339,7 @@ class Microbit(Peripheral):
 
     def state(self):
         return super().state() | dict(
-            temperature=self.temperature, period=self.period, notified=self.notified
+            temperature=self.temperature, period=self.period, notified=self.notified, faults=self.faults
         )
 
     async def reset(self):

@@ -41,6 +41,8 @@ class Air(LocalLink):
     def __init__(self):
         super().__init__()
         self.out_of_range = set()
+        self.after_packets = {}
+        """By a peripheral's address: how many packets more its links carry, and what to call then."""
 
     def heard_by(self, sender):
         if sender in self.out_of_range:
@@ -55,7 +57,16 @@ class Air(LocalLink):
             for other in controller.le_connections.values():
                 if other.self_address == dest and other.peer_address == link.self_address:
                     soon(controller.on_link_acl_data, link.self_address, transport, data)
+                    for address in (link.self_address, link.peer_address):
+                        self.count_packet(address)
                     return
+
+    def count_packet(self, address):
+        if counted := self.after_packets.get(address):
+            counted[0] -= 1
+            if counted[0] == 0:
+                del self.after_packets[address]
+                soon(counted[1])
 
     def send_advertising_pdu(self, sender, packet):
         for controller in self.heard_by(sender):

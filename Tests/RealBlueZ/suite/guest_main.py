@@ -40,7 +40,8 @@ def evidence(world):
 
 def main():
     name, gateway = sys.argv[1:]
-    world = World(gateway)
+    seed = os.environ["RIG_SEED"]
+    world = World(gateway, seed, drops=int(os.environ["RIG_DROPS"]))
     try:
         scenarios[name](world)
     except Failed as failure:
@@ -49,6 +50,7 @@ def main():
         print("".join("  " + line for line in traceback.format_exc().splitlines(keepends=True)))
     else:
         return 0
+    print(f"  seed {seed}")
     evidence(world)
     return 1
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -16,6 +17,7 @@ OUT = "/out"
 BASE = "microbit"
 GATEWAY_ID = "rig"
 BROKER_PORT = 1883
+TEMPERATURE = "e95d9250-251d-470a-a062-fa1922dfa9a8"
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 START = 60
@@ -46,6 +48,9 @@ class Process:
                 log.write(line)
                 log.flush()
                 self.output.append(line.rstrip("\n"))
+
+    def said(self, text):
+        return any(text in line for line in self.output.since())
 
     def wait_line(self, text, within=START):
         return self.output.wait(lambda line: text in line, within, f"'{text}' of {self.name}")
@@ -206,6 +211,14 @@ class Device:
     def set_period(self, payload):
         self.world.broker.publish(self.topic("period/set"), payload)
 
+    def reconnect(self):
+        """By request, which resets the gateway's back-off; returns when it is offline."""
+        mark = self.world.broker.messages.mark()
+        self.world.broker.publish(
+            f"{BASE}/bridge/{GATEWAY_ID}/request/device/reconnect", json.dumps({"id": self.id})
+        )
+        self.wait_availability("offline", START, after=mark)
+
     def wait_result(self, status, within, after=0):
         message = self.wait(
             "period/result", within, lambda m: m.json()["status"] == status, after, f"'{status}'"
@@ -223,10 +236,13 @@ class Device:
 
 
 class World:
-    def __init__(self, gateway):
+    def __init__(self, gateway, seed, drops):
         self.gateway_program = gateway
+        self.random = random.Random(seed)
+        self.drops = drops
         self.broker = None
         self.bluetoothd = None
+        self.bus = None
         self.gateway = None
         self.microbits = None
 
@@ -236,11 +252,21 @@ class World:
         )
         self.bluetoothd.wait_line("hci0 registered" if adapter else "initialized")
 
+    def restart_bluetoothd(self, number=signal.SIGTERM):
+        self.bluetoothd.kill(number)
+        self.bluetoothd.wait_end(START)
+        self.start_bluetoothd()
+
     def start(self, microbits=1, strangers=0):
         """The usual world, all but the gateway."""
         self.broker = Broker()
         self.microbits = Microbits(microbits, strangers)
         self.start_bluetoothd()
+
+    def listen_to_bus(self):
+        """Calls and errors on the bus go to `bus` from now on."""
+        self.bus = Process("bus", ["dbus-monitor", "--system", "type='method_call'", "type='error'"])
+        self.bus.wait_line("NameLost")  # that is said to it when it becomes a monitor
 
     def gateway_command(self, *arguments):
         # The program belongs to the host, whose libraries it needs: it runs in the host's view of the files.
@@ -250,10 +276,11 @@ class World:
         keep = {"PATH": os.environ["RIG_HOST_PATH"], "HOME": "/root", "LANG": "C.UTF-8"}
         return keep | {"DBUS_SYSTEM_BUS_ADDRESS": bus, "STATE_DIRECTORY": f"{OUT}/state"}
 
-    def start_gateway(self, devices):
+    def start_gateway(self, devices, bluetooth=None):
         configuration = {
             "gateway": {"id": GATEWAY_ID},
             "mqtt": {"host": "127.0.0.1", "port": BROKER_PORT, "base_topic": BASE},
+            "bluetooth": bluetooth or {},
             "devices": devices,
         }
         with open(f"{OUT}/config.json", "w") as file:
@@ -282,6 +309,26 @@ class World:
         return [
             Device(self, i, state, id(i, state["address"])) for i, state in enumerate(self.microbits.all())
         ]
+
+    def acquire_notify(self):
+        """Another program subscribes to the first micro:bit by AcquireNotify, and ends: how that went."""
+        here = os.path.dirname(os.path.abspath(__file__))
+        device = "/org/bluez/hci0/dev_" + self.microbits.all()[0]["address"].replace(":", "_")
+        program = Process("acquire", ["python3", os.path.join(here, "acquire.py"), device, TEMPERATURE])
+        program.wait_end(START)
+        return program.output.since()[-1]
+
+    def is_notify_acquired(self):
+        """Whether bluetoothd says so of any characteristic."""
+        known = subprocess.run(
+            ["dbus-send", "--system", "--print-reply", "--dest=org.bluez", "/"]
+            + ["org.freedesktop.DBus.ObjectManager.GetManagedObjects"],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=START,
+        )
+        return bool(re.search(r'"NotifyAcquired"\s+variant\s+boolean true', known.stdout))
 
     def set_powered(self, on):
         properties = "org.freedesktop.DBus.Properties.Set"

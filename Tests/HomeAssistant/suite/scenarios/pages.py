@@ -70,7 +70,7 @@ def page_of_a_microbit(house):
 def range_of_the_period(house):
     attributes = house.rooms[0].entity("Period")["state"]["attributes"]
     found = tuple(attributes[key] for key in ("min", "max", "step", "mode"))
-    expect(found == (1, 65535, 1, "box"), f"the period goes {found}")
+    expect(found == (20, 65535, 1, "box"), f"the period goes {found}")
 
 
 @scenario()

@@ -8,7 +8,7 @@ from scenarios.common import scenario
 @scenario()
 def period_is_set_and_shown_as_read_back(house):
     room = house.rooms[0]
-    for value in (2000, 1, 65535, 1000):
+    for value in (2000, 20, 65535, 1000):
         mark = house.broker.messages.mark()
         house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=value)
         room.until("Period", str(value))

@@ -5,6 +5,7 @@ from scenarios import (
     commands,
     finding,
     microbit_faults,
+    subscriptions,
     system_faults,
 )  # noqa: F401 (they register)
 from scenarios.common import scenarios  # noqa: F401

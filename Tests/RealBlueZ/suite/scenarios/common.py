@@ -18,21 +18,23 @@ BY_PREFIX = [{"match": {"name_prefix": "BBC micro:bit"}}]
 scenarios = {}
 
 
-def scenario(virtual_time=True):
-    """Registers a scenario by its name. Without virtual time it also shows what CPU time and latencies do."""
+def scenario(virtual_time=True, debians=(12,)):
+    """Registers a scenario by its name. Without virtual time it also shows what CPU time and latencies do.
+    `debians` are the ones on whose bluetoothd it runs when no other is asked for."""
 
     def register(function):
         function.virtual_time = virtual_time
+        function.debians = debians
         scenarios[function.__name__] = function
         return function
 
     return register
 
 
-def start_one(world, **entry):
+def start_one(world, bluetooth=None, **entry):
     """The usual world with one micro:bit, online."""
     world.start()
-    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}} | entry])
+    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}} | entry], bluetooth)
     device = world.devices()[0]
     device.wait_availability("online", CONNECT)
     device.wait_readings(1, CONNECT)

@@ -1,0 +1,126 @@
+import CDBus
+import Glibc
+
+/// Delivers a byte-array property of many objects, for changes that come thousands of times a second.
+///
+/// From a `PropertiesChanged` signal it takes the one property and decodes nothing else: no strings are made, and the
+/// object is found by the bytes of its path. Confined to the loop of the connection that uses it.
+public final class ByteFeed: @unchecked Sendable {
+  // @unchecked: touched on the loop's thread alone.
+
+  /// Gets the property's new value, on the loop.
+  public typealias Handler = @Sendable ([UInt8]) -> Void
+
+  private struct Listener {
+    let path: CString
+    let handler: Handler
+  }
+
+  private let interface: CString
+  private let property: CString
+  private var sender: CString?
+  /// By the hash of their paths.
+  private var listeners: [UInt64: [Listener]] = [:]
+
+  /// - Parameters:
+  ///   - property: its name: `Value`.
+  ///   - interface: the interface that it belongs to.
+  public init(of property: String, on interface: String) {
+    self.property = CString(property)
+    self.interface = CString(interface)
+  }
+
+  /// Whose signals are delivered: a unique name; nil: nobody's.
+  public func setSender(_ name: String?) { sender = name.map(CString.init) }
+
+  /// From now on `handler` gets the changes of the object at `path`; it replaces the one before.
+  public func listen(to path: String, _ handler: @escaping Handler) {
+    stopListening(to: path)
+    let path = CString(path)
+    listeners[path.hash, default: []].append(Listener(path: path, handler: handler))
+  }
+
+  /// Changes of the object at `path` are dropped from now on.
+  public func stopListening(to path: String) {
+    let path = CString(path)
+    listeners[path.hash]?.removeAll { $0.path == path }
+    if listeners[path.hash]?.isEmpty == true { listeners[path.hash] = nil }
+  }
+
+  /// Delivers the signal, if it is a `PropertiesChanged` of the feed's interface.
+  /// - Returns: whether it is; then nobody else needs it.
+  func deliver(_ message: IncomingMessage) -> Bool {
+    let raw = message.raw
+    var arguments = DBusMessageIter()
+    guard dbus_message_has_signature(raw, "sa{sv}as") != 0,
+      dbus_message_is_signal(raw, DBusName.properties, "PropertiesChanged") != 0,
+      dbus_message_iter_init(raw, &arguments) != 0, interface.equals(text(&arguments))
+    else { return false }
+    guard let sender, sender.equals(dbus_message_get_sender(raw)), let path = dbus_message_get_path(raw),
+      let handler = listeners[CString.hash(path)]?.first(where: { $0.path.equals(path) })?.handler,
+      let bytes = value(in: &arguments)
+    else { return true }
+    handler(bytes)
+    return true
+  }
+
+  /// The property in the dictionary that follows the interface's name. The signature says what everything is, but for
+  /// the property itself.
+  private func value(in arguments: inout DBusMessageIter) -> [UInt8]? {
+    var entries = DBusMessageIter()
+    dbus_message_iter_next(&arguments)
+    dbus_message_iter_recurse(&arguments, &entries)
+    while dbus_message_iter_get_arg_type(&entries) != cdbus_type_invalid {
+      var entry = DBusMessageIter()
+      dbus_message_iter_recurse(&entries, &entry)
+      if property.equals(text(&entry)) {
+        dbus_message_iter_next(&entry)
+        return bytes(in: &entry)
+      }
+      dbus_message_iter_next(&entries)
+    }
+    return nil
+  }
+
+  private func bytes(in variant: inout DBusMessageIter) -> [UInt8]? {
+    var value = DBusMessageIter()
+    dbus_message_iter_recurse(&variant, &value)
+    guard dbus_message_iter_get_arg_type(&value) == cdbus_type_array,
+      dbus_message_iter_get_element_type(&value) == cdbus_type_byte
+    else { return nil }
+    return byteArray(&value)
+  }
+
+  private func text(_ iterator: inout DBusMessageIter) -> UnsafePointer<CChar>? {
+    var pointer: UnsafePointer<CChar>?
+    dbus_message_iter_get_basic(&iterator, &pointer)
+    return pointer
+  }
+}
+
+/// A string in C's form, to be compared with those in a message.
+private struct CString: Equatable {
+  private let bytes: [CChar]
+  let hash: UInt64
+
+  init(_ text: String) {
+    bytes = Array(text.utf8CString)
+    hash = bytes.withUnsafeBufferPointer { Self.hash($0.baseAddress!) }
+  }
+
+  func equals(_ other: UnsafePointer<CChar>?) -> Bool {
+    guard let other else { return false }
+    return bytes.withUnsafeBufferPointer { strcmp($0.baseAddress!, other) } == 0
+  }
+
+  /// FNV-1a, 64 bits.
+  static func hash(_ text: UnsafePointer<CChar>) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    var next = text
+    while next.pointee != 0 {
+      hash = (hash ^ UInt64(UInt8(bitPattern: next.pointee))) &* 0x100_0000_01b3
+      next += 1
+    }
+    return hash
+  }
+}

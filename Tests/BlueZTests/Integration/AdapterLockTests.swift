@@ -1,0 +1,144 @@
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// One process at a time works with an adapter.
+@Suite final class AdapterLockTests: Sendable {
+  private let loop = EventLoop.onNewThread()
+  deinit { loop.stop() }
+
+  /// A name that no other test uses.
+  private static func name(adapter: String = "hci0") -> LockName {
+    LockName(bus: "test-\(UInt64.random(in: 0 ... .max))", adapter: adapter)
+  }
+
+  @Test func itCanBeHadOnceAndAgainAfterwards() throws {
+    let name = Self.name()
+    var first = try AdapterLock(name)
+    #expect(first != nil)
+    #expect(try AdapterLock(name) == nil)
+    first = nil
+    #expect(try AdapterLock(name) != nil)
+  }
+
+  @Test func adaptersAndBusesAreIndependent() throws {
+    let locks = try [
+      LockName(bus: "a", adapter: "hci0"), LockName(bus: "a", adapter: "hci1"),
+      LockName(bus: "b", adapter: "hci0"),
+      // Longer than an address can be.
+      LockName(bus: "c", adapter: String(repeating: "h", count: 200)),
+    ].map { try AdapterLock(LockName(bus: "\(getpid())-\($0.text)", adapter: "")) }
+    #expect(locks.allSatisfy { $0 != nil })
+  }
+
+  @Test func whoComesSecondLearnsWhoseItIsAndWhenItEnds() async throws {
+    let name = Self.name()
+    try await Task(executorPreference: loop) { [loop] in
+      var lock = try AdapterLock(name)
+      let ended = Waiter<Void>()
+      let holder = try AdapterLock.Owner(name, on: loop) { ended.resume(.success(())) }
+      #expect(holder?.pid == getpid())
+      #expect(lock != nil)
+      lock = nil
+      try await deadline(patience, "the end of the lock") { try await ended.value() }
+      #expect(holder?.hasEnded == true)
+      #expect(try AdapterLock.Owner(name, on: loop) {} == nil)
+    }.value
+  }
+
+  @Test func theWaitingOnesHaveABound() async throws {
+    let name = Self.name()
+    try await Task(executorPreference: loop) { [loop] in
+      let lock = try AdapterLock(name)
+      var holders: [AdapterLock.Owner?] = []
+      #expect {
+        while holders.count < 1000 { holders.append(try AdapterLock.Owner(name, on: loop) {}) }
+      } throws: { ($0 as? LockError)?.code == EAGAIN }
+      #expect(holders.count >= 64)
+      withExtendedLifetime(lock) {}
+    }.value
+  }
+
+  @Test func aSecondCentralAsksNothingOfBluetoothdUntilTheFirstHasEnded() async throws {
+    let world = try await World()
+    let (first, _) = try await world.centralAndMicroBit()
+    let monitor = try await world.monitor()
+    let second = CentralUnderTest(world.bus.address, on: world.loop)
+    #expect(try await second.state() == .adapterInUse(by: getpid()))
+    await second.central.scan(true)
+    await #expect(throws: CentralError.unavailable) { try await second.central.resetAdapter() }
+    #expect(monitor.lines("GetManagedObjects", "StartDiscovery", "SetDiscoveryFilter", "Set ") == [])
+    try await first.end()
+    try await second.isOn()
+    _ = try await second.seen()
+    try await second.end()
+  }
+
+  @Test func aCentralOfAnotherAdapterDoesNotWait() async throws {
+    let world = try await World()
+    let first = try await world.central()
+    let second = CentralUnderTest(world.bus.address, adapter: "hci1", on: world.loop)
+    #expect(try await second.state() == .adapterAbsent)
+    try await second.end()
+    try await first.end()
+  }
+
+  @Test func aCentralThatWaitsLearnsThatTheBusHasEnded() async throws {
+    let world = try await World()
+    let first = try await world.central()
+    let second = CentralUnderTest(world.bus.address, on: world.loop)
+    #expect(try await second.state() == .adapterInUse(by: getpid()))
+    world.bus.kill()
+    guard case .noBus = try await second.state() else {
+      Issue.record("another state")
+      return
+    }
+    try await second.end()
+    try await first.end()
+  }
+
+  @Test func aCentralThatWaitsEndsWhenItIsCancelled() async throws {
+    let world = try await World()
+    let first = try await world.central()
+    let second = CentralUnderTest(world.bus.address, on: world.loop)
+    #expect(try await second.state() == .adapterInUse(by: getpid()))
+    try await second.end()
+    try await first.end()
+  }
+
+  @Test func aStrangersSocketIsNotTriedWithoutEnd() async throws {
+    let world = try await World()
+    let first = try await world.central()
+    // As a stranger would that turns everybody away: it listens, accepts, closes.
+    let lock = try #require(await first.central.adapterLock)
+    let turned = Journal<Int32>()
+    let watch = Box(Watch?.none)
+    let loop = world.loop
+    loop.onLoop {
+      watch.value = loop.watch(lock.descriptor, for: .readable) { _ in
+        let descriptor = accept(lock.descriptor, nil, nil)
+        close(descriptor)
+        turned.add(descriptor)
+      }
+    }
+    var limits = Limits.test
+    limits.lockRetry = .milliseconds(200)
+    let begin = ContinuousClock.now
+    let second = CentralUnderTest(world.bus.address, on: world.loop, limits: limits)
+    #expect(try await second.state() == .adapterInUse(by: getpid()))
+    for _ in 0..<4 { _ = try await turned.next("an attempt") { $0 } }
+    #expect(begin.duration(to: .now) > .milliseconds(500))
+    loop.onLoop { watch.value?.cancel() }
+    try await second.end()
+    try await first.end()
+  }
+}
+
+/// A value that several may hold; its users see to it that one at a time does.
+private final class Box<Value>: @unchecked Sendable {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,156 @@
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+/// Two gateway processes on one adapter.
+@Suite struct AdapterInUseTests {
+  /// A house in which every gateway begins without one of its own.
+  private static let plan: Plan = {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    return plan
+  }()
+
+  /// What a gateway says of its adapter, after `mark`.
+  private static func adapter(
+    of gateway: String, is state: String, in house: House, after mark: Int = 0
+  ) async throws {
+    try await house.message("bridge/\(gateway)/info", after: mark) { message in
+      (try? message.json())?["adapters"]?.array?.first?["state"]?.string == state
+    }
+  }
+
+  @Test("The second waits and works with MQTT only, and takes over when the first is killed")
+  func killed() async throws {
+    try await withHouse(Self.plan) { house in
+      let first = try house.startGateway()
+      let id = try await house.id()
+      try await house.online(id)
+      let monitor = try await BusMonitor(house.bus)
+      let mark = try house.observer.mark
+
+      let second = try house.startGateway(as: "second")
+      _ = try await second.line(within: House.patience) {
+        $0.contains("adapter hci0 is used by another gateway (process \(first.pid)): waiting for it")
+      }
+      try await Self.adapter(of: "second", is: "in_use", in: house)
+      try await house.observer.publish("microbit/bridge/second/request/scan", #"{"timeout":1}"#)
+      let scan = try await house.message("bridge/second/response/scan", after: mark)
+      #expect(try scan.json()["status"]?.string == "error")
+      #expect(try await monitor.calls(of: "GetManagedObjects") == 0)
+      // The first is left in peace.
+      let sent = try await house.simulator.device(0).sent
+      try await house.simulator.waitUntil(0, hasSent: sent + 20)
+      #expect(try house.observer.messages(on: "microbit/\(id)/availability", after: mark).isEmpty)
+
+      let end = try house.observer.mark
+      first.signal(SIGKILL)
+      let info = try await house.message("\(id)/info", after: end) { message in
+        (try? message.json())?["gateway"]?.string == "second"
+      }
+      try await Self.adapter(of: "second", is: "on", in: house, after: end)
+      try await house.online(id, after: info.number)
+      try await house.message("\(id)/temperature", after: end)
+      second.signal(SIGTERM)
+      #expect(try await second.exitStatus(within: House.patience) == 0)
+    }
+  }
+
+  @Test("Of two that begin at the same moment one has the adapter")
+  func together() async throws {
+    try await withHouse(Self.plan) { house in
+      let gateways = try ["one", "two"].map { ($0, try house.startGateway(as: $0)) }
+      let id = try await house.id()
+      try await house.online(id)
+      let info = try await house.message("\(id)/info") { (try? $0.json())?["gateway"] != nil }
+      let owner = try #require(try info.json()["gateway"]?.string)
+      let other = owner == "one" ? "two" : "one"
+      try await Self.adapter(of: other, is: "in_use", in: house)
+      try await Self.adapter(of: owner, is: "on", in: house)
+      let process = try #require(gateways.first { $0.0 == other }).1
+      let holder = try #require(gateways.first { $0.0 == owner }).1
+      _ = try await process.line(within: House.patience) { $0.contains("(process \(holder.pid))") }
+      // The holder stops in order: the other one takes over.
+      let mark = try house.observer.mark
+      holder.signal(SIGTERM)
+      #expect(try await holder.exitStatus(within: House.patience) == 0)
+      try await house.message("\(id)/info", after: mark) { (try? $0.json())?["gateway"]?.string == other }
+      try await house.online(id, after: mark)
+    }
+  }
+
+  @Test("A stranger that has the name is named by its process, and waited for")
+  func stranger() async throws {
+    try await withHouse(Self.plan) { house in
+      let stranger = try Stranger(bus: try await house.bus.guid(), adapter: "hci0")
+      let gateway = try house.startGateway()
+      try await house.bridgeOnline()
+      _ = try await gateway.line(within: House.patience) { $0.contains("(process \(getpid()))") }
+      try await Self.adapter(of: House.gatewayID, is: "in_use", in: house)
+      #expect(try await house.simulator.device(0).isConnected == false)
+      stranger.leave()
+      try await house.online(try await house.id())
+    }
+  }
+
+  @Test("A scan on the command line does not wait for the gateway")
+  func scan() async throws {
+    try await withHouse { house in
+      try await house.online(try await house.id())
+      let scan = try ChildProcess(
+        try program("microbit-gateway"), ["scan", "--timeout", "1"], environment: house.environment)
+      #expect(try await scan.exitStatus(within: House.patience) == 0)
+      #expect(scan.text.contains("D0:5A:00:00:C0:DE"))
+    }
+  }
+}
+
+/// Somebody who listens on the name by which gateways know whose an adapter is, and accepts nobody.
+private final class Stranger: Sendable {
+  private let descriptor: Int32
+
+  init(bus: String, adapter: String) throws {
+    descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let name = "microbit-gateway/\(bus)/\(adapter)"
+    withUnsafeMutableBytes(of: &address.sun_path) { $0[1...].copyBytes(from: name.utf8) }
+    let descriptor = descriptor
+    let bound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sa_family_t>.size + 1 + name.utf8.count))
+      }
+    }
+    guard bound == 0, listen(descriptor, 1) == 0 else { throw Failure("\(name): errno \(errno)") }
+  }
+
+  func leave() { close(descriptor) }
+}
+
+extension House {
+  /// Starts one more gateway on this bus, with an id and a state of its own; it ends with the test at the latest.
+  fileprivate func startGateway(as id: String) throws -> ChildProcess {
+    let own = #""id": "\#(plan.id)""#
+    let text = configuration(plan.entries).split(separator: own, maxSplits: 1)
+    guard text.count == 2 else { throw Failure("the configuration has no id") }
+    try folder.write(text[0] + #""id": "\#(id)""# + text[1], to: "\(id).json")
+    return try ChildProcess(
+      try program("microbit-gateway"), ["run", "--config", "\(folder.path)/\(id).json"],
+      environment: environment.merging(["STATE_DIRECTORY": "\(folder.path)/\(id)"]) { $1 })
+  }
+}
+
+extension PrivateBus {
+  /// What the bus calls itself.
+  fileprivate func guid() async throws -> String {
+    let caller = try ChildProcess(
+      "/usr/bin/dbus-send",
+      [
+        "--bus=" + address, "--print-reply=literal", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus",
+        "org.freedesktop.DBus.GetId",
+      ])
+    try await caller.exitStatus(within: House.patience)
+    return String(caller.text.filter(\.isHexDigit))
+  }
+}

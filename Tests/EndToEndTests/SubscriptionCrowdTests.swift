@@ -1,0 +1,79 @@
+import TestSupport
+import Testing
+
+/// Subscriptions that fail for many at once, and a bluetoothd that restarts under one.
+@Suite struct SubscriptionCrowdTests {
+  private static let faults = [
+    #""fault":"drop""#, #""fault":"error","code":14"#, #""fault":"silence","ms":200"#,
+  ]
+
+  private static func crowd(_ method: String) -> Plan {
+    var plan = Plan(devices: 30)
+    plan.period = 500
+    plan.bluetooth = #""notify":"\#(method)""#
+    plan.absent = [.gateway]
+    return plan
+  }
+
+  @Test(
+    "A subscription that fails on every micro:bit of 30 at once leaves none unserved", arguments: faults,
+    ["signal", "socket"])
+  func everywhere(fault: String, method: String) async throws {
+    try await withHouse(Self.crowd(method)) { house in
+      try await house.simulator.control(#"{"op":"subscription","all":true,\#(fault)}"#)
+      try house.startGateway()
+      let devices = try await house.simulator.devices()
+      for device in devices { try await house.online(device.id) }
+      for device in devices { try await house.reading(device.id) { $0.sequence >= 4 } }
+      let after = try await house.simulator.devices()
+      #expect(after.allSatisfy { $0.armed == 0 && $0.isNotifying && !$0.isStuck })
+    }
+  }
+
+  @Test(
+    "Where the socket's own subscription fails, on every micro:bit of 30 at once, they are read",
+    arguments: faults)
+  func stuckEverywhere(fault: String) async throws {
+    try await withHouse(Self.crowd("socket")) { house in
+      // The one by which the gateway tries whether it works succeeds.
+      try await house.simulator.control(#"{"op":"subscription","all":true,"skip":1,\#(fault)}"#)
+      let monitor = try await BusMonitor(house.bus)
+      try house.startGateway()
+      let devices = try await house.simulator.devices()
+      for device in devices { try await house.online(device.id) }
+      for device in devices { try await house.reading(device.id) { $0.sequence >= 4 } }
+      #expect(try await house.simulator.devices().allSatisfy { $0.armed == 0 && $0.isStuck })
+      // It is alive, and nobody has asked for what would end it.
+      #expect(try await house.simulator.control(#"{"op":"counters"}"#)["crashes"]?.int == 0)
+      #expect(try await monitor.calls(of: "RemoveDevice") == 0)
+    }
+  }
+
+  @Test(
+    "A bluetoothd that restarts in the middle of each step of a subscription", arguments: ["kill", "term"],
+    ["signal", "socket"])
+  func restarts(how: String, method: String) async throws {
+    var plan = Plan()
+    plan.bluetooth = #""notify":"\#(method)""#
+    // Time enough to be in the middle.
+    plan.simulator = ["--attribute-ms", "500"]
+    plan.absent = [.gateway]
+    let steps =
+      ["Connect", "ReadValue", "StartNotify"] + (method == "socket" ? ["StopNotify", "AcquireNotify"] : [])
+    try await withHouse(plan) { house in
+      let monitor = try await BusMonitor(house.bus)
+      try house.startGateway()
+      for step in steps {
+        try await monitor.called(step)
+        try await house.simulator.control(#"{"op":"restart","how":"\#(how)","ms":50}"#)
+      }
+      let mark = try house.observer.mark
+      let id = try await house.id()
+      try await house.online(id, after: mark)
+      try await house.moreReadings(id, 5)
+      let device = try await house.simulator.device(0)
+      #expect(device.isNotifying && !device.isStuck)
+      #expect(try await house.simulator.control(#"{"op":"counters"}"#)["crashes"]?.int == 0)
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import DBus
+import EventLoop
+import TestSupport
+import Testing
+
+/// Subscriptions that fail as on a real bluetoothd: no micro:bit may be left unserved.
+@Suite struct SubscriptionTests {
+  private static let faults = [
+    #""fault":"drop""#, #""fault":"error","code":14"#, #""fault":"silence","ms":200"#,
+  ]
+
+  @Test("A micro:bit whose subscription fails comes online", arguments: faults, ["signal", "socket"])
+  func failure(fault: String, method: String) async throws {
+    var plan = Plan()
+    plan.bluetooth = #""notify":"\#(method)""#
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      try await house.simulator.control("subscription", 0, "\(fault),\"count\":2")
+      try house.startGateway()
+      let id = try await house.id()
+      try await house.online(id)
+      try await house.moreReadings(id, 5)
+      let device = try await house.simulator.device(0)
+      try #require(device.armed == 0)
+      try #require(device.isNotifying && !device.isStuck)
+    }
+  }
+
+  @Test(
+    "Notifications that bluetoothd refuses for good are read, until it starts anew",
+    arguments: ["signal", "socket"])
+  func stuck(method: String) async throws {
+    var plan = Plan()
+    plan.bluetooth = #""notify":"\#(method)""#
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      try await house.leaveNotificationsStuck()
+      let monitor = try await BusMonitor(house.bus)
+      try house.startGateway()
+      let id = try await house.id()
+      try await house.online(id)
+      // Once a second.
+      try await house.moreReadings(id, 3)
+      try #require(try await house.setPeriod(id, "70")["status"]?.string == "applied")
+      try #require(try house.lines(with: "sudo systemctl restart bluetooth").count == 1)
+      // Either would make bluetoothd crash.
+      try #require(try await monitor.calls(of: "StopNotify") == 0)
+      try #require(try await monitor.calls(of: "RemoveDevice") == 0)
+      let reads = try await monitor.calls(of: "ReadValue")
+      try #require(reads >= 3)
+
+      let mark = try house.observer.mark
+      try await house.simulator.control(#"{"op":"restart","how":"term","ms":50}"#)
+      let offline = try await house.offline(id, after: mark)
+      try await house.online(id, after: offline.number)
+      try await house.moreReadings(id, 5)
+      try #require(try await house.simulator.device(0).isNotifying)
+    }
+  }
+
+  @Test("A micro:bit that wants pairing is named as such, and the others are served")
+  func pairing() async throws {
+    var plan = Plan(devices: 2)
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      try await house.simulator.control("pairing", 0, #""on":true"#)
+      try house.startGateway()
+      try await house.online(try await house.id(1))
+      try await house.logged("it probably requires pairing")
+      try #require(try house.lines(with: "it probably requires pairing").count == 1)
+    }
+  }
+}
+
+extension House {
+  /// What another program leaves behind that takes the notifications by a socket and meets an error.
+  fileprivate func leaveNotificationsStuck() async throws {
+    let loop = EventLoop.onNewThread()
+    defer { loop.stop() }
+    let connection = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    let address = try await simulator.device(0).address.replacing(":", with: "_")
+    let device = "/org/bluez/hci0/dev_\(address)"
+    @Sendable func call(
+      _ method: String, _ interface: String, _ path: String, _ arguments: [DBusValue] = [],
+      within limit: Duration = House.patience
+    ) async throws {
+      _ = try await connection.call(
+        DBusCall(method, on: "org.bluez.\(interface)", of: path, at: "org.bluez", arguments), timeout: limit)
+    }
+    try await call("StartDiscovery", "Adapter1", "/org/bluez/hci0")
+    // It is there when its advertisement was heard.
+    try await deadline(House.patience, "a link") {
+      while (try? await call("Connect", "Device1", device)) == nil {
+        try await Task.sleep(for: .milliseconds(20))
+      }
+    }
+    try await simulator.control("subscription", 0, #""fault":"error","code":14"#)
+    let acquire = Task {
+      try await call(
+        "AcquireNotify", "GattCharacteristic1", "\(device)/service0015/char0016", [.properties([:])],
+        within: .seconds(5))
+    }
+    try await simulator.waitUntil(0, "its notifications are stuck") { $0.isStuck }
+    await connection.close()
+    _ = try? await acquire.value
+  }
+}

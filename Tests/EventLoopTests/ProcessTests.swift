@@ -1,0 +1,10 @@
+import Testing
+
+@testable import EventLoop
+
+@Suite struct ProgramArgumentsTests {
+  @Test func theKernelKnowsThemToo() {
+    #expect(ProgramArguments.all == CommandLine.arguments)
+    #expect(ProgramArguments.ofKernel == CommandLine.arguments)
+  }
+}

@@ -1,0 +1,13 @@
+import Testing
+
+@testable import Gateway
+
+/// The systemd unit that is shipped lets the gateway do what it can.
+@Suite struct ServiceTests {
+  @Test func thereAreFilesEnoughForAllMicrobits() throws {
+    let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
+    let limit = try #require(unit.firstMatch(of: /\nLimitNOFILE=(\d+)\n/)?.output.1)
+    #expect(try #require(Int(limit)) >= Gateway.mostOpenFiles)
+    #expect(Gateway.mostOpenFiles > Gateway.mostDevices)
+  }
+}
