@@ -97,8 +97,8 @@ import Testing
     let folder = try await Self.certificates()
     let broker = try await broker(folder, requiresClient: true)
     let text = try await reason(client(broker))
-    // The broker's alert, or the reset that may overtake it.
-    let mayBe = ["certificate required", "want a client certificate"]
+    // The alert from the broker, or the reset that may overtake it.
+    let mayBe = ["certificate required", "require a client certificate"]
     #expect(mayBe.contains { text.contains($0) }, "\(text)")
   }
 
