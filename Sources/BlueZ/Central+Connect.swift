@@ -95,7 +95,8 @@ extension Central {
   /// Ends the link, or the attempt to get one. Returns when it is gone, or when bluetoothd was given its time.
   public func disconnect(_ id: PeripheralID) async {
     // bluetoothd takes 2 s over it, and notifications would go on meanwhile.
-    links.removeValue(forKey: id)?.end()
+    let link = links.removeValue(forKey: id)
+    link?.end()
     leaving.insert(id)
     checkConditions()
     do throws(CentralError) {
@@ -104,7 +105,56 @@ extension Central {
       log.debug("Disconnect", ["error": error])
     }
     _ = await wait(limits.settle) { !$0.isConnected(id) }
+    if let link, link.unanswered > 0 { await removeUnlessAnswered(id, link) }
     leaving.remove(id)
     checkConditions()
+  }
+
+  /// The link has ended, not by ``disconnect(_:)``.
+  func linkEnded(_ id: PeripheralID) {
+    guard let link = links.removeValue(forKey: id) else { return }
+    link.end()
+    guard link.unanswered > 0, leaving.insert(id).inserted else { return }
+    loop.task(of: self) { central in
+      await central.removeUnlessAnswered(id, link)
+      central.leaving.remove(id)
+      central.checkConditions()
+    }
+  }
+
+  /// Removes the peripheral's objects from bluetoothd where an operation on its last link stays without an answer; it
+  /// is found anew by the next scan.
+  ///
+  /// bluetoothd since 5.67 frees, without an answer, a read that waits for pairing when the link ends (src/shared/att.c:
+  /// what `handle_error_rsp` has put back into the channel's queue). The next read of that object uses the freed memory:
+  /// it is never answered, or bluetoothd crashes (both seen with 5.82).
+  private func removeUnlessAnswered(_ id: PeripheralID, _ link: Link) async {
+    guard let ended = tree.devices[id.path]?.linkChanges else { return }
+    try? await loop.sleep(for: limits.settle)
+    guard link.unanswered > 0, let device = tree.devices[id.path], device.linkChanges == ended,
+      !device.isConnected,
+      // Its bond would go, too.
+      !device.isPaired,
+      // A bluetoothd before 5.84 would crash.
+      await !isNotifyAcquired(id)
+    else { return }
+    log.debug("removing the peripheral from bluetoothd, which does not answer for it", ["path": id.path])
+    do throws(CentralError) {
+      _ = try await call(
+        "RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)], timeout: limits.local)
+    } catch {
+      log.debug("RemoveDevice", ["error": error])
+    }
+  }
+
+  /// Whether bluetoothd believes that a program has taken notifications of the peripheral by a socket.
+  private func isNotifyAcquired(_ id: PeripheralID) async -> Bool {
+    for characteristic in tree.characteristics(of: id) where characteristic.flags.contains(.notify) {
+      let reply = try? await call(
+        "Get", on: DBusName.properties, of: characteristic.path,
+        [.string(BlueZName.characteristic), .string("NotifyAcquired")], timeout: limits.local)
+      if reply?.first?.bool == true { return true }
+    }
+    return false
   }
 }

@@ -176,11 +176,15 @@ extension Central {
       guard !link.hasEnded else { return exchange.end() }
       link.begin(exchange)
       for (index, operation) in operations.enumerated() {
+        link.unanswered += 1
         call(
           operation.method, on: BlueZName.characteristic, of: characteristic.path, operation.arguments,
           // One follows the other on the air.
           timeout: limits.operation * (index + 1)
-        ) { exchange.answer(index, $0) }
+        ) { answer in
+          if case .failure(.timedOut) = answer {} else { link.unanswered -= 1 }
+          exchange.answer(index, answer)
+        }
       }
     }
   }

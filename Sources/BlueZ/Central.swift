@@ -228,7 +228,7 @@ public actor Central {
         }
       case .disconnected(let path):
         let id = PeripheralID(path: path)
-        links.removeValue(forKey: id)?.end()
+        linkEnded(id)
         handler(.disconnected(id))
       case .deviceRemoved(let path):
         handler(.lost(PeripheralID(path: path)))

@@ -10,6 +10,8 @@ final class Link: @unchecked Sendable {
   /// One at a time, or one exchange: to a second write to a characteristic, bluetoothd answers `InProgress`.
   let turn = Turn()
   private(set) var hasEnded = false
+  /// Operations that bluetoothd has not answered, those included that were given up.
+  var unanswered = 0
   /// What is under way. Weak: its calls hold it, and with the last answer what came with it is let go, descriptors too.
   private weak var exchange: Exchange?
   private var streams: [NotificationStream] = []

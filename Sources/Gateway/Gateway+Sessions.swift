@@ -29,7 +29,7 @@ extension Gateway {
       guard let device = byPeripheral.removeValue(forKey: id) else { return }
       device.peripheral = nil
       perform(device.session.lost(), on: device)
-      dropUnlessNamed(device)
+      dropIfGone(device)
     }
   }
 
@@ -92,6 +92,7 @@ extension Gateway {
     device.performedState = device.session.state
     updateScan()
     bridgeChanged()
+    dropIfGone(device)
   }
 
   private func connect(_ device: Device) {

@@ -17,8 +17,9 @@ import Testing
     let faults = try await Faults()
     let temperature = try #require(try await faults.connect().temperature)
     let values = Journal<[UInt8]>()
-    // Before anybody listens, as the answer to a read.
+    // Before anybody listens, as the answer to a read. It has arrived when a later read is answered.
     await faults.notify([20])
+    _ = try await faults.central.read(temperature)
     try await faults.central.subscribe(to: temperature) { values.add($0) }
     await faults.notify([1, 0], from: Recorded.period)
     await faults.notify([21])
@@ -45,6 +46,7 @@ import Testing
       try await faults.central.subscribe(to: temperature) { _ in values.add([]) }
     }
     await faults.notify([20])
+    _ = try await faults.central.read(temperature)
     await faults.fake.answer("StartNotify", FakeBlueZ.ok)
     try await faults.central.subscribe(to: temperature) { values.add($0) }
     await faults.notify([21])

@@ -213,6 +213,65 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// bluetoothd 5.82 uses freed memory at the next read of an object whose read it never answered.
+  @Test(arguments: [true, false])
+  func aPeripheralWhoseReadIsNeverAnsweredIsRemoved(isEndedHere: Bool) async throws {
+    let faults = try await Faults(answers: [
+      "ReadValue": FakeBlueZ.never,
+      "RemoveDevice": { fake, call in
+        fake.reply(call)
+        for event in Recorded.deviceRemoved { fake.tell(event) }
+      },
+    ]) {
+      $0.operation = .milliseconds(50)
+      $0.settle = .milliseconds(50)
+    }
+    let characteristics = try await faults.connect()
+    await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
+      try await faults.central.read(characteristics[0])
+    }
+    if isEndedHere {
+      await faults.central.disconnect(Recorded.id)
+    } else {
+      await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    }
+    try await faults.fake.called("RemoveDevice")
+    // Once: the next link has nothing of it.
+    try await faults.tested.lost(Recorded.id)
+    await faults.fake.emit(Recorded.deviceAdded)
+    _ = try await faults.tested.seen()
+    _ = try await faults.connect()
+    await faults.central.disconnect(Recorded.id)
+    #expect(faults.fake.count("RemoveDevice") == 1)
+    try await faults.tested.end()
+  }
+
+  @Test(arguments: ["answered late", "paired", "acquired"])
+  func aPeripheralThatMustNotBeRemovedIsNot(because reason: String) async throws {
+    let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.ok]) {
+      $0.operation = reason == "answered late" ? .seconds(3600) : .milliseconds(50)
+      $0.settle = .milliseconds(200)
+    }
+    let late = Record<DBusCall>()
+    await faults.fake.answer("ReadValue") { _, call in late.append(call) }
+    await faults.fake.answer("Disconnect") { fake, call in
+      if reason == "answered late" {
+        fake.refuse(late.elements[0], "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e")
+      }
+      fake.reply(call)
+      fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+    }
+    let characteristics = try await faults.connect()
+    if reason == "paired" { await faults.fake.emit(Recorded.device(["Paired": .boolean(true)])) }
+    if reason == "acquired" { await faults.fake.answer("Get") { $0.reply($1, .variant(.boolean(true))) } }
+    let reading = Task { try await faults.central.read(characteristics[0]) }
+    try await faults.fake.called("ReadValue")
+    if reason != "answered late" { _ = await reading.result }
+    await faults.central.disconnect(Recorded.id)
+    #expect(faults.fake.count("RemoveDevice") == 0)
+    try await faults.tested.end()
+  }
+
   @Test func error0x0eBeforeTheEndOfTheLinkIsTheEndOfTheLink() async throws {
     let faults = try await Faults { $0.linkLoss = patience }
     let temperature = try #require(try await faults.connect().temperature)
