@@ -138,12 +138,25 @@ extension Central {
       // A bluetoothd before 5.84 would crash.
       await !isNotifyAcquired(id)
     else { return }
+    await remove(id)
+  }
+
+  /// Its owner is told that it is out of range, and that it is lost only if it is not found again.
+  private func remove(_ id: PeripheralID) async {
+    guard let peripheral = tree.peripheral(at: id.path) else { return }
     log.debug("removing the peripheral from bluetoothd, which does not answer for it", ["path": id.path])
+    removed.insert(id)
     do throws(CentralError) {
       _ = try await call(
         "RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)], timeout: limits.local)
+      handler(.seen(peripheral.outOfRange))
     } catch {
       log.debug("RemoveDevice", ["error": error])
+    }
+    loop.task(of: self) { central in
+      let isBack = await central.wait(central.limits.rediscovery) { $0.tree.devices[id.path] != nil }
+      central.removed.remove(id)
+      if !isBack { central.handler(.lost(id)) }
     }
   }
 

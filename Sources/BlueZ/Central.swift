@@ -45,6 +45,8 @@ public actor Central {
   var connecting: PeripheralID?
   /// Peripherals that a Disconnect is under way for.
   var leaving: Set<PeripheralID> = []
+  /// Peripherals that were removed from bluetoothd here, and are to be found again.
+  var removed: Set<PeripheralID> = []
   var scanner = Scanner()
   var isStopping = false
   /// The adapter is being switched off and on again: not to be left half-way.
@@ -231,7 +233,8 @@ public actor Central {
         linkEnded(id)
         handler(.disconnected(id))
       case .deviceRemoved(let path):
-        handler(.lost(PeripheralID(path: path)))
+        let id = PeripheralID(path: path)
+        if !removed.contains(id) { handler(.lost(id)) }
       }
     }
     checkConditions()

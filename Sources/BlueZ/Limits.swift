@@ -23,6 +23,8 @@ struct Limits: Sendable {
   var disconnect = Duration.seconds(6)
   /// For the tree to learn what a call that was answered has brought about.
   var settle = Duration.seconds(2)
+  /// For a peripheral that was removed from bluetoothd here to be found again.
+  var rediscovery = Duration.seconds(30)
   /// For calls that only bluetoothd itself has to do with.
   var local = Duration.seconds(10)
   /// Before bluetoothd is asked again for its objects, or to scan.

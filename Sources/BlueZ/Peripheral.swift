@@ -19,6 +19,10 @@ public struct Peripheral: Sendable, Equatable {
   public let isConnected: Bool
   let isPaired: Bool
 
+  var outOfRange: Peripheral {
+    Peripheral(id: id, address: address, name: name, rssi: nil, isConnected: false, isPaired: false)
+  }
+
   /// Whether an attempt to connect has a chance: it is heard, linked already, or known by a bond (bonded
   /// micro:bits may be there without being discoverable).
   public var isInReach: Bool { rssi != nil || isConnected || isPaired }

@@ -271,11 +271,9 @@ extension Gateway {
   }
 
   /// What was seen under a prefix, and never held, leaves with its signal, and what is remembered of it: names are
-  /// cheap. Not while it has a time to wait for: it would be tried again at once when it is back.
-  func dropIfGone(_ device: Device) {
-    guard device.session.state == .absent, device.peripheral == nil, !isNamed(device),
-      device.holder.party == .nobody, devices[device.address] === device
-    else { return }
+  /// cheap.
+  func dropUnlessNamed(_ device: Device) {
+    guard !isNamed(device), device.holder.party == .nobody else { return }
     remove(device, wasHeld: false, because: "the device is out of reach, and was never connected")
     memory.forget(device.address)
   }

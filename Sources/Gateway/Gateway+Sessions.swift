@@ -29,7 +29,7 @@ extension Gateway {
       guard let device = byPeripheral.removeValue(forKey: id) else { return }
       device.peripheral = nil
       perform(device.session.lost(), on: device)
-      dropIfGone(device)
+      dropUnlessNamed(device)
     }
   }
 
@@ -92,7 +92,6 @@ extension Gateway {
     device.performedState = device.session.state
     updateScan()
     bridgeChanged()
-    dropIfGone(device)
   }
 
   private func connect(_ device: Device) {

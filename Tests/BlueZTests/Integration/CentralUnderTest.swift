@@ -69,6 +69,12 @@ final class CentralUnderTest: Sendable {
     }
   }
 
+  func isOutOfRange(_ id: PeripheralID) async throws {
+    _ = try await events.next("a peripheral's being out of range") { event -> Bool? in
+      if case .seen(let peripheral) = event, peripheral.id == id, !peripheral.isInReach { true } else { nil }
+    }
+  }
+
   func lost(_ id: PeripheralID) async throws {
     _ = try await events.next("a peripheral's being forgotten") { event -> Bool? in
       if case .lost(id) = event { true } else { nil }

@@ -215,7 +215,7 @@ import Testing
 
   /// bluetoothd 5.82 uses freed memory at the next read of an object whose read it never answered.
   @Test(arguments: [true, false])
-  func aPeripheralWhoseReadIsNeverAnsweredIsRemoved(isEndedHere: Bool) async throws {
+  func aPeripheralWhoseReadIsNeverAnsweredIsRemovedAndFoundAgain(isEndedHere: Bool) async throws {
     let faults = try await Faults(answers: [
       "ReadValue": FakeBlueZ.never,
       "RemoveDevice": { fake, call in
@@ -237,12 +237,32 @@ import Testing
     }
     try await faults.fake.called("RemoveDevice")
     // Once: the next link has nothing of it.
-    try await faults.tested.lost(Recorded.id)
+    try await faults.tested.isOutOfRange(Recorded.id)
     await faults.fake.emit(Recorded.deviceAdded)
     _ = try await faults.tested.seen()
     _ = try await faults.connect()
     await faults.central.disconnect(Recorded.id)
     #expect(faults.fake.count("RemoveDevice") == 1)
+    try await faults.tested.end()
+  }
+
+  @Test func aPeripheralThatWasRemovedAndIsNotFoundAgainIsLost() async throws {
+    let faults = try await Faults(answers: [
+      "ReadValue": FakeBlueZ.never,
+      "RemoveDevice": { fake, call in
+        fake.reply(call)
+        for event in Recorded.deviceRemoved { fake.tell(event) }
+      },
+    ]) {
+      $0.operation = .milliseconds(50)
+      $0.settle = .milliseconds(50)
+      $0.rediscovery = .milliseconds(50)
+    }
+    let characteristics = try await faults.connect()
+    _ = try? await faults.central.read(characteristics[0])
+    await faults.central.disconnect(Recorded.id)
+    try await faults.tested.isOutOfRange(Recorded.id)
+    try await faults.tested.lost(Recorded.id)
     try await faults.tested.end()
   }
 
