@@ -41,13 +41,17 @@ let package = Package(
     library("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
 
     module("Log"),
+    module("JSON"),
     module("EventLoop", ["CLinux"]),
     module("DBus", ["EventLoop", "CDBus"]),
     module("GATT"),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "CSQLite"]),
-    module("Gateway", ["EventLoop", "Log", "GATT", "BlueZ", "MQTT", "Store", "CSystemd"]),
+    module("Configuration", ["JSON", "GATT"]),
+    module(
+      "Gateway",
+      ["EventLoop", "Log", "JSON", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "CSystemd"]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
@@ -61,6 +65,7 @@ let package = Package(
       name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("LogTests", ["Log"]),
+    tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "TestSupport"]),
     tests("GATTTests", ["GATT"]),
@@ -70,6 +75,7 @@ let package = Package(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",
       swiftSettings: strict),
     tests("StoreTests", ["Store", "CSQLite", "TestSupport", "store-writer"]),
+    tests("ConfigurationTests", ["Configuration", "JSON", "GATT", "TestSupport"]),
     tests("GatewayTests", ["Gateway", "EventLoop", "TestSupport"]),
     tests(
       "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "TestSupport"],

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 
 /// What the gateway says of itself: the payload of `{base}/bridge/{gateway}/info`.
 struct BridgeInfo: Sendable {

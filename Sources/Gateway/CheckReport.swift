@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 
 /// What `check` shows: every key of the configuration, then every known device, each with its value and where
 /// that comes from. Passwords are no part of it.

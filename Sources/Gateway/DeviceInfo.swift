@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 
 /// What is known of a device beyond its readings: the payload of `…/info`, and an entry of the bridge's list.
 struct DeviceInfo: Sendable, Equatable {

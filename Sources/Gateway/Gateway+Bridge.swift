@@ -1,6 +1,7 @@
 import BlueZ
 import EventLoop
 import GATT
+import JSON
 import MQTT
 
 /// What the gateway says of itself.

@@ -1,5 +1,7 @@
+import Configuration
 import EventLoop
 import GATT
+import JSON
 import Log
 import MQTT
 

@@ -1,6 +1,7 @@
 import BlueZ
 import EventLoop
 import GATT
+import JSON
 import Log
 import MQTT
 

@@ -1,4 +1,5 @@
 import BlueZ
+import Configuration
 import GATT
 import Log
 import MQTT

@@ -1,5 +1,6 @@
 import BlueZ
 import EventLoop
+import JSON
 
 /// How the gateway is: the answer to the request `health`.
 extension Gateway {

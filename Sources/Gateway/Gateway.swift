@@ -1,4 +1,5 @@
 import BlueZ
+import Configuration
 import EventLoop
 import GATT
 import Log

@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 
 /// Who writes the retained topics of a device: the gateway that has its link, or was the last to have it.

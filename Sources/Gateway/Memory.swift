@@ -1,5 +1,6 @@
 import EventLoop
 import GATT
+import JSON
 import Log
 import Store
 

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 
 /// The payloads of the device topics that are no more than a word or a few keys.
 enum Payload {

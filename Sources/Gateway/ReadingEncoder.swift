@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 
 /// Writes the readings of one property of one device as JSON, for the `…/readings` topic.
 ///

@@ -1,6 +1,8 @@
 import BlueZ
+import Configuration
 import EventLoop
 import GATT
+import JSON
 import Log
 
 /// `scan`: the peripherals in range, the strongest first.

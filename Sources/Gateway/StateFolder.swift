@@ -1,3 +1,4 @@
+import Configuration
 import Glibc
 
 /// Where the gateway keeps what it has to remember.

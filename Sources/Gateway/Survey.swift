@@ -1,4 +1,6 @@
 import BlueZ
+import Configuration
+import JSON
 
 /// A scan that a request asked for: what was in reach while it lasted.
 struct Survey {

@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 import MQTT
 
 /// What an arriving message is about.

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 
 /// A value for a property, as it arrives on a `…/set` topic: `2000`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
 struct WriteCommand: Sendable, Equatable {

@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 import Testing
 
 @testable import Gateway
@@ -7,11 +9,11 @@ import Testing
   let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
   func report(_ text: String, _ records: [DeviceRecord] = []) throws -> String {
-    let document = try Configuration.document(Array(text.utf8)).get()
-    var configuration = try Configuration.parse(document).get()
+    let document = try JSONParser.parse(Array(text.utf8))
+    var configuration = try Configuration.parse(Array(text.utf8)).get()
     configuration.mqtt.password = Array("secret".utf8)
     let gateway = configuration.gateway.id ?? GatewayID(hostName: "pi")
-    return "\(CheckReport(configuration, document: document.value, records: records, gateway: gateway))"
+    return "\(CheckReport(configuration, document: document, records: records, gateway: gateway))"
   }
 
   /// The columns of the line that begins with `key`, behind the line `title`.

@@ -1,5 +1,7 @@
+import Configuration
 import FoundationEssentials
 import GATT
+import TestSupport
 import Testing
 
 @testable import Gateway

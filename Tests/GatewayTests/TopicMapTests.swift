@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import MQTT
 import Testing
@@ -109,12 +110,6 @@ import Testing
     #expect(map.inbound("home/microbit/bridge/attic/response/health") == .response)
     #expect(map.inbound("home/microbit/kitchen/info") == .deviceInfo(kitchen))
     #expect(map.inbound("home/microbit/kitchen/availability") == .deviceAvailability(kitchen))
-  }
-
-  @Test(arguments: ["Living room", "living-room", "LIVING_ROOM", " living  room "])
-  func areasAreComparedByTheirWords(name: String) {
-    #expect(AreaName(name)?.description == "living-room")
-    #expect(AreaName("K\u{FC}che 2") == AreaName("k\u{FC}che/2"))
   }
 
   @Test(arguments: [

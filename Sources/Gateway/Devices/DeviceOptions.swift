@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 
 /// What requests have changed of a device, over its entry in the configuration; nil where nothing is changed.

@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 
 /// What is remembered of a device from one run of the gateway to the next.
 struct DeviceRecord: Sendable, Equatable {

@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 
 /// Where a value comes from. Commands and requests rank above config.json; of the two the latest counts.

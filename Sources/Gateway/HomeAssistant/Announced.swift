@@ -1,3 +1,5 @@
+import Configuration
+import JSON
 import MQTT
 
 /// What Home Assistant has been told of a device: remembered, so that what is no longer so can be taken back.

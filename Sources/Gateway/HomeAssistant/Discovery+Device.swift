@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import MQTT
 
 extension Discovery {

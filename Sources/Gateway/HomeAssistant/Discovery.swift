@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import MQTT
 
 /// Tells Home Assistant of the micro:bits and of the gateway.

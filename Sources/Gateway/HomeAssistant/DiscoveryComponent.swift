@@ -1,3 +1,4 @@
+import JSON
 import MQTT
 
 /// One entity as Home Assistant is told of it, without what all entities of a device have in common.
@@ -76,11 +77,7 @@ struct DiscoveryComponent {
   }
 }
 
-extension JSONValue: ExpressibleByStringLiteral {
-  init(stringLiteral text: String) {
-    self = .string(text)
-  }
-
+extension JSONValue {
   /// Topics that say `online` and `offline`.
   static func availability(_ topics: [TopicName]) -> JSONValue {
     .array(topics.map { ["t": .string($0.string)] })

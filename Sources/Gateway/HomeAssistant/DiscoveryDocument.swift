@@ -1,3 +1,4 @@
+import JSON
 import MQTT
 
 /// What Home Assistant is told of one device and all its entities: a retained message (device-based discovery).

@@ -1,3 +1,5 @@
+import Configuration
+import JSON
 import MQTT
 
 /// A device that was taken back from Home Assistant, until that is certain.

@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 import Log
 
 /// What the gateway itself is asked to do, on `{base}/bridge/{gateway}/request/{verb}`.

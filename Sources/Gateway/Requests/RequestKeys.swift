@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 import Log
 
 /// The requests by their names, and the keys that each of them has.

@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 import MQTT
 import TestSupport
 import Testing

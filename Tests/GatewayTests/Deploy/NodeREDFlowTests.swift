@@ -1,5 +1,7 @@
 import GATT
+import JSON
 import MQTT
+import TestSupport
 import Testing
 
 @testable import Gateway

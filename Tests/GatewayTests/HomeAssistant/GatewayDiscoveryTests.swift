@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import MQTT
 import Testing

@@ -1,7 +1,8 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import JSON
 
 @Suite struct JSONParserTests {
   func parse(_ text: String) throws -> JSONValue { try JSONParser.parse(Array(text.utf8)) }

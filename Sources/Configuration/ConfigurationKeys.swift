@@ -1,9 +1,10 @@
 import GATT
+import JSON
 
 /// Every key of config.json: its name, where its value goes, and what it may hold.
 
 extension Configuration: ConfigurationSection {
-  static var keys: [ConfigurationKey<Configuration>] {
+  package static var keys: [ConfigurationKey<Configuration>] {
     [
       ConfigurationKey(ignored: "$schema", .text(longest: 1024)),
       ConfigurationKey("gateway", \.gateway, .section),
@@ -16,7 +17,7 @@ extension Configuration: ConfigurationSection {
 }
 
 extension Configuration.Gateway: ConfigurationSection {
-  static var keys: [ConfigurationKey<Self>] {
+  package static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("id", \.id, .optional(.gatewayID)),
       ConfigurationKey("area", \.area, .optional(.label)),
@@ -25,7 +26,7 @@ extension Configuration.Gateway: ConfigurationSection {
 }
 
 extension Configuration.Bluetooth: ConfigurationSection {
-  static var keys: [ConfigurationKey<Self>] {
+  package static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("adapter", \.adapter, .adapter),
       ConfigurationKey("notify", \.notify, .choice),
@@ -34,7 +35,7 @@ extension Configuration.Bluetooth: ConfigurationSection {
 }
 
 extension Configuration.MQTT: ConfigurationSection {
-  static var keys: [ConfigurationKey<Self>] {
+  package static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("host", \.host, .host),
       ConfigurationKey("port", \.port, .integer(1...65535)),
@@ -48,14 +49,14 @@ extension Configuration.MQTT: ConfigurationSection {
     ]
   }
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     guard passwordFile != nil, username == nil else { return [] }
     return [path.key("password_file").error("a password needs a user name", hint: "add username")]
   }
 }
 
 extension Configuration.TLS: ConfigurationSection {
-  static var keys: [ConfigurationKey<Self>] {
+  package static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("ca_file", \.caFile, .optional(.text(longest: 4096))),
       ConfigurationKey("cert_file", \.certFile, .optional(.text(longest: 4096))),
@@ -63,7 +64,7 @@ extension Configuration.TLS: ConfigurationSection {
     ]
   }
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     switch (certFile, keyFile) {
     case (.some, nil):
       [path.key("cert_file").error("a certificate needs its key", hint: "add key_file")]
@@ -75,7 +76,7 @@ extension Configuration.TLS: ConfigurationSection {
 }
 
 extension Configuration.HomeAssistant: ConfigurationSection {
-  static var keys: [ConfigurationKey<Self>] {
+  package static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("discovery", \.discovery, .bool),
       ConfigurationKey("prefix", \.prefix, .topic),
@@ -84,7 +85,7 @@ extension Configuration.HomeAssistant: ConfigurationSection {
 }
 
 extension Configuration.Device: ConfigurationSection {
-  static var keys: [ConfigurationKey<Self>] {
+  package static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("match", \.match, .match),
       ConfigurationKey("id", \.id, .optional(.deviceID)),

@@ -1,67 +1,16 @@
-import GATT
+import JSON
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import Configuration
 
-@Suite struct ConfigurationTests {
-  func parse(_ text: String) throws -> Configuration { try Configuration.parse(Array(text.utf8)).get() }
+@Suite struct ConfigurationErrorTests {
   func errors(_ text: String) -> [String] {
     if case .failure(let failure) = Configuration.parse(Array(text.utf8)) {
       failure.errors.map(\.description)
     } else {
       []
     }
-  }
-
-  @Test func everyKeyHasADefault() throws {
-    let configuration = try parse("{}")
-    #expect(configuration == Configuration())
-    #expect(try parse(#"{"gateway":{},"bluetooth":{},"mqtt":{},"home_assistant":{}}"#) == configuration)
-    #expect(configuration.devices == [Configuration.Device()])
-    #expect(configuration.devices.first?.match == .namePrefix("BBC micro:bit"))
-    #expect(try parse(#"{"devices":[]}"#).devices.isEmpty)
-    #expect(try parse(#"{"devices":[{}]}"#) == configuration)
-  }
-
-  @Test func readsEveryKey() throws {
-    let configuration = try parse(
-      """
-      { "$schema": "x", "gateway": { "id": "living-room", "area": "Living room" },
-        "bluetooth": { "adapter": "hci12" },
-        "mqtt": { "host": "10.0.0.1", "port": 8883, "protocol": "3.1.1", "username": "u", "password_file": "p",
-          "base_topic": "home/microbit", "qos": 0, "readings": false,
-          "tls": { "ca_file": "ca", "cert_file": "cert", "key_file": "key" } },
-        "home_assistant": { "discovery": false, "prefix": "ha/x" },
-        "devices": [
-          { "match": { "identifier": "c5:a1:b2:c3:d4:e5" }, "id": "kitchen", "name": "Küche", "area": "Kitchen",
-            "period": 5000, "enabled": false, "gateway": "attic" },
-          { "match": { "name_prefix": "BBC" } } ] }
-      """)
-    var expected = Configuration()
-    expected.gateway = Configuration.Gateway(id: GatewayID("living-room"), area: "Living room")
-    expected.bluetooth.adapter = "hci12"
-    expected.mqtt = Configuration.MQTT(
-      host: "10.0.0.1", port: 8883, protocolVersion: .v311, username: "u", passwordFile: "p", password: nil,
-      baseTopic: "home/microbit", qos: 0, readings: false,
-      tls: Configuration.TLS(caFile: "ca", certFile: "cert", keyFile: "key"))
-    expected.homeAssistant = Configuration.HomeAssistant(discovery: false, prefix: "ha/x")
-    expected.devices = [
-      Configuration.Device(
-        match: .identifier(BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)), id: try DeviceID("kitchen"),
-        name: "Küche", area: "Kitchen", period: 5000, isEnabled: false, gateway: GatewayID("attic")),
-      Configuration.Device(match: .namePrefix("BBC")),
-    ]
-    #expect(configuration == expected)
-  }
-
-  @Test func whatIsWrittenIsReadAgain() throws {
-    let text =
-      #"{"gateway":{"id":"g"},"mqtt":{"port":1,"protocol":"3.1.1","tls":{}},"devices":[{"match":"#
-      + #"{"identifier":"00:00:00:00:00:01"},"id":"a","period":20}]}"#
-    let configuration = try parse(text)
-    let json = try #require(configuration.json)
-    #expect(try Configuration.parse(json.bytes).get() == configuration)
   }
 
   @Test(arguments: [
@@ -309,13 +258,6 @@ import Testing
     #expect(result == .failure(ConfigurationErrors(errors: [expected])))
   }
 
-  @Test(arguments: [
-    "localhost", "broker.example", "10.0.0.1", "::1", "2001:db8::1", "fe80::1%eth0", "::ffff:10.0.0.1", "a_b",
-  ])
-  func takesHostsAndAddresses(host: String) throws {
-    #expect(try parse("{\"mqtt\":{\"host\":\"\(host)\"}}").mqtt.host == host)
-  }
-
   /// Of a thousand and more errors each has its place, and that takes no time to speak of.
   @Test func manyErrorsAreLocatedToo() throws {
     let text = "{" + (0..<20_000).map { "\"key\($0)\":1" }.joined(separator: ",") + "}"
@@ -358,44 +300,5 @@ import Testing
       #expect(lines.count == 1)
       #expect(!lines.joined().unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F }, "\(text)")
     }
-  }
-
-  @Test func warnsOfEntriesThatCannotBeReached() throws {
-    func warnings(_ text: String) throws -> [String] { try parse(text).warnings.map(\.description) }
-    #expect(
-      try warnings(
-        #"{"devices":[{"match":{"identifier":"00:00:00:00:00:01"}},{"match":{"name_prefix":"BBC"}}]}"#) == [])
-    #expect(
-      try warnings(
-        #"{"devices":[{"match":{"name_prefix":"BBC"}},{"match":{"identifier":"00:00:00:00:00:01"}}]}"#)
-        == ["devices[1]: devices[0] may match first, by its name_prefix (move this entry up)"])
-    #expect(
-      try warnings(#"{"devices":[{"match":{"name_prefix":"BBC"}},{"match":{"name_prefix":"BBC micro"}}]}"#)
-        == ["devices[1]: never used: devices[0] comes first and matches the same names"])
-    #expect(
-      try warnings(#"{"devices":[{"match":{"name_prefix":"BBC micro"}},{"match":{"name_prefix":"BBC"}}]}"#)
-        == [])
-  }
-
-  @Test func warnsOfNoEntries() throws {
-    #expect(
-      try parse(#"{"devices":[]}"#).warnings.map(\.description) == [
-        "devices: the list is empty: no micro:bit is connected unless a request adds it "
-          + "(leave the key out to connect to every micro:bit in range)"
-      ])
-    #expect(try parse("{}").warnings == [])
-  }
-
-  @Test func theFirstEntryThatMatchesIsTaken() throws {
-    let one = BluetoothAddress(truncating: 1)
-    let configuration = try parse(
-      #"{"devices":[{"match":{"identifier":"00:00:00:00:00:01"},"id":"one"},{"match":{"name_prefix":"BBC"}}]}"#
-    )
-    #expect(configuration.device(matching: one, name: nil)?.id?.description == "one")
-    #expect(configuration.device(matching: one, name: "BBC")?.id?.description == "one")
-    let other = BluetoothAddress(truncating: 2)
-    #expect(configuration.device(matching: other, name: "BBC micro:bit") == configuration.devices[1])
-    #expect(configuration.device(matching: other, name: "bbc") == nil)
-    #expect(configuration.device(matching: other, name: nil) == nil)
   }
 }

@@ -1,6 +1,8 @@
+import JSON
+import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import Configuration
 
 /// The configuration and the schema that are shipped say what the gateway does.
 @Suite struct ConfigurationSchemaTests {

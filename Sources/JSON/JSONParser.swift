@@ -1,33 +1,24 @@
-/// Where and why a text is no JSON document.
-struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertible {
-  let position: TextPosition
-  let problem: String
-  /// What to do about it, for the person who edits the text; nil where that is not known.
-  let hint: String?
-
-  /// Without the hint: what a sender is told.
-  var description: String { "line \(position.line), column \(position.column): \(problem)" }
-}
-
 /// Reads one JSON document: strictly RFC 8259, each name once in an object, nothing after it.
-struct JSONParser {
-  /// How deep lists and objects may nest: far beyond any document that means something here, far below what the
-  /// stack holds.
+package struct JSONParser {
+  /// How deep lists and objects may nest: deeper than in any document of this program, and safe for the stack.
   static let deepest = 32
 
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
-  /// Nil: nobody asks for them.
+  /// Nil: not asked for.
   private var positions: JSONPositions?
 
-  static func parse(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONValue {
+  /// Reads a document.
+  /// - Throws: the first error in the text.
+  package static func parse(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONValue {
     var parser = JSONParser(bytes: bytes)
     return try parser.document()
   }
 
-  /// As ``parse(_:)``, for a text that a person edits: with the places of its names and values.
-  static func locate(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONDocument {
+  /// Reads a document, and records where its names and values are: for a text that a person edits.
+  /// - Throws: the first error in the text.
+  package static func locate(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONDocument {
     var parser = JSONParser(bytes: bytes)
     parser.positions = JSONPositions()
     let value = try parser.document()
@@ -39,7 +30,7 @@ struct JSONParser {
   }
 
   private mutating func document() throws(JSONSyntaxError) -> JSONValue {
-    if let invalid = Self.firstInvalidUTF8(bytes) {
+    if let invalid = bytes.firstInvalidUTF8 {
       position = invalid
       throw error("this is not UTF-8")
     }
@@ -241,50 +232,13 @@ struct JSONParser {
   }
 
   private mutating func skipWhiteSpace() {
-    while let byte = peek, Self.isWhiteSpace(byte) { position += 1 }
+    while let byte = peek, byte.isWhiteSpace { position += 1 }
   }
 
-  private static func isWhiteSpace(_ byte: UInt8) -> Bool {
-    byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
-  }
-
-  /// What stands at the position, for a sentence.
-  private var found: String {
-    guard let byte = peek else { return "the end" }
-    switch byte {
-    case 0x0A, 0x0D: return "the end of the line"
-    case 0x09: return "a tab"
-    case 0..<0x20: return "a control character"
-    case _:
-      let scalars = String(decoding: bytes[position...].prefix(4), as: UTF8.self).unicodeScalars
-      return "\(Excerpt(String(scalars.prefix(1))))"
-    }
-  }
+  /// What is at the position, for a sentence.
+  private var found: String { bytes.dropFirst(position).firstCharacterDescription }
 
   private func error(_ problem: String) -> JSONSyntaxError {
-    let before = bytes[..<min(position, bytes.count)]
-    var place = TextPosition()
-    place.advance(over: before)
-    return JSONSyntaxError(position: place, problem: problem, hint: hint(after: before))
-  }
-
-  /// What other kinds of JSON take, and this does not.
-  private func hint(after before: ArraySlice<UInt8>) -> String? {
-    let rest = bytes[before.endIndex...]
-    if ["//", "/*", "#"].contains(where: { rest.starts(with: $0.utf8) }) {
-      return "JSON has no comments: remove it"
-    }
-    let isEnd = rest.first == UInt8(ascii: "}") || rest.first == UInt8(ascii: "]")
-    let isAfterComma = before.last { !Self.isWhiteSpace($0) } == UInt8(ascii: ",")
-    return isEnd && isAfterComma ? "trailing comma: remove the comma before it" : nil
-  }
-
-  private static func firstInvalidUTF8(_ bytes: [UInt8]) -> Int? {
-    if String(validating: bytes, as: UTF8.self) != nil { return nil }
-    var parser = Unicode.UTF8.ForwardParser()
-    var iterator = bytes.makeIterator()
-    var valid = 0
-    while case .valid(let scalar) = parser.parseScalar(from: &iterator) { valid += scalar.count }
-    return valid
+    JSONSyntaxError(problem, at: position, in: bytes)
   }
 }

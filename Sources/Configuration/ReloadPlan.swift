@@ -1,11 +1,13 @@
-/// What becomes of a configuration that is read again while the gateway runs.
-struct ReloadPlan: Sendable, Equatable {
-  /// What runs from now on: the new one, with the old values of what cannot be changed on the way.
-  let configuration: Configuration
+import JSON
+
+/// What a configuration that is read again changes while the gateway runs.
+package struct ReloadPlan: Sendable, Equatable {
+  /// What applies from now on: the new one, with the old values of what needs a restart.
+  package let configuration: Configuration
   /// The keys that have changed and take effect now: `gateway.area`, `devices` …
-  let live: [String]
+  package let live: [String]
   /// The keys that have changed and wait for a restart: `mqtt.host` …
-  let waiting: [String]
+  package let waiting: [String]
 
   /// The keys that may change while the gateway runs. Every other one is part of what connections and topics are
   /// made of.
@@ -17,7 +19,7 @@ struct ReloadPlan: Sendable, Equatable {
 
 extension Configuration {
   /// How this one, newly read, takes the place of `old`.
-  func changes(from old: Configuration) -> ReloadPlan {
+  package func changes(from old: Configuration) -> ReloadPlan {
     let changed = Self.differences(old, self)
     var merged = self
     merged.gateway.id = old.gateway.id

@@ -1,7 +1,10 @@
+import JSON
+
 /// An object in the configuration, or in a request: its keys, and what they must be together.
-protocol ConfigurationSection {
+package protocol ConfigurationSection {
   /// All keys left out.
   init()
+  /// In the order in which they are written.
   static var keys: [ConfigurationKey<Self>] { get }
   /// Names that are no keys here, though one may think so: what to do instead.
   static var elsewhere: [String: String] { get }
@@ -10,19 +13,24 @@ protocol ConfigurationSection {
 }
 
 extension ConfigurationSection {
-  static var elsewhere: [String: String] { [:] }
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] { [] }
+  /// None.
+  package static var elsewhere: [String: String] { [:] }
+  /// Nothing.
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] { [] }
 }
 
 /// A key of a section: its name, its place in the section's value, and its rule, declared once. Reading, writing
 /// and the check of the JSON schema all go by it.
-struct ConfigurationKey<Section> {
-  let name: String
-  let shape: ConfigurationShape
+package struct ConfigurationKey<Section> {
+  package let name: String
+  /// What its value may be.
+  package let shape: ConfigurationShape
   let read: (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
-  let write: (Section) -> JSONValue?
+  /// The key's value in a section as JSON; nil where the key is left out.
+  package let write: (Section) -> JSONValue?
 
-  init<Value>(
+  /// A key whose value is at `place`.
+  package init<Value>(
     _ name: String, _ place: WritableKeyPath<Section, Value>, _ rule: ConfigurationRule<Value>
   ) {
     self.name = name
@@ -36,7 +44,7 @@ struct ConfigurationKey<Section> {
   }
 
   /// A key that is there for others: it must be what the rule says, and means nothing here.
-  init<Value>(ignored name: String, _ rule: ConfigurationRule<Value>) {
+  package init<Value>(ignored name: String, _ rule: ConfigurationRule<Value>) {
     self.name = name
     shape = rule.shape
     read = { json, _, path, errors in _ = rule.read(json, nil, path, &errors) }
@@ -46,7 +54,7 @@ struct ConfigurationKey<Section> {
 
 extension ConfigurationRule where Value: ConfigurationSection {
   /// An object with the section's keys and no others.
-  static var section: Self {
+  package static var section: Self {
     let members = Value.keys.map { key in
       ConfigurationShape.Member(name: key.name, shape: key.shape, default: key.write(Value()))
     }
@@ -90,7 +98,7 @@ extension ConfigurationRule where Value: ConfigurationSection {
 }
 
 /// The one of `words` that `text` was probably meant to be; nil when none is near.
-func nearest(to text: String, among words: [String]) -> String? {
+package func nearest(to text: String, among words: [String]) -> String? {
   // Nothing of this length is a slip of the hand, and the effort grows with it.
   guard text.utf8.count <= 40 else { return nil }
   let distances = words.map { (word: $0, distance: editDistance(Array(text.utf8), Array($0.utf8))) }

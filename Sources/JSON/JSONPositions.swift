@@ -1,9 +1,15 @@
 /// A place in a text, as editors show it.
-struct TextPosition: Sendable, Equatable {
+package struct TextPosition: Sendable, Equatable {
   /// From 1.
-  var line = 1
+  package private(set) var line: Int
   /// In characters, from 1.
-  var column = 1
+  package private(set) var column: Int
+
+  /// Without arguments: the beginning of the text.
+  package init(line: Int = 1, column: Int = 1) {
+    self.line = line
+    self.column = column
+  }
 
   /// The place after these bytes of UTF-8.
   mutating func advance(over bytes: ArraySlice<UInt8>) {
@@ -20,7 +26,7 @@ struct TextPosition: Sendable, Equatable {
 }
 
 /// A step from an object or a list to what is in it.
-enum JSONStep: Sendable, Hashable {
+package enum JSONStep: Sendable, Hashable {
   /// To the value of the member with this name.
   case key(String)
   /// To the name itself.
@@ -30,20 +36,22 @@ enum JSONStep: Sendable, Hashable {
 }
 
 /// A document, and where in its text the names and values stand.
-struct JSONDocument: Sendable {
-  let value: JSONValue
-  let positions: JSONPositions
+package struct JSONDocument: Sendable {
+  /// The document itself.
+  package let value: JSONValue
+  /// The places of its names and values.
+  package let positions: JSONPositions
 }
 
 /// Where the names and values of a document stand in its text.
-struct JSONPositions: Sendable {
+package struct JSONPositions: Sendable {
   private var positions: [[JSONStep]: TextPosition] = [:]
   /// To the value that is being read.
   private var path: [JSONStep] = []
   private var last = (offset: 0, position: TextPosition())
 
   /// Where the path leads to; for what is not in the document, where it would belong.
-  func position(of path: [JSONStep]) -> TextPosition? {
+  package func position(of path: [JSONStep]) -> TextPosition? {
     var path = path
     while true {
       if let position = positions[path] { return position }

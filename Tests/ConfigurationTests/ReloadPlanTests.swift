@@ -1,7 +1,7 @@
 import GATT
 import Testing
 
-@testable import Gateway
+@testable import Configuration
 
 @Suite struct ReloadPlanTests {
   func parse(_ text: String) throws -> Configuration { try Configuration.parse(Array(text.utf8)).get() }

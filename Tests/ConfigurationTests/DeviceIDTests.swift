@@ -1,7 +1,7 @@
 import GATT
 import Testing
 
-@testable import Gateway
+@testable import Configuration
 
 @Suite struct DeviceIDTests {
   @Test(arguments: [
@@ -41,20 +41,5 @@ import Testing
 
   @Test func thisHostHasAValidID() {
     #expect(GatewayID(GatewayID.ofThisHost.description) != nil)
-  }
-}
-
-@Suite struct RunIDTests {
-  @Test func isFourLettersOrDigits() {
-    var random = SplitMix64(state: 3)
-    var seen: Set<String> = []
-    for _ in 0..<100 {
-      let run = RunID(using: &random).description
-      #expect(run.utf8.count == 4)
-      #expect(run.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) })
-      seen.insert(run)
-    }
-    #expect(seen.count > 95)
-    #expect(RunID().description.utf8.count == 4)
   }
 }

@@ -1,12 +1,13 @@
 import GATT
 import Glibc
-import MQTT
+import JSON
 
 // The strings of the configuration that are more than words. The patterns are for editors, which check by the
 // JSON schema; the gateway goes by the code beside them.
 
 extension ConfigurationRule<DeviceID> {
-  static var deviceID: Self {
+  /// A name of a device in topics.
+  package static var deviceID: Self {
     .text(
       1...TopicWord.longest, pattern: "^(?!(bridge|all|area)$)[a-z0-9_-]+$",
       parse: { text throws(ConfigurationProblem) in
@@ -24,7 +25,8 @@ extension ConfigurationRule<DeviceID> {
 }
 
 extension ConfigurationRule<GatewayID> {
-  static var gatewayID: Self {
+  /// A name of a gateway in topics.
+  package static var gatewayID: Self {
     .text(
       1...TopicWord.longest, pattern: "^[a-z0-9_-]+$",
       parse: { text throws(ConfigurationProblem) in
@@ -44,7 +46,8 @@ extension ConfigurationProblem {
 }
 
 extension ConfigurationRule<BluetoothAddress> {
-  static var address: Self {
+  /// A Bluetooth address, in either case: `C5:A1:B2:C3:D4:E5`.
+  package static var address: Self {
     .text(
       1...17, pattern: "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$",
       parse: { text throws(ConfigurationProblem) in
@@ -60,15 +63,15 @@ extension ConfigurationRule<BluetoothAddress> {
 
 extension ConfigurationRule<Int> {
   /// The period of a device, in ms.
-  static var period: Self { .integer(Property.microbitPeriod.range) }
+  package static var period: Self { .integer(Property.microbitPeriod.range) }
 }
 
 extension ConfigurationRule<String> {
   /// What people call a device or a room.
-  static var label: Self { .text(longest: 128) }
+  package static var label: Self { .text(longest: 128) }
 
   /// An adapter as BlueZ names it.
-  static var adapter: Self {
+  package static var adapter: Self {
     .text(longest: 16, pattern: "^hci[0-9]+$") { text in
       let digits = text.dropFirst(3).utf8
       let isName =
@@ -123,7 +126,8 @@ extension ConfigurationRule<String> {
         return ConfigurationProblem(
           "\(Excerpt(text)) has an empty level", hint: "no / at the start or the end, no //")
       }
-      guard TopicName(text) != nil else {
+      // MQTT 5, 1.5.4: a broker may refuse non-characters, and mosquitto does.
+      if text.unicodeScalars.contains(where: \.properties.isNoncharacterCodePoint) {
         return ConfigurationProblem("\(Excerpt(text)) contains a character that brokers refuse")
       }
       return nil

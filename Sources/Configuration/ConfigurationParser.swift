@@ -1,6 +1,8 @@
+import JSON
+
 extension Configuration {
   /// Reads a configuration; gives all that is wrong with it, not the first alone.
-  static func parse(_ bytes: [UInt8]) -> Result<Configuration, ConfigurationErrors> {
+  package static func parse(_ bytes: [UInt8]) -> Result<Configuration, ConfigurationErrors> {
     document(bytes).flatMap(parse)
   }
 
@@ -25,9 +27,9 @@ extension Configuration {
   }
 
   /// The configuration as JSON: every key that has a value, defaults as well.
-  var json: JSONValue? { ConfigurationRule<Configuration>.section.write(self) }
+  package var json: JSONValue? { ConfigurationRule<Configuration>.section.write(self) }
 
-  /// What can be meant, but hardly is.
+  /// What is valid but probably a mistake.
   var warnings: [ConfigurationError] {
     let path = ConfigurationPath.root.key("devices")
     if devices.isEmpty {

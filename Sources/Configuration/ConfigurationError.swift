@@ -1,13 +1,18 @@
-/// Something in the configuration that cannot be: where, what, and what would do.
-struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// `devices[0].match.identifier`; the root for the document as a whole.
-  let path: ConfigurationPath
-  /// Where in the file that is; nil for what is no file.
-  var position: TextPosition?
-  let problem: String
-  let hint: String?
+import JSON
 
-  init(
+/// Something in the configuration that cannot be: where, what, and what would do.
+package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// `devices[0].match.identifier`; the root for the document as a whole.
+  package let path: ConfigurationPath
+  /// Where in the file that is; nil for what is no file.
+  package var position: TextPosition?
+  /// What is wrong, for a sentence after the path: "0 is below 20".
+  package let problem: String
+  /// What to do about it; nil where that is not known.
+  package let hint: String?
+
+  /// An error at a path; without a path, of the document as a whole.
+  package init(
     path: ConfigurationPath = .root, position: TextPosition? = nil, problem: String, hint: String? = nil
   ) {
     self.path = path
@@ -17,13 +22,13 @@ struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
   }
 
   /// One line: `devices[0].period: 0 is below 20 (…)`.
-  var description: String {
+  package var description: String {
     let place = path.description
     return (place.isEmpty ? "" : "\(place): ") + problem + (hint.map { " (\($0))" } ?? "")
   }
 
   /// As compilers write it: `config.json:7:15: devices[0].period: 0 is below 20`.
-  func description(in file: String) -> String {
+  package func description(in file: String) -> String {
     let place = position.map { ":\($0.line):\($0.column)" } ?? ""
     return "\(file)\(place): \(self)"
   }
@@ -36,23 +41,27 @@ struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 /// Every error that was found in a configuration.
-struct ConfigurationErrors: Error, Sendable, Equatable {
-  let errors: [ConfigurationError]
+package struct ConfigurationErrors: Error, Sendable, Equatable {
+  /// In the order of the document.
+  package let errors: [ConfigurationError]
 }
 
 /// The way to a value of the document.
-struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
-  static let root = ConfigurationPath(steps: [])
+package struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
+  /// The document itself.
+  package static let root = ConfigurationPath(steps: [])
 
   let steps: [JSONStep]
 
-  func key(_ name: String) -> ConfigurationPath { ConfigurationPath(steps: steps + [.key(name)]) }
+  /// To the value of a member.
+  package func key(_ name: String) -> ConfigurationPath { ConfigurationPath(steps: steps + [.key(name)]) }
   /// To the name of a member, not to its value.
   func name(_ name: String) -> ConfigurationPath { ConfigurationPath(steps: steps + [.name(name)]) }
-  func index(_ index: Int) -> ConfigurationPath { ConfigurationPath(steps: steps + [.index(index)]) }
+  /// To an element of a list, counted from 0.
+  package func index(_ index: Int) -> ConfigurationPath { ConfigurationPath(steps: steps + [.index(index)]) }
 
   /// As the user reads it: `devices[0].period`.
-  var description: String {
+  package var description: String {
     steps.reduce(into: "") { text, step in
       switch step {
       case .key(let name), .name(let name):
@@ -65,7 +74,8 @@ struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  func error(_ problem: String, hint: String? = nil) -> ConfigurationError {
+  /// An error at this path.
+  package func error(_ problem: String, hint: String? = nil) -> ConfigurationError {
     ConfigurationError(path: self, problem: problem, hint: hint)
   }
 }

@@ -1,6 +1,6 @@
 extension JSONValue {
   /// The document on one line, without white space, its members in their order.
-  var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(128)
     append(to: &bytes)
@@ -39,7 +39,7 @@ extension JSONValue {
   }
 
   /// Appends `text` as a JSON string, in quotes.
-  static func append(_ text: String, to bytes: inout [UInt8]) {
+  package static func append(_ text: String, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
     if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
       bytes += text.utf8

@@ -1,20 +1,26 @@
 import Glibc
+import JSON
 
 /// A configuration as it was found on disk, with what it refers to.
-struct ConfigurationFile: Sendable {
-  let path: String
-  let configuration: Configuration
+package struct ConfigurationFile: Sendable {
+  /// The file.
+  package let path: String
+  /// What it says, with the defaults and the password.
+  package let configuration: Configuration
   /// The JSON as it stands in the file: what is not in it has its default.
-  let document: JSONValue
-  /// What can be meant, but hardly is.
-  let warnings: [ConfigurationError]
+  package let document: JSONValue
+  /// What is valid but probably a mistake.
+  package let warnings: [ConfigurationError]
 
   /// Where the configuration is looked for when no file is named.
-  static let searched = ["./config.json", "/etc/microbit-gateway/config.json"]
+  package static let searched = ["./config.json", "/etc/microbit-gateway/config.json"]
 
   /// Reads the configuration at `path`, else the first of ``searched`` that exists, and the files it names.
-  static func load(path: String?, searching places: [String] = searched) throws(ConfigurationFailure) -> Self
-  {
+  /// Blocks while it reads.
+  /// - Throws: every error that was found.
+  package static func load(
+    path: String?, searching places: [String] = searched
+  ) throws(ConfigurationFailure) -> ConfigurationFile {
     let (file, bytes) = try find(path, places)
     let parsed = Configuration.document(bytes).flatMap { document in
       Configuration.parse(document).map { (document, $0) }
@@ -62,13 +68,14 @@ struct ConfigurationFile: Sendable {
 }
 
 /// Why there is no configuration: all of it.
-struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringConvertible {
+package struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringConvertible {
   /// Nil when none was found.
-  let file: String?
-  let errors: [ConfigurationError]
+  package let file: String?
+  /// At least one.
+  package let errors: [ConfigurationError]
 
   /// A line for each error: `config.json:7:15: devices[0].period: 0 is below 20`.
-  var description: String {
+  package var description: String {
     errors.map { error in file.map { error.description(in: $0) } ?? error.description }.joined(
       separator: "\n")
   }

@@ -1,19 +1,30 @@
+import JSON
+
 /// What a key may hold, how it becomes a value, and how the value is written again.
-struct ConfigurationRule<Value> {
+package struct ConfigurationRule<Value> {
   /// The value that the JSON stands for; nil when it stands for none. What is wrong is added to the errors.
   /// `current` is the value so far, for an object that names only some of its keys.
-  typealias Read = (
+  package typealias Read = (
     _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> Value?
 
-  let shape: ConfigurationShape
-  let read: Read
+  /// What the value may be.
+  package let shape: ConfigurationShape
+  /// Makes a value of JSON, and adds what is wrong to the errors.
+  package let read: Read
   /// Nil for a value that is written by leaving its key out.
-  let write: (Value) -> JSONValue?
+  package let write: (Value) -> JSONValue?
+
+  /// A rule that reads every kind of JSON itself.
+  package init(shape: ConfigurationShape, read: @escaping Read, write: @escaping (Value) -> JSONValue?) {
+    self.shape = shape
+    self.read = read
+    self.write = write
+  }
 }
 
 /// What the JSON schema says of a key as well.
-indirect enum ConfigurationShape: Equatable {
+package indirect enum ConfigurationShape: Equatable {
   case bool
   case integer(ClosedRange<Int>)
   /// A string of so many characters (Unicode scalars), matching the regular expression, if there is one.
@@ -22,14 +33,16 @@ indirect enum ConfigurationShape: Equatable {
   case list(ConfigurationShape)
   case object([Member])
 
-  struct Member: Equatable {
-    let name: String
-    let shape: ConfigurationShape
-    let `default`: JSONValue?
+  /// A key of an object.
+  package struct Member: Equatable {
+    package let name: String
+    package let shape: ConfigurationShape
+    /// The value of the key when it is left out; nil when it then has none.
+    package let `default`: JSONValue?
   }
 
   /// For a sentence: "expected a string".
-  var expectation: String {
+  package var expectation: String {
     switch self {
     case .bool: "true or false"
     case .integer(let range): "a whole number, \(range.lowerBound)…\(range.upperBound)"
@@ -43,7 +56,7 @@ indirect enum ConfigurationShape: Equatable {
 
 extension ConfigurationRule {
   /// A rule for JSON of one kind: `parse` gives nil for every other.
-  init(
+  package init(
     shape: ConfigurationShape, parse: @escaping (JSONValue) throws(ConfigurationProblem) -> Value?,
     write: @escaping (Value) -> JSONValue?
   ) {
@@ -62,7 +75,7 @@ extension ConfigurationRule {
   }
 
   /// A string that `parse` makes a value of.
-  static func text(
+  package static func text(
     _ lengths: ClosedRange<Int>, pattern: String? = nil,
     parse: @escaping (String) throws(ConfigurationProblem) -> Value, write: @escaping (Value) -> String
   ) -> Self {
@@ -86,18 +99,21 @@ extension ConfigurationRule {
 }
 
 /// What is wrong with a value, before it is known where it stands.
-struct ConfigurationProblem: Error {
-  let problem: String
-  let hint: String?
+package struct ConfigurationProblem: Error {
+  package let problem: String
+  /// What to do about it; nil where that is not known.
+  package let hint: String?
 
-  init(_ problem: String, hint: String? = nil) {
+  /// - Parameter problem: for a sentence after the key: "0 is below 20".
+  package init(_ problem: String, hint: String? = nil) {
     self.problem = problem
     self.hint = hint
   }
 }
 
 extension ConfigurationRule<Bool> {
-  static var bool: Self {
+  /// `true` or `false`.
+  package static var bool: Self {
     ConfigurationRule(
       shape: .bool,
       parse: { json in
@@ -109,7 +125,8 @@ extension ConfigurationRule<Bool> {
 }
 
 extension ConfigurationRule<Int> {
-  static func integer(_ range: ClosedRange<Int>) -> Self {
+  /// A whole number in a range.
+  package static func integer(_ range: ClosedRange<Int>) -> Self {
     ConfigurationRule(
       shape: .integer(range),
       parse: { json throws(ConfigurationProblem) in
@@ -131,12 +148,12 @@ extension ConfigurationRule<Int> {
 
 extension ConfigurationRule<String> {
   /// Words for people, a file's path, a user's name: anything on one line.
-  static func text(longest: Int) -> Self {
+  package static func text(longest: Int) -> Self {
     .text(1...longest, parse: { $0 }, write: { $0 })
   }
 
   /// A string of which `problem` finds nothing to say.
-  static func text(
+  package static func text(
     longest: Int, pattern: String, problem: @escaping (String) -> ConfigurationProblem?
   ) -> Self {
     .text(
@@ -151,12 +168,12 @@ extension ConfigurationRule<String> {
 
 extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable {
   /// One of the words that the type's cases are.
-  static var choice: Self { .choice(\.rawValue) }
+  package static var choice: Self { .choice(\.rawValue) }
 }
 
 extension ConfigurationRule where Value: CaseIterable {
   /// One of the words that stand for the type's cases.
-  static func choice(_ word: @escaping (Value) -> String) -> Self {
+  package static func choice(_ word: @escaping (Value) -> String) -> Self {
     let words = Value.allCases.map(word)
     let shape = ConfigurationShape.choice(words)
     return ConfigurationRule(
@@ -178,7 +195,7 @@ extension ConfigurationRule where Value: CaseIterable {
 
 extension ConfigurationRule {
   /// A key that has no default: nil when it is left out.
-  static func optional<Wrapped>(_ rule: ConfigurationRule<Wrapped>) -> Self where Value == Wrapped? {
+  package static func optional<Wrapped>(_ rule: ConfigurationRule<Wrapped>) -> Self where Value == Wrapped? {
     ConfigurationRule(
       shape: rule.shape,
       read: { json, current, path, errors in rule.read(json, current ?? nil, path, &errors) },
@@ -186,7 +203,7 @@ extension ConfigurationRule {
   }
 
   /// A list, whose elements `check` compares with one another.
-  static func list<Element>(
+  package static func list<Element>(
     of rule: ConfigurationRule<Element>,
     check: @escaping (_ elements: [Element], _ path: ConfigurationPath) -> [ConfigurationError]
   ) -> Self where Value == [Element] {

@@ -1,19 +1,7 @@
-import GATT
-import Glibc
+import Configuration
 import MQTT
-import Testing
 
 @testable import Gateway
-
-/// A file of the repository, this one being Tests/GatewayTests/Deploy/….
-func shipped(_ name: String) throws -> [UInt8] {
-  let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
-  let file = try #require(fopen("/\(root)/\(name)", "r"), "no \(name)")
-  defer { fclose(file) }
-  var bytes = [UInt8](repeating: 0, count: 1 << 20)
-  let count = fread(&bytes, 1, bytes.count, file)
-  return Array(bytes[..<count])
-}
 
 /// What the gateway does with topics, for examples that name them.
 struct TopicContract {

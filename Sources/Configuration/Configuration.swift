@@ -1,0 +1,166 @@
+import GATT
+
+/// What the user wants: the content of config.json, complete with the defaults of what is left out.
+///
+/// The names of the keys, and what each may hold, are declared in ConfigurationKeys.swift.
+package struct Configuration: Sendable, Equatable {
+  /// The object `gateway`.
+  package var gateway = Gateway()
+  /// The object `bluetooth`.
+  package var bluetooth = Bluetooth()
+  /// The object `mqtt`.
+  package var mqtt = MQTT()
+  /// The object `home_assistant`.
+  package var homeAssistant = HomeAssistant()
+  /// Each peripheral uses the first entry that matches; one without an entry is ignored.
+  package var devices = [Device()]
+
+  /// The defaults.
+  package init() {}
+}
+
+extension Configuration {
+  /// This gateway.
+  package struct Gateway: Sendable, Equatable {
+    /// Nil: the host's name, ``GatewayID/ofThisHost``.
+    package var id: GatewayID?
+    /// The area of the devices that have none of their own.
+    package var area: String?
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// The Bluetooth adapter and how it is used.
+  package struct Bluetooth: Sendable, Equatable {
+    /// As BlueZ names it: `hci0`.
+    package var adapter = "hci0"
+    /// How notifications are received.
+    package var notify = NotificationMethod.signal
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// The connection to the broker, and what is published.
+  package struct MQTT: Sendable, Equatable {
+    /// A version of MQTT.
+    package enum ProtocolVersion: String, CaseIterable, Sendable {
+      case v5 = "5"
+      case v311 = "3.1.1"
+    }
+
+    /// A name or an address of the broker's host.
+    package var host = "localhost"
+    /// The TCP port of the broker, 1…65535.
+    package var port = 1883
+    /// The version of MQTT that the broker is spoken to in.
+    package var protocolVersion = ProtocolVersion.v5
+    /// Nil: the broker asks for none.
+    package var username: String?
+    /// The file whose first line is the password.
+    package var passwordFile: String?
+    /// The first line of ``passwordFile``: no key of its own, filled in when the file is loaded.
+    package var password: [UInt8]?
+    /// The first levels of every topic.
+    package var baseTopic = "microbit"
+    /// The quality of service of the device topics: 0 or 1.
+    package var qos = 1
+    /// Whether every reading is sent to `…/readings`.
+    package var readings = true
+    /// Nil: no TLS.
+    package var tls: TLS?
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// The files that TLS needs, in PEM.
+  package struct TLS: Sendable, Equatable {
+    /// The certificates trusted to sign the broker's; nil: those the host trusts.
+    package var caFile: String?
+    /// The gateway's own certificate, with ``keyFile``, for brokers that ask for one.
+    package var certFile: String?
+    /// The key of ``certFile``, without a passphrase.
+    package var keyFile: String?
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// What Home Assistant is told.
+  package struct HomeAssistant: Sendable, Equatable {
+    /// Whether devices are announced to it.
+    package var discovery = true
+    /// The first levels of the discovery topics.
+    package var prefix = "homeassistant"
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// An entry of `devices`: for one peripheral, or for all whose names begin alike.
+  package struct Device: Sendable, Equatable {
+    /// Which peripherals the entry is for.
+    package var match = Match.namePrefix("BBC micro:bit")
+    /// Nil: the address. Where several peripherals match the prefix, the first that comes takes the id, and the
+    /// others go by their addresses.
+    package var id: DeviceID?
+    /// What people call it; nil: the Bluetooth name.
+    package var name: String?
+    /// Where it is; nil: the gateway's area.
+    package var area: String?
+    /// The desired period of the temperature, in ms; nil: the micro:bit's own.
+    package var period: Int?
+    /// False: the device is known but not connected to; nil: as true.
+    package var isEnabled: Bool?
+    /// The only gateway that serves it; nil: whichever has it in range.
+    package var gateway: GatewayID?
+
+    /// The defaults.
+    package init() {}
+
+    /// An entry with the defaults for what is not given.
+    package init(
+      match: Match, id: DeviceID? = nil, name: String? = nil, area: String? = nil, period: Int? = nil,
+      isEnabled: Bool? = nil, gateway: GatewayID? = nil
+    ) {
+      self.match = match
+      self.id = id
+      self.name = name
+      self.area = area
+      self.period = period
+      self.isEnabled = isEnabled
+      self.gateway = gateway
+    }
+  }
+
+  /// Which peripherals an entry is for.
+  package enum Match: Sendable, Hashable {
+    case identifier(BluetoothAddress)
+    case namePrefix(String)
+
+    /// Whether only one peripheral can match.
+    package var isIdentifier: Bool {
+      switch self {
+      case .identifier: true
+      case .namePrefix: false
+      }
+    }
+
+    /// Whether a peripheral with this address and name matches.
+    /// - Parameter name: the Bluetooth name; nil while none was received.
+    package func matches(_ identifier: BluetoothAddress, name: String?) -> Bool {
+      switch self {
+      case .identifier(let wanted): identifier == wanted
+      // Byte by byte: a name from the air that only looks the same is another one.
+      case .namePrefix(let prefix): name?.utf8.starts(with: prefix.utf8) ?? false
+      }
+    }
+  }
+
+  /// The entry that a peripheral uses: the first that matches.
+  package func device(matching identifier: BluetoothAddress, name: String?) -> Device? {
+    devices.first { $0.match.matches(identifier, name: name) }
+  }
+}
