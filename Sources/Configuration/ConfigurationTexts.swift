@@ -63,7 +63,7 @@ extension ConfigurationRule<BluetoothAddress> {
 
 extension ConfigurationRule<Int> {
   /// The period of a device, in ms.
-  package static var period: Self { .integer(Property.microbitPeriod.range) }
+  package static var period: Self { .integer(20...0xFFFF) }
 }
 
 extension ConfigurationRule<String> {

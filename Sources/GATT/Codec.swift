@@ -1,71 +1,138 @@
-/// How the bytes of a characteristic and the value they stand for become one another.
+/// How the bytes of a characteristic and the value that they stand for become one another.
 ///
-/// A further shape of data is a further case here: every property, whatever its shape, passes through
-/// ``decode(_:)`` and ``encode(_:)``. Numbers are little-endian, as everywhere in GATT.
-public enum Codec: Sendable, Hashable {
+/// Made once from its description, as a profile gives it. Decoding a scalar needs no memory, a record needs its one
+/// array.
+public struct Codec: Sendable {
+  /// What it was made from.
+  public let description: Description
+  private let layout: Layout
+
+  private enum Layout: Sendable {
+    case scalar(ScalarCodec)
+    case scalars(ScalarCodec)
+    case record(RecordCodec)
+    case records(RecordCodec)
+  }
+
+  /// No characteristic has more bytes (Bluetooth Core Specification, volume 3, part F, section 3.2.9).
+  public static let longestValue = 512
+
+  /// Checks and compiles the description.
+  public init(_ description: Description) throws(CodecDescriptionError) {
+    self.description = description
+    switch description {
+    case .scalar(let scalar):
+      layout = .scalar(try ScalarCodec(scalar))
+    case .record(let fields):
+      layout = .record(try RecordCodec(fields))
+    case .list(of: .scalar(let scalar)):
+      let codec = try ScalarCodec(scalar)
+      guard codec.width > 0 else { throw .notRepeatable }
+      layout = .scalars(codec)
+    case .list(of: .record(let fields)):
+      let codec = try RecordCodec(fields)
+      guard codec.isSelfDelimiting else { throw .notRepeatable }
+      layout = .records(codec)
+    case .list(of: .list):
+      throw .notRepeatable
+    }
+  }
+
+  /// For descriptions that this module gives.
+  init(builtIn description: Description) {
+    do {
+      try self.init(description)
+    } catch {
+      preconditionFailure("\(error)")
+    }
+  }
+
   /// One byte, two's complement.
-  case int8
+  public static let int8 = Codec(builtIn: .scalar(Scalar(.int8)))
+  /// One byte.
+  public static let uint8 = Codec(builtIn: .scalar(Scalar(.uint8)))
+  /// Two bytes, little-endian, two's complement.
+  public static let int16 = Codec(builtIn: .scalar(Scalar(.int16)))
   /// Two bytes, little-endian.
-  case uint16
+  public static let uint16 = Codec(builtIn: .scalar(Scalar(.uint16)))
+  /// One byte, 0 or 1.
+  public static let bool = Codec(builtIn: .scalar(Scalar(.bool)))
+  /// UTF-8 text of any length.
+  public static let utf8 = Codec(builtIn: .scalar(Scalar(.utf8)))
+  /// Any bytes.
+  public static let bytes = Codec(builtIn: .scalar(Scalar(.bytes)))
 
-  /// The number of bytes of every value. Exact: shorter and longer ones are refused.
-  public var length: Int {
-    switch self {
-    case .int8: 1
-    case .uint16: 2
+  /// The names of a record's visible fields, or of those of a list's records; nil for scalars and lists of them.
+  public var fields: [String]? {
+    switch layout {
+    case .scalar, .scalars: nil
+    case .record(let record), .records(let record): record.names
     }
   }
 
-  /// The values that the bytes can hold.
-  public var range: ClosedRange<Int> {
-    switch self {
-    case .int8: -0x80...0x7F
-    case .uint16: 0...0xFFFF
+  /// The words of an enumeration by their numbers; empty for everything else.
+  public var words: [Int: String] {
+    switch layout {
+    case .scalar(let scalar), .scalars(let scalar): scalar.words
+    case .record, .records: [:]
     }
   }
 
-  /// The value that `bytes` stand for.
-  public func decode(_ bytes: [UInt8]) throws(CodecError) -> Int {
-    guard bytes.count == length else { throw .length(expected: length, bytes: bytes) }
-    switch self {
-    case .int8: return Int(Int8(bitPattern: bytes[0]))
-    case .uint16: return Int(bytes[0]) | Int(bytes[1]) << 8
+  /// The numbers that a scalar can encode; nil for what is no number, and for an enumeration.
+  public var range: ClosedRange<Double>? {
+    switch layout {
+    case .scalar(let scalar): scalar.range
+    case .scalars, .record, .records: nil
     }
   }
 
-  /// The bytes that stand for `value`.
-  public func encode(_ value: Int) throws(CodecError) -> [UInt8] {
-    guard range.contains(value) else { throw .range(value: value, allowed: range) }
-    switch self {
-    case .int8: return [UInt8(truncatingIfNeeded: value)]
-    case .uint16: return [UInt8(truncatingIfNeeded: value), UInt8(truncatingIfNeeded: value >> 8)]
+  /// The value that `bytes` stand for. All bytes must belong to it: more than that is an error.
+  public func decode(_ bytes: [UInt8]) throws(CodecError) -> Value {
+    switch layout {
+    case .scalar(let scalar):
+      guard scalar.width == 0 || bytes.count == scalar.width else {
+        throw .length(expected: scalar.width, bytes: bytes)
+      }
+      return try scalar.decode(bytes, from: 0, to: bytes.count)
+    case .scalars(let scalar):
+      return try scalar.decodeList(bytes, from: 0)
+    case .record(let record):
+      var position = 0
+      let value = try record.decode(bytes, &position)
+      guard position == bytes.count else { throw .length(expected: position, bytes: bytes) }
+      return value
+    case .records(let record):
+      var list: [Value] = []
+      var position = 0
+      while position < bytes.count { list.append(try record.decode(bytes, &position)) }
+      return .list(list)
     }
+  }
+
+  /// The bytes that stand for `value`. A whole number may come as ``Value/number(_:)``, a number as
+  /// ``Value/integer(_:)``, the word of an enumeration as its number; a number with a scale is rounded to the nearest
+  /// that the bytes can hold.
+  public func encode(_ value: Value) throws(CodecError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    switch layout {
+    case .scalar(let scalar): try scalar.encode(value, to: &bytes)
+    case .scalars(let scalar): try scalar.encodeList(value, to: &bytes)
+    case .record(let record): try record.encode(value, to: &bytes)
+    case .records(let record):
+      guard case .list(let list) = value else { throw .kind(expected: "a list", found: value.kind) }
+      for element in list { try record.encode(element, to: &bytes) }
+    }
+    guard bytes.count <= Self.longestValue else {
+      throw .tooLong(count: bytes.count, most: Self.longestValue)
+    }
+    return bytes
   }
 }
 
-/// Bytes that are no value, or a value that has no bytes.
-public enum CodecError: Error, Sendable, Hashable {
-  /// The characteristic gave another number of bytes than its values have.
-  case length(expected: Int, bytes: [UInt8])
-  /// The value does not fit.
-  case range(value: Int, allowed: ClosedRange<Int>)
-}
+extension Codec: Hashable {
+  /// What they were made from decides.
+  public static func == (one: Codec, other: Codec) -> Bool { one.description == other.description }
 
-extension CodecError: CustomStringConvertible {
-  /// How many bytes are shown: as many as a notification carries at the smallest MTU.
-  private static let shown = 20
-
-  /// For the log: sizes, and in hexadecimal the bytes, which may be anything.
-  public var description: String {
-    switch self {
-    case .length(let expected, let bytes):
-      let unit = expected == 1 ? "byte" : "bytes"
-      let sizes = "expected \(expected) \(unit), got \(bytes.count)"
-      guard !bytes.isEmpty else { return sizes }
-      let digits = bytes.prefix(Self.shown).map { paddedHexadecimal($0, bytes: 1) }
-      return "\(sizes): \(digits.joined(separator: " "))\(bytes.count > Self.shown ? " …" : "")"
-    case .range(let value, let allowed):
-      return "\(value) is outside \(allowed.lowerBound)…\(allowed.upperBound)"
-    }
-  }
+  /// See ``==(_:_:)``.
+  public func hash(into hasher: inout Hasher) { hasher.combine(description) }
 }

@@ -6,10 +6,15 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   /// What kind of entity it is. A property keeps its kind under its name: Home Assistant takes another kind for
   /// another entity.
   public enum Kind: Sendable, Hashable {
-    /// A value to look at; with a state class, long-term statistics are kept of it.
+    /// A value to look at; with a state class, long-term statistics are kept of it. A record is shown as one sensor for
+    /// each of its fields.
     case sensor(StateClass?)
     /// A value to set, within the property's range. For properties with ``Property/Access/write`` only.
     case number(Mode)
+    /// Something that happens; its event types are the words of the property's codec.
+    case event
+    /// A text to send, no longer than the property's `max_length`.
+    case text
   }
 
   /// What a value means over time.
@@ -36,7 +41,7 @@ public struct HomeAssistantEntity: Sendable, Hashable {
     case diagnostic
   }
 
-  /// Decides the platform (`sensor`, `number`), which stays for good: see ``Kind``.
+  /// Decides the platform (`sensor`, `number` …), which stays for good: see ``Kind``.
   public let kind: Kind
   /// What people read, after the name of the device: `Temperature`.
   public let name: String
@@ -56,5 +61,30 @@ public struct HomeAssistantEntity: Sendable, Hashable {
     self.deviceClass = deviceClass
     self.unit = unit
     self.category = category
+  }
+}
+
+extension HomeAssistantEntity {
+  /// One entity, of which a record has as many as it has visible fields and everything else one.
+  public struct Part: Sendable, Hashable {
+    /// Unique in the profile: `temperature`; `accelerometer_x`.
+    public let key: String
+    /// What people read: `Temperature`; `Acceleration x`.
+    public let name: String
+    /// The member of the property's JSON object that it shows (`{{ value_json.x }}`); nil: the whole payload.
+    public let field: String?
+  }
+}
+
+extension Property {
+  /// The entities that ``homeAssistant`` makes of the property; none without it.
+  public var homeAssistantParts: [HomeAssistantEntity.Part] {
+    guard let homeAssistant else { return [] }
+    guard let fields = codec.fields else {
+      return [HomeAssistantEntity.Part(key: name, name: homeAssistant.name, field: nil)]
+    }
+    return fields.map { field in
+      HomeAssistantEntity.Part(key: "\(name)_\(field)", name: "\(homeAssistant.name) \(field)", field: field)
+    }
   }
 }

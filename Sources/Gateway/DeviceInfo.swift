@@ -124,7 +124,7 @@ extension Holder.Notice {
     for member in wanted.members {
       if case .integer(let value) = member.value { self.wanted[member.name] = value }
     }
-    self.wanted = Profile.microbit.settable(self.wanted)
+    self.wanted = Profile.microbitDefault.settable(self.wanted)
   }
 }
 

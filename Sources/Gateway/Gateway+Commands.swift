@@ -189,12 +189,12 @@ extension Gateway {
     let codec = channel.property.codec
     let held: Result<[UInt8], CentralError>
     do {
-      held = try await central.write(try codec.encode(value), to: characteristic)
+      held = try await central.write(try codec.encode(.integer(value)), to: characteristic)
     } catch {
       return .notWritten(WriteFailure(error))
     }
     do {
-      return .holds(try codec.decode(try held.get()))
+      return .holds(try codec.decodeInteger(try held.get()))
     } catch {
       return .notReadBack(WriteFailure(error))
     }
@@ -203,7 +203,7 @@ extension Gateway {
   private func read(_ channel: Device.Channel) async -> Result<Int, WriteFailure> {
     guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
     do {
-      return .success(try channel.property.codec.decode(try await central.read(characteristic)))
+      return .success(try channel.property.codec.decodeInteger(try await central.read(characteristic)))
     } catch {
       return .failure(WriteFailure(error))
     }

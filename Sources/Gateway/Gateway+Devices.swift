@@ -9,7 +9,7 @@ extension Gateway {
   /// So many devices at most: names are cheap, and anybody can advertise one with the right prefix.
   static let mostDevices = 1000
   /// A socket for each property of theirs that tells its values by itself, and some for all else.
-  static let mostOpenFiles = mostDevices * Profile.microbit.properties.count(where: \.isNotifying) + 64
+  static let mostOpenFiles = mostDevices * Profile.microbitDefault.properties.count(where: \.isNotifying) + 64
   /// Devices that become known together are heard of together.
   private static let gathering = Duration.milliseconds(250)
 

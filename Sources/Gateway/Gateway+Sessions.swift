@@ -283,7 +283,8 @@ extension Gateway {
 
   private func tell(_ trouble: PeripheralSession.Trouble, of device: Device) {
     switch trouble {
-    case .unsuitable: log.warning("cannot be served: \(profile.missingHint)", device.fields)
+    case .unsuitable:
+      log.warning("cannot be served: \(profile.missingHint ?? "its services are others")", device.fields)
     case .connectFailed(let reason): log.info("cannot connect yet: \(reason)", device.fields)
     case .subscribeFailed(let reason): log.warning("cannot get its readings: \(reason)", device.fields)
     case .wantsPairing:
@@ -343,7 +344,7 @@ extension Gateway {
     guard device.session.isReceiving else { return }
     let value: Int
     do throws(CodecError) {
-      value = try channel.property.codec.decode(bytes)
+      value = try channel.property.codec.decodeInteger(bytes)
     } catch {
       counters.malformed += 1
       if !channel.isMalformed {

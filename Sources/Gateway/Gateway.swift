@@ -22,7 +22,7 @@ actor Gateway {
   let configurationPath: String
   /// Of the device topics.
   var qos: QoS
-  let profile = Profile.microbit
+  let profile = Profile.microbitDefault
   let topics: TopicMap
   /// For each of the profile's properties: every device's readings are written alike.
   let encoders: [ReadingEncoder]

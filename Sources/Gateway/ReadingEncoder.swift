@@ -14,7 +14,7 @@ struct ReadingEncoder: Sendable {
   init(property: Property, gateway: GatewayID, run: RunID) {
     func quoted(_ text: String) -> [UInt8] { JSONValue.string(text).bytes }
     beforeValue = Array(#"{"property":"#.utf8) + quoted(property.name) + Array(#","value":"#.utf8)
-    beforeTime = Array(#","unit":"#.utf8) + quoted(property.unit) + Array(#","time":""#.utf8)
+    beforeTime = Array(#","unit":"#.utf8) + quoted(property.unit ?? "") + Array(#","time":""#.utf8)
     beforeSequence = Array(#"","sequence":"#.utf8)
     afterSequence =
       Array(#","run":"#.utf8) + quoted(run.description) + Array(#","gateway":"#.utf8)

@@ -80,7 +80,7 @@ struct WriteCommand: Sendable, Equatable {
   private static func value(
     _ document: JSONValue, of property: Property, shown: @autoclosure () -> String, _ transaction: String?
   ) throws(Rejection) -> Int {
-    let range = property.range
+    let range = property.integers
     switch document {
     case .integer(let value) where range.contains(value):
       return value
@@ -95,8 +95,8 @@ struct WriteCommand: Sendable, Equatable {
 
   private static func describe(_ value: String, isAbove: Bool, _ property: Property) -> String {
     isAbove
-      ? "\(value) is above the largest \(property.name), \(property.range.upperBound) \(property.unit)"
-      : "\(value) is below the smallest \(property.name), \(property.range.lowerBound) \(property.unit)"
+      ? "\(value) is above the largest \(property.name), \(property.integers.upperBound) \(property.unit ?? "")"
+      : "\(value) is below the smallest \(property.name), \(property.integers.lowerBound) \(property.unit ?? "")"
   }
 
   /// What is wrong with a payload that is no JSON: most are meant as a plain number.

@@ -164,8 +164,8 @@ import Testing
 
   func encoder(_ name: String = "temperature", unit: String = "°C") -> ReadingEncoder {
     let property = Property(
-      name: name, service: .microbitTemperatureService, characteristic: .microbit(0x9250), codec: .int8,
-      access: [.read, .notify], unit: unit)
+      name: name, service: .microbitTemperatureService, characteristic: .microbit(0x9250),
+      access: [.read, .notify], codec: .int8, unit: unit)
     return ReadingEncoder(property: property, gateway: GatewayID(hostName: "attic"), run: run)
   }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Gateway
 
 @Suite struct TopicMapTests {
-  let map = TopicMap(base: "home/microbit", gateway: GatewayID(hostName: "attic"), profile: .microbit)
+  let map = TopicMap(base: "home/microbit", gateway: GatewayID(hostName: "attic"), profile: .microbitDefault)
   let kitchen: DeviceID
 
   init() throws {
@@ -144,7 +144,7 @@ import Testing
 
   @Test func comparesByBytes() {
     // "é" in one and in two scalars: equal as strings, not as topics.
-    let map = TopicMap(base: "caf\u{E9}", gateway: GatewayID(hostName: "g"), profile: .microbit)
+    let map = TopicMap(base: "caf\u{E9}", gateway: GatewayID(hostName: "g"), profile: .microbitDefault)
     #expect(map.inbound("caf\u{E9}/kitchen/period/set") != nil)
     #expect(map.inbound("cafe\u{301}/kitchen/period/set") == nil)
   }

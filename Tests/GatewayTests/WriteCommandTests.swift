@@ -140,8 +140,8 @@ import Testing
 
   @Test func theRangeIsThatOfTheProperty() throws {
     let offset = Property(
-      name: "offset", service: .microbitTemperatureService, characteristic: .microbit(1), codec: .int8,
-      access: [.read, .write], unit: "°C")
+      name: "offset", service: .microbitTemperatureService, characteristic: .microbit(1),
+      access: [.read, .write], codec: .int8, unit: "°C")
     #expect(try WriteCommand(Array("-128".utf8), for: offset).value == -128)
     #expect(throws: Rejection("128 is above the largest offset, 127 °C")) {
       try WriteCommand(Array("128".utf8), for: offset)

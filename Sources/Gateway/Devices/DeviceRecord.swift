@@ -43,9 +43,9 @@ struct DeviceRecord: Sendable, Equatable {
   /// - Returns: what was dropped, by the names of the properties.
   mutating func dropUnsettable() -> [String: Int] {
     var dropped = wanted
-    wanted = Profile.microbit.settable(wanted)
+    wanted = Profile.microbitDefault.settable(wanted)
     for name in wanted.keys { dropped[name] = nil }
-    if let period = changes.period, !Property.microbitPeriod.range.contains(period) {
+    if let period = changes.period, !Property.microbitPeriod.integers.contains(period) {
       changes.period = nil
       dropped[Property.microbitPeriod.name] = period
     }

@@ -26,7 +26,7 @@ extension Discovery {
     return [
       "name": text(info.label) ?? text(info.name) ?? .string(info.id.description),
       "mf": .string(profile.manufacturer),
-      "mdl": text(info.model) ?? .string(profile.model),
+      "mdl": text(info.model) ?? profile.model.map(JSONValue.string),
       "sw": text(info.firmware),
       "sn": text(info.serial),
       "sa": text(info.area),
@@ -40,9 +40,9 @@ extension Discovery {
   private func components(of info: DeviceInfo, topics: DeviceTopics) -> [DiscoveryComponent] {
     let silent = Removal.silence(object(of: .device(info.identifier)), prefix: prefix)
     let offered = zip(self.topics.profile.properties, topics.properties).filter { info.mayOffer($0.0.name) }
-    let properties = offered.compactMap { property, topics in
-      property.homeAssistant.map { entity in
-        let component = component(for: property, as: entity, topics: topics)
+    let properties: [DiscoveryComponent] = offered.compactMap { property, topics in
+      property.homeAssistant.flatMap { entity in
+        guard let component = component(for: property, as: entity, topics: topics) else { return nil }
         // It has offered it before, and may again.
         return info.missing.contains(property.name) ? component.unavailable(silent) : component
       }
@@ -70,8 +70,8 @@ extension Discovery {
 
   private func component(
     for property: Property, as entity: HomeAssistantEntity, topics: DeviceTopics.Topics
-  ) -> DiscoveryComponent {
-    let unit = entity.unit ?? (property.unit.isEmpty ? nil : property.unit)
+  ) -> DiscoveryComponent? {
+    let unit = entity.unit ?? (property.unit?.isEmpty == true ? nil : property.unit)
     switch entity.kind {
     case .sensor(let stateClass):
       return .sensor(
@@ -79,8 +79,11 @@ extension Discovery {
         stateClass: stateClass?.rawValue, unit: unit, category: entity.category?.rawValue)
     case .number(let mode):
       return .number(
-        property.name, name: entity.name, topic: topics.value, command: topics.set, range: property.range,
+        property.name, name: entity.name, topic: topics.value, command: topics.set, range: property.integers,
         mode: mode.rawValue, deviceClass: entity.deviceClass, unit: unit, category: entity.category?.rawValue)
+    case .event, .text:
+      // None of the default properties is one.
+      return nil
     }
   }
 }

@@ -72,7 +72,7 @@ import Testing
     #expect(contract.map.inbound(spoken) == .set(.area(area), .microbitPeriod))
     for match in text.joined().matches(of: #/\{\{ (\d+) if [^}]* else (\d+) \}\}/#) {
       for period in [match.output.1, match.output.2].compactMap({ Int($0) }) {
-        #expect(Property.microbitPeriod.range.contains(period))
+        #expect(Property.microbitPeriod.integers.contains(period))
       }
     }
   }

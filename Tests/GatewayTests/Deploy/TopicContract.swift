@@ -5,7 +5,7 @@ import MQTT
 
 /// What the gateway does with topics, for examples that name them.
 struct TopicContract {
-  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"), profile: .microbit)
+  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"), profile: .microbitDefault)
   let device: DeviceID
 
   init() throws {

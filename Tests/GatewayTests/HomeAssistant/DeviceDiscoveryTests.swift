@@ -7,7 +7,7 @@ import Testing
 @testable import Gateway
 
 @Suite struct DeviceDiscoveryTests {
-  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"), profile: .microbit)
+  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"), profile: .microbitDefault)
   let discovery: Discovery
   var info: DeviceInfo
 
@@ -152,13 +152,15 @@ import Testing
   /// A new property is a new entity, and needs nothing but its data.
   @Test func everyPropertyWithMetadataIsAnEntity() throws {
     let service = BluetoothUUID.microbitTemperatureService
-    func property(_ name: String, unit: String = "", _ entity: HomeAssistantEntity?) -> Property {
-      Property(
-        name: name, service: service, characteristic: .microbit(1), codec: .uint16,
-        access: [.read, .write, .notify], unit: unit, homeAssistant: entity)
+    var number: UInt16 = 0
+    func property(_ name: String, unit: String? = nil, _ entity: HomeAssistantEntity?) -> Property {
+      number += 1
+      return Property(
+        name: name, service: service, characteristic: .microbit(number), access: [.read, .write, .notify],
+        codec: .uint16, unit: unit, homeAssistant: entity)
     }
-    let profile = Profile(
-      name: "thing", manufacturer: "Maker", model: "Thing", identifyingService: service, missingHint: "",
+    let profile = try Profile(
+      name: "thing", manufacturer: "Maker", model: "Thing",
       properties: [
         property(
           "steps", HomeAssistantEntity(.sensor(.totalIncreasing), name: "Steps", category: .diagnostic)),
@@ -293,7 +295,7 @@ import Testing
 
   @Test func knowsTheWordOfAnotherGateway() throws {
     func document(by gateway: String, base: String = "microbit") -> [UInt8] {
-      let map = TopicMap(base: base, gateway: GatewayID(hostName: gateway), profile: .microbit)
+      let map = TopicMap(base: base, gateway: GatewayID(hostName: gateway), profile: .microbitDefault)
       return Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
         .document(of: info, topics: map.topics(of: info.id)).payload
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import Gateway
 
 @Suite struct GatewayDiscoveryTests {
-  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"), profile: .microbit)
+  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"), profile: .microbitDefault)
   let discovery: Discovery
 
   init() {

@@ -1,0 +1,64 @@
+/// Bytes that are no value, or a value that has no bytes.
+public enum CodecError: Error, Sendable, Hashable {
+  /// The characteristic gave another number of bytes than this value has.
+  case length(expected: Int, bytes: [UInt8])
+  /// The value ends too early: at least `needed` bytes were to be there.
+  case tooShort(needed: Int, bytes: [UInt8])
+  /// A text is not UTF-8.
+  case notUTF8([UInt8])
+  /// A uint64 that ``Value/integer(_:)`` cannot hold.
+  case tooLarge(UInt64)
+
+  /// The number does not fit.
+  case range(value: Double, allowed: ClosedRange<Double>)
+  /// A value of the wrong kind.
+  case kind(expected: String, found: String)
+  /// A word or number that the enumeration does not have.
+  case word(String, known: [String])
+  /// More bytes than the characteristic or the property's `max_length` allows.
+  case tooLong(count: Int, most: Int)
+  /// A record must have this field.
+  case missingField
+  /// Of the fields that are given or missing, some exclude one another.
+  case presence
+  /// What is wrong with the field of a record.
+  indirect case field(String, CodecError)
+}
+
+extension CodecError: CustomStringConvertible {
+  /// For the log and for who sent a command: sizes, and in hexadecimal the bytes, which may be anything.
+  public var description: String {
+    switch self {
+    case .length(let expected, let bytes):
+      "expected \(Self.count(expected)), got \(bytes.count)\(Self.excerpt(bytes))"
+    case .tooShort(let needed, let bytes):
+      "expected at least \(Self.count(needed)), got \(bytes.count)\(Self.excerpt(bytes))"
+    case .notUTF8(let bytes): "not UTF-8\(Self.excerpt(bytes))"
+    case .tooLarge(let value): "\(value) is above \(Int.max)"
+    case .range(let value, let allowed):
+      "\(Self.plain(value)) is outside \(Self.plain(allowed.lowerBound))…\(Self.plain(allowed.upperBound))"
+    case .kind(let expected, let found): "expected \(expected), got \(found)"
+    case .word(let word, let known): "\"\(word)\" is not one of \(known.joined(separator: ", "))"
+    case .tooLong(let count, let most): "\(Self.count(count)) are more than \(most)"
+    case .missingField: "missing"
+    case .presence: "cannot be present or missing together with the other fields"
+    case .field(let name, let error): "\(name): \(error)"
+    }
+  }
+
+  /// How many bytes are shown: as many as a notification carries at the smallest MTU.
+  private static let shown = 20
+
+  private static func excerpt(_ bytes: [UInt8]) -> String {
+    guard !bytes.isEmpty else { return "" }
+    let digits = bytes.prefix(shown).map { paddedHexadecimal($0, bytes: 1) }
+    return ": \(digits.joined(separator: " "))\(bytes.count > shown ? " …" : "")"
+  }
+
+  private static func count(_ bytes: Int) -> String { bytes == 1 ? "1 byte" : "\(bytes) bytes" }
+
+  /// A whole number without `.0`.
+  private static func plain(_ number: Double) -> String {
+    Int(exactly: number).map { "\($0)" } ?? "\(number)"
+  }
+}

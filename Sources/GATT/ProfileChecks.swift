@@ -1,0 +1,157 @@
+extension Property {
+  /// Names that are part of other topics, or of Home Assistant's entities for every device.
+  public static let reservedNames = [
+    "availability", "info", "readings", "set", "get", "result", "connectivity", "rssi", "firmware", "model",
+    "reconnect",
+  ]
+
+  func check() throws(PropertyError) {
+    guard isName(name) else { throw .name }
+    guard !Self.reservedNames.contains(name) else { throw .reservedName }
+    guard instance >= 0 else { throw .instance(instance) }
+    guard !access.isDisjoint(with: [.read, .notify, .write]) else { throw .noAccess }
+    if kind == .event { try checkEvent() }
+    if isWritable, writeMode == .confirm, kind == .event || !isReadable { throw .unconfirmable }
+    try checkCommands()
+    try checkReading()
+    if let report {
+      guard isReadable || isNotifying else { throw .needs(access: "notify", key: "report") }
+      guard report.minInterval >= .zero, report.change >= 0, report.change.isFinite else { throw .report }
+    }
+    if let initial {
+      do throws(CodecError) { _ = try codec.encode(initial) } catch { throw .initial(error) }
+    }
+    try homeAssistant?.check(for: self)
+  }
+
+  /// It is never read, and there is no value of it that lasts.
+  private func checkEvent() throws(PropertyError) {
+    guard !isReadable else { throw .event(key: "access") }
+    guard poll == nil else { throw .event(key: "poll") }
+    guard notify != .poll else { throw .event(key: "notify") }
+    guard report == nil else { throw .event(key: "report") }
+    guard initial == nil else { throw .event(key: "initial") }
+  }
+
+  private func checkCommands() throws(PropertyError) {
+    if let range {
+      guard isWritable else { throw .needs(access: "write", key: "range") }
+      guard let limits = codec.range, limits.contains(range.lowerBound), limits.contains(range.upperBound)
+      else { throw .range(range, codec: codec.range) }
+    }
+    if let maxLength {
+      guard isWritable else { throw .needs(access: "write", key: "max_length") }
+      guard maxLength > 0, codec.isText || codec.isBytes else { throw .maxLength(maxLength) }
+    }
+  }
+
+  private func checkReading() throws(PropertyError) {
+    switch notify {
+    case nil: break
+    case .signal, .socket: guard isNotifying else { throw .needs(access: "notify", key: "notify") }
+    case .poll: guard isReadable else { throw .needs(access: "read", key: "notify") }
+    }
+    if let poll {
+      guard isReadable else { throw .needs(access: "read", key: "poll") }
+      guard poll > .zero else { throw .poll }
+    }
+  }
+}
+
+extension Profile {
+  static func check(_ properties: [Property]) throws(ProfileError) {
+    guard !properties.isEmpty else { throw .noProperties }
+    var entities: Set<String> = []
+    for (index, property) in properties.enumerated() {
+      do throws(PropertyError) { try property.check() } catch { throw .property(property.name, error) }
+      for other in properties[..<index] {
+        guard other.name != property.name else { throw .duplicateProperty(property.name) }
+        guard !other.isSameDirection(property) else { throw .sameCharacteristic(other.name, property.name) }
+      }
+      for part in property.homeAssistantParts {
+        guard !Property.reservedNames.contains(part.key), entities.insert(part.key).inserted else {
+          throw .sameEntity(part.key)
+        }
+      }
+    }
+  }
+
+  static func alive(
+    _ name: String?, _ period: String?, in properties: [Property]
+  ) throws(ProfileError) -> Alive? {
+    func find(_ name: String) throws(ProfileError) -> Int {
+      guard let index = properties.firstIndex(where: { $0.name == name }) else {
+        throw .unknownProperty(key: "alive", name: name)
+      }
+      return index
+    }
+    guard let name else {
+      if let period { throw .unknownProperty(key: "alive", name: period) }
+      return nil
+    }
+    let index = try find(name)
+    guard properties[index].isNotifying || properties[index].poll != nil else { throw .aliveIsSilent(name) }
+    guard let period else { return Alive(property: index, period: nil) }
+    let periodIndex = try find(period)
+    let holder = properties[periodIndex]
+    guard holder.kind == .state, holder.isReadable, holder.codec.range != nil else {
+      throw .alivePeriodIsNone(period)
+    }
+    return Alive(property: index, period: periodIndex)
+  }
+}
+
+extension Property {
+  /// Whether both take the values of one characteristic, or both write it. One that takes and one that writes may
+  /// share it: requests and their answers often do.
+  fileprivate func isSameDirection(_ other: Property) -> Bool {
+    service == other.service && characteristic == other.characteristic && instance == other.instance
+      && (isWritable && other.isWritable || takesValues && other.takesValues)
+  }
+
+  private var takesValues: Bool { isReadable || isNotifying }
+}
+
+extension HomeAssistantEntity {
+  /// What Home Assistant, or the gateway for it, needs of a property to show it as this.
+  fileprivate func check(for property: Property) throws(PropertyError) {
+    switch kind {
+    case .sensor:
+      guard property.kind == .state, property.isReadable || property.isNotifying, !property.codec.isList
+      else { throw .homeAssistant(needs: "a state that can be read or notifies, and that is no list") }
+      guard category != .config else {
+        throw .homeAssistant(needs: "another category: config is for what is set")
+      }
+    case .number:
+      guard property.kind == .state, property.isWritable, property.codec.range != nil else {
+        throw .homeAssistant(needs: "a state that can be written, and that is a number")
+      }
+    case .event:
+      guard property.kind == .event, property.isNotifying, !property.codec.words.isEmpty else {
+        throw .homeAssistant(needs: "an event that notifies, with the words of its types (\"values\")")
+      }
+    case .text:
+      guard property.isWritable, property.codec.isText else {
+        throw .homeAssistant(needs: "a text (utf8) that can be written")
+      }
+    }
+  }
+}
+
+extension Codec {
+  fileprivate var isText: Bool { isScalar(.utf8) }
+  fileprivate var isBytes: Bool { isScalar(.bytes) }
+  fileprivate var isList: Bool { if case .list = description { true } else { false } }
+
+  private func isScalar(_ type: ScalarType) -> Bool {
+    if case .scalar(let scalar) = description { scalar.type == type } else { false }
+  }
+}
+
+/// Whether a word can be the name of a property or field: `[a-z][a-z0-9_]*`.
+func isName(_ text: String) -> Bool {
+  guard let first = text.utf8.first, (0x61...0x7A).contains(first) else { return false }
+  return text.utf8.allSatisfy { byte in
+    (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "_")
+  }
+}

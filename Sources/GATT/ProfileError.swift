@@ -1,0 +1,123 @@
+/// Why a profile is refused.
+public enum ProfileError: Error, Sendable, Hashable {
+  /// What is wrong with the property of this name.
+  case property(String, PropertyError)
+  /// It has no properties, or no default properties.
+  case noProperties
+  /// Two properties have this name.
+  case duplicateProperty(String)
+  /// Both properties take the values of one characteristic, or both write it.
+  case sameCharacteristic(String, String)
+  /// Home Assistant would find two entities of this key: see ``Property/homeAssistantParts``.
+  case sameEntity(String)
+  /// There is no such property.
+  case unknownProperty(key: String, name: String)
+  /// The property that keeps a link alive must notify or be polled.
+  case aliveIsSilent(String)
+  /// The property that holds the period must be a readable state, and a number.
+  case alivePeriodIsNone(String)
+}
+
+/// Why a property is refused.
+public enum PropertyError: Error, Sendable, Hashable {
+  /// Not `[a-z][a-z0-9_]*`.
+  case name
+  /// The name is part of other topics, or of Home Assistant's entities.
+  case reservedName
+  case instance(Int)
+  case noAccess
+  /// An event cannot have this key.
+  case event(key: String)
+  /// The key is of use only with this access.
+  case needs(access: String, key: String)
+  /// A value to be read back must be a state that can be read.
+  case unconfirmable
+  /// Not a range of numbers that the codec can encode.
+  case range(ClosedRange<Double>, codec: ClosedRange<Double>?)
+  case maxLength(Int)
+  case poll
+  case report
+  case initial(CodecError)
+  /// Home Assistant cannot show the property as this.
+  case homeAssistant(needs: String)
+}
+
+extension ProfileError: CustomStringConvertible {
+  /// The key of the profile's JSON that is wrong: a property's own, if it is one that is.
+  public var key: String {
+    switch self {
+    case .property(_, let error): error.key
+    case .noProperties, .duplicateProperty: "properties"
+    case .sameCharacteristic: "characteristic"
+    case .sameEntity: "home_assistant"
+    case .unknownProperty(let key, _): key
+    case .aliveIsSilent, .alivePeriodIsNone: "alive"
+    }
+  }
+
+  /// The property that is wrong; nil: the profile itself.
+  public var property: String? {
+    switch self {
+    case .property(let name, _), .duplicateProperty(let name), .sameCharacteristic(_, let name): name
+    case .noProperties, .sameEntity, .unknownProperty, .aliveIsSilent, .alivePeriodIsNone: nil
+    }
+  }
+
+  /// A sentence for the author of a profile.
+  public var description: String {
+    switch self {
+    case .property(let name, let error): "property \(name): \(error)"
+    case .noProperties: "there is no property"
+    case .duplicateProperty(let name): "two properties are named \(name)"
+    case .sameCharacteristic(let first, let second): "\(first) and \(second) are the same characteristic"
+    case .sameEntity(let key): "two entities of Home Assistant would be named \(key)"
+    case .unknownProperty(_, let name): "there is no property \(name)"
+    case .aliveIsSilent(let name):
+      "\(name) does not come by itself: its access needs \"notify\", or it \"poll\""
+    case .alivePeriodIsNone(let name): "\(name) must be a state that can be read, and a number (of ms)"
+    }
+  }
+}
+
+extension PropertyError: CustomStringConvertible {
+  /// The key of the property's JSON that is wrong.
+  public var key: String {
+    switch self {
+    case .name, .reservedName: "name"
+    case .instance: "instance"
+    case .noAccess: "access"
+    case .event(let key), .needs(_, let key): key
+    case .unconfirmable: "write"
+    case .range: "range"
+    case .maxLength: "max_length"
+    case .poll: "poll"
+    case .report: "report"
+    case .initial: "initial"
+    case .homeAssistant: "home_assistant"
+    }
+  }
+
+  /// A sentence for the author of a profile.
+  public var description: String {
+    switch self {
+    case .name: "the name is not made of a-z, 0-9 and _, beginning with a letter"
+    case .reservedName: "the name is reserved (\(Property.reservedNames.joined(separator: ", ")))"
+    case .instance(let instance): "\(instance) is no instance: the first is 0"
+    case .noAccess: "access is empty: read, notify or write"
+    case .event(key: "access"): "an event is not read: leave \"read\" out of its access, or make it a state"
+    case .event(let key): "an event has no \(key): it is over as soon as it has happened (a state has one)"
+    case .needs(let access, let key): "\(key) needs \"\(access)\" in access"
+    case .unconfirmable:
+      "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")"
+    case .range(let range, let codec?):
+      "the range \(range.lowerBound)…\(range.upperBound) is more than the type holds, "
+        + "\(codec.lowerBound)…\(codec.upperBound)"
+    case .range: "only a number can have a range"
+    case .maxLength(let length): length < 1 ? "\(length) is no length" : "only text and bytes have a length"
+    case .poll: "poll must be longer than 0"
+    case .report: "min_interval and change must not be below 0"
+    case .initial(let error): "the initial value is none: \(error)"
+    case .homeAssistant(let needs): "needs \(needs)"
+    }
+  }
+}

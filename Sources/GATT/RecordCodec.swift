@@ -1,0 +1,245 @@
+/// The fields of a record, compiled: names have become indices, conditions are bits at a known place.
+struct RecordCodec: Sendable {
+  private struct Field: Sendable {
+    let name: String
+    let scalar: ScalarCodec
+    /// Its place in the record; nil: hidden.
+    let slot: Int?
+    let isRepeated: Bool
+    let condition: Condition?
+    /// From the beginning of the record; nil: not the same in all records, or not in all.
+    let offset: Int?
+
+    var takesTheRest: Bool { isRepeated || scalar.width == 0 }
+  }
+
+  /// A field is present if these bits of another are as expected.
+  private struct Condition: Sendable {
+    /// The index of the other field, and where it is.
+    let flags: Int
+    let offset: Int
+    let mask: UInt64
+    let expected: UInt64
+
+    func holds(_ bits: UInt64) -> Bool { bits & mask == expected }
+
+    /// Whether never both can hold.
+    func excludes(_ other: Condition) -> Bool {
+      flags == other.flags && (expected ^ other.expected) & mask & other.mask != 0
+    }
+  }
+
+  private let fields: [Field]
+  /// Of the visible fields, each once.
+  let names: [String]
+  /// For each of the names, the fields that have it.
+  private let alternatives: [[Int]]
+
+  /// Whether the fields themselves tell where the record ends.
+  var isSelfDelimiting: Bool { !fields.contains(where: \.takesTheRest) }
+
+  // MARK: Compiling
+
+  /// Checks and compiles the description.
+  init(_ description: [Codec.Field]) throws(CodecDescriptionError) {
+    var fields: [Field] = []
+    var names: [String] = []
+    var offset: Int? = 0
+    for (index, field) in description.enumerated() {
+      let compiled: Field
+      do throws(CodecDescriptionError) {
+        compiled = try Self.compile(field, at: offset, after: fields, &names)
+      } catch {
+        throw .field(index: index, name: field.name, error)
+      }
+      fields.append(compiled)
+      offset = compiled.takesTheRest ? nil : compiled.offset.map { $0 + compiled.scalar.width }
+    }
+    guard !names.isEmpty else { throw .noVisibleFields }
+    let size = fields.reduce(0) { $0 + ($1.condition == nil ? $1.scalar.width : 0) }
+    guard size <= Codec.longestValue else { throw .tooLong(size) }
+    self.fields = fields
+    self.names = names
+    alternatives = names.indices.map { slot in fields.indices.filter { fields[$0].slot == slot } }
+  }
+
+  private static func compile(
+    _ field: Codec.Field, at offset: Int?, after others: [Field], _ names: inout [String]
+  ) throws(CodecDescriptionError) -> Field {
+    guard isName(field.name) else { throw .fieldName(field.name) }
+    let scalar = try ScalarCodec(field.scalar)
+    guard !field.isRepeated || scalar.width > 0 else { throw .notRepeatable }
+    let condition = try condition(field, after: others)
+    for other in others where !areExclusive(other.condition, condition) {
+      if other.name == field.name { throw .duplicateField(field.name) }
+      if other.takesTheRest { throw .unreachable(after: other.name) }
+    }
+    if !field.isHidden, !names.contains(field.name) { names.append(field.name) }
+    return Field(
+      name: field.name, scalar: scalar, slot: field.isHidden ? nil : names.firstIndex(of: field.name),
+      isRepeated: field.isRepeated, condition: condition, offset: condition == nil ? offset : nil)
+  }
+
+  private static func areExclusive(_ one: Condition?, _ other: Condition?) -> Bool {
+    if let one, let other { one.excludes(other) } else { false }
+  }
+
+  private static func condition(
+    _ field: Codec.Field, after others: [Field]
+  ) throws(CodecDescriptionError) -> Condition? {
+    var condition: Condition?
+    for (flag, isSet) in field.requiresSet.map({ ($0, true) }) + field.requiresClear.map({ ($0, false) }) {
+      guard let index = others.firstIndex(where: { $0.name == flag.field }) else {
+        throw .unknownFlags(flag)
+      }
+      let flags = others[index]
+      guard let offset = flags.offset, flags.scalar.isInteger, !flags.isRepeated else {
+        throw .unusableFlags(flag)
+      }
+      guard (0..<8 * flags.scalar.width).contains(flag.bit) else {
+        throw .bit(flag, count: 8 * flags.scalar.width)
+      }
+      if let condition, condition.flags != index {
+        throw .severalFlags(others[condition.flags].name, flag.field)
+      }
+      let bit: UInt64 = 1 << UInt64(flag.bit)
+      let expected = isSet ? bit : 0
+      if let condition, condition.mask & bit != 0, condition.expected & bit != expected {
+        throw .contradiction(flag)
+      }
+      condition = Condition(
+        flags: index, offset: offset, mask: (condition?.mask ?? 0) | bit,
+        expected: (condition?.expected ?? 0) | expected)
+    }
+    return condition
+  }
+
+  // MARK: Decoding
+
+  /// The record that begins at `position`, which becomes its end.
+  func decode(_ bytes: [UInt8], _ position: inout Int) throws(CodecError) -> Value {
+    let start = position
+    var values = [Value?](repeating: nil, count: names.count)
+    for index in fields.indices {
+      if let condition = fields[index].condition {
+        let bits = fields[condition.flags].scalar.bits(bytes, at: start + condition.offset)
+        guard condition.holds(bits) else { continue }
+      }
+      let width = fields[index].scalar.width
+      let end = fields[index].takesTheRest ? bytes.count : position + width
+      guard end <= bytes.count else { throw .tooShort(needed: end, bytes: bytes) }
+      if let slot = fields[index].slot {
+        do throws(CodecError) {
+          values[slot] =
+            fields[index].isRepeated
+            ? try fields[index].scalar.decodeList(bytes, from: position)
+            : try fields[index].scalar.decode(bytes, from: position, to: end)
+        } catch {
+          throw .field(fields[index].name, error)
+        }
+      }
+      position = end
+    }
+    return .record(values)
+  }
+
+  // MARK: Encoding
+
+  /// The bits of the flags, by the indices of their fields, as far as the record decides them.
+  private struct Flags {
+    var known: [UInt64]
+    var bits: [UInt64]
+
+    init(count: Int) {
+      known = Array(repeating: 0, count: count)
+      bits = known
+    }
+
+    func allows(_ condition: Condition) -> Bool {
+      (bits[condition.flags] ^ condition.expected) & condition.mask & known[condition.flags] == 0
+    }
+
+    mutating func fulfil(_ condition: Condition) {
+      known[condition.flags] |= condition.mask
+      bits[condition.flags] |= condition.expected
+    }
+
+    /// False: the bits are known already, and the condition holds.
+    mutating func exclude(_ condition: Condition) -> Bool {
+      guard allows(condition) else { return true }
+      let free = condition.mask & ~known[condition.flags]
+      guard free != 0 else { return false }
+      let bit = free & ~(free - 1)
+      known[condition.flags] |= bit
+      bits[condition.flags] |= bit & ~condition.expected
+      return true
+    }
+  }
+
+  /// Appends the bytes of `value`. Hidden flags become what the fields that are there make necessary, and everything
+  /// else that is hidden becomes zero. Of several fields of one name it is the first that can hold the value.
+  func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
+    guard case .record(let values) = value else { throw .kind(expected: "a record", found: value.kind) }
+    guard values.count == names.count else {
+      throw .kind(expected: "a record of \(names.count) fields", found: "one of \(values.count)")
+    }
+    var flags = Flags(count: fields.count)
+    var encoded = [[UInt8]?](repeating: nil, count: fields.count)
+    // Those without a choice first: what they decide, the others have to follow.
+    let slots = names.indices.sorted { (alternatives[$0].count, $0) < (alternatives[$1].count, $1) }
+    for slot in slots {
+      guard let value = values[slot] else { continue }
+      do throws(CodecError) {
+        let (index, content) = try choose(alternatives[slot], for: value, flags)
+        encoded[index] = content
+        if let condition = fields[index].condition { flags.fulfil(condition) }
+        let scalar = fields[index].scalar
+        if scalar.isInteger, !fields[index].isRepeated {
+          flags.bits[index] = scalar.bits(content, at: 0)
+          flags.known[index] = .max
+        }
+      } catch {
+        throw .field(names[slot], error)
+      }
+    }
+    for slot in names.indices where values[slot] == nil {
+      for index in alternatives[slot] {
+        guard let condition = fields[index].condition else { throw .field(names[slot], .missingField) }
+        guard flags.exclude(condition) else { throw .field(names[slot], .presence) }
+      }
+    }
+    for index in fields.indices {
+      if let content = encoded[index] {
+        bytes += content
+      } else if fields[index].slot == nil, isPresent(index, flags), !fields[index].isRepeated {
+        fields[index].scalar.append(flags.bits[index], to: &bytes)
+      }
+    }
+  }
+
+  private func isPresent(_ index: Int, _ flags: Flags) -> Bool {
+    fields[index].condition.map { $0.holds(flags.bits[$0.flags]) } ?? true
+  }
+
+  /// The first field that can hold `value` and may be present, and its bytes.
+  private func choose(
+    _ alternatives: [Int], for value: Value, _ flags: Flags
+  ) throws(CodecError) -> (index: Int, bytes: [UInt8]) {
+    var problem = CodecError.presence
+    for index in alternatives {
+      if let condition = fields[index].condition, !flags.allows(condition) { continue }
+      var bytes: [UInt8] = []
+      do throws(CodecError) {
+        if fields[index].isRepeated {
+          try fields[index].scalar.encodeList(value, to: &bytes)
+        } else {
+          try fields[index].scalar.encode(value, to: &bytes)
+        }
+        return (index, bytes)
+      } catch {
+        problem = error
+      }
+    }
+    throw problem
+  }
+}

@@ -1,0 +1,255 @@
+/// A ``Codec/Scalar``, compiled: everything that is known before the first value is worked out once.
+struct ScalarCodec: Sendable {
+  private enum Form: Sendable {
+    case unsigned, signed, float32, float64, bool, utf8, bytes
+  }
+
+  private let form: Form
+  /// In bytes; 0: all that remain.
+  let width: Int
+  private let isBigEndian: Bool
+  /// What the bytes of an integer can hold; 0 for the other types.
+  private let integers: ClosedRange<Int>
+  /// Whether it has bits that can be flags.
+  let isInteger: Bool
+  private let scaling: Scaling?
+  let words: [Int: String]
+  private let numbers: [String: Int]
+
+  /// Checks and compiles the description.
+  init(_ scalar: Codec.Scalar) throws(CodecDescriptionError) {
+    let type = scalar.type
+    form =
+      switch type {
+      case .uint8, .uint16, .uint24, .uint32, .uint64: .unsigned
+      case .int8, .int16, .sint24, .int32, .int64: .signed
+      case .float32: .float32
+      case .float64: .float64
+      case .bool: .bool
+      case .utf8: .utf8
+      case .bytes: .bytes
+      }
+    width = type.width ?? 0
+    isBigEndian = scalar.endian == .big
+    integers = type.integers ?? 0...0
+    isInteger = type.integers != nil
+    words = scalar.values
+    numbers = try Self.numbers(scalar)
+    if scalar.scale != nil || scalar.offset != nil {
+      guard let integers = type.integers else {
+        throw .notAnInteger(key: scalar.scale != nil ? "scale" : "offset", type: type)
+      }
+      guard words.isEmpty else { throw .scaledEnumeration }
+      scaling = try Scaling(scale: scalar.scale ?? 1, offset: scalar.offset ?? 0, of: integers)
+    } else {
+      scaling = nil
+    }
+  }
+
+  private static func numbers(_ scalar: Codec.Scalar) throws(CodecDescriptionError) -> [String: Int] {
+    var numbers: [String: Int] = [:]
+    guard !scalar.values.isEmpty else { return numbers }
+    guard let integers = scalar.type.integers else { throw .notAnInteger(key: "values", type: scalar.type) }
+    for (number, word) in scalar.values.sorted(by: { $0.key < $1.key }) {
+      guard integers.contains(number) else { throw .number(number, type: scalar.type) }
+      guard !word.isEmpty, numbers.updateValue(number, forKey: word) == nil else { throw .word(word) }
+    }
+    return numbers
+  }
+
+  /// The numbers that can be encoded; nil for what is no number, and for an enumeration.
+  var range: ClosedRange<Double>? {
+    switch form {
+    case .unsigned, .signed:
+      guard words.isEmpty else { return nil }
+      return scaling?.range(of: integers) ?? Double(integers.lowerBound)...Double(integers.upperBound)
+    case .float32:
+      let most = Double(Float.greatestFiniteMagnitude)
+      return -most...most
+    case .float64: return -Double.greatestFiniteMagnitude...Double.greatestFiniteMagnitude
+    case .bool, .utf8, .bytes: return nil
+    }
+  }
+
+  // MARK: Decoding
+
+  /// The value in `bytes` from `start` to `end`: ``width`` bytes, or any number of them where that is 0.
+  func decode(_ bytes: [UInt8], from start: Int, to end: Int) throws(CodecError) -> Value {
+    switch form {
+    case .unsigned:
+      let bits = self.bits(bytes, at: start)
+      guard let raw = Int(exactly: bits) else { throw .tooLarge(bits) }
+      return value(raw)
+    case .signed:
+      let above = 64 - 8 * width
+      return value(Int(Int64(bitPattern: bits(bytes, at: start) << above) >> above))
+    case .float32:
+      let number = Float(bitPattern: UInt32(truncatingIfNeeded: bits(bytes, at: start)))
+      // 21.3 stays 21.3 and does not become 21.299999237060547. The text is short enough to need no memory.
+      return .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number))
+    case .float64:
+      return .number(Double(bitPattern: bits(bytes, at: start)))
+    case .bool:
+      return .bool(bytes[start] != 0)
+    case .utf8:
+      guard let text = String(validating: bytes[start..<end], as: UTF8.self) else {
+        throw .notUTF8(Array(bytes[start..<end]))
+      }
+      return .text(text)
+    case .bytes:
+      return .bytes(end - start == bytes.count ? bytes : Array(bytes[start..<end]))
+    }
+  }
+
+  /// The elements in `bytes` from `start` to their end.
+  func decodeList(_ bytes: [UInt8], from start: Int) throws(CodecError) -> Value {
+    let count = bytes.count - start
+    guard count % width == 0 else {
+      throw .tooShort(needed: bytes.count + width - count % width, bytes: bytes)
+    }
+    var list: [Value] = []
+    list.reserveCapacity(count / width)
+    for element in stride(from: start, to: bytes.count, by: width) {
+      list.append(try decode(bytes, from: element, to: element + width))
+    }
+    return .list(list)
+  }
+
+  /// The bytes of a number as they are.
+  @inline(__always)
+  func bits(_ bytes: [UInt8], at start: Int) -> UInt64 {
+    var bits: UInt64 = 0
+    for place in 0..<width {
+      bits = bits << 8 | UInt64(bytes[start + (isBigEndian ? place : width - 1 - place)])
+    }
+    return bits
+  }
+
+  @inline(__always)
+  private func value(_ raw: Int) -> Value {
+    if let scaling { return .number(scaling.value(raw)) }
+    if !words.isEmpty, let word = words[raw] { return .text(word) }
+    return .integer(raw)
+  }
+
+  // MARK: Encoding
+
+  /// Appends the bytes of `value`.
+  func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
+    switch form {
+    case .unsigned, .signed:
+      append(UInt64(bitPattern: Int64(try raw(value))), to: &bytes)
+    case .float32:
+      let number = try self.number(value)
+      let single = Float(number)
+      guard single.isFinite || !number.isFinite else { throw outOfRange(number) }
+      append(UInt64(single.bitPattern), to: &bytes)
+    case .float64:
+      append(try number(value).bitPattern, to: &bytes)
+    case .bool:
+      guard case .bool(let isTrue) = value else { throw wrongKind(value, "true or false") }
+      bytes.append(isTrue ? 1 : 0)
+    case .utf8:
+      guard case .text(let text) = value else { throw wrongKind(value, "text") }
+      bytes.append(contentsOf: text.utf8)
+    case .bytes:
+      guard case .bytes(let content) = value else { throw wrongKind(value, "bytes") }
+      bytes.append(contentsOf: content)
+    }
+  }
+
+  /// Appends the bytes of every element.
+  func encodeList(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
+    guard case .list(let list) = value else { throw wrongKind(value, "a list") }
+    for element in list { try encode(element, to: &bytes) }
+  }
+
+  /// Appends a number's bytes as they are.
+  func append(_ bits: UInt64, to bytes: inout [UInt8]) {
+    for place in 0..<width {
+      bytes.append(UInt8(truncatingIfNeeded: bits >> (8 * (isBigEndian ? width - 1 - place : place))))
+    }
+  }
+
+  private func raw(_ value: Value) throws(CodecError) -> Int {
+    let raw: Int
+    switch value {
+    case .text(let word) where !words.isEmpty:
+      guard let number = numbers[word] else { throw unknown(word) }
+      return number
+    case .integer(let number) where scaling == nil:
+      raw = number
+    case .integer, .number:
+      let number = try self.number(value)
+      let exact = scaling?.raw(number) ?? number
+      guard let whole = Int(exactly: exact) else {
+        throw abs(exact) < 0x1p63 ? wrongKind(value, "a whole number") : outOfRange(number)
+      }
+      raw = whole
+    case .text, .bool, .bytes, .record, .list:
+      throw wrongKind(value, words.isEmpty ? "a number" : "a word or its number")
+    }
+    guard words.isEmpty || words[raw] != nil else { throw unknown("\(raw)") }
+    guard integers.contains(raw) else { throw outOfRange(value.doubleValue ?? 0) }
+    return raw
+  }
+
+  private func number(_ value: Value) throws(CodecError) -> Double {
+    guard let number = value.doubleValue else { throw wrongKind(value, "a number") }
+    return number
+  }
+
+  private func unknown(_ word: String) -> CodecError {
+    .word(word, known: words.sorted { $0.key < $1.key }.map(\.value))
+  }
+
+  private func outOfRange(_ number: Double) -> CodecError {
+    .range(value: number, allowed: range ?? 0...0)
+  }
+
+  private func wrongKind(_ value: Value, _ expected: String) -> CodecError {
+    .kind(expected: expected, found: value.kind)
+  }
+}
+
+/// `raw × scale + offset`, such that a decimal scale gives the decimal number that people expect: 2153 × 0.01 is 21.53,
+/// not 21.530000000000001.
+private struct Scaling: Sendable {
+  // (raw × factor + addend) ÷ divisor; where scale and offset are decimal fractions, only the division rounds.
+  private let factor: Double
+  private let addend: Double
+  private let divisor: Double
+
+  init(scale: Double, offset: Double, of integers: ClosedRange<Int>) throws(CodecDescriptionError) {
+    let largest = max(Double(integers.lowerBound.magnitude), Double(integers.upperBound))
+    guard scale.isFinite, scale != 0, (largest * scale).isFinite else { throw .scale(scale) }
+    guard offset.isFinite, (largest * abs(scale) + abs(offset)).isFinite else { throw .offset(offset) }
+    var power = 1.0
+    for _ in 0...15 {
+      let factor = (scale * power).rounded()
+      let addend = (offset * power).rounded()
+      guard largest * abs(factor) + abs(addend) <= 0x1p53 else { break }
+      if factor / power == scale, addend / power == offset {
+        self.factor = factor
+        self.addend = addend
+        self.divisor = power
+        return
+      }
+      power *= 10
+    }
+    factor = scale
+    addend = offset
+    divisor = 1
+  }
+
+  @inline(__always)
+  func value(_ raw: Int) -> Double { (Double(raw) * factor + addend) / divisor }
+
+  /// The whole number that comes nearest to `value`.
+  func raw(_ value: Double) -> Double { ((value * divisor - addend) / factor).rounded() }
+
+  func range(of integers: ClosedRange<Int>) -> ClosedRange<Double> {
+    let ends = [value(integers.lowerBound), value(integers.upperBound)]
+    return min(ends[0], ends[1])...max(ends[0], ends[1])
+  }
+}

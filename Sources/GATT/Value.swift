@@ -1,0 +1,39 @@
+/// What a characteristic's bytes stand for.
+public enum Value: Sendable, Hashable {
+  /// A whole number. A uint64 above `Int.max` cannot be held: decoding it is an error.
+  case integer(Int)
+  /// A floating-point number, or an integer with `scale` or `offset`. It may be NaN or infinite. NaN is unequal to
+  /// itself: compare encoded bytes to find out whether a property has changed.
+  case number(Double)
+  case bool(Bool)
+  /// UTF-8 text, or the word of an enumeration.
+  case text(String)
+  case bytes([UInt8])
+  /// One element for each name of ``Codec/fields``, in that order; nil: this value has no such field (`if`, `unless`).
+  case record([Value?])
+  /// The elements of a `repeat`: scalars, or records.
+  case list([Value])
+}
+
+extension Value {
+  /// The value of an integer or number; nil for everything else. Above 2^53 an integer is rounded.
+  public var doubleValue: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .number(let value): value
+    case .bool, .text, .bytes, .record, .list: nil
+    }
+  }
+
+  /// For error messages: `a number`, `text` …
+  var kind: String {
+    switch self {
+    case .integer, .number: "a number"
+    case .bool: "true or false"
+    case .text: "text"
+    case .bytes: "bytes"
+    case .record: "a record"
+    case .list: "a list"
+    }
+  }
+}
