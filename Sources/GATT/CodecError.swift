@@ -19,7 +19,7 @@ public enum CodecError: Error, Sendable, Hashable {
   case tooLong(count: Int, most: Int)
   /// A record must have this field.
   case missingField
-  /// Of the fields that are given or missing, some exclude one another.
+  /// No flags go with the fields that a record has and those that it has not.
   case presence
   /// What is wrong with the field of a record.
   indirect case field(String, CodecError)
@@ -41,7 +41,7 @@ extension CodecError: CustomStringConvertible {
     case .word(let word, let known): "\"\(word)\" is not one of \(known.joined(separator: ", "))"
     case .tooLong(let count, let most): "\(Self.count(count)) are more than \(most)"
     case .missingField: "missing"
-    case .presence: "cannot be present or missing together with the other fields"
+    case .presence: "these fields cannot be present and missing together"
     case .field(let name, let error): "\(name): \(error)"
     }
   }

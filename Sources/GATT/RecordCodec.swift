@@ -1,6 +1,6 @@
 /// The fields of a record, compiled: names have become indices, conditions are bits at a known place.
 struct RecordCodec: Sendable {
-  private struct Field: Sendable {
+  struct Field: Sendable {
     let name: String
     let scalar: ScalarCodec
     /// Its place in the record; nil: hidden.
@@ -14,7 +14,7 @@ struct RecordCodec: Sendable {
   }
 
   /// A field is present if these bits of another are as expected.
-  private struct Condition: Sendable {
+  struct Condition: Sendable {
     /// The index of the other field, and where it is.
     let flags: Int
     let offset: Int
@@ -29,11 +29,11 @@ struct RecordCodec: Sendable {
     }
   }
 
-  private let fields: [Field]
+  let fields: [Field]
   /// Of the visible fields, each once.
   let names: [String]
   /// For each of the names, the fields that have it.
-  private let alternatives: [[Int]]
+  let alternatives: [[Int]]
 
   /// Whether the fields themselves tell where the record ends.
   var isSelfDelimiting: Bool { !fields.contains(where: \.takesTheRest) }
@@ -141,105 +141,5 @@ struct RecordCodec: Sendable {
       position = end
     }
     return .record(values)
-  }
-
-  // MARK: Encoding
-
-  /// The bits of the flags, by the indices of their fields, as far as the record decides them.
-  private struct Flags {
-    var known: [UInt64]
-    var bits: [UInt64]
-
-    init(count: Int) {
-      known = Array(repeating: 0, count: count)
-      bits = known
-    }
-
-    func allows(_ condition: Condition) -> Bool {
-      (bits[condition.flags] ^ condition.expected) & condition.mask & known[condition.flags] == 0
-    }
-
-    mutating func fulfil(_ condition: Condition) {
-      known[condition.flags] |= condition.mask
-      bits[condition.flags] |= condition.expected
-    }
-
-    /// False: the bits are known already, and the condition holds.
-    mutating func exclude(_ condition: Condition) -> Bool {
-      guard allows(condition) else { return true }
-      let free = condition.mask & ~known[condition.flags]
-      guard free != 0 else { return false }
-      let bit = free & ~(free - 1)
-      known[condition.flags] |= bit
-      bits[condition.flags] |= bit & ~condition.expected
-      return true
-    }
-  }
-
-  /// Appends the bytes of `value`. Hidden flags become what the fields that are there make necessary, and everything
-  /// else that is hidden becomes zero. Of several fields of one name it is the first that can hold the value.
-  func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
-    guard case .record(let values) = value else { throw .kind(expected: "a record", found: value.kind) }
-    guard values.count == names.count else {
-      throw .kind(expected: "a record of \(names.count) fields", found: "one of \(values.count)")
-    }
-    var flags = Flags(count: fields.count)
-    var encoded = [[UInt8]?](repeating: nil, count: fields.count)
-    // Those without a choice first: what they decide, the others have to follow.
-    let slots = names.indices.sorted { (alternatives[$0].count, $0) < (alternatives[$1].count, $1) }
-    for slot in slots {
-      guard let value = values[slot] else { continue }
-      do throws(CodecError) {
-        let (index, content) = try choose(alternatives[slot], for: value, flags)
-        encoded[index] = content
-        if let condition = fields[index].condition { flags.fulfil(condition) }
-        let scalar = fields[index].scalar
-        if scalar.isInteger, !fields[index].isRepeated {
-          flags.bits[index] = scalar.bits(content, at: 0)
-          flags.known[index] = .max
-        }
-      } catch {
-        throw .field(names[slot], error)
-      }
-    }
-    for slot in names.indices where values[slot] == nil {
-      for index in alternatives[slot] {
-        guard let condition = fields[index].condition else { throw .field(names[slot], .missingField) }
-        guard flags.exclude(condition) else { throw .field(names[slot], .presence) }
-      }
-    }
-    for index in fields.indices {
-      if let content = encoded[index] {
-        bytes += content
-      } else if fields[index].slot == nil, isPresent(index, flags), !fields[index].isRepeated {
-        fields[index].scalar.append(flags.bits[index], to: &bytes)
-      }
-    }
-  }
-
-  private func isPresent(_ index: Int, _ flags: Flags) -> Bool {
-    fields[index].condition.map { $0.holds(flags.bits[$0.flags]) } ?? true
-  }
-
-  /// The first field that can hold `value` and may be present, and its bytes.
-  private func choose(
-    _ alternatives: [Int], for value: Value, _ flags: Flags
-  ) throws(CodecError) -> (index: Int, bytes: [UInt8]) {
-    var problem = CodecError.presence
-    for index in alternatives {
-      if let condition = fields[index].condition, !flags.allows(condition) { continue }
-      var bytes: [UInt8] = []
-      do throws(CodecError) {
-        if fields[index].isRepeated {
-          try fields[index].scalar.encodeList(value, to: &bytes)
-        } else {
-          try fields[index].scalar.encode(value, to: &bytes)
-        }
-        return (index, bytes)
-      } catch {
-        problem = error
-      }
-    }
-    throw problem
   }
 }

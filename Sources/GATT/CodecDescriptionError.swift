@@ -1,0 +1,88 @@
+/// Why a description of a codec is refused.
+public enum CodecDescriptionError: Error, Sendable, Hashable {
+  /// The field at this place of `fields` is wrong.
+  indirect case field(index: Int, name: String, CodecDescriptionError)
+  /// A record without a field that can be seen.
+  case noVisibleFields
+  /// Not `[a-z][a-z0-9_]*`.
+  case fieldName(String)
+  /// A field of this name may be present together with an earlier one.
+  case duplicateField(String)
+  /// It follows a field that takes all the bytes that remain.
+  case unreachable(after: String)
+  /// No earlier field has this name.
+  case unknownFlags(Codec.Flag)
+  /// The field has no bits to be tested: no integer, not always there, or not always at the same place.
+  case unusableFlags(Codec.Flag)
+  /// The field is not that wide.
+  case bit(Codec.Flag, count: Int)
+  /// The same bit is to be set and clear.
+  case contradiction(Codec.Flag)
+  /// The bits are those of more than one field.
+  case severalFlags(String, String)
+  /// A `repeat` of something that has no fixed size: text, bytes, a field with `repeat`, another list.
+  case notRepeatable
+  /// More bytes than a characteristic holds.
+  case tooLong(Int)
+  /// Not a finite number, 0, or so large that values become infinite.
+  case scale(Double)
+  /// Not a finite number, or so large that values become infinite.
+  case offset(Double)
+  /// The type is not an integer's.
+  case notAnInteger(key: String, type: Codec.ScalarType)
+  /// An enumeration has words instead of numbers.
+  case scaledEnumeration
+  /// The type does not hold this number.
+  case number(Int, type: Codec.ScalarType)
+  /// A word of the enumeration that is empty, or stands for two numbers.
+  case word(String)
+}
+
+extension CodecDescriptionError {
+  /// The key of the profile's JSON that is wrong, inside the field if it is one that is.
+  public var key: String {
+    switch self {
+    case .field(_, _, let error): error.key
+    case .noVisibleFields, .tooLong: "fields"
+    case .fieldName, .duplicateField, .unreachable: "name"
+    case .unknownFlags(_), .unusableFlags(_), .bit(_, _), .severalFlags(_, _): "if"
+    case .contradiction: "unless"
+    case .notRepeatable: "repeat"
+    case .scale: "scale"
+    case .offset: "offset"
+    case .notAnInteger(let key, _): key
+    case .scaledEnumeration, .number, .word: "values"
+    }
+  }
+}
+
+extension CodecDescriptionError: CustomStringConvertible {
+  /// A sentence for the author of a profile.
+  public var description: String {
+    switch self {
+    case .field(_, let name, let error): "field \(name): \(error)"
+    case .noVisibleFields: "there is no field that is not hidden"
+    case .fieldName(let name): "\"\(name)\" is not a name: use a-z, 0-9 and _, beginning with a letter"
+    case .duplicateField(let name):
+      "there is another \(name) that may be present at the same time: give both the same flag, one as \"if\" and one "
+        + "as \"unless\""
+    case .unreachable(let name): "\(name) before it takes all the bytes that remain"
+    case .unknownFlags(let flag): "\(flag): there is no field \(flag.field) before this one"
+    case .unusableFlags(let flag):
+      "\(flag): \(flag.field) must be an integer that is always present, behind no field that is not"
+    case .bit(let flag, let count): "\(flag): \(flag.field) has the bits 0 to \(count - 1)"
+    case .contradiction(let flag): "\(flag) cannot be both set and clear"
+    case .severalFlags(let first, let second):
+      "the flags are in two fields, \(first) and \(second): only one is supported"
+    case .notRepeatable: "only values of a fixed size can be repeated, and only once"
+    case .tooLong(let count):
+      "\(count) bytes are more than the \(Codec.longestValue) that a characteristic can have"
+    case .scale(let scale): "\(scale) is not a usable scale"
+    case .offset(let offset): "\(offset) is not a usable offset"
+    case .notAnInteger(let key, let type): "\(key) needs an integer type, not \(type.rawValue)"
+    case .scaledEnumeration: "an enumeration has no scale and no offset"
+    case .number(let number, let type): "\(number) does not fit into \(type.rawValue)"
+    case .word(let word): word.isEmpty ? "a word is empty" : "\"\(word)\" stands for two numbers"
+    }
+  }
+}

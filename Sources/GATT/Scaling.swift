@@ -1,0 +1,41 @@
+/// `raw × scale + offset`, such that a decimal scale gives the decimal number that people expect: 2153 × 0.01 is 21.53,
+/// not 21.530000000000001.
+struct Scaling: Sendable {
+  // (raw × factor + addend) ÷ divisor; where scale and offset are decimal fractions, only the division rounds.
+  private let factor: Double
+  private let addend: Double
+  private let divisor: Double
+
+  init(scale: Double, offset: Double, of integers: ClosedRange<Int>) throws(CodecDescriptionError) {
+    let largest = max(Double(integers.lowerBound.magnitude), Double(integers.upperBound))
+    guard scale.isFinite, scale != 0, (largest * scale).isFinite else { throw .scale(scale) }
+    guard offset.isFinite, (largest * abs(scale) + abs(offset)).isFinite else { throw .offset(offset) }
+    var power = 1.0
+    for _ in 0...15 {
+      let factor = (scale * power).rounded()
+      let addend = (offset * power).rounded()
+      guard largest * abs(factor) + abs(addend) <= 0x1p53 else { break }
+      if factor / power == scale, addend / power == offset {
+        self.factor = factor
+        self.addend = addend
+        self.divisor = power
+        return
+      }
+      power *= 10
+    }
+    factor = scale
+    addend = offset
+    divisor = 1
+  }
+
+  @inline(__always)
+  func value(_ raw: Int) -> Double { (Double(raw) * factor + addend) / divisor }
+
+  /// The whole number that comes nearest to `value`.
+  func raw(_ value: Double) -> Double { ((value * divisor - addend) / factor).rounded() }
+
+  func range(of integers: ClosedRange<Int>) -> ClosedRange<Double> {
+    let ends = [value(integers.lowerBound), value(integers.upperBound)]
+    return min(ends[0], ends[1])...max(ends[0], ends[1])
+  }
+}

@@ -1,0 +1,258 @@
+import GATT
+import Testing
+
+@Suite struct ProfileTests {
+  /// A state that can be read, notifies and can be written, with what is wrong about it.
+  static func property(
+    _ name: String = "level", characteristic: UInt32 = 1, instance: Int = 0, kind: Property.Kind = .state,
+    access: Property.Access = [.read, .notify, .write], writeMode: Property.WriteMode? = nil,
+    codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
+    notify: Property.Subscription? = nil, poll: Duration? = nil, report: Property.Report? = nil,
+    initial: Value? = nil, homeAssistant: HomeAssistantEntity? = nil
+  ) -> Property {
+    Property(
+      name: name, service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: characteristic),
+      instance: instance, kind: kind, access: access, writeMode: writeMode, codec: codec, range: range,
+      maxLength: maxLength, notify: notify, poll: poll, report: report, initial: initial,
+      homeAssistant: homeAssistant)
+  }
+
+  static func profile(_ properties: [Property]) throws -> Profile {
+    try Profile(name: "thing", properties: properties)
+  }
+
+  static func words() -> Codec? { try? Codec(.scalar(Codec.Scalar(.uint8, values: [0: "off", 1: "on"]))) }
+
+  static let event = Property.Access.notify
+
+  static let wrong: [(Property, PropertyError)] = [
+    (property(""), .name), (property("Level"), .name), (property("1st"), .name), (property("a-b"), .name),
+    (property("_a"), .name), (property("läuft"), .name), (property("a/b"), .name),
+    (property(instance: -1), .instance(-1)),
+    (property(access: []), .noAccess),
+    (property(access: Property.Access(rawValue: 1 << 7)), .noAccess),
+    (property(kind: .event, access: [.read, .notify]), .event(key: "access")),
+    (property(kind: .event, access: event, notify: .poll), .event(key: "notify")),
+    (property(kind: .event, access: event, poll: .seconds(1)), .event(key: "poll")),
+    (property(kind: .event, access: event, report: Property.Report(change: 1)), .event(key: "report")),
+    (property(kind: .event, access: event, initial: .integer(0)), .event(key: "initial")),
+    (property(kind: .event, access: .write, writeMode: .confirm), .unconfirmable),
+    (property(access: .write, writeMode: .confirm), .unconfirmable),
+    (property(access: .read, range: 0...1), .needs(access: "write", key: "range")),
+    (property(range: 0...256), .range(0...256, codec: 0...255)),
+    (property(range: -1...1), .range(-1...1, codec: 0...255)),
+    (property(codec: .utf8, range: 0...1), .range(0...1, codec: nil)),
+    (property(access: .read, codec: .utf8, maxLength: 1), .needs(access: "write", key: "max_length")),
+    (property(maxLength: 1), .maxLength(1)),
+    (property(codec: .utf8, maxLength: 0), .maxLength(0)),
+    (property(access: .read, notify: .signal), .needs(access: "notify", key: "notify")),
+    (property(access: .read, notify: .socket), .needs(access: "notify", key: "notify")),
+    (property(access: .notify, notify: .poll), .needs(access: "read", key: "notify")),
+    (property(access: .notify, poll: .seconds(1)), .needs(access: "read", key: "poll")),
+    (property(access: .read, poll: .zero), .poll),
+    (property(access: .write, report: Property.Report()), .needs(access: "notify", key: "report")),
+    (property(report: Property.Report(minInterval: .milliseconds(-1))), .report),
+    (property(report: Property.Report(change: -1)), .report),
+    (property(report: Property.Report(change: .infinity)), .report),
+    (property(initial: .integer(256)), .initial(.range(value: 256, allowed: 0...255))),
+    (property(initial: .text("a")), .initial(.kind(expected: "a number", found: "text"))),
+  ]
+
+  @Test(arguments: wrong)
+  func refusesProperties(property: Property, expected: PropertyError) {
+    let problem = error(of: ProfileError.self) { try Self.profile([property]) }
+    #expect(problem == .property(property.name, expected))
+    #expect(problem?.property == property.name)
+    #expect(problem?.key == expected.key && !expected.key.isEmpty)
+    #expect(problem?.description == "property \(property.name): \(expected)")
+  }
+
+  @Test(arguments: [
+    "availability", "info", "readings", "set", "get", "result", "connectivity", "rssi", "firmware", "model",
+    "reconnect",
+  ])
+  func refusesReservedNames(name: String) {
+    let problem = error(of: ProfileError.self) { try Self.profile([Self.property(name)]) }
+    #expect(problem == .property(name, .reservedName))
+  }
+
+  @Test(arguments: [
+    property("a"), property("button_a"), property("pm2_5"),
+    property(access: .write), property(access: .write, writeMode: .command),
+    property(kind: .event, access: .write), property(kind: .event, access: [.notify, .write]),
+    property(access: [.read, .notify], poll: .seconds(3600)), property(access: .read, notify: .poll),
+    property(range: 0...255), property(range: 0.5...1), property(codec: .bytes, maxLength: 20),
+    property(initial: .integer(0)), property(report: Property.Report()),
+  ])
+  func takesOthers(property: Property) throws {
+    #expect(try Self.profile([property]).properties == [property])
+  }
+
+  @Test func howAWriteIsMadeFollowsFromTheRest() {
+    #expect(Self.property().writeMode == .confirm)
+    #expect(Self.property(access: .write).writeMode == .request)
+    #expect(Self.property(kind: .event, access: [.notify, .write]).writeMode == .request)
+    #expect(Self.property(writeMode: .command).writeMode == .command)
+  }
+
+  @Test func propertiesDiffer() throws {
+    #expect(throws: ProfileError.duplicateProperty("level")) {
+      try Self.profile([Self.property(), Self.property(characteristic: 2)])
+    }
+    #expect(throws: ProfileError.sameCharacteristic("level", "other")) {
+      try Self.profile([Self.property(), Self.property("other")])
+    }
+    #expect(throws: ProfileError.sameCharacteristic("level", "other")) {
+      try Self.profile([Self.property(access: .read), Self.property("other", access: .notify)])
+    }
+    // The second one of that UUID; and requests on the same characteristic as their answers.
+    for other in [Self.property("other", instance: 1), Self.property("other", characteristic: 2)] {
+      #expect(throws: Never.self) { try Self.profile([Self.property(), other]) }
+    }
+    #expect(throws: Never.self) {
+      try Self.profile([
+        Self.property("answer", access: .notify), Self.property("request", kind: .event, access: .write),
+      ])
+    }
+    #expect(throws: ProfileError.noProperties) { try Self.profile([]) }
+  }
+
+  @Test func defaultPropertiesAreAllUnlessNamed() throws {
+    let properties = [Self.property("a"), Self.property("b", characteristic: 2)]
+    #expect(try Self.profile(properties).defaultProperties == ["a", "b"])
+    func defaults(_ names: [String]) throws -> [String] {
+      try Profile(name: "thing", defaultProperties: names, properties: properties).defaultProperties
+    }
+    #expect(try defaults(["b"]) == ["b"])
+    #expect(try defaults(["b", "a", "b"]) == ["a", "b"])
+    #expect(throws: ProfileError.unknownProperty(key: "default_properties", name: "c")) {
+      try defaults(["c"])
+    }
+    #expect(throws: ProfileError.noProperties) { try defaults([]) }
+  }
+
+  @Test func aliveRefersToPropertiesThatCanShowIt() throws {
+    let properties = [
+      Self.property("period", access: [.read, .write], codec: .uint16),
+      Self.property("level", characteristic: 2, access: .notify),
+      Self.property("text", characteristic: 3, access: .read, codec: .utf8),
+      Self.property("polled", characteristic: 4, access: .read, poll: .seconds(1)),
+    ]
+    func alive(_ property: String?, _ period: String?) throws -> Profile.Alive? {
+      try Profile(name: "thing", alive: property, alivePeriod: period, properties: properties).alive
+    }
+    #expect(try alive(nil, nil) == nil)
+    #expect(try alive("level", nil)?.property == 1)
+    #expect(try alive("polled", "period")?.property == 3)
+    #expect(try alive("level", "period")?.period == 0)
+    #expect(throws: ProfileError.unknownProperty(key: "alive", name: "x")) { try alive("x", nil) }
+    #expect(throws: ProfileError.unknownProperty(key: "alive", name: "x")) { try alive("level", "x") }
+    #expect(throws: ProfileError.unknownProperty(key: "alive", name: "period")) { try alive(nil, "period") }
+    #expect(throws: ProfileError.aliveIsSilent("text")) { try alive("text", nil) }
+    #expect(throws: ProfileError.alivePeriodIsNone("text")) { try alive("level", "text") }
+    #expect(throws: ProfileError.alivePeriodIsNone("level")) { try alive("level", "level") }
+  }
+
+  @Test func limitedKeepsWhatTheRemainingPropertiesNeed() throws {
+    let other = BluetoothUUID(short: 0x2222)
+    let identity = BluetoothUUID(short: 0xFFE0)
+    let first = Self.property("period", access: [.read, .write])
+    let second = Self.property("level", characteristic: 2, access: .notify)
+    let third = Property(
+      name: "key", service: other, characteristic: BluetoothUUID(short: 3), access: .notify, codec: .uint8)
+    let profile = try Profile(
+      name: "thing", requires: [first.service, other, identity], missingHint: "press reset", alive: "level",
+      alivePeriod: "period", defaultProperties: ["key"], properties: [first, second, third])
+    let limited = profile.limited(to: ["key", "level", "nothing"])
+    #expect(limited.properties == [second, third])
+    #expect(limited.defaultProperties == ["level", "key"])
+    #expect(limited.alive?.property == 0 && limited.alive?.period == nil)
+    #expect(limited.requires == profile.requires)
+    #expect(limited.missingHint == "press reset")
+    let key = profile.limited(to: ["key"])
+    #expect(key.requires == [other, identity])
+    #expect(key.alive == nil)
+    #expect(profile.limited(to: ["period"]).alive == nil)
+    #expect(profile.limited(to: ["key", "level", "period"]).alive?.period == 0)
+    #expect(limited.limited(to: Set(limited.defaultProperties)) == limited)
+    #expect(profile.limited(to: []).properties.isEmpty)
+  }
+
+  @Test func findsPropertiesByName() throws {
+    let profile = try Self.profile([Self.property("a"), Self.property("b", characteristic: 2)])
+    #expect(profile.index(ofPropertyNamed: "b") == 1)
+    #expect(profile.property(named: "a/b".dropFirst(2))?.name == "b")
+    #expect(profile.index(ofPropertyNamed: "c") == nil && profile.property(named: "") == nil)
+  }
+
+  @Test func aCommandsValueIsCheckedAgainstThePropertysOwnLimits() throws {
+    let number = Self.property(range: 20...200)
+    #expect(try number.encode(.integer(20)) == [20])
+    #expect(throws: CodecError.range(value: 19, allowed: 20...200)) { try number.encode(.integer(19)) }
+    #expect(throws: CodecError.range(value: 200.5, allowed: 20...200)) { try number.encode(.number(200.5)) }
+    let text = Self.property(codec: .utf8, maxLength: 3)
+    #expect(try text.encode(.text("°C")) == [0xC2, 0xB0, 0x43])
+    #expect(throws: CodecError.tooLong(count: 4, most: 3)) { try text.encode(.text("abcd")) }
+    #expect(try Self.property().encode(.integer(255)) == [255])
+  }
+}
+
+@Suite struct HomeAssistantEntityTests {
+  static let words = ProfileTests.words() ?? .bytes
+
+  static func entity(_ kind: HomeAssistantEntity.Kind, _ category: HomeAssistantEntity.Category? = nil)
+    -> HomeAssistantEntity
+  {
+    HomeAssistantEntity(kind, name: "Thing", category: category)
+  }
+
+  @Test(arguments: [
+    ProfileTests.property(kind: .event, access: .notify, homeAssistant: entity(.sensor(nil))),
+    ProfileTests.property(access: .write, homeAssistant: entity(.sensor(nil))),
+    ProfileTests.property(homeAssistant: entity(.sensor(nil), .config)),
+    ProfileTests.property(access: .read, homeAssistant: entity(.number(.box))),
+    ProfileTests.property(codec: .utf8, homeAssistant: entity(.number(.box))),
+    ProfileTests.property(codec: words, homeAssistant: entity(.number(.box))),
+    ProfileTests.property(kind: .event, access: .write, homeAssistant: entity(.number(.box))),
+    ProfileTests.property(codec: words, homeAssistant: entity(.event)),
+    ProfileTests.property(kind: .event, access: .notify, homeAssistant: entity(.event)),
+    ProfileTests.property(kind: .event, access: .write, codec: words, homeAssistant: entity(.event)),
+    ProfileTests.property(homeAssistant: entity(.text)),
+    ProfileTests.property(access: .read, codec: .utf8, homeAssistant: entity(.text)),
+  ])
+  func isRefusedWhereHomeAssistantCouldNotShowIt(property: Property) {
+    let problem = error(of: ProfileError.self) { try ProfileTests.profile([property]) }
+    guard case .property("level", .homeAssistant) = problem else {
+      Issue.record("\(String(describing: problem))")
+      return
+    }
+    #expect(problem?.key == "home_assistant")
+  }
+
+  @Test(arguments: [
+    ProfileTests.property(access: .notify, codec: .utf8, homeAssistant: entity(.sensor(nil))),
+    ProfileTests.property(codec: words, homeAssistant: entity(.sensor(nil), .diagnostic)),
+    ProfileTests.property(homeAssistant: entity(.number(.slider), .config)),
+    ProfileTests.property(kind: .event, access: .notify, codec: words, homeAssistant: entity(.event)),
+    ProfileTests.property(kind: .event, access: .write, codec: .utf8, homeAssistant: entity(.text)),
+    ProfileTests.property(codec: .utf8, homeAssistant: entity(.text)),
+  ])
+  func isTakenOtherwise(property: Property) throws {
+    #expect(try ProfileTests.profile([property]).properties.count == 1)
+  }
+
+  @Test func aRecordIsOneEntityForEachField() throws {
+    let codec = try Codec.record([Codec.Field("x", .int8), Codec.Field("y", .int8)])
+    let position = ProfileTests.property(
+      "position", access: .notify, codec: codec, homeAssistant: Self.entity(.sensor(nil)))
+    #expect(position.homeAssistantParts.map(\.key) == ["position_x", "position_y"])
+    #expect(position.homeAssistantParts.map(\.name) == ["Thing x", "Thing y"])
+    #expect(position.homeAssistantParts.map(\.field) == ["x", "y"])
+    let other = ProfileTests.property(
+      "position_y", characteristic: 2, homeAssistant: Self.entity(.sensor(nil)))
+    #expect(throws: ProfileError.sameEntity("position_y")) { try ProfileTests.profile([position, other]) }
+    let unseen = ProfileTests.property("position_y", characteristic: 2)
+    #expect(unseen.homeAssistantParts == [])
+    #expect(throws: Never.self) { try ProfileTests.profile([position, unseen]) }
+  }
+}

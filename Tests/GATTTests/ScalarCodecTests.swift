@@ -1,0 +1,348 @@
+import GATT
+import Testing
+
+@Suite struct IntegerCodecTests {
+  /// A value and its bytes, little-endian.
+  struct Example: Sendable {
+    let type: Codec.ScalarType
+    let value: Int
+    let bytes: [UInt8]
+  }
+
+  static let examples = [
+    Example(type: .uint8, value: 0, bytes: [0]),
+    Example(type: .uint8, value: 255, bytes: [0xFF]),
+    Example(type: .uint16, value: 0, bytes: [0, 0]),
+    Example(type: .uint16, value: 1000, bytes: [0xE8, 0x03]),
+    Example(type: .uint16, value: 65535, bytes: [0xFF, 0xFF]),
+    Example(type: .uint24, value: 0x12_3456, bytes: [0x56, 0x34, 0x12]),
+    Example(type: .uint24, value: 0xFF_FFFF, bytes: [0xFF, 0xFF, 0xFF]),
+    Example(type: .uint32, value: 0x1234_5678, bytes: [0x78, 0x56, 0x34, 0x12]),
+    Example(type: .uint32, value: 0xFFFF_FFFF, bytes: [0xFF, 0xFF, 0xFF, 0xFF]),
+    Example(type: .uint64, value: 0x0102_0304_0506_0708, bytes: [8, 7, 6, 5, 4, 3, 2, 1]),
+    Example(type: .uint64, value: .max, bytes: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
+    Example(type: .int8, value: 21, bytes: [21]),
+    Example(type: .int8, value: 127, bytes: [0x7F]),
+    Example(type: .int8, value: -1, bytes: [0xFF]),
+    Example(type: .int8, value: -128, bytes: [0x80]),
+    Example(type: .int16, value: -1020, bytes: [0x04, 0xFC]),
+    Example(type: .int16, value: 32767, bytes: [0xFF, 0x7F]),
+    Example(type: .int16, value: -32768, bytes: [0x00, 0x80]),
+    Example(type: .sint24, value: -1, bytes: [0xFF, 0xFF, 0xFF]),
+    Example(type: .sint24, value: 8_388_607, bytes: [0xFF, 0xFF, 0x7F]),
+    Example(type: .sint24, value: -8_388_608, bytes: [0, 0, 0x80]),
+    Example(type: .int32, value: -2, bytes: [0xFE, 0xFF, 0xFF, 0xFF]),
+    Example(type: .int32, value: -2_147_483_648, bytes: [0, 0, 0, 0x80]),
+    Example(type: .int32, value: 2_147_483_647, bytes: [0xFF, 0xFF, 0xFF, 0x7F]),
+    Example(type: .int64, value: .min, bytes: [0, 0, 0, 0, 0, 0, 0, 0x80]),
+    Example(type: .int64, value: .max, bytes: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
+    Example(type: .int64, value: -1, bytes: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
+  ]
+
+  @Test(arguments: examples)
+  func isDecodedAndEncodedInBothOrders(example: Example) throws {
+    let little = try Codec.scalar(example.type)
+    #expect(try little.decode(example.bytes) == .integer(example.value))
+    #expect(try little.encode(.integer(example.value)) == example.bytes)
+    let big = try Codec.scalar(example.type, endian: .big)
+    #expect(try big.decode(example.bytes.reversed()) == .integer(example.value))
+    #expect(try big.encode(.integer(example.value)) == example.bytes.reversed())
+  }
+
+  /// The type, its size, and the numbers outside it that come next.
+  static let bounds: [(Codec.ScalarType, Int, Int, Int)] = [
+    (.uint8, 1, -1, 256), (.uint16, 2, -1, 65536), (.uint24, 3, -1, 0x100_0000),
+    (.uint32, 4, -1, 0x1_0000_0000), (.int8, 1, -129, 128), (.int16, 2, -32769, 32768),
+    (.sint24, 3, -0x80_0001, 0x80_0000), (.int32, 4, -0x8000_0001, 0x8000_0000),
+  ]
+
+  @Test(arguments: bounds)
+  func refusesWhatHasNoBytes(type: Codec.ScalarType, size: Int, below: Int, above: Int) throws {
+    let codec = try Codec.scalar(type)
+    let range = Double(below + 1)...Double(above - 1)
+    #expect(codec.range == range)
+    for value in [below, above, Int.max, Int.min] {
+      #expect(throws: CodecError.range(value: Double(value), allowed: range)) {
+        try codec.encode(.integer(value))
+      }
+    }
+    #expect(throws: CodecError.range(value: .infinity, allowed: range)) {
+      try codec.encode(.number(.infinity))
+    }
+    #expect(try codec.encode(.integer(above - 1)).count == size)
+  }
+
+  static let sizes: [(Codec.ScalarType, Int)] = [
+    (.uint8, 1), (.uint16, 2), (.uint24, 3), (.uint32, 4), (.uint64, 8), (.int8, 1), (.int16, 2),
+    (.sint24, 3), (.int32, 4), (.int64, 8), (.float32, 4), (.float64, 8), (.bool, 1),
+  ]
+
+  @Test(arguments: sizes)
+  func refusesOtherLengthsAndKeepsTheBytes(type: Codec.ScalarType, size: Int) throws {
+    let codec = try Codec.scalar(type)
+    for count in [0, size - 1, size + 1, 20, 512] where count != size {
+      let bytes = [UInt8](repeating: 7, count: count)
+      #expect(throws: CodecError.length(expected: size, bytes: bytes)) { try codec.decode(bytes) }
+    }
+    #expect(throws: Never.self) { try codec.decode([UInt8](repeating: 7, count: size)) }
+  }
+
+  @Test func tableOfSizesIsComplete() {
+    let fixed = Set(Self.sizes.map(\.0))
+    #expect(fixed.union([.utf8, .bytes]) == Set(Codec.ScalarType.allCases))
+  }
+
+  @Test(arguments: [0x8000_0000_0000_0000, UInt64.max])
+  func aUInt64AboveIntMaxCannotBeHeld(number: UInt64) throws {
+    let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+    #expect(throws: CodecError.tooLarge(number)) { try Codec.scalar(.uint64).decode(bytes) }
+    #expect(throws: CodecError.tooLarge(number)) {
+      try Codec.scalar(.uint64, scale: 0.5).decode(bytes)
+    }
+    #expect(throws: CodecError.range(value: -1, allowed: 0...Double(Int.max))) {
+      try Codec.scalar(.uint64).encode(.integer(-1))
+    }
+    #expect(throws: CodecError.range(value: 0x1p63, allowed: 0...0x1p63)) {
+      try Codec.scalar(.uint64).encode(.number(0x1p63))
+    }
+  }
+
+  @Test func aWholeNumberMayComeAsANumber() throws {
+    #expect(try Codec.uint8.encode(.number(20)) == [20])
+    #expect(try Codec.int8.encode(.number(-0.0)) == [0])
+    #expect(throws: CodecError.kind(expected: "a whole number", found: "a number")) {
+      try Codec.uint8.encode(.number(20.5))
+    }
+    let nan = error(of: CodecError.self) { try Codec.uint8.encode(.number(.nan)) }
+    #expect(nan?.description == "nan is outside 0…255")
+  }
+
+  @Test(arguments: [
+    Value.bool(true), .text("20"), .bytes([20]), .record([.integer(20)]), .list([.integer(20)]),
+  ])
+  func refusesOtherKinds(value: Value) {
+    let problem = error(of: CodecError.self) { try Codec.uint8.encode(value) }
+    #expect(problem?.description.hasPrefix("expected a number, got ") == true, "\(value)")
+  }
+}
+
+@Suite struct FloatCodecTests {
+  @Test(
+    arguments: [
+      (0.0, [0, 0, 0, 0]), (1.0, [0, 0, 0x80, 0x3F]), (-2.5, [0, 0, 0x20, 0xC0]),
+      (21.3, [0x66, 0x66, 0xAA, 0x41]), (0.1, [0xCD, 0xCC, 0xCC, 0x3D]),
+      (.infinity, [0, 0, 0x80, 0x7F]), (-.infinity, [0, 0, 0x80, 0xFF]),
+      (3.4028235e38, [0xFF, 0xFF, 0x7F, 0x7F]), (1e-45, [1, 0, 0, 0]),
+    ] as [(Double, [UInt8])])
+  func float32IsTheShortestDecimalNumber(value: Double, bytes: [UInt8]) throws {
+    let codec = try Codec.scalar(.float32)
+    #expect(try codec.decode(bytes) == .number(value))
+    #expect(try codec.encode(.number(value)) == bytes)
+    #expect(try Codec.scalar(.float32, endian: .big).decode(bytes.reversed()) == .number(value))
+  }
+
+  @Test(
+    arguments: [
+      (1.0, [0, 0, 0, 0, 0, 0, 0xF0, 0x3F]), (-0.1, [0x9A, 0x99, 0x99, 0x99, 0x99, 0x99, 0xB9, 0xBF]),
+      (.infinity, [0, 0, 0, 0, 0, 0, 0xF0, 0x7F]), (-.infinity, [0, 0, 0, 0, 0, 0, 0xF0, 0xFF]),
+    ] as [(Double, [UInt8])])
+  func float64IsItself(value: Double, bytes: [UInt8]) throws {
+    let codec = try Codec.scalar(.float64)
+    #expect(try codec.decode(bytes) == .number(value))
+    #expect(try codec.encode(.number(value)) == bytes)
+    #expect(try Codec.scalar(.float64, endian: .big).encode(.number(value)) == bytes.reversed())
+  }
+
+  @Test(arguments: [Codec.ScalarType.float32, .float64])
+  func notANumberStaysOne(type: Codec.ScalarType) throws {
+    let codec = try Codec.scalar(type)
+    let decoded = try codec.decode(try codec.encode(.number(.nan)))
+    #expect(decoded.doubleValue?.isNaN == true)
+  }
+
+  @Test func negativeZeroKeepsItsSign() throws {
+    let codec = try Codec.scalar(.float32)
+    #expect(try codec.decode([0, 0, 0, 0x80]).doubleValue?.sign == .minus)
+    #expect(try codec.encode(.number(-0.0)) == [0, 0, 0, 0x80])
+  }
+
+  @Test func whatFloat32CannotHoldIsRefused() throws {
+    let codec = try Codec.scalar(.float32)
+    let most = Double(Float.greatestFiniteMagnitude)
+    for value in [3.5e38, -3.5e38] {
+      #expect(throws: CodecError.range(value: value, allowed: -most...most)) {
+        try codec.encode(.number(value))
+      }
+    }
+  }
+
+  @Test func aFloatMayComeAsAWholeNumber() throws {
+    #expect(try Codec.scalar(.float32).encode(.integer(1)) == [0, 0, 0x80, 0x3F])
+    #expect(throws: CodecError.kind(expected: "a number", found: "text")) {
+      try Codec.scalar(.float64).encode(.text("1"))
+    }
+  }
+}
+
+@Suite struct BoolTextAndBytesCodecTests {
+  @Test func boolIsAByteThatIsNotZero() throws {
+    #expect(try Codec.bool.decode([0]) == .bool(false))
+    #expect(try Codec.bool.decode([1]) == .bool(true))
+    #expect(try Codec.bool.decode([0xFF]) == .bool(true))
+    #expect(try Codec.bool.encode(.bool(true)) == [1])
+    #expect(try Codec.bool.encode(.bool(false)) == [0])
+    #expect(throws: CodecError.kind(expected: "true or false", found: "a number")) {
+      try Codec.bool.encode(.integer(1))
+    }
+  }
+
+  @Test(arguments: ["", "a", "temperature", "21 °C 🌡", "line\n", "zero\0", "\u{FEFF}mark"])
+  func textIsItsUTF8(text: String) throws {
+    #expect(try Codec.utf8.decode(Array(text.utf8)) == .text(text))
+    #expect(try Codec.utf8.encode(.text(text)) == Array(text.utf8))
+  }
+
+  @Test(
+    arguments: [
+      [0xFF], [0xC3], [0x61, 0x80], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82],
+    ] as [[UInt8]])
+  func textThatIsNotUTF8IsRefused(bytes: [UInt8]) {
+    #expect(throws: CodecError.notUTF8(bytes)) { try Codec.utf8.decode(bytes) }
+  }
+
+  @Test func textAndBytesHaveTheLengthOfACharacteristicAtMost() throws {
+    let long = String(repeating: "a", count: 512)
+    #expect(try Codec.utf8.encode(.text(long)).count == 512)
+    #expect(throws: CodecError.tooLong(count: 513, most: 512)) { try Codec.utf8.encode(.text(long + "a")) }
+    #expect(throws: CodecError.tooLong(count: 513, most: 512)) {
+      try Codec.bytes.encode(.bytes([UInt8](repeating: 1, count: 513)))
+    }
+    #expect(throws: CodecError.kind(expected: "text", found: "a number")) {
+      try Codec.utf8.encode(.integer(1))
+    }
+    #expect(throws: CodecError.kind(expected: "bytes", found: "text")) { try Codec.bytes.encode(.text("00")) }
+  }
+
+  @Test(arguments: [[], [0], [0xFF, 0x00, 0x80]] as [[UInt8]])
+  func bytesAreThemselves(bytes: [UInt8]) throws {
+    #expect(try Codec.bytes.decode(bytes) == .bytes(bytes))
+    #expect(try Codec.bytes.encode(.bytes(bytes)) == bytes)
+  }
+}
+
+@Suite struct EnumerationCodecTests {
+  let codec: Codec
+
+  init() throws { codec = try Codec.scalar(.uint8, values: [0: "closed", 1: "open", 7: "error"]) }
+
+  @Test func wordsStandForTheirNumbers() throws {
+    #expect(codec.words == [0: "closed", 1: "open", 7: "error"])
+    #expect(try codec.decode([1]) == .text("open"))
+    #expect(try codec.decode([7]) == .text("error"))
+    #expect(try codec.encode(.text("open")) == [1])
+    #expect(try codec.encode(.integer(7)) == [7])
+  }
+
+  @Test func aNumberWithoutAWordIsDecodedAsItIs() throws {
+    #expect(try codec.decode([2]) == .integer(2))
+    #expect(try codec.decode([0xFF]) == .integer(255))
+  }
+
+  @Test func onlyWhatTheEnumerationHasIsEncoded() {
+    let known = ["closed", "open", "error"]
+    #expect(throws: CodecError.word("ajar", known: known)) { try codec.encode(.text("ajar")) }
+    #expect(throws: CodecError.word("2", known: known)) { try codec.encode(.integer(2)) }
+    #expect(throws: CodecError.word("300", known: known)) { try codec.encode(.integer(300)) }
+    #expect(throws: CodecError.kind(expected: "a word or its number", found: "true or false")) {
+      try codec.encode(.bool(true))
+    }
+    #expect(codec.range == nil)
+  }
+
+  @Test func negativeNumbersHaveWordsToo() throws {
+    let codec = try Codec.scalar(.int16, endian: .big, values: [-1: "unknown", 0x0102: "known"])
+    #expect(try codec.decode([0xFF, 0xFF]) == .text("unknown"))
+    #expect(try codec.encode(.text("known")) == [1, 2])
+  }
+}
+
+@Suite struct ScaleTests {
+  /// Multiplied as they are, each of these would have a digit at its end that nobody wants to read.
+  @Test(
+    arguments: [
+      (Codec.ScalarType.int16, 0.01, nil, 2153, 21.53), (.int16, 0.01, nil, -27315, -273.15),
+      (.uint16, 0.01, nil, 5507, 55.07), (.uint32, 0.1, nil, 1_013_253, 101_325.3),
+      (.uint16, 0.1, -40, 613, 21.3), (.uint8, 0.3, nil, 3, 0.9), (.uint16, 0.02, -273.15, 14727, 21.39),
+      (.uint16, 0.0009765625, nil, 1024, 1), (.uint16, 0.0009765625, nil, 1, 0.0009765625),
+      (.int8, -1, nil, 5, -5), (.uint8, 5, 100, 3, 115), (.uint8, nil, -40, 255, 215),
+      (.uint24, 1e-3, nil, 1_234_567, 1234.567), (.int8, 0.5, nil, -128, -64),
+      (.uint8, 1e10, nil, 255, 2.55e12), (.int32, 1e-7, nil, 521_234_567, 52.1234567),
+    ] as [(Codec.ScalarType, Double?, Double?, Int, Double)])
+  func givesTheDecimalNumber(
+    type: Codec.ScalarType, scale: Double?, offset: Double?, raw: Int, value: Double
+  ) throws {
+    let plain = try Codec.scalar(type)
+    let codec = try Codec.scalar(type, scale: scale, offset: offset)
+    let bytes = try plain.encode(.integer(raw))
+    #expect(try codec.decode(bytes) == .number(value))
+    #expect(try codec.encode(.number(value)) == bytes)
+  }
+
+  @Test func encodesTheNearestThatTheBytesHold() throws {
+    let codec = try Codec.scalar(.uint8, scale: 0.5)
+    #expect(try codec.encode(.number(10.2)) == [20])
+    #expect(try codec.encode(.number(10.3)) == [21])
+    #expect(try codec.encode(.integer(10)) == [20])
+    #expect(codec.range == 0...127.5)
+    for value in [-0.3, 128, 1e300, -1e300, .infinity] {
+      #expect(throws: CodecError.range(value: value, allowed: 0...127.5)) {
+        try codec.encode(.number(value))
+      }
+    }
+    #expect(error(of: CodecError.self) { try codec.encode(.number(.nan)) } != nil)
+  }
+
+  @Test func aNegativeScaleTurnsTheRange() throws {
+    #expect(try Codec.scalar(.uint8, scale: -2, offset: 1).range == -509...1)
+  }
+
+  /// A third is no decimal fraction.
+  @Test func anyScaleWorks() throws {
+    let codec = try Codec.scalar(.int16, scale: 1.0 / 3, offset: 0.1)
+    for raw in [-32768, -1, 0, 1, 3, 32767] {
+      let bytes = try Codec.int16.encode(.integer(raw))
+      #expect(try codec.decode(bytes) == .number(Double(raw) * (1.0 / 3) + 0.1))
+      #expect(try codec.encode(try codec.decode(bytes)) == bytes)
+    }
+  }
+}
+
+@Suite struct CodecErrorTests {
+  @Test func showsTheBytesUpToALimit() {
+    func text(_ expected: Int, _ bytes: [UInt8]) -> String {
+      CodecError.length(expected: expected, bytes: bytes).description
+    }
+    #expect(text(1, []) == "expected 1 byte, got 0")
+    #expect(text(2, [0x0A, 0xFF, 0x00]) == "expected 2 bytes, got 3: 0a ff 00")
+    let long = text(1, [UInt8](repeating: 0xAB, count: 512))
+    #expect(long.hasPrefix("expected 1 byte, got 512: ab ab"))
+    #expect(long.hasSuffix("ab …"))
+    #expect(long.utf8.count < 100)
+  }
+
+  @Test(arguments: [
+    (CodecError.range(value: -1, allowed: 0...65535), "-1 is outside 0…65535"),
+    (.range(value: 128, allowed: 0...127.5), "128 is outside 0…127.5"),
+    (.tooShort(needed: 3, bytes: [1, 2]), "expected at least 3 bytes, got 2: 01 02"),
+    (.notUTF8([0xFF]), "not UTF-8: ff"),
+    (.tooLarge(.max), "18446744073709551615 is above 9223372036854775807"),
+    (.kind(expected: "a number", found: "text"), "expected a number, got text"),
+    (.word("ajar", known: ["closed", "open"]), #""ajar" is not one of closed, open"#),
+    (.tooLong(count: 21, most: 20), "21 bytes are more than 20"),
+    (.field("bpm", .missingField), "bpm: missing"),
+    (.presence, "these fields cannot be present and missing together"),
+  ])
+  func isAPlainSentence(error: CodecError, text: String) {
+    #expect(error.description == text)
+  }
+}
