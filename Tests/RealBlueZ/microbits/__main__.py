@@ -4,9 +4,13 @@ Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is t
 The answer is its state after the operation.
   {"op":"list"}                       the states of all: {"microbits": […], "strangers": […]}
   {"op":"state"}                      name, address, connected, links and unheard connection requests so far,
-                                      temperature, period, notified
+                                      temperature, period, notified; and of services that are served:
+                                      buttons; acceleration, acceleration_period, acceleration_notified;
+                                      rows, texts (all written so far), scrolling_delay
   {"op":"until","state":{…},"within":S}  the same, once the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
+  {"op":"button","button":"a","v":1}  0: released, 1: pressed, 2: held; notified if it is another value
+  {"op":"acceleration","value":[0,0,-1024]}  x, y, z in mg, from the next sample on
   {"op":"silent","on":true}           stays connected, sends no notifications
   {"op":"disconnect"}                 the micro:bit ends the link
   {"op":"vanish"}, {"op":"return"}    out of range: its link ends by supervision time-out; and back
@@ -14,8 +18,8 @@ The answer is its state after the operation.
   {"op":"deaf","on":true}             advertises, but connection requests never reach it
   {"op":"unstable","on":true}         its links fail 50 ms after they start
   {"op":"wedged","on":true}           keeps the link, answers no ATT request
-  {"op":"pairing","error":5}          its temperature service is refused with that ATT error until the link is
-                                      encrypted; null: it is open
+  {"op":"pairing","error":5}          its own services are refused with that ATT error until the link is
+                                      encrypted; null: they are open
   {"op":"fail","step":"subscribe","how":"drop","skip":0,"times":1}
                                       what the next requests of that step meet, after `skip` good ones. Steps:
                                       "resolve", "read" of the temperature, "subscribe" to it. How: "drop" of the
@@ -31,6 +35,7 @@ import json
 
 from peripherals import Microbit, Stranger
 from radio import Adapter, Air, Vhci, log
+from services import SERVICES
 
 
 async def operate(peripheral, request):
@@ -42,6 +47,10 @@ async def operate(peripheral, request):
             await peripheral.until(request["state"], request["within"])
         case "temperature":
             peripheral.temperature = request["value"]
+        case "button":
+            await peripheral.extra("buttons").set(request["button"], request["v"])
+        case "acceleration":
+            peripheral.extra("accelerometer").acceleration = request["value"]
         case "silent":
             peripheral.silent = on
         case "disconnect":
@@ -79,12 +88,18 @@ async def main():
     parser = argparse.ArgumentParser(prog="microbits")
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--strangers", type=int, default=0)
+    parser.add_argument(
+        "--services", default="temperature", help="comma-separated, of: " + ", ".join(SERVICES)
+    )
     arguments = parser.parse_args()
+    services = arguments.services.split(",")
+    if unknown := set(services) - set(SERVICES):
+        parser.error("no such service: " + " ".join(unknown))
 
     air = Air()
     adapter = Adapter("hci0", link=air, public_address="02:00:5E:00:53:01")
     Vhci(adapter)
-    microbits = [Microbit(i, air, adapter) for i in range(arguments.count)]
+    microbits = [Microbit(i, air, adapter, services) for i in range(arguments.count)]
     strangers = [Stranger(i, air, adapter) for i in range(arguments.strangers)]
     for peripheral in microbits + strangers:
         await peripheral.start()

@@ -4,21 +4,16 @@ import asyncio
 import struct
 
 from bumble import att, hci
-from bumble.att import ATT_Error
 from bumble.core import AdvertisingData
 from bumble.device import Device, DeviceConfiguration
-from bumble.gatt import Characteristic, CharacteristicValue, Service
+from bumble.gatt import Characteristic, Service
 from bumble.host import Host
 from bumble.profiles.gatt_service import GenericAttributeProfileService
 from bumble.transport.common import AsyncPipeSink
 
 from radio import TIMED_OUT, LinkController, later, log
+from services import EXTRA_SERVICES, microbit_characteristic, microbit_uuid, uint16
 
-TEMPERATURE_SERVICE = "E95D6100-251D-470A-A062-FA1922DFA9A8"
-TEMPERATURE = "E95D9250-251D-470A-A062-FA1922DFA9A8"
-TEMPERATURE_PERIOD = "E95D1B25-251D-470A-A062-FA1922DFA9A8"
-WRITE_NOT_PERMITTED = 0x03
-INVALID_LENGTH = 0x0D
 UNLIKELY = 0x0E
 
 DEFAULT_PERIOD = 1000
@@ -195,21 +190,24 @@ class Peripheral:
 
 
 class Microbit(Peripheral):
-    """A BBC micro:bit with device information and the temperature service, open (no pairing) until told otherwise.
+    """A BBC micro:bit with device information and the services named (by default the temperature), open (no
+    pairing) until told otherwise.
 
     As in the firmware: it samples and notifies once in a period, changed or not; a new period counts from the
     sample already scheduled; the period is echoed as written, kept over a disconnect and lost on reset.
     """
 
-    def __init__(self, index, air, adapter):
+    def __init__(self, index, air, adapter, services=("temperature",)):
         address = "D%X:5A:0%X:%02X:C0:DE" % (index % 16, index // 16 % 16, index)
         super().__init__(index, "BBC micro:bit [%s]" % friendly_name(index), address, air, adapter)
         self.temperature = 20 + index
         self.period = DEFAULT_PERIOD
         self.notified = 0
+        self.served = services
+        self.extras = {name: EXTRA_SERVICES[name](self) for name in services if name in EXTRA_SERVICES}
         self.silent = False
         self.pairing = None
-        """The ATT error with which its temperature service asks for encryption; None: it is open."""
+        """The ATT error with which its own services ask for encryption; None: they are open."""
         self.fault = None
         self.faults = 0
         self.mute = None
@@ -219,19 +217,16 @@ class Microbit(Peripheral):
         def readable(uuid, value):
             return Characteristic(uuid, Properties.READ, Characteristic.READABLE, value)
 
-        self.temperature_characteristic = Characteristic(
-            TEMPERATURE,
-            Properties.READ | Properties.NOTIFY,
-            Characteristic.READABLE,
-            CharacteristicValue(read=lambda _: struct.pack("b", self.temperature), write=self.refuse_write),
+        self.temperature_characteristic = microbit_characteristic(
+            "9250", lambda: struct.pack("b", self.temperature), notify=True
         )
-        period = Characteristic(
-            TEMPERATURE_PERIOD,
-            Properties.READ | Properties.WRITE,
-            Characteristic.READABLE | Characteristic.WRITEABLE,
-            CharacteristicValue(read=lambda _: struct.pack("<H", self.period), write=self.write_period),
+        period = microbit_characteristic(
+            "1B25", lambda: struct.pack("<H", self.period), write=self.write_period
         )
-        self.temperature_service = Service(TEMPERATURE_SERVICE, [self.temperature_characteristic, period])
+        temperature = Service(microbit_uuid("6100"), [self.temperature_characteristic, period])
+        self.own_services = [
+            temperature if name == "temperature" else self.extras[name].service for name in self.served
+        ]
         return [
             Service(
                 "180A",
@@ -241,7 +236,7 @@ class Microbit(Peripheral):
                     readable("2A26", b"2.1.1"),
                 ],
             ),
-            self.temperature_service,
+            *self.own_services,
         ]
 
     async def start(self):
@@ -287,9 +282,11 @@ class Microbit(Peripheral):
             super().on_request(link, request)
 
     def is_protected(self, request):
-        first, last = self.temperature_service.handle + 1, self.temperature_service.end_group_handle
         kinds = (att.ATT_Read_Request, att.ATT_Write_Request, att.ATT_Write_Command)
-        return isinstance(request, kinds) and first <= request.attribute_handle <= last
+        return isinstance(request, kinds) and any(
+            service.handle < request.attribute_handle <= service.end_group_handle
+            for service in self.own_services
+        )
 
     def fail(self, link, request):
         step, how, seconds = self.fault
@@ -315,32 +312,38 @@ class Microbit(Peripheral):
     async def sample(self):
         while True:
             await asyncio.sleep(max(self.period, 1) / 1000)
-            await self.notify()
-
-    async def notify(self):
-        if self.silent or self.link is None:
-            return
-        subscriptions = self.device.gatt_server.subscribers.get(self.link) or {}
-        if subscriptions.get(self.temperature_characteristic.handle):
-            self.notified += 1
-            await self.device.notify_subscribers(
+            self.notified += await self.send(
                 self.temperature_characteristic, struct.pack("b", self.temperature)
             )
 
-    def refuse_write(self, *_):
-        raise ATT_Error(WRITE_NOT_PERMITTED)
+    def is_subscribed(self, characteristic):
+        subscriptions = self.device.gatt_server.subscribers.get(self.link) or {}
+        return subscriptions.get(characteristic.handle, b"\x00")[0] & 1 != 0
 
-    def write_period(self, _, value):
-        if len(value) != 2:
-            raise ATT_Error(INVALID_LENGTH)
-        (self.period,) = struct.unpack("<H", value)
+    async def send(self, characteristic, value):
+        """Notifies it of the value; whether it was subscribed to."""
+        if self.silent or not self.is_subscribed(characteristic):
+            return False
+        await self.device.notify_subscribers(characteristic, value)
+        return True
+
+    def extra(self, name):
+        if name not in self.extras:
+            raise ValueError("it has no service " + name)
+        return self.extras[name]
+
+    def write_period(self, value):
+        self.period = uint16(value)
         log(self.name, "period", self.period)
         self.notice()
 
     def state(self):
-        return super().state() | dict(
+        state = super().state() | dict(
             temperature=self.temperature, period=self.period, notified=self.notified, faults=self.faults
         )
+        for extra in self.extras.values():
+            state |= extra.state()
+        return state
 
     async def reset(self):
         """The reset button: the radio falls silent, RAM is lost, and it advertises again once booted."""
@@ -353,6 +356,8 @@ class Microbit(Peripheral):
             self.come_back()
         await self.device.stop_advertising()
         self.period = DEFAULT_PERIOD
+        for extra in self.extras.values():
+            extra.reset()
         self.notice()
         await asyncio.sleep(0.3)
         self.advertising = True

@@ -141,11 +141,13 @@ class Broker:
 class Microbits:
     """The virtual peripherals (see ../microbits), by their control port."""
 
-    def __init__(self, count, strangers=0):
+    def __init__(self, count, strangers=0, services=("temperature",)):
         here = os.path.dirname(os.path.abspath(__file__))
         program = os.path.join(os.path.dirname(here), "microbits")
         self.process = Process(
-            "microbits", ["python3", program, "--count", str(count), "--strangers", str(strangers)]
+            "microbits",
+            ["python3", program, "--count", str(count), "--strangers", str(strangers)]
+            + ["--services", ",".join(services)],
         )
         self.process.wait_line("ready")
         self.control = socket.create_connection(("127.0.0.1", 9000)).makefile("rw")
@@ -257,10 +259,10 @@ class World:
         self.bluetoothd.wait_end(START)
         self.start_bluetoothd()
 
-    def start(self, microbits=1, strangers=0):
-        """The usual world, all but the gateway."""
+    def start(self, microbits=1, strangers=0, services=("temperature",)):
+        """The usual world, all but the gateway. `services`: what the micro:bits serve (see ../microbits)."""
         self.broker = Broker()
-        self.microbits = Microbits(microbits, strangers)
+        self.microbits = Microbits(microbits, strangers, services)
         self.start_bluetoothd()
 
     def listen_to_bus(self):
