@@ -56,7 +56,7 @@ let package = Package(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
-    module("BlueZSimulator", ["EventLoop", "DBus"]),
+    module("BlueZSimulator", ["EventLoop", "DBus", "GATT"]),
     .executableTarget(
       name: "microbit-simulator", dependencies: ["BlueZSimulator", "EventLoop", "CLinux"],
       swiftSettings: strict),
@@ -78,7 +78,7 @@ let package = Package(
     tests("ConfigurationTests", ["Configuration", "JSON", "GATT", "TestSupport"]),
     tests("GatewayTests", ["Gateway", "EventLoop", "TestSupport"]),
     tests(
-      "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "TestSupport"],
+      "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "GATT", "TestSupport"],
       exclude: ["bleak", "recordings"]),
     tests(
       "EndToEndTests",

@@ -23,6 +23,9 @@ struct Arguments: Sendable {
 
       --devices N          number of micro:bits (3)
       --strangers N        number of other peripherals (0)
+      --peripheral FILE    another peripheral, described in JSON (see below); may be repeated
+      --services LIST      what the micro:bits serve, comma-separated: temperature, buttons, accelerometer, led
+                           (temperature)
       --bus ADDRESS        address of the bus ($DBUS_SYSTEM_BUS_ADDRESS)
       --system-bus         serve even on this machine's real system bus
       --name-prefix TEXT   beginning of the micro:bits' names (BBC micro:bit)
@@ -47,9 +50,20 @@ struct Arguments: Sendable {
 
       --help, --version
 
+    A peripheral's FILE; the address, what it advertises, and values (in hexadecimal) may be left out:
+      {"name":"Polar","address":"E6:7A:00:00:00:01","advertises":["180d"],"services":[
+        {"uuid":"180d","characteristics":[{"uuid":"2a37","flags":["notify"],"value":"0048"}]}]}
+    flags: read, write-without-response, write, notify, indicate. In the place of "services": "profile", with a
+    profile as the gateway's configuration has it.
+
     Commands on the control socket for device I (default 0), answered with its state:
       {"op":"temp","i":I,"v":21}      fix the temperature; without v it varies again
       {"op":"value","i":I,"hex":""}   set the bytes of the temperature characteristic
+      {"op":"value","i":I,"characteristic":"2a37","hex":"0048"}
+                                      set those of another, and notify them; "service" and "instance" (from 0)
+                                      tell characteristics of the same UUID apart
+      {"op":"writes","i":I,"characteristic":"2a37"}
+                                      what was written to it: {"count":N,"writes":["0a",…]}
       {"op":"silent","i":I,"on":true} stop the notifications
       {"op":"vanish","i":I}, {"op":"return","i":I}
       {"op":"disconnect","i":I}, {"op":"reset","i":I}
@@ -63,7 +77,7 @@ struct Arguments: Sendable {
                                       answer that write with this ATT error
       {"op":"subscription","i":I,"fault":"silence","ms":3000}
                                       do not answer that write, and drop the link that much later
-      {"op":"pairing","i":I}          make the temperature service demand pairing; "on":false: no more
+      {"op":"pairing","i":I}          make its services demand pairing; "on":false: no more
     For everything else:
       {"op":"list"}, {"op":"count"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}
@@ -73,8 +87,8 @@ struct Arguments: Sendable {
 
   private enum Option: Int32, CaseIterable {
     case devices = 1
-    case strangers, bus, systemBus, namePrefix, name, address, period, leastPeriod, noPeriod, seed, control,
-      trace
+    case strangers, peripheral, services, bus, systemBus, namePrefix, name, address, period, leastPeriod
+    case noPeriod, seed, control, trace
     case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
     case help, version
 
@@ -82,6 +96,8 @@ struct Arguments: Sendable {
       switch self {
       case .devices: "devices"
       case .strangers: "strangers"
+      case .peripheral: "peripheral"
+      case .services: "services"
       case .bus: "bus"
       case .systemBus: "system-bus"
       case .namePrefix: "name-prefix"
@@ -109,9 +125,9 @@ struct Arguments: Sendable {
     var takesValue: Bool {
       switch self {
       case .systemBus, .noPeriod, .help, .version: false
-      case .devices, .strangers, .bus, .namePrefix, .name, .address, .period, .leastPeriod, .seed,
-        .control, .trace, .connect, .disconnect, .advertise, .scan, .temporary, .supervision, .timeout,
-        .attribute:
+      case .devices, .strangers, .peripheral, .services, .bus, .namePrefix, .name, .address, .period,
+        .leastPeriod, .seed, .control, .trace, .connect, .disconnect, .advertise, .scan, .temporary,
+        .supervision, .timeout, .attribute:
         true
       }
     }
@@ -180,6 +196,19 @@ struct Arguments: Sendable {
     switch kind {
     case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
     case .strangers: options.strangers = Int(try Self.number(kind, text, 0...10_000))
+    case .peripheral:
+      do throws(DescriptionError) {
+        options.others.append(try PeripheralDescription(file: text))
+      } catch {
+        throw Wrong(reason: "--peripheral: \(error)")
+      }
+    case .services:
+      options.services = try text.split(separator: ",").map { name throws(Wrong) in
+        guard let service = MicroBitService(rawValue: String(name)) else {
+          throw Wrong(reason: "--services: no such service: \(name)")
+        }
+        return service
+      }
     case .namePrefix: options.namePrefix = text
     case .name:
       let (index, name) = try Self.indexed(kind, text)

@@ -23,6 +23,7 @@ import Testing
   @Test(arguments: [
     ["--devices", "x"], ["--devices", "-1"], ["--devices"], ["--bogus"], ["--period", "65536"], ["word"],
     ["--name", "nobody"], ["--address", "0=12:34"], ["--scan-ms", "0"], ["--connect-ms", "1.5"],
+    ["--services", "bogus"], ["--peripheral", "/nonexistent/peripheral"],
   ])
   func badUsageIsNamedAndEndsWith64(_ arguments: [String]) async throws {
     let child = try ChildProcess(Self.program, arguments + ["--bus", "unix:path=/nonexistent"])
@@ -45,7 +46,7 @@ import Testing
     #expect(status == 0)
     for option in [
       "--devices", "--strangers", "--bus", "--control", "--connect-ms", "--seed", "--least-period",
-      "--no-period",
+      "--no-period", "--services", "--peripheral",
     ] {
       #expect(child.text.contains(option))
     }
@@ -81,11 +82,12 @@ import Testing
     _ = try await child.line { $0 == "ready" }
     let microBit =
       #"{"address":"D0:5A:00:00:C0:DE","armed":0,"connected":false,"gone":false,"i":0,"#
-      + #""name":"BBC micro:bit [zugev]","notifying":false,"period":1000,"sent":0,"stuck":false,"temp":33}"#
+      + #""name":"BBC micro:bit [zugev]","notifying":false,"period":1000,"sent":0,"stuck":false,"#
+      + #""subscribed":[],"temp":33}"#
     #expect(try await ask(path, #"{"op":"temp","i":0,"v":33}"#) == microBit)
     let stranger =
       #"{"address":"E5:7A:00:00:00:01","armed":0,"connected":false,"gone":false,"i":1,"name":"Polar H7 1","#
-      + #""notifying":false,"sent":0,"stuck":false}"#
+      + #""notifying":false,"sent":0,"stuck":false,"subscribed":[]}"#
     #expect(try await ask(path, #"{"op":"list"}"#) == "[\(microBit),\(stranger)]")
     for period in [1, 65535, 1000] {
       let held = microBit.replacing(#""period":1000"#, with: "\"period\":\(period)")
@@ -103,7 +105,10 @@ import Testing
     }
     for wrong in [
       "", "nonsense", "{}", #"{"op":"bogus"}"#, #"{"op":"temp","i":2}"#, #"{"op":"temp","v":300}"#,
-      #"{"op":"value","hex":"0"}"#, #"{"op":"period","i":-1}"#, #"{"op":"period","v":65536}"#,
+      #"{"op":"value","hex":"0"}"#, #"{"op":"value","characteristic":"2a37","hex":"00"}"#,
+      #"{"op":"value","characteristic":"nonsense","hex":"00"}"#, #"{"op":"value","characteristic":"2a24"}"#,
+      #"{"op":"writes"}"#, #"{"op":"writes","i":2,"characteristic":"2a24"}"#, #"{"op":"period","i":-1}"#,
+      #"{"op":"period","v":65536}"#,
     ] {
       #expect(try await ask(path, wrong).hasPrefix(#"{"error":"#), "\(wrong)")
     }
@@ -111,6 +116,45 @@ import Testing
     let status = try await child.exitStatus()
     #expect(status == 0)
     #expect(access(path, F_OK) != 0)
+  }
+
+  @Test func valuesAreSetAndWritesShown() async throws {
+    let bus = try await PrivateBus()
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/control"
+    let description = folder.path + "/counter.json"
+    let file = try #require(fopen(description, "w"))
+    fputs(
+      #"{"name":"Counter","services":[{"uuid":"1111","characteristics":[{"uuid":"2222","flags":["write"]}]}]}"#,
+      file)
+    fclose(file)
+    let child = try ChildProcess(
+      Self.program,
+      [
+        "--bus", bus.address, "--devices", "1", "--services", "temperature,buttons,accelerometer,led",
+        "--peripheral", description, "--control", path,
+      ])
+    _ = try await child.line { $0 == "ready" }
+    let counter = try await ask(path, #"{"op":"value","i":1,"characteristic":"2222","hex":"01ff"}"#)
+    #expect(counter.contains(#""name":"Counter""#))
+    for characteristic in ["da90", "da91", "ca4b", "fb24", "7b77", "93ee", "0d2d"] {
+      let uuid = "e95d\(characteristic)-251d-470a-a062-fa1922dfa9a8"
+      let state = try await ask(path, #"{"op":"value","characteristic":"\#(uuid)","hex":"0100"}"#)
+      #expect(state.contains(#""name":"BBC micro:bit [zugev]""#))
+      // What is set was not written.
+      let writes = try await ask(path, #"{"op":"writes","characteristic":"\#(uuid)"}"#)
+      #expect(writes == #"{"count":0,"writes":[]}"#)
+    }
+    for service in ["1111", "180a"] {
+      let writes = try await ask(
+        path, #"{"op":"writes","i":1,"service":"\#(service)","characteristic":"2222","instance":0}"#)
+      #expect(writes.contains("error") == (service == "180a"))
+    }
+    let second = try await ask(path, #"{"op":"writes","i":1,"characteristic":"2222","instance":1}"#)
+    #expect(second.contains("error"))
+    child.signal(SIGTERM)
+    let status = try await child.exitStatus()
+    #expect(status == 0)
   }
 
   @Test func aLongAnswerComesWhole() async throws {

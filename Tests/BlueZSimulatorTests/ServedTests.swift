@@ -118,6 +118,39 @@ import Testing
     #expect(!words[2...].contains(0))
   }
 
+  /// Two buttons that tell the same bytes, and a text that is written: by the control channel as by the bus.
+  @Test func valuesComeFromTheCharacteristicThatTheyAreSetOn() async throws {
+    let bus = try await PrivateBus()
+    let simulator = try await Simulator.start(
+      options { $0.services = [.buttons, .led] }, address: bus.address, on: loop)
+    let client = try await BusClient(bus, on: loop)
+    try await link(client)
+    let buttons = ["char0016", "char0019"].map { LinkTests.device + "/service0015/" + $0 }
+    for button in buttons { _ = try await client.call(button, Self.characteristic, "StartNotify") }
+    let uuids = ["da90", "da91"].map { "e95d\($0)-251d-470a-a062-fa1922dfa9a8" }
+    for value in ["01", "00", "01"] {
+      for (button, uuid) in zip(buttons, uuids) {
+        var request = ControlRequest(op: .value, hex: value)
+        request.characteristic = uuid
+        guard case .device(let state) = await simulator.control(request) else {
+          throw Failure("not done")
+        }
+        #expect(state.notifying && state.subscribed == uuids)
+        let signal = try await client.signal("a value") { $0.arguments[1].map?["Value"] != nil }
+        #expect(signal.path == button)
+        #expect(signal.arguments[1].map?["Value"]?.byteArray == [value == "01" ? 1 : 0])
+      }
+    }
+    _ = try await client.call(
+      LinkTests.device + "/service001c/char001f", Self.characteristic, "WriteValue",
+      [.bytes(Array("Hi".utf8)), .properties([:])])
+    var request = ControlRequest(op: .writes)
+    request.characteristic = "e95d93ee-251d-470a-a062-fa1922dfa9a8"
+    let answer = await simulator.control(request).line
+    #expect(String(decoding: answer, as: UTF8.self) == #"{"count":1,"writes":["4869"]}"# + "\n")
+    await simulator.stop()
+  }
+
   @Test func aSocketThatIsClosedIsReleased() async throws {
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(options(), address: bus.address, on: loop)

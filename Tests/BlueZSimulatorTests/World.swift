@@ -39,6 +39,13 @@ final class World {
           arguments: arguments), at: now))
   }
 
+  /// Sets what a characteristic of the first peripheral holds; whether it can hold that.
+  func set(_ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8]) -> Bool {
+    guard let effects = model.setValue(0, characteristic, bytes, at: now) else { return false }
+    take(effects)
+    return true
+  }
+
   func take(_ effects: [Effect]) {
     for effect in effects {
       switch effect {

@@ -12,6 +12,11 @@ enum Identity {
     [0xE5, 0x7A, 0x00, index / 256, index, 0x01].map { hex($0 & 0xFF, digits: 2) }.joined(separator: ":")
   }
 
+  /// The random static address of other peripheral `index`, where its description has none.
+  static func address(ofOther index: Int) -> String {
+    [0xE6, 0x7A, 0x00, index / 256, index, 0x02].map { hex($0 & 0xFF, digits: 2) }.joined(separator: ":")
+  }
+
   /// What stands in brackets after `BBC micro:bit`: consonants and vowels in turn, as the firmware makes it
   /// of the chip's serial number. All different up to index 3124, unless the first one recurs.
   static func friendlyName(_ index: Int) -> String {

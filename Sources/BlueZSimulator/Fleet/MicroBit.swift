@@ -3,14 +3,12 @@ import Glibc
 /// The temperature service of a micro:bit as its firmware behaves (codal-microbit-v2,
 /// `MicroBitTemperatureService` and `MicroBitThermometer`).
 ///
-/// It samples whether anyone listens or not. Samples that nobody can see are not simulated one by one:
-/// ``settle(at:)`` passes over them.
+/// It samples whether anyone listens or not.
 struct MicroBit: Sendable {
   /// The period in ms, as last written: any value, not rounded, and clamped to ``leastPeriod`` alone.
   private(set) var period: UInt16
   private let leastPeriod: UInt16
-  /// When the next sample is taken. A new period begins after it.
-  private(set) var nextSample: ContinuousClock.Instant
+  private var sampler: Sampler
   /// A temperature set from outside, in place of the simulated one.
   var pinned: Int8?
   /// Bytes to be read and notified in place of the temperature.
@@ -33,7 +31,8 @@ struct MicroBit: Sendable {
     born = now
     base = 20 + Double(index % 8)
     phase = Double.random(in: 0..<1, using: &random)
-    nextSample = now + Self.interval(period) * phase
+    let interval = Self.interval(period)
+    sampler = Sampler(interval: interval, next: now + interval * phase)
   }
 
   /// What the period means for the cadence: 0 samples at every pass of the idle thread, about 1 ms apart.
@@ -41,19 +40,15 @@ struct MicroBit: Sendable {
 
   // MARK: Samples
 
+  /// When the next sample is taken. A new period begins after it.
+  var nextSample: ContinuousClock.Instant { sampler.next }
+
   /// Passes over the samples up to now, so that ``nextSample`` lies ahead.
-  mutating func settle(at now: ContinuousClock.Instant) {
-    guard nextSample <= now else { return }
-    let interval = Self.interval(period)
-    let missed = Int(now.duration(to: nextSample) / interval * -1) + 1
-    nextSample += interval * missed
-  }
+  mutating func settle(at now: ContinuousClock.Instant) { sampler.settle(at: now) }
 
   /// Takes the sample that is due, and plans the next one.
   mutating func sample(at now: ContinuousClock.Instant) -> [UInt8] {
-    nextSample += Self.interval(period)
-    // Held up for longer than a period: go on from here rather than make up for what is lost.
-    if nextSample <= now { nextSample = now + Self.interval(period) }
+    sampler.take(at: now)
     if let count { self.count = count &+ 1 }
     return value(at: now)
   }
@@ -81,12 +76,14 @@ struct MicroBit: Sendable {
     guard bytes.count == 2 else { return false }
     settle(at: now)
     period = max(leastPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
+    sampler.interval = Self.interval(period)
     return true
   }
 
   /// The reset button: what was held in RAM is lost, and it samples anew once it has started.
   mutating func reset(at now: ContinuousClock.Instant) {
     period = 1000
-    nextSample = now + Self.interval(period)
+    let interval = Self.interval(period)
+    sampler = Sampler(interval: interval, next: now + interval)
   }
 }

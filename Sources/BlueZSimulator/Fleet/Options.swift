@@ -4,6 +4,10 @@ public struct SimulatorOptions: Sendable {
   public var devices = 3
   /// How many peripherals there are that are no micro:bits.
   public var strangers = 0
+  /// More peripherals that are no micro:bits; they come after the strangers.
+  public var others: [PeripheralDescription] = []
+  /// What the micro:bits serve, in this order.
+  public var services: [MicroBitService] = [.temperature]
   /// What the micro:bits' names begin with.
   public var namePrefix = "BBC micro:bit"
   /// Whole names, by the index of the micro:bit.

@@ -4,9 +4,17 @@ struct Peripheral: Sendable {
   /// Empty: it advertises none.
   let name: String
   let address: String
+  /// The services that it advertises.
+  var advertised: [String] = []
   let database: GATTDatabase
-  /// nil for a stranger.
+  /// nil for what is no micro:bit.
   var microBit: MicroBit?
+  /// nil unless it serves its accelerometer.
+  var accelerometer: Accelerometer?
+  /// What characteristics hold in the place of their first value, by their handles.
+  var values: [UInt16: [UInt8]] = [:]
+  /// The writes that characteristics have taken, by their handles.
+  var writes: [UInt16: Writes] = [:]
   /// Since when it is out of the adapter's reach; nil within it.
   var goneSince: ContinuousClock.Instant?
   /// Advertises while it has no link.
@@ -15,7 +23,7 @@ struct Peripheral: Sendable {
   var silent = false
   /// What happens to the next writes of its client configuration.
   var subscriptionFault: SubscriptionFault?
-  /// Answers to its temperature service only on an encrypted link.
+  /// Answers to its services, but for device information, only on an encrypted link.
   var demandsPairing = false
   /// Has a link to the adapter.
   var linked = false
@@ -31,6 +39,21 @@ struct Peripheral: Sendable {
 
   /// Can be heard, and would take a link.
   var isAudible: Bool { inRange && advertises && !linked }
+}
+
+/// The writes that a characteristic has taken.
+struct Writes: Sendable {
+  /// No more than these are kept: the oldest go.
+  private static let most = 1000
+  /// All of them.
+  private(set) var count = 0
+  private(set) var last: [[UInt8]] = []
+
+  mutating func append(_ bytes: [UInt8]) {
+    count += 1
+    if last.count == Self.most { last.removeFirst() }
+    last.append(bytes)
+  }
 }
 
 /// How writes of the client configuration fail.
@@ -61,10 +84,11 @@ extension SimulatorOptions {
           index: index,
           name: names[index] ?? "\(namePrefix) [\(Identity.friendlyName(index))]",
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
-          database: .microBit(serial: 1_234_567_890 + index, hasPeriod: hasPeriod),
+          database: .microBit(serial: 1_234_567_890 + index, services, hasPeriod: hasPeriod),
           microBit: MicroBit(
             index: index, period: period, leastPeriod: leastPeriod, counts: trace != nil, at: now,
             random: &random),
+          accelerometer: services.contains(.accelerometer) ? Accelerometer(at: now) : nil,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     for index in 0..<strangers {
@@ -73,6 +97,14 @@ extension SimulatorOptions {
           index: devices + index, name: Identity.strangerName(index),
           address: Identity.address(ofStranger: index), database: .stranger,
           strength: Int.random(in: -90 ... -60, using: &random)))
+    }
+    for (index, description) in others.enumerated() {
+      peripherals.append(
+        Peripheral(
+          index: devices + strangers + index, name: description.name,
+          address: description.address?.description ?? Identity.address(ofOther: index),
+          advertised: description.advertises.map(\.description), database: description.database,
+          strength: Int.random(in: -70 ... -48, using: &random)))
     }
     return peripherals
   }

@@ -108,7 +108,8 @@ extension Bluetoothd {
     device.discovered = known
     devices[index] = device
     let interfaces = Describe.device(
-      peripheral, rssi: rssi, connected: peripheral.linked, uuids: known ? peripheral.database.uuids : [])
+      peripheral, rssi: rssi, connected: peripheral.linked,
+      uuids: known ? peripheral.database.uuids : peripheral.advertised)
     emit(.signal(tree.add(device.path, .device(index), under: BlueZName.adapterPath, interfaces)))
   }
 

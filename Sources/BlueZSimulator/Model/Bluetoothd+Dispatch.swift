@@ -73,7 +73,7 @@ extension Bluetoothd {
     case ("StartNotify", ""): try startNotify(request, index, characteristic, at: now)
     case ("StopNotify", ""): try stopNotify(request, index, handle)
     case ("AcquireNotify", "a{sv}"): try acquireNotify(request, index, characteristic, at: now)
-    // No characteristic of a micro:bit that is simulated takes a write without response.
+    // As bluetoothd answers where no write without response is offered; where one is, it is not simulated.
     case ("AcquireWrite", "a{sv}"): throw .notSupported
     default: return false
     }

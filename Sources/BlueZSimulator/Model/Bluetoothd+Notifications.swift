@@ -80,7 +80,7 @@ extension Bluetoothd {
       guard let call = subscriber.call else { continue }
       emit(subscription.clients.contains(subscriber.client) ? .reply(call, []) : .abandon(call))
     }
-    startSampling(index, at: now)
+    startSampling(index, handle, at: now)
   }
 
   /// The client configuration cannot be written: their subscriptions are over, Notifying stays as it is.
@@ -103,7 +103,7 @@ extension Bluetoothd {
     devices[index]?.subscriptions[handle] = Device.Subscription(socket: .open(channel), isConfigured: true)
     change(characteristic: handle, of: index, "NotifyAcquired", .boolean(true))
     emit(.open(channel, for: call))
-    startSampling(index, at: now)
+    startSampling(index, handle, at: now)
   }
 
   /// The client configuration cannot be written: nobody is told, and the socket counts as acquired.
@@ -155,37 +155,58 @@ extension Bluetoothd {
 
   // MARK: Samples
 
-  private static let temperature: UInt16 = 0x16
-
-  /// Begins a chain of sample events, unless one is under way.
-  private mutating func startSampling(_ index: Int, at now: ContinuousClock.Instant) {
-    guard peripherals[index].microBit != nil else { return }
-    peripherals[index].microBit?.settle(at: now)
-    replan(index)
+  /// Begins a chain of sample events, if the characteristic has a sensor's samples.
+  private mutating func startSampling(_ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
+    guard let sensor = peripherals[index].database.sensor(of: handle) else { return }
+    peripherals[index].settle(sensor, at: now)
+    replan(index, sensor)
   }
 
   /// Plans the next sample anew; what was planned before no longer counts.
-  mutating func replan(_ index: Int) {
-    guard let next = peripherals[index].microBit?.nextSample else { return }
-    chains[index] += 1
-    schedule.add(.sample(peripheral: index, chain: chains[index]), at: next)
+  mutating func replan(_ index: Int, _ sensor: Sensor) {
+    guard let next = peripherals[index].nextSample(of: sensor) else { return }
+    chains[index][sensor.rawValue] += 1
+    schedule.add(.sample(peripheral: index, sensor, chain: chains[index][sensor.rawValue]), at: next)
   }
 
-  mutating func sample(_ index: Int, _ chain: UInt64, at now: ContinuousClock.Instant) {
-    guard chains[index] == chain, let device = devices[index], device.isUsable,
-      let subscription = device.subscriptions[Self.temperature], subscription.isConfigured,
-      let bytes = peripherals[index].microBit?.sample(at: now)
+  mutating func sample(_ index: Int, _ sensor: Sensor, _ chain: UInt64, at now: ContinuousClock.Instant) {
+    guard chains[index][sensor.rawValue] == chain,
+      let handle = peripherals[index].database.handle(of: sensor),
+      let subscription = configuredSubscription(index, handle),
+      let bytes = peripherals[index].sample(sensor, at: now)
     else { return }
-    if let next = peripherals[index].microBit?.nextSample {
-      schedule.add(.sample(peripheral: index, chain: chain), at: next)
+    if let next = peripherals[index].nextSample(of: sensor) {
+      schedule.add(.sample(peripheral: index, sensor, chain: chain), at: next)
     }
+    notify(index, handle, bytes, subscription)
+  }
+
+  // MARK: Notifications
+
+  /// Sends a notification to whoever has subscribed.
+  mutating func notify(_ index: Int, _ handle: UInt16, _ bytes: [UInt8]) {
+    if let subscription = configuredSubscription(index, handle) { notify(index, handle, bytes, subscription) }
+  }
+
+  /// The subscription whose client configuration is written on the present link.
+  private func configuredSubscription(_ index: Int, _ handle: UInt16) -> Device.Subscription? {
+    guard let device = devices[index], device.isUsable, let subscription = device.subscriptions[handle],
+      subscription.isConfigured
+    else { return nil }
+    return subscription
+  }
+
+  private mutating func notify(
+    _ index: Int, _ handle: UInt16, _ bytes: [UInt8], _ subscription: Device.Subscription
+  ) {
     guard !peripherals[index].silent, peripherals[index].inRange else { return }
     peripherals[index].sent += 1
+    let source = Source(peripheral: index, handle: handle)
     if let channel = subscription.channel {
-      emit(.packet(channel, bytes, from: index))
-    } else if let path = path(of: Self.temperature, in: index) {
+      emit(.packet(channel, bytes, from: source))
+    } else if let path = path(of: handle, in: index) {
       let signal = tree.set(path, BlueZName.characteristic, [("Value", .bytes(bytes))])
-      emit(.notification(signal, bytes, from: index))
+      emit(.notification(signal, bytes, from: source))
     }
   }
 }

@@ -28,7 +28,7 @@ extension Bluetoothd {
   mutating func reset(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
     let start = now + .milliseconds(300)
     lose(index, at: now)
-    peripherals[index].microBit?.reset(at: start)
+    peripherals[index].reset(at: start)
     if peripherals[index].advertises {
       peripherals[index].advertises = false
       schedule.add(.started(peripheral: index), at: start)
@@ -41,6 +41,21 @@ extension Bluetoothd {
   mutating func setPeriod(_ index: Int, _ period: UInt16, at now: ContinuousClock.Instant) {
     let bytes = [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
     _ = peripherals[index].microBit?.writePeriod(bytes, at: now)
+  }
+
+  /// Makes a characteristic hold other bytes, and notifies those who have subscribed: with a sensor's next sample, else
+  /// at once.
+  /// - Returns: nil when it cannot hold them.
+  mutating func setValue(
+    _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8],
+    at now: ContinuousClock.Instant
+  ) -> [Effect]? {
+    guard peripherals[index].set(characteristic, to: bytes, at: now) else { return nil }
+    if characteristic.content == .accelerationPeriod { replan(index, .acceleration) }
+    if peripherals[index].database.sensor(of: characteristic.handle) == nil {
+      notify(index, characteristic.handle, bytes)
+    }
+    return takeEffects()
   }
 
   mutating func start(_ index: Int, at now: ContinuousClock.Instant) {

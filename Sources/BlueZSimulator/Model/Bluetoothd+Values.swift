@@ -30,9 +30,12 @@ extension Bluetoothd {
     let bytes = request.arguments[0].byteArray ?? []
     let offset = try Self.offset(request.arguments[1])
     switch try Self.text(request.arguments[1], "type") {
-    case "command":
+    case nil where !characteristic.isWritable && !characteristic.takesCommands: throw .notSupported
+    case nil where !characteristic.isWritable, "command":
       guard bytes.count <= Int(Self.mtu) - 3 else { throw .failed("Failed to initiate write") }
-      // Sent even where only "write" is offered, and there the micro:bit's stack drops it unanswered.
+      // Sent even where only "write" is offered, and there the peripheral's stack drops it unanswered.
+      let isHeard = peripherals[index].inRange && !demandsPairing(index, characteristic.handle)
+      if characteristic.takesCommands, isHeard { _ = take(bytes, index, characteristic, at: now) }
       emit(.reply(request.id, []))
     case nil, "request", "reliable":
       perform(.write(characteristic.handle, bytes, request.id, offset: offset), index, at: now)
@@ -70,9 +73,7 @@ extension Bluetoothd {
   /// Sends the request that is first in the queue.
   private mutating func send(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let operation = devices[index]?.operations.first else { return }
-    let demandsPairing =
-      peripherals[index].demandsPairing && Self.temperatureService.contains(operation.handle)
-    if demandsPairing {
+    if demandsPairing(index, operation.handle) {
       // bluetoothd asks for an agent to pair with, and there is none.
       schedule.add(.pairingEnds(peripheral: index, attempt: attempt), at: now + .seconds(30))
     } else if let fault = takeSubscriptionFault(operation, index) {
@@ -86,7 +87,10 @@ extension Bluetoothd {
     }
   }
 
-  private static let temperatureService: ClosedRange<UInt16> = 0x15...0x19
+  /// Whether the peripheral refuses requests about a characteristic on this link, which is not encrypted.
+  private func demandsPairing(_ index: Int, _ handle: UInt16) -> Bool {
+    peripherals[index].demandsPairing && !peripherals[index].database.isOpen(handle)
+  }
 
   private mutating func takeSubscriptionFault(
     _ operation: Device.Operation, _ index: Int
@@ -171,14 +175,7 @@ extension Bluetoothd {
     guard let characteristic = peripheral.database.characteristic(handle), characteristic.isReadable else {
       throw .readNotPermitted
     }
-    let bytes: [UInt8]
-    switch characteristic.content {
-    case .fixed(let fixed), .fixedAndCached(let fixed): bytes = fixed
-    case .temperature: bytes = peripheral.microBit?.value(at: now) ?? []
-    case .period: bytes = peripheral.microBit?.periodBytes ?? []
-    case .clientFeatures: bytes = [0]
-    case .nothing: bytes = []
-    }
+    let bytes = peripheral.value(of: characteristic, at: now)
     guard offset <= bytes.count else { throw .invalidOffset }
     return Array(bytes[offset...])
   }
@@ -190,7 +187,16 @@ extension Bluetoothd {
     guard let characteristic = peripherals[index].database.characteristic(handle), characteristic.isWritable
     else { throw .writeNotPermitted }
     if offset > 0 { throw .invalidOffset }
-    guard case .period = characteristic.content else { return }
-    guard peripherals[index].microBit?.writePeriod(bytes, at: now) == true else { throw .invalidLength }
+    guard take(bytes, index, characteristic, at: now) else { throw .invalidLength }
+  }
+
+  /// The peripheral takes a write, if it has the right length.
+  private mutating func take(
+    _ bytes: [UInt8], _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    at now: ContinuousClock.Instant
+  ) -> Bool {
+    guard peripherals[index].write(bytes, to: characteristic, at: now) else { return false }
+    if characteristic.content == .accelerationPeriod { replan(index, .acceleration) }
+    return true
   }
 }

@@ -35,7 +35,7 @@ struct Bluetoothd: Sendable {
     /// The radio has been silent for the supervision time-out.
     case linkLost(peripheral: Int, attempt: UInt64)
     /// A micro:bit takes a sample that somebody may want.
-    case sample(peripheral: Int, chain: UInt64)
+    case sample(peripheral: Int, Sensor, chain: UInt64)
     /// An ATT request is answered.
     case answered(peripheral: Int, attempt: UInt64)
     /// A peripheral that has answered nothing ends the link.
@@ -80,8 +80,8 @@ struct Bluetoothd: Sendable {
   /// not meet what was planned for its forerunner.
   var attempts: UInt64 = 0
 
-  /// For each peripheral, which chain of sample events counts.
-  var chains: [UInt64]
+  /// For each peripheral, which chain of sample events counts, by the sensors' raw values.
+  var chains: [[UInt64]]
   var schedule = Schedule<Event>()
   var random: SplitMix
   private var channels: UInt64 = 0
@@ -91,7 +91,7 @@ struct Bluetoothd: Sendable {
     var random = SplitMix(seed: options.seed)
     timing = options.timing
     peripherals = options.peripherals(at: now, random: &random)
-    chains = Array(repeating: 0, count: peripherals.count)
+    chains = Array(repeating: Array(repeating: 0, count: Sensor.allCases.count), count: peripherals.count)
     self.random = random
     export()
     out.removeAll()
@@ -106,7 +106,7 @@ struct Bluetoothd: Sendable {
   mutating func advance(to now: ContinuousClock.Instant) -> [Effect] {
     while let (event, deadline) = schedule.pop(by: now) {
       switch event {
-      case .sample(let index, let chain): sample(index, chain, at: now)
+      case .sample(let index, let sensor, let chain): sample(index, sensor, chain, at: now)
       case .heard(let index, let scan): hear(index, scan, at: now)
       case .scanEnds(let scan): endScan(scan, at: now)
       case .linked(let index, let attempt): linked(index, attempt, at: now)
@@ -184,10 +184,9 @@ struct Bluetoothd: Sendable {
 
   /// The object path of a characteristic.
   func path(of handle: UInt16, in index: Int) -> String? {
-    guard let device = devices[index] else { return nil }
-    let services = peripherals[index].database.services
-    // The service with the greatest handle below that of the characteristic.
-    guard let service = services.last(where: { $0.handle < handle }) else { return nil }
+    guard let device = devices[index], let service = peripherals[index].database.service(of: handle) else {
+      return nil
+    }
     return Self.characteristicPath(device.path, service.handle, handle)
   }
 

@@ -106,15 +106,13 @@ enum Describe {
       Property("UUID", .string(characteristic.uuid)),
       Property("Service", .objectPath(service)),
     ]
-    if case .fixedAndCached(let bytes) = characteristic.content {
-      list.append(Property("Value", .bytes(bytes)))
-    } else {
-      list.append(Property("Value", .bytes([])))
-    }
+    let isCached = characteristic.content == .fixedAndCached
+    list.append(Property("Value", .bytes(isCached ? characteristic.value : [])))
     if characteristic.notifies || characteristic.indicates {
       list.append(Property("Notifying", .boolean(false)))
     }
     list.append(Property("Flags", .strings(characteristic.flags)))
+    if characteristic.takesCommands { list.append(Property("WriteAcquired", .boolean(false))) }
     if characteristic.notifies { list.append(Property("NotifyAcquired", .boolean(false))) }
     list.append(Property("MTU", .uint16(Bluetoothd.mtu)))
     return [introspectable, Interface(BlueZName.characteristic, list), properties]

@@ -1,11 +1,12 @@
 import DBus
+import GATT
 
 /// What a client of SetDiscoveryFilter wants to hear of.
 struct DiscoveryFilter: Sendable {
   /// What GetDiscoveryFilters answers.
   static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
 
-  /// Nothing that advertises no service UUIDs passes, when there are any.
+  /// Of what advertises none of these nothing is heard, when there are any.
   private var uuids: [String] = []
   /// The least signal strength, in dBm.
   private var rssi: Int?
@@ -22,6 +23,7 @@ struct DiscoveryFilter: Sendable {
       case ("UUIDs", .array("s", let list)):
         uuids = list.compactMap(\.text)
         guard uuids.allSatisfy(Self.isUUID) else { throw .invalidArguments }
+        uuids = uuids.compactMap { BluetoothUUID($0)?.description }
       case ("RSSI", .int16(let least)): rssi = Int(least)
       case ("Transport", .string(let transport)):
         guard ["auto", "bredr", "le"].contains(transport) else { throw .invalidArguments }
@@ -40,7 +42,8 @@ struct DiscoveryFilter: Sendable {
   }
 
   func admits(_ peripheral: Peripheral, rssi strength: Int) -> Bool {
-    uuids.isEmpty && !classicOnly && strength >= rssi ?? .min
+    !classicOnly && strength >= rssi ?? .min
+      && (uuids.isEmpty || uuids.contains(where: peripheral.advertised.contains))
       && (peripheral.name.hasPrefix(pattern) || peripheral.address.hasPrefix(pattern))
   }
 }

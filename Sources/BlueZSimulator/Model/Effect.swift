@@ -10,6 +10,12 @@ struct ChannelID: Hashable, Sendable {
   let number: UInt64
 }
 
+/// What a notification comes from: a characteristic of the peripheral of that index.
+struct Source: Hashable, Sendable {
+  let peripheral: Int
+  let handle: UInt16
+}
+
 /// A method call, as the model sees it.
 struct Request: Sendable {
   let id: CallID
@@ -32,10 +38,10 @@ enum Effect: Sendable {
   case abandon(CallID)
   /// Make a socket pair, keep one end under this name, answer the call with the other and the MTU.
   case open(ChannelID, for: CallID)
-  /// The signal of a notification of the peripheral of this index.
-  case notification(DBusSignal, [UInt8], from: Int)
-  /// A notification of the peripheral of this index, by socket.
-  case packet(ChannelID, [UInt8], from: Int)
+  /// The signal of a notification.
+  case notification(DBusSignal, [UInt8], from: Source)
+  /// A notification by socket.
+  case packet(ChannelID, [UInt8], from: Source)
   case hangUp(ChannelID)
   /// bluetoothd dies of it: the last effect.
   case crash

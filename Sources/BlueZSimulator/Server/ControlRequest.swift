@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GATT
 
 /// A line of the control channel: what is to befall the simulated world.
 struct ControlRequest: Decodable, Sendable {
@@ -13,8 +14,12 @@ struct ControlRequest: Decodable, Sendable {
     case period
     /// Pins the temperature to `v` °C; without `v` it goes its own way again.
     case temp
-    /// Makes the temperature characteristic hold the bytes `hex`; without `hex` the temperature again.
+    /// Makes a characteristic hold the bytes `hex`, and notifies it; `characteristic` names it (a UUID), and where that
+    /// is not enough `service` and `instance`, which counts those of the same UUID from 0. Without `characteristic` it is
+    /// the temperature's, which without `hex` holds the temperature again.
     case value
+    /// The writes that a characteristic has taken; it is named as for `value`.
+    case writes
     /// Sends no more notifications (`on`), or does again.
     case silent
     /// Out of range, and back.
@@ -30,7 +35,7 @@ struct ControlRequest: Decodable, Sendable {
     /// comes, or nothing comes and the link drops `ms` later. So many before them (`skip`) succeed. A `count` of 0:
     /// no more of them.
     case subscription
-    /// Demands pairing for its temperature service (`on`) or not. There are no agents here: a call is never
+    /// Demands pairing for its services (`on`), all but device information, or not. There are no agents here: a call is never
     /// answered, and 30 s later the device object goes.
     case pairing
     /// The adapter's power, `on` or off.
@@ -65,6 +70,9 @@ struct ControlRequest: Decodable, Sendable {
   var code: UInt8?
   var count: Int?
   var skip: Int?
+  var service: String?
+  var characteristic: String?
+  var instance: Int?
 
   static func parse(_ line: [UInt8]) -> Result<ControlRequest, ControlFailure> {
     do {
@@ -89,9 +97,15 @@ struct ControlRequest: Decodable, Sendable {
   /// The bytes of `hex`: `.some(nil)` when there is none, nil when it is not hexadecimal.
   var bytes: [UInt8]?? {
     guard let hex else { return .some(nil) }
-    let digits = hex.compactMap(\.hexDigitValue)
-    guard digits.count == hex.count, digits.count.isMultiple(of: 2) else { return nil }
-    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    guard let bytes = BlueZSimulator.bytes(hexadecimal: hex) else { return nil }
+    return .some(bytes)
+  }
+
+  /// The characteristic that `service`, `characteristic` and `instance` name; nil when there is none.
+  func characteristic(of database: GATTDatabase) -> GATTDatabase.Characteristic? {
+    guard let characteristic, let uuid = BluetoothUUID(characteristic), instance ?? 0 >= 0 else { return nil }
+    let home = service.map { BluetoothUUID($0)?.description ?? $0 }
+    return database.characteristic(uuid.description, instance: instance ?? 0, in: home)
   }
 }
 
@@ -105,6 +119,7 @@ enum ControlAnswer: Sendable {
   case device(DeviceState)
   case numbers([Int])
   case counters(Counters)
+  case writes(Writes)
   case done
   case error(String)
 
@@ -117,6 +132,7 @@ enum ControlAnswer: Sendable {
       case .device(let state): try? encoder.encode(state)
       case .numbers(let numbers): try? encoder.encode(numbers)
       case .counters(let counters): try? encoder.encode(counters)
+      case .writes(let writes): try? encoder.encode(WritesState(writes))
       case .done: try? encoder.encode(["status": "ok"])
       case .error(let text): try? encoder.encode(["error": text])
       }
@@ -130,11 +146,13 @@ struct DeviceState: Encodable, Sendable {
   let name: String
   let address: String
   let connected: Bool
-  /// Somebody gets the temperature's notifications.
+  /// Somebody gets notifications.
   let notifying: Bool
-  /// The period that it holds, in ms; nil for a stranger.
+  /// The UUIDs of the characteristics whose notifications somebody gets.
+  let subscribed: [String]
+  /// The temperature's period that it holds, in ms; nil for what is no micro:bit.
   let period: Int?
-  /// °C; nil for a stranger.
+  /// °C; nil for what is no micro:bit.
   let temp: Int?
   /// Notifications sent so far.
   let sent: Int
@@ -146,6 +164,18 @@ struct DeviceState: Encodable, Sendable {
   let stuck: Bool
 }
 
+/// The writes that a characteristic has taken, as the control channel shows them.
+private struct WritesState: Encodable {
+  let count: Int
+  /// The last ones, in hexadecimal, the latest at the end.
+  let writes: [String]
+
+  init(_ writes: Writes) {
+    count = writes.count
+    self.writes = writes.last.map(hexadecimal)
+  }
+}
+
 extension Bluetoothd {
   func states(at now: ContinuousClock.Instant) -> [DeviceState] {
     peripherals.indices.map { state(of: $0, at: now) }
@@ -153,9 +183,12 @@ extension Bluetoothd {
 
   func state(of index: Int, at now: ContinuousClock.Instant) -> DeviceState {
     let peripheral = peripherals[index]
+    let subscriptions = peripheral.linked ? devices[index]?.subscriptions ?? [:] : [:]
+    let subscribed = subscriptions.filter(\.value.isConfigured).keys.sorted()
+      .compactMap { peripheral.database.characteristic($0)?.uuid }
     return DeviceState(
       i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.linked,
-      notifying: peripheral.linked && devices[index]?.subscriptions[0x16]?.isConfigured == true,
+      notifying: !subscribed.isEmpty, subscribed: subscribed,
       period: peripheral.microBit.map { Int($0.period) },
       temp: peripheral.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.sent,
       gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(index))

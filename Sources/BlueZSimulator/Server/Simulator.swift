@@ -131,18 +131,20 @@ public actor Simulator {
       connection?.assumeIsolated { try? $0.reply(to: call, error: error.name, error.text) }
     case .abandon(let id): calls[id] = nil
     case .open(let channel, let id): open(channel, for: id)
-    case .notification(let signal, let bytes, let index):
+    case .notification(let signal, let bytes, let source):
       counters.signals += 1
-      trace?.sends(bytes, from: index)
-      if let signal = prepared(signal, bytes, from: index) {
+      let trace = trace(of: source)
+      trace?.sends(bytes, from: source.peripheral)
+      if let signal = prepared(signal, bytes, from: source) {
         connection?.assumeIsolated { try? $0.emit(signal) }
       }
-      trace?.sent(from: index, true)
-    case .packet(let channel, let bytes, let index):
-      trace?.sends(bytes, from: index)
+      trace?.sent(from: source.peripheral, true)
+    case .packet(let channel, let bytes, let source):
+      let trace = trace(of: source)
+      trace?.sends(bytes, from: source.peripheral)
       let isSent = sockets[channel]?.send(bytes) == true
       if isSent { counters.packets += 1 } else { counters.dropped += 1 }
-      trace?.sent(from: index, isSent)
+      trace?.sent(from: source.peripheral, isSent)
     case .hangUp(let channel): sockets.removeValue(forKey: channel)?.close()
     case .crash:
       counters.crashes += 1
@@ -152,9 +154,16 @@ public actor Simulator {
     }
   }
 
+  /// Where to note a notification: temperatures alone are traced.
+  private func trace(of source: Source) -> NotificationTrace? {
+    guard let trace else { return nil }
+    let temperature = model.peripherals[source.peripheral].database.handle(of: .temperature)
+    return source.handle == temperature ? trace : nil
+  }
+
   /// The signal of a notification, made at the first time only.
-  private func prepared(_ signal: DBusSignal, _ bytes: [UInt8], from index: Int) -> PreparedSignal? {
-    let notification = Notification(index: index, bytes: bytes)
+  private func prepared(_ signal: DBusSignal, _ bytes: [UInt8], from source: Source) -> PreparedSignal? {
+    let notification = Notification(source: source, bytes: bytes)
     if let known = notifications[notification] { return known }
     let new = try? PreparedSignal(signal)
     notifications[notification] = new
@@ -223,6 +232,13 @@ public actor Simulator {
       }
       let states = indices.map { model.state(of: $0, at: now) }
       return request.all == true ? .devices(states) : .device(states[0])
+    case .writes:
+      let index = request.i ?? 0
+      guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
+      guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {
+        return .error("no such characteristic")
+      }
+      return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
     case .temp, .value, .silent, .vanish, .return, .disconnect, .adv, .reset:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
@@ -239,14 +255,24 @@ public actor Simulator {
       model.peripherals[index].microBit?.pinned = value
     case .value:
       guard let bytes = request.bytes else { return "not hexadecimal: hex" }
-      model.peripherals[index].microBit?.raw = bytes
+      guard request.characteristic != nil else {
+        model.peripherals[index].microBit?.raw = bytes
+        return nil
+      }
+      guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {
+        return "no such characteristic"
+      }
+      guard let bytes, let effects = model.setValue(index, characteristic, bytes, at: now) else {
+        return "no value of that characteristic: hex"
+      }
+      perform(effects)
     case .silent: model.peripherals[index].silent = request.on ?? true
     case .vanish: perform(model.vanish(index, at: now))
     case .return: perform(model.comeBack(index, at: now))
     case .disconnect: perform(model.hangUp(index, at: now))
     case .adv: perform(model.setAdvertising(index, request.on ?? true, at: now))
     case .reset: perform(model.reset(index, at: now))
-    case .period, .list, .count, .counters, .power, .plug, .restart, .subscription, .pairing: break
+    case .period, .writes, .list, .count, .counters, .power, .plug, .restart, .subscription, .pairing: break
     }
     return nil
   }
@@ -279,7 +305,7 @@ public actor Simulator {
 
 /// What a peripheral sent.
 private struct Notification: Hashable {
-  let index: Int
+  let source: Source
   let bytes: [UInt8]
 }
 

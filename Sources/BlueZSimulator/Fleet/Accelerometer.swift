@@ -1,0 +1,42 @@
+/// The accelerometer of a micro:bit V2: when it takes its samples.
+struct Accelerometer: Sendable {
+  /// The periods of its chip, in µs (LSM303 in codal-core, `CodalUtil` takes the least that is not shorter).
+  private static let periods = [617, 744, 2500, 5000, 10_000, 20_000, 40_000, 100_000, 1_000_000]
+  private static let defaultPeriod = 20_000
+
+  private var microseconds = Accelerometer.defaultPeriod
+  private var sampler: Sampler
+
+  init(at now: ContinuousClock.Instant) {
+    let interval = Duration.microseconds(Self.defaultPeriod)
+    sampler = Sampler(interval: interval, next: now + interval)
+  }
+
+  /// The period in ms as it is read back: the chip's, rounded down.
+  var period: UInt16 { UInt16(microseconds / 1000) }
+  var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
+
+  /// When the next sample is taken.
+  var nextSample: ContinuousClock.Instant { sampler.next }
+
+  mutating func settle(at now: ContinuousClock.Instant) { sampler.settle(at: now) }
+  mutating func sample(at now: ContinuousClock.Instant) { sampler.take(at: now) }
+
+  /// A write to the period characteristic, which counts at once; anything but two bytes changes nothing.
+  /// - Returns: whether the length was right.
+  mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
+    guard bytes.count == 2 else { return false }
+    let wanted = (Int(bytes[0]) | Int(bytes[1]) << 8) * 1000
+    setPeriod(Self.periods.first { $0 >= wanted } ?? 1_000_000, at: now)
+    return true
+  }
+
+  /// The reset button: the period is lost, and it samples anew once it has started.
+  mutating func reset(at now: ContinuousClock.Instant) { setPeriod(Self.defaultPeriod, at: now) }
+
+  private mutating func setPeriod(_ period: Int, at now: ContinuousClock.Instant) {
+    microseconds = period
+    let interval = Duration.microseconds(period)
+    sampler = Sampler(interval: interval, next: now + interval)
+  }
+}

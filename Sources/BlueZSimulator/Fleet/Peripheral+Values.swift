@@ -1,0 +1,88 @@
+/// What a peripheral answers to reads and writes, and what its sensors do.
+extension Peripheral {
+  private static let rows = 5
+
+  /// The bytes that a characteristic holds.
+  func value(of characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant) -> [UInt8] {
+    switch characteristic.content {
+    case .temperature: microBit?.value(at: now) ?? []
+    case .temperaturePeriod: microBit?.periodBytes ?? []
+    case .accelerationPeriod: accelerometer?.periodBytes ?? []
+    case .fixed, .fixedAndCached, .stored, .rows, .acceleration:
+      values[characteristic.handle] ?? characteristic.value
+    }
+  }
+
+  /// Takes a write that its flags allow.
+  /// - Returns: whether the length was right; if it was not, nothing changes.
+  mutating func write(
+    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
+  ) -> Bool {
+    switch characteristic.content {
+    case .fixed, .fixedAndCached: break
+    case .temperature, .acceleration: return false
+    case .stored(let lengths):
+      guard lengths.contains(bytes.count) else { return false }
+      values[characteristic.handle] = bytes
+    case .rows:
+      guard bytes.count <= Self.rows else { return false }
+      let present = value(of: characteristic, at: now)
+      values[characteristic.handle] = bytes.map { $0 & 0x1F } + present.dropFirst(bytes.count)
+    case .temperaturePeriod:
+      guard microBit?.writePeriod(bytes, at: now) == true else { return false }
+    case .accelerationPeriod:
+      guard accelerometer?.writePeriod(bytes, at: now) == true else { return false }
+    }
+    writes[characteristic.handle, default: Writes()].append(bytes)
+    return true
+  }
+
+  /// Sets from outside what a characteristic holds, whatever its flags.
+  /// - Returns: whether that is possible: a period has two bytes.
+  mutating func set(
+    _ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8], at now: ContinuousClock.Instant
+  ) -> Bool {
+    switch characteristic.content {
+    case .temperature: microBit?.raw = bytes
+    case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
+    case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
+    case .fixed, .fixedAndCached, .stored, .rows, .acceleration: values[characteristic.handle] = bytes
+    }
+    return true
+  }
+
+  // MARK: Sensors
+
+  /// When a sensor takes its next sample; nil where there is no such sensor.
+  func nextSample(of sensor: Sensor) -> ContinuousClock.Instant? {
+    switch sensor {
+    case .temperature: microBit?.nextSample
+    case .acceleration: accelerometer?.nextSample
+    }
+  }
+
+  /// Passes over the samples up to now.
+  mutating func settle(_ sensor: Sensor, at now: ContinuousClock.Instant) {
+    switch sensor {
+    case .temperature: microBit?.settle(at: now)
+    case .acceleration: accelerometer?.settle(at: now)
+    }
+  }
+
+  /// Takes the sample that is due, and plans the next one.
+  mutating func sample(_ sensor: Sensor, at now: ContinuousClock.Instant) -> [UInt8]? {
+    switch sensor {
+    case .temperature: return microBit?.sample(at: now)
+    case .acceleration:
+      accelerometer?.sample(at: now)
+      return database.handle(of: sensor).flatMap(database.characteristic).map { value(of: $0, at: now) }
+    }
+  }
+
+  /// The reset button: what was held in RAM is lost.
+  mutating func reset(at start: ContinuousClock.Instant) {
+    microBit?.reset(at: start)
+    accelerometer?.reset(at: start)
+    values.removeAll()
+  }
+}

@@ -1,0 +1,252 @@
+import DBus
+import Testing
+
+@testable import BlueZSimulator
+
+/// The micro:bit's services beside its temperature: what is served, and what the firmware makes of reads and writes.
+@Suite struct MicroBitServiceTests {
+  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
+  private static let write = "org.bluez.GattCharacteristic1.WriteValue"
+  private static let start = "org.bluez.GattCharacteristic1.StartNotify"
+  private static let acquire = "org.bluez.GattCharacteristic1.AcquireNotify"
+  private static let none: DBusValue = .properties([:])
+
+  private static let buttonA = LinkTests.device + "/service001b/char001c"
+  private static let buttonB = LinkTests.device + "/service001b/char001f"
+  private static let acceleration = LinkTests.device + "/service0022/char0023"
+  private static let accelerationPeriod = LinkTests.device + "/service0022/char0026"
+  private static let rows = LinkTests.device + "/service0028/char0029"
+  private static let text = LinkTests.device + "/service0028/char002b"
+  private static let delay = LinkTests.device + "/service0028/char002d"
+
+  /// A micro:bit with all services, and a link to it.
+  private static func linked() -> World {
+    LinkTests.linked { options in
+      options.devices = 1
+      options.services = MicroBitService.allCases
+    }
+  }
+
+  private static func value(_ path: String, _ bytes: String) -> String {
+    "!\t\(path)\tPropertiesChanged\torg.bluez.GattCharacteristic1\t{Value=ay:\(bytes)}\t"
+  }
+
+  private func find(_ uuid: String, _ world: World) throws -> GATTDatabase.Characteristic {
+    let uuid = "e95d\(uuid)-251d-470a-a062-fa1922dfa9a8"
+    return try #require(world.model.peripherals[0].database.characteristic(uuid, instance: 0, in: nil))
+  }
+
+  /// The flags and descriptors are those that a real bluetoothd showed of Tests/RealBlueZ's micro:bits; the handles
+  /// follow those of the recordings.
+  @Test func whatIsAskedForIsServed() {
+    let world = LinkTests.discovered { options in
+      options.devices = 1
+      options.services = MicroBitService.allCases
+    }
+    world.call("A", LinkTests.device, "org.bluez.Device1.Connect")
+    world.advance(by: .seconds(1))
+    let lines = world.takeLines()
+    let flags = lines.compactMap { line -> String? in
+      guard let flags = line.firstMatch(of: /Flags=as:([^;]*)/)?.1 else { return nil }
+      let path = line.split(separator: "\t")[1].split(separator: "/").suffix(2).joined(separator: "/")
+      return "\(path) \(flags)"
+    }
+    #expect(
+      flags.dropFirst(6) == [
+        "service0015/char0016 read,notify", "service0015/char0019 read,write",
+        "service001b/char001c read,notify", "service001b/char001f read,notify",
+        "service0022/char0023 read,notify", "service0022/char0026 read,write",
+        "service0028/char0029 read,write", "service0028/char002b write", "service0028/char002d read,write",
+      ])
+    let descriptors = lines.filter { $0.contains("/desc") }.map {
+      String($0.split(separator: "\t")[1].suffix(8))
+    }
+    #expect(descriptors == ["desc0009", "desc0018", "desc001e", "desc0021", "desc0025"])
+    let uuids = lines.last.map { $0.matches(of: /[0-9a-f]{8}-/).map { String($0.output.prefix(8)) } }
+    #expect(
+      uuids == ["00001800", "00001801", "0000180a", "e95d0753", "e95d6100", "e95d9882", "e95dd91d"])
+  }
+
+  @Test func theTemperatureMayBeAbsent() {
+    let world = LinkTests.linked { options in
+      options.devices = 1
+      options.services = [.buttons]
+    }
+    world.call("A", LinkTests.device + "/service0015/char0016", Self.read, [Self.none])
+    #expect(world.takeLines().last == "<\tA\tReadValue\tok\tay:00")
+    world.call("A", LinkTests.device + "/service0015/char0016", Self.start)
+    _ = world.takeLines()
+    world.advance(by: .seconds(10))
+    #expect(world.takeLines() == [])
+  }
+
+  // MARK: Buttons
+
+  @Test func aButtonTellsWhatItIsSetTo() throws {
+    let world = Self.linked()
+    world.call("A", Self.buttonA, Self.start)
+    world.call("A", Self.buttonB, Self.acquire, [Self.none])
+    _ = world.takeLines()
+    for value in [1, 2, 0] as [UInt8] {
+      for button in ["da90", "da91"] {
+        let button = try find(button, world)
+        #expect(world.set(button, to: [value]))
+      }
+    }
+    #expect(world.takeLines() == ["01", "02", "00"].map { Self.value(Self.buttonA, $0) })
+    #expect(world.takePackets() == [[1], [2], [0]])
+    #expect(world.model.peripherals[0].sent == 6)
+    world.call("A", Self.buttonA, Self.write, [.bytes([1]), .properties(["type": .string("request")])])
+    #expect(world.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.NotPermitted\tWrite not permitted"])
+  }
+
+  @Test func withoutASubscriptionALinkOrTheRadioNothingIsTold() throws {
+    let world = Self.linked()
+    let button = try find("da90", world)
+    func press(_ value: UInt8) {
+      #expect(world.set(button, to: [value]))
+    }
+    press(1)
+    world.call("A", Self.buttonA, Self.start)
+    world.model.peripherals[0].silent = true
+    _ = world.takeLines()
+    press(2)
+    world.model.peripherals[0].silent = false
+    world.take(world.model.hangUp(0, at: world.now))
+    _ = world.takeLines()
+    press(0)
+    #expect(world.takeLines() == [])
+    #expect(world.model.peripherals[0].sent == 0)
+    #expect(world.model.peripherals[0].value(of: button, at: world.now) == [0])
+  }
+
+  // MARK: Accelerometer
+
+  @Test(
+    arguments: [
+      (0, 0), (1, 2), (2, 2), (3, 5), (5, 5), (6, 10), (10, 10), (11, 20), (20, 20), (21, 40), (40, 40),
+      (41, 100), (100, 100), (101, 1000), (65535, 1000),
+    ] as [(UInt16, UInt16)])
+  func thePeriodBecomesOneOfTheChip(written: UInt16, held: UInt16) {
+    var accelerometer = Accelerometer(at: .now)
+    #expect(accelerometer.period == 20)
+    let accepted = accelerometer.writePeriod([UInt8(written & 0xFF), UInt8(written >> 8)], at: .now)
+    #expect(accepted)
+    #expect(accelerometer.period == held)
+    #expect(accelerometer.periodBytes == [UInt8(held & 0xFF), UInt8(held >> 8)])
+  }
+
+  @Test(arguments: [[], [1], [1, 2, 3]] as [[UInt8]])
+  func aPeriodOfAnotherLengthThanTwoBytesIsRefused(_ bytes: [UInt8]) {
+    let world = Self.linked()
+    world.call("A", Self.accelerationPeriod, Self.write, [.bytes(bytes), Self.none])
+    #expect(
+      world.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
+    #expect(world.model.peripherals[0].accelerometer?.period == 20)
+    #expect(world.model.peripherals[0].writes.isEmpty)
+  }
+
+  @Test func aSampleComesOnceInAPeriodAndANewPeriodCountsAtOnce() throws {
+    let world = Self.linked()
+    world.call("A", Self.acceleration, Self.acquire, [Self.none])
+    world.advance(by: .seconds(1))
+    #expect(world.takePackets() == Array(repeating: [0, 0, 0, 0, 0x00, 0xFC], count: 50))
+    world.call("A", Self.accelerationPeriod, Self.write, [.bytes([50, 0]), Self.none])
+    let data = try find("ca4b", world)
+    #expect(world.set(data, to: [1, 0, 2, 0, 3, 0]))
+    world.advance(by: .milliseconds(99))
+    #expect(world.takePackets() == [])
+    world.advance(by: .milliseconds(901))
+    #expect(world.takePackets() == Array(repeating: [1, 0, 2, 0, 3, 0], count: 10))
+    // From outside, as the program of the micro:bit would.
+    let period = try find("fb24", world)
+    #expect(world.set(period, to: [10, 0]))
+    world.advance(by: .seconds(1))
+    #expect(world.takePackets().count == 100)
+    #expect(!world.set(period, to: [1]))
+  }
+
+  @Test func temperatureAndAccelerationKeepTheirOwnCadence() {
+    let world = Self.linked()
+    world.model.peripherals[0].microBit?.pinned = 20
+    world.call("A", LinkTests.temperature, Self.start)
+    world.call("A", Self.acceleration, Self.start)
+    _ = world.takeLines()
+    world.advance(by: .seconds(10))
+    let lines = world.takeLines()
+    #expect(lines.count { $0 == Self.value(LinkTests.temperature, "14") } == 10)
+    #expect(lines.count { $0 == Self.value(Self.acceleration, "0000000000fc") } == 500)
+    #expect(lines.count == 510)
+    world.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StopNotify")
+    _ = world.takeLines()
+    world.advance(by: .seconds(1))
+    #expect(world.takeLines() == Array(repeating: Self.value(Self.acceleration, "0000000000fc"), count: 50))
+  }
+
+  // MARK: LED
+
+  @Test func shortWritesSetTheUpperRowsAlone() {
+    let world = Self.linked()
+    for bytes in [[0xFF, 1, 2, 3, 4], [], [7, 8]] as [[UInt8]] {
+      world.call("A", Self.rows, Self.write, [.bytes(bytes), Self.none])
+    }
+    world.call("A", Self.rows, Self.write, [.bytes([0, 0, 0, 0, 0, 0]), Self.none])
+    world.call("A", Self.rows, Self.read, [Self.none])
+    #expect(
+      world.takeLines() == [
+        "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok",
+        "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length",
+        Self.value(Self.rows, "0708020304"), "<\tA\tReadValue\tok\tay:0708020304",
+      ])
+  }
+
+  @Test func textsAreNotedAndNotRead() throws {
+    let world = Self.linked()
+    let texts = ["", "Hello", String(repeating: "x", count: 20)].map { Array($0.utf8) }
+    for text in texts { world.call("A", Self.text, Self.write, [.bytes(text), Self.none]) }
+    let long = [UInt8](repeating: 1, count: 21)
+    world.call("A", Self.text, Self.write, [.bytes(long), Self.none])
+    world.call("A", Self.text, Self.read, [Self.none])
+    #expect(
+      world.takeLines().suffix(2) == [
+        "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length",
+        "<\tA\tReadValue\torg.bluez.Error.NotPermitted\tRead not permitted",
+      ])
+    let writes = world.model.peripherals[0].writes[try find("93ee", world).handle]
+    #expect(writes?.last == texts)
+    #expect(writes?.count == 3)
+  }
+
+  @Test func aResetForgetsWhatWasWritten() throws {
+    let world = Self.linked()
+    world.call("A", Self.rows, Self.write, [.bytes([1, 2, 3, 4, 5]), Self.none])
+    world.call("A", Self.delay, Self.write, [.bytes([60, 0]), Self.none])
+    world.call("A", Self.accelerationPeriod, Self.write, [.bytes([100, 0]), Self.none])
+    world.take(world.model.reset(0, at: world.now))
+    let peripheral = world.model.peripherals[0]
+    let held = try ["7b77", "0d2d", "fb24"].map { peripheral.value(of: try find($0, world), at: world.now) }
+    #expect(held == [[0, 0, 0, 0, 0], [120, 0], [20, 0]])
+    // What was written is still known.
+    #expect(peripheral.writes.values.map(\.count) == [1, 1, 1])
+  }
+
+  @Test func theLastThousandWritesAreKept() {
+    var writes = Writes()
+    for number in 0..<1003 { writes.append([UInt8(number % 256), UInt8(number / 256)]) }
+    #expect(writes.count == 1003)
+    #expect(writes.last.count == 1000)
+    #expect(writes.last.first == [3, 0])
+  }
+
+  // MARK: Faults
+
+  @Test func allButTheInformationDemandsPairing() {
+    let world = Self.linked()
+    world.model.peripherals[0].demandsPairing = true
+    world.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
+    #expect(world.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
+    world.call("A", Self.buttonA, Self.read, [Self.none])
+    #expect(world.takeLines() == [])
+    #expect(world.unanswered == 1)
+  }
+}

@@ -1,0 +1,274 @@
+import DBus
+import GATT
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BlueZSimulator
+
+/// Peripherals that are no micro:bits, made from a description or a profile.
+@Suite struct OtherPeripheralTests {
+  private static let write = "org.bluez.GattCharacteristic1.WriteValue"
+  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
+  private static let none: DBusValue = .properties([:])
+  private static let device = "/org/bluez/hci0/dev_E6_7A_00_00_00_02"
+
+  private static func uuid(_ short: UInt32) -> BluetoothUUID { BluetoothUUID(short: short) }
+
+  /// A heart-rate monitor and a counter, in one.
+  private static func profile() throws -> Profile {
+    try Profile(
+      name: "both", requires: [uuid(0x180D)],
+      properties: [
+        Property(
+          name: "heart_rate", service: uuid(0x180D), characteristic: uuid(0x2A37), access: .notify,
+          codec: .uint8),
+        Property(
+          name: "battery", service: uuid(0x180F), characteristic: uuid(0x2A19), access: [.read, .notify],
+          codec: .uint8),
+        Property(
+          name: "add", service: uuid(0x1111), characteristic: uuid(0x2222), kind: .event, access: .write,
+          writeMode: .request, codec: .uint8),
+        Property(
+          name: "send", service: uuid(0x1111), characteristic: uuid(0x2223), instance: 1, kind: .event,
+          access: .write, writeMode: .command, codec: .uint8),
+      ])
+  }
+
+  private static let described = PeripheralDescription(
+    name: "Both", advertises: [uuid(0x180D), uuid(0x180F)],
+    services: [
+      PeripheralDescription.Service(
+        uuid(0x180D), [PeripheralDescription.Characteristic(uuid(0x2A37), [.notify])]),
+      PeripheralDescription.Service(
+        uuid(0x180F), [PeripheralDescription.Characteristic(uuid(0x2A19), [.read, .notify])]),
+      PeripheralDescription.Service(
+        uuid(0x1111),
+        [
+          PeripheralDescription.Characteristic(uuid(0x2222), [.write]),
+          PeripheralDescription.Characteristic(uuid(0x2223), []),
+          PeripheralDescription.Characteristic(uuid(0x2223), [.command]),
+        ]),
+    ])
+
+  private static let heart = device + "/service000e/char000f"
+  private static let add = device + "/service0016/char0017"
+  private static let send = device + "/service0016/char001b"
+
+  private static func options(_ description: PeripheralDescription) -> (inout SimulatorOptions) -> Void {
+    { options in
+      options.devices = 0
+      options.others = [description]
+    }
+  }
+
+  private func linked(_ description: PeripheralDescription = described) -> World {
+    let world = LinkTests.discovered(Self.options(description))
+    world.call("A", Self.device, "org.bluez.Device1.Connect")
+    world.advance(by: .seconds(1))
+    _ = world.takeLines()
+    return world
+  }
+
+  @Test func aProfileSaysWhatIsServed() throws {
+    let made = PeripheralDescription(
+      name: "Both", profile: try Self.profile(), advertises: [Self.uuid(0x180D), Self.uuid(0x180F)])
+    #expect(made == Self.described)
+  }
+
+  /// What a real bluetoothd 5.66 showed of such a peripheral: the UUIDs advertised, then those of the services; flags
+  /// in their order, and WriteAcquired before NotifyAcquired.
+  @Test func itLooksAsARealOneDoes() {
+    let all = PeripheralDescription(
+      name: "Beacon", advertises: [Self.uuid(0x180D), Self.uuid(0x180F)],
+      services: [
+        PeripheralDescription.Service(
+          Self.uuid(0x180D),
+          [
+            PeripheralDescription.Characteristic(
+              Self.uuid(0x2223), Set(PeripheralDescription.Flag.allCases), value: [7])
+          ])
+      ])
+    let world = World(Self.options(all))
+    world.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    world.advance(by: .milliseconds(300))
+    world.call("A", LinkTests.adapter, "org.bluez.Adapter1.StopDiscovery")
+    let base = "-0000-1000-8000-00805f9b34fb"
+    #expect(world.takeLines().contains { $0.contains("UUIDs=as:0000180d\(base),0000180f\(base);") })
+    world.call("A", Self.device, "org.bluez.Device1.Connect")
+    world.advance(by: .seconds(1))
+    let lines = world.takeLines()
+    #expect(
+      lines.contains {
+        $0.hasPrefix("!\t\(Self.heart)\tInterfacesAdded\t")
+          && $0.contains(
+            "Value=ay:;Notifying=b:false;Flags=as:read,write-without-response,write,notify,indicate;"
+              + "WriteAcquired=b:false;NotifyAcquired=b:false;MTU=q:23")
+      })
+    #expect(lines.contains { $0.hasPrefix("!\t\(Self.heart)/desc0011\t") })
+    #expect(
+      lines.last?.contains(
+        "UUIDs=as:00001800\(base),00001801\(base),0000180d\(base);ServicesResolved=b:true") == true)
+    world.call("A", Self.heart, Self.read, [Self.none])
+    #expect(world.takeLines().last == "<\tA\tReadValue\tok\tay:07")
+  }
+
+  @Test(arguments: [("180d", true), ("0000180F-0000-1000-8000-00805F9B34FB", true), ("1111", false)])
+  func aFilterHearsWhatAdvertisesOneOfItsServices(_ uuid: String, _ isHeard: Bool) {
+    let world = World(Self.options(Self.described))
+    world.call(
+      "A", LinkTests.adapter, "org.bluez.Adapter1.SetDiscoveryFilter",
+      [.properties(["UUIDs": .strings(["1234", uuid])])])
+    world.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    world.advance(by: .milliseconds(300))
+    #expect(world.takeLines().contains { $0.contains("\tInterfacesAdded\t") } == isHeard)
+  }
+
+  // MARK: Values
+
+  @Test func whatIsSetIsNotifiedAndRead() throws {
+    let world = linked()
+    let database = world.model.peripherals[0].database
+    let battery = try #require(database.characteristic(Self.uuid(0x2A19).description, instance: 0, in: nil))
+    let heart = try #require(database.characteristic(Self.uuid(0x2A37).description, instance: 0, in: nil))
+    world.call("A", Self.heart, "org.bluez.GattCharacteristic1.StartNotify")
+    _ = world.takeLines()
+    for bytes in [[0, 72], [0, 73], [0, 73]] as [[UInt8]] {
+      #expect(world.set(heart, to: bytes))
+    }
+    #expect(world.set(battery, to: [99]))
+    let change = "!\t\(Self.heart)\tPropertiesChanged\torg.bluez.GattCharacteristic1"
+    #expect(world.takeLines() == ["0048", "0049", "0049"].map { "\(change)\t{Value=ay:\($0)}\t" })
+    world.call("A", Self.device + "/service0012/char0013", Self.read, [Self.none])
+    #expect(world.takeLines().last == "<\tA\tReadValue\tok\tay:63")
+    world.call("A", Self.heart, Self.read, [Self.none])
+    #expect(world.takeLines().last == "<\tA\tReadValue\torg.bluez.Error.NotPermitted\tRead not permitted")
+  }
+
+  @Test func whatIsWrittenIsReadBack() {
+    let store = PeripheralDescription(
+      name: "Store",
+      services: [
+        PeripheralDescription.Service(
+          Self.uuid(0x1111), [PeripheralDescription.Characteristic(Self.uuid(0x2222), [.read, .write])])
+      ])
+    let world = linked(store)
+    let path = Self.device + "/service000e/char000f"
+    for bytes in [[1], [], Array(repeating: 2, count: 512)] as [[UInt8]] {
+      world.call("A", path, Self.write, [.bytes(bytes), Self.none])
+      #expect(world.takeLines() == ["<\tA\tWriteValue\tok"])
+      #expect(world.model.peripherals[0].values[0x0F] == bytes)
+    }
+    world.call("A", path, Self.write, [.bytes(Array(repeating: 2, count: 513)), Self.none])
+    #expect(world.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
+    #expect(world.model.peripherals[0].writes[0x0F]?.count == 3)
+  }
+
+  /// As measured on a real bluetoothd 5.66: without a type the flags decide.
+  @Test func theFlagsDecideHowIsWritten() {
+    let world = linked()
+    func outcome(_ path: String, _ count: Int, _ type: String?) -> String? {
+      let options: DBusValue = type.map { .properties(["type": .string($0)]) } ?? Self.none
+      world.call("A", path, Self.write, [.bytes(Array(repeating: 1, count: count)), options])
+      return world.takeLines().first.map { $0.split(separator: "\t").dropFirst(3).joined(separator: " ") }
+    }
+    let failed = "org.bluez.Error.Failed Failed to initiate write"
+    #expect(outcome(Self.send, 1, nil) == "ok")
+    #expect(outcome(Self.send, 20, "command") == "ok")
+    #expect(outcome(Self.send, 21, "command") == failed)
+    #expect(outcome(Self.send, 21, nil) == failed)
+    #expect(world.model.peripherals[0].writes[0x1B]?.last.map(\.count) == [1, 20])
+    #expect(outcome(Self.send, 1, "request") == "org.bluez.Error.NotPermitted Write not permitted")
+    #expect(outcome(Self.add, 1, nil) == "ok")
+    #expect(outcome(Self.add, 1, "request") == "ok")
+    // Sent, and dropped by the peripheral.
+    #expect(outcome(Self.add, 1, "command") == "ok")
+    #expect(world.model.peripherals[0].writes[0x17]?.count == 2)
+    #expect(outcome(Self.heart, 1, nil) == "org.bluez.Error.NotSupported Operation is not supported")
+  }
+
+  @Test func aCommandThatThePeripheralDoesNotHearOrWantIsLost() {
+    let world = linked()
+    func command() {
+      world.call("A", Self.send, Self.write, [.bytes([1]), Self.none])
+      #expect(world.takeLines() == ["<\tA\tWriteValue\tok"])
+    }
+    world.model.peripherals[0].demandsPairing = true
+    command()
+    world.model.peripherals[0].demandsPairing = false
+    world.take(world.model.vanish(0, at: world.now))
+    command()
+    #expect(world.model.peripherals[0].writes.isEmpty)
+    world.take(world.model.comeBack(0, at: world.now))
+    command()
+    #expect(world.model.peripherals[0].writes[0x1B]?.count == 1)
+  }
+
+  // MARK: JSON
+
+  private func parse(_ json: String) throws -> PeripheralDescription {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/peripheral.json"
+    let file = try #require(fopen(path, "w"))
+    fputs(json, file)
+    fclose(file)
+    return try PeripheralDescription(file: path)
+  }
+
+  @Test func aFileDescribesOne() throws {
+    let made = try parse(
+      #"""
+      {"name": "Polar", "address": "e6:7a:00:00:00:01", "advertises": ["180d"], "services": [
+        {"uuid": "180D", "characteristics": [
+          {"uuid": "00002a37-0000-1000-8000-00805f9b34fb", "flags": ["notify"], "value": "00fF"},
+          {"uuid": "2a39", "flags": ["write", "write-without-response"]}]}]}
+      """#)
+    #expect(
+      made
+        == PeripheralDescription(
+          name: "Polar", address: BluetoothAddress("E6:7A:00:00:00:01"), advertises: [Self.uuid(0x180D)],
+          services: [
+            PeripheralDescription.Service(
+              Self.uuid(0x180D),
+              [
+                PeripheralDescription.Characteristic(Self.uuid(0x2A37), [.notify], value: [0x00, 0xFF]),
+                PeripheralDescription.Characteristic(Self.uuid(0x2A39), [.write, .command]),
+              ])
+          ]))
+  }
+
+  /// The same as from the profile itself, but for the order, which JSON objects do not have.
+  @Test func aFileMayHoldAProfileOfTheConfiguration() throws {
+    let made = try parse(
+      #"""
+      {"name": "Both", "advertises": ["180d", "180f"], "profile": {"requires": ["180d"], "properties": {
+        "heart_rate": {"service": "180d", "characteristic": "2a37", "access": ["notify"], "fields": [
+          {"name": "flags", "type": "uint8", "hidden": true}]},
+        "battery": {"service": "180f", "characteristic": "2a19", "access": ["read", "notify"], "type": "uint8"},
+        "add": {"service": "1111", "characteristic": "2222", "access": ["write"], "write": "request"},
+        "send": {"service": "1111", "characteristic": "2223", "instance": 1, "access": ["write"],
+          "write": "command"}}}}
+      """#)
+    #expect(Set(made.services) == Set(Self.described.services))
+    #expect(made.services.map(\.uuid) == [0x1111, 0x180D, 0x180F].map(Self.uuid))
+    #expect(made.advertises == Self.described.advertises)
+  }
+
+  @Test(arguments: [
+    "", "[]", "{}", #"{"name":"x"}"#, #"{"name":"x","services":[{"uuid":"18","characteristics":[]}]}"#,
+    #"{"name":"x","services":[],"address":"1:2"}"#, #"{"name":"x","services":[],"advertises":["x"]}"#,
+    #"{"name":"x","services":[{"uuid":"180d","characteristics":[{"uuid":"2a37","flags":["fly"]}]}]}"#,
+    #"{"name":"x","services":[{"uuid":"180d","characteristics":[{"uuid":"2a37","flags":[],"value":"0"}]}]}"#,
+    #"{"name":"x","profile":{"properties":{"a":{"service":"1111","characteristic":"1","access":[]}}}}"#,
+    #"{"name":"x","profile":{"properties":{"a":{"service":"1111","characteristic":"2222","instance":-1,"access":[]}}}}"#,
+  ])
+  func whatIsNoDescriptionIsRefused(_ json: String) {
+    #expect(throws: DescriptionError.self) { try parse(json) }
+  }
+
+  @Test func aFileThatIsNotThereIsNamed() {
+    #expect { try PeripheralDescription(file: "/nonexistent/file") } throws: { error in
+      "\(error)" == "/nonexistent/file: cannot be read"
+    }
+  }
+}
