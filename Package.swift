@@ -47,7 +47,7 @@ let package = Package(
     module("GATT"),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
-    module("Store", ["EventLoop", "CSQLite"]),
+    module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
     module(
       "Gateway",
@@ -74,7 +74,7 @@ let package = Package(
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",
       swiftSettings: strict),
-    tests("StoreTests", ["Store", "CSQLite", "TestSupport", "store-writer"]),
+    tests("StoreTests", ["Store", "CSQLite", "EventLoop", "TestSupport", "store-writer"]),
     tests("ConfigurationTests", ["Configuration", "JSON", "GATT", "TestSupport"]),
     tests("GatewayTests", ["Gateway", "EventLoop", "TestSupport"]),
     tests(

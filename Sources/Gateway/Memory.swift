@@ -42,12 +42,13 @@ final class Memory: @unchecked Sendable {
     let opened = StateStore.open(path: path)
     store = opened.store
     switch opened.opening {
-    case .opened: Self.log.debug("state database", ["path": path, "records": opened.records.count])
+    case .opened, .migrated:
+      Self.log.debug("state database", ["path": path, "records": opened.records.count])
     case .setAside(let aside, let reason):
       Self.log.warning(
         "the state database was damaged: moved it aside and began a new one",
         ["moved_to": aside, "reason": reason])
-    case .inMemoryOnly(let reason):
+    case .newer(let reason), .inMemoryOnly(let reason):
       trouble = reason
       Self.log.warning("cannot write the state folder: changes will be lost on restart", ["reason": reason])
     }

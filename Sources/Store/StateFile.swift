@@ -2,10 +2,16 @@ import Glibc
 
 /// The file of a state database and its surroundings: folders, rights, and what is done with one that is no good.
 enum StateFile {
-  /// Opens the database at `path` for writing, and reads all of it; makes what is missing.
-  static func open(
-    _ path: String, maximumPages: Int? = nil
-  ) throws(StoreError) -> (database: Database, records: [String: [UInt8]], opening: Opening) {
+  /// A database that was opened for writing.
+  struct Opened {
+    /// Nil where it cannot be written: then there is memory only.
+    let database: Database?
+    let records: [String: [UInt8]]
+    let opening: Opening
+  }
+
+  /// Opens the database at `path` for writing, and reads all of it; makes what is missing, and migrates what is older.
+  static func open(_ path: String, _ schema: Schema, maximumPages: Int? = nil) throws(StoreError) -> Opened {
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
       throw StoreError(.circumstances, "\(path.debugDescription) is not the absolute path of a file")
     }
@@ -14,33 +20,84 @@ enum StateFile {
     _ = try exists(path)
     let lock = try FileLock(path)
     do throws(StoreError) {
-      let (database, records) = try read(path, lock, maximumPages)
-      return (database, records, .opened)
+      return try read(path, schema, lock, maximumPages)
     } catch {
       guard error.cause == .content else { throw error }
       let aside = try setAside(path)
-      let (database, records) = try read(path, lock, maximumPages)
-      return (database, records, .setAside(path: aside, reason: error.description))
+      let new = try read(path, schema, lock, maximumPages)
+      return Opened(
+        database: new.database, records: new.records,
+        opening: .setAside(path: aside, reason: error.description))
     }
   }
 
   private static func read(
-    _ path: String, _ lock: FileLock, _ maximumPages: Int?
-  ) throws(StoreError) -> (Database, [String: [UInt8]]) {
+    _ path: String, _ schema: Schema, _ lock: FileLock, _ maximumPages: Int?
+  ) throws(StoreError) -> Opened {
     // By us, not by SQLite, which would make it readable for everybody; its journal takes the rights from it.
-    if try !exists(path) {
-      let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-      guard descriptor >= 0 else { throw .system("make", path) }
-      close(descriptor)
+    if try !exists(path) { try make(path) }
+    let database = try Database(path, .readWrite(lock, maximumPages: maximumPages), schema)
+    guard let version = database.version else {
+      // A full disk does not prevent the start: the first write tries it again.
+      try? database.makeTable()
+      return Opened(database: database, records: [:], opening: .opened)
     }
-    let database = try Database(path, .readWrite(lock, maximumPages: maximumPages))
-    return (database, try database.records())
+    let records = try database.records()
+    guard version < schema.version else {
+      return Opened(database: database, records: records, opening: .opened)
+    }
+    let migrated = schema.migrated(records, from: version)
+    let copy = "\(path).schema-\(version)"
+    do throws(StoreError) {
+      try database.replaceAll(records, by: migrated) { () throws(StoreError) in
+        try keepCopy(of: database, at: copy)
+      }
+    } catch {
+      // The old file is whole, and migrated at the next start.
+      return Opened(
+        database: nil, records: migrated, opening: .inMemoryOnly(reason: error.description))
+    }
+    return Opened(database: database, records: migrated, opening: .migrated(from: version, copy: copy))
   }
 
-  /// What the database at `path` holds, while a gateway uses it or not; nothing if there is none.
-  static func records(_ path: String) throws(StoreError) -> [String: [UInt8]] {
+  /// What the database at `path` holds, as records of `schema`, while a gateway uses it or not; nothing if there is none.
+  static func records(_ path: String, _ schema: Schema) throws(StoreError) -> [String: [UInt8]] {
     guard try exists(path) else { return [:] }
-    return try Database(path, .readOnly).records()
+    let database = try Database(path, .readOnly, schema)
+    guard let version = database.version else { return [:] }
+    return schema.migrated(try database.records(), from: version)
+  }
+
+  /// Copies what the file of `database` holds to `copy`, in place of what is there; it is on the disk when it returns.
+  private static func keepCopy(of database: Database, at copy: String) throws(StoreError) {
+    // What is at `copy` may be the only one that is whole: it is replaced at once, by the new one as a whole.
+    let unfinished = copy + ".new"
+    guard unlink(unfinished) == 0 || errno == ENOENT else { throw .system("replace", unfinished) }
+    do throws(StoreError) {
+      try make(unfinished)
+      try database.copy(to: unfinished)
+      guard rename(unfinished, copy) == 0 else { throw .system("make", copy) }
+    } catch {
+      unlink(unfinished)
+      throw error
+    }
+    try synchronizeFolder(of: copy)
+  }
+
+  /// Puts the names in the folder of `path` on the disk.
+  private static func synchronizeFolder(of path: String) throws(StoreError) {
+    guard let end = path.lastIndex(of: "/") else { return }
+    let descriptor = Glibc.open(String(path[...end]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw .system("open the folder of", path) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw .system("write the folder of", path) }
+  }
+
+  /// Makes an empty file, for this user alone.
+  private static func make(_ path: String) throws(StoreError) {
+    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw .system("make", path) }
+    close(descriptor)
   }
 
   /// Whether there is a regular file: opening anything else could block, or worse.

@@ -4,7 +4,7 @@ import EventLoop
 ///
 /// Changes are collected, the newest for each key, and written by a thread that exists only as long as there is something
 /// to write. What is in a file is read once, when it is opened; from then on the owner knows it all, and puts changes.
-public final class StateStore: Sendable {
+package final class StateStore: Sendable {
   private struct State: Sendable {
     var backlog = Backlog()
     var handler: @Sendable (StoreEvent) -> Void = { _ in }
@@ -22,48 +22,56 @@ public final class StateStore: Sendable {
 
   // MARK: Opening
 
-  /// Opens the database at `path`, and makes it if there is none, with its folders, for this user alone (0600, 0700).
+  /// The layout of keys without sections.
+  package static let schemaWithoutSections = Schema(version: 0, migrations: [])
+
+  /// Opens the database at `path`, and makes it if there is none, with its folders, for this user alone (0600, 0700). An
+  /// older one is migrated.
   ///
   /// Blocks, for at most some seconds. Does not fail: a gateway runs without its memory as well, and is told why.
   /// - Returns: the store, what it holds, and what became of the file.
-  public static func open(
-    path: String
+  package static func open(
+    path: String, schema: Schema = schemaWithoutSections
   ) -> (store: StateStore, records: [String: [UInt8]], opening: Opening) {
-    open(path: path, pacing: Pacing(), maximumPages: nil)
+    open(path: path, schema: schema, pacing: Pacing(), maximumPages: nil)
   }
 
   static func open(
-    path: String, pacing: Pacing, maximumPages: Int?
+    path: String, schema: Schema = schemaWithoutSections, pacing: Pacing, maximumPages: Int?
   ) -> (store: StateStore, records: [String: [UInt8]], opening: Opening) {
     do {
-      let (database, records, opening) = try StateFile.open(path, maximumPages: maximumPages)
-      return (StateStore(database, pacing), records, opening)
+      let opened = try StateFile.open(path, schema, maximumPages: maximumPages)
+      return (StateStore(opened.database, pacing), opened.records, opened.opening)
     } catch {
+      let store = StateStore(nil, pacing)
+      if error.cause == .newer { return (store, [:], .newer(reason: error.description)) }
       // A card that has become read-only still tells what was.
-      let records = (try? StateFile.records(path)) ?? [:]
-      return (StateStore(nil, pacing), records, .inMemoryOnly(reason: error.description))
+      let records = (try? StateFile.records(path, schema)) ?? [:]
+      return (store, records, .inMemoryOnly(reason: error.description))
     }
   }
 
-  /// What the database at `path` holds, without touching it, while a gateway uses it or not; nothing if there is none.
-  /// Blocks, for at most some seconds.
-  public static func records(path: String) throws(StoreError) -> [String: [UInt8]] {
-    try StateFile.records(path)
+  /// What the database at `path` holds, as records of `schema`: without touching it, while a gateway uses it or not;
+  /// nothing if there is none. Blocks, for at most some seconds.
+  package static func records(
+    path: String, schema: Schema = schemaWithoutSections
+  ) throws(StoreError) -> [String: [UInt8]] {
+    try StateFile.records(path, schema)
   }
 
   /// A store without a file: what is put is not kept.
-  public static func inMemory() -> StateStore { StateStore(nil, Pacing()) }
+  package static func inMemory() -> StateStore { StateStore(nil, Pacing()) }
 
   // MARK: Using
 
   /// Calls `handler`, on the writer's thread, when writing fails and when it works again.
-  public func setHandler(_ handler: @escaping @Sendable (StoreEvent) -> Void) {
+  package func setHandler(_ handler: @escaping @Sendable (StoreEvent) -> Void) {
     monitor.withLock { $0.handler = handler }
   }
 
   /// Makes `value`, UTF-8, that of `key`; nil deletes it. Returns at once, from any thread; it is on the disk soon (within
   /// about a second, as long as the disk takes it). After ``close(within:)`` it does nothing.
-  public func put(_ key: String, _ value: [UInt8]?) {
+  package func put(_ key: String, _ value: [UInt8]?) {
     guard database != nil else { return }
     let change = value.map(Change.put) ?? .delete
     guard monitor.withLock({ $0.backlog.add(key, change) }) else { return }
@@ -73,7 +81,7 @@ public final class StateStore: Sendable {
   /// Writes what waits, and closes the file; waits for that, but no longer than `limit`.
   /// - Returns: the number of keys whose last change is not known to be on the disk.
   @discardableResult
-  public func close(within limit: Duration) -> Int {
+  package func close(within limit: Duration) -> Int {
     guard database != nil else { return 0 }
     if monitor.notify({ $0.backlog.close() }), !startThread({ self.write() }) {
       // No disk keeps to a limit, hence the thread; but rather late than never.

@@ -2,18 +2,20 @@ import CSQLite
 import Glibc
 
 /// Something that could not be done with a file of the store.
-public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What the file itself is to blame for, and what the world around it is.
   enum Cause: Sendable, Equatable {
-    /// It is no state database, or a damaged one, or of a version that is not known: it has to go out of the way.
+    /// It is no state database, or a damaged one: it has to go out of the way.
     case content
+    /// A newer version of the program has written it: it is left alone.
+    case newer
     /// The disk, its rights, another process: it may be better later.
     case circumstances
   }
 
   let cause: Cause
   /// What was tried, with the path, and why it failed, in the words of SQLite or of the system.
-  public let description: String
+  package let description: String
 
   init(_ cause: Cause, _ description: String) {
     self.cause = cause

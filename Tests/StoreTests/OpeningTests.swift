@@ -65,8 +65,7 @@ import Testing
   /// What is at the path, and a word of the reason.
   @Test(arguments: [
     ("garbage", "not a database"), ("truncated", "malformed"), ("torn", "cannot read"),
-    ("future", "version 2"),
-    ("foreign", "another program"), ("columns", "no such column"),
+    ("foreign", "another program"), ("marked", "another program"), ("columns", "no such column"),
   ])
   func whatIsNoGoodIsSetAside(fault: String, reason: String) throws {
     try make(fault)
@@ -120,9 +119,9 @@ import Testing
         for place in 8192..<12_288 { bytes[place] = UInt8(truncatingIfNeeded: place &* 31) }
       }
       try folder.write(bytes, to: "state.db")
-    case "future":
+    case "marked":
       try leave(["key": "value"], at: path)
-      try Onlooker(path).execute("PRAGMA user_version = 2")
+      try Onlooker(path).execute("PRAGMA application_id = 7")
     case "foreign":
       try Onlooker(path).execute("CREATE TABLE bookmarks (url TEXT)")
     case "columns":
@@ -173,7 +172,7 @@ import Testing
   }
 
   @Test func whatIsNoGoodIsNotTouchedByAReader() throws {
-    try make("future")
+    try make("foreign")
     let before = try names(in: folder.path)
     #expect(throws: StoreError.self) { try StateStore.records(path: path) }
     #expect(try names(in: folder.path) == before)

@@ -2,6 +2,8 @@
 //
 //   rounds   gives the same 20 keys a new number, again and again; says `round N` when N is on the disk
 //   keep     puts 50 values of 1 KiB, tells what happens, and closes on SIGTERM
+//   migrate  opens it with a schema of version 1, and says how many records each section has, and what the trouble is
+//   die      the same, but kills itself in the middle of the migration
 //   measure  opens and closes, and says how much memory that took, in KiB
 import EventLoop
 import Glibc
@@ -48,6 +50,19 @@ func keep(_ path: String) {
   say("\(store.close(within: .seconds(10))) not written")
 }
 
+func migrate(_ path: String, _ migration: @escaping Migration) {
+  let schema = Schema(version: 1, migrations: [migration])
+  let database = StateDatabase(path: path, schema: schema, loop: EventLoop())
+  say("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
+  database.section("a").put("new", Array("new".utf8))
+  database.close()
+}
+
+/// Puts all records into the section `a`, with values of double the length.
+func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
+  Dictionary(uniqueKeysWithValues: records.map { ("a/\($0)", $1 + $1) })
+}
+
 func measure(_ path: String) {
   let before = residentMemory()
   let (store, records, opening) = StateStore.open(path: path)
@@ -65,11 +80,17 @@ func fail(_ reason: String) -> Never {
   exit(1)
 }
 
-guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|measure PATH") }
+guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|migrate|die|measure PATH") }
 let path = CommandLine.arguments[2]
 switch CommandLine.arguments[1] {
 case "rounds": rounds(path)
 case "keep": keep(path)
+case "migrate": migrate(path, doubled)
+case "die":
+  migrate(path) { _ in
+    raise(SIGKILL)
+    return [:]
+  }
 case "measure": measure(path)
 case let other: fail("\(other)?")
 }
