@@ -49,9 +49,18 @@ let package = Package(
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
+    module("Devices", ["EventLoop", "Log", "JSON", "GATT", "DBus", "BlueZ", "Store", "Configuration"]),
+    module(
+      "Bridge", ["EventLoop", "Log", "JSON", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices"]),
+    module(
+      "HomeAssistant",
+      ["EventLoop", "Log", "JSON", "GATT", "MQTT", "Store", "Configuration", "Devices", "Bridge"]),
     module(
       "Gateway",
-      ["EventLoop", "Log", "JSON", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "CSystemd"]),
+      [
+        "EventLoop", "Log", "JSON", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices", "Bridge",
+        "HomeAssistant", "CSystemd",
+      ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
@@ -76,7 +85,28 @@ let package = Package(
       swiftSettings: strict),
     tests("StoreTests", ["Store", "CSQLite", "EventLoop", "TestSupport", "store-writer"]),
     tests("ConfigurationTests", ["Configuration", "JSON", "GATT", "TestSupport"]),
-    tests("GatewayTests", ["Gateway", "EventLoop", "TestSupport"]),
+    tests(
+      "DevicesTests",
+      [
+        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON", "Store",
+        "TestSupport",
+      ]),
+    tests(
+      "BridgeTests",
+      ["Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT", "Store", "TestSupport"]),
+    tests(
+      "HomeAssistantTests",
+      [
+        "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT",
+        "Store", "TestSupport",
+      ]
+    ),
+    tests(
+      "GatewayTests",
+      [
+        "Gateway", "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT",
+        "TestSupport",
+      ]),
     tests(
       "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "GATT", "TestSupport"],
       exclude: ["bleak", "recordings"]),

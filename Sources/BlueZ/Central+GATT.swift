@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import GATT
 
 extension Central {
   /// Reads the value of a characteristic.
@@ -20,7 +21,7 @@ extension Central {
   public func write(
     _ bytes: [UInt8], to characteristic: Characteristic
   ) async throws(CentralError) -> Result<[UInt8], CentralError> {
-    let both = await exchange([.write(bytes), .read], on: characteristic)
+    let both = await exchange([.write(bytes, withResponse: true), .read], on: characteristic)
     _ = try both[0].get()
     switch both[1] {
     case .success(let reply) where both.isInOrder && reply.first?.byteArray == bytes: return .success(bytes)
@@ -34,6 +35,15 @@ extension Central {
     }
   }
 
+  /// Writes the value of a characteristic, and reads nothing back.
+  ///
+  /// - Parameter withResponse: whether the peripheral acknowledges it; without, it is over when bluetoothd has it.
+  public func send(
+    _ bytes: [UInt8], to characteristic: Characteristic, withResponse: Bool
+  ) async throws(CentralError) {
+    _ = try await operate(.write(bytes, withResponse: withResponse), on: characteristic)
+  }
+
   private static func bytes(_ reply: [DBusValue]) throws(CentralError) -> [UInt8] {
     guard let bytes = reply.first?.byteArray else { throw .transient("ReadValue brought no bytes") }
     return bytes
@@ -41,11 +51,13 @@ extension Central {
 
   /// From now on `handler` gets, on the loop, each value that the peripheral notifies, until the link ends.
   ///
+  /// - Parameter method: how the notifications come; nil: as the central was told.
   /// - Throws: ``CentralError/notifyAcquired`` when bluetoothd gives the notifications to nobody else: ``poll`` then.
   public func subscribe(
-    to characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
+    to characteristic: Characteristic, by method: NotificationMethod? = nil,
+    _ handler: @escaping @Sendable ([UInt8]) -> Void
   ) async throws(CentralError) {
-    if notifications == .socket, try await acquire(characteristic, handler) { return }
+    if (method ?? notifications) == .socket, try await acquire(characteristic, handler) { return }
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic.path, handler)
     do throws(CentralError) {
@@ -120,6 +132,26 @@ extension Central {
         result = .failure(error)
       }
       if link.hasEnded { return false }
+      handler(result)
+    }
+  }
+
+  /// Reads the value every `interval`, until the link ends.
+  public func poll(
+    _ characteristic: Characteristic, every interval: Duration,
+    _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
+  ) async {
+    guard let link = links[characteristic.peripheral] else { return }
+    while true {
+      try? await loop.sleep(for: interval)
+      if link.hasEnded { return }
+      let result: Result<[UInt8], CentralError>
+      do throws(CentralError) {
+        result = .success(try await read(characteristic))
+      } catch {
+        result = .failure(error)
+      }
+      if link.hasEnded { return }
       handler(result)
     }
   }
@@ -200,9 +232,8 @@ private struct Operation {
   static let startNotify = Operation(method: "StartNotify", arguments: [])
   static let stopNotify = Operation(method: "StopNotify", arguments: [])
 
-  /// With the peripheral's response.
-  static func write(_ bytes: [UInt8]) -> Operation {
-    Operation(
-      method: "WriteValue", arguments: [.bytes(bytes), .properties(["type": .string("request")])])
+  static func write(_ bytes: [UInt8], withResponse: Bool) -> Operation {
+    let type = DBusValue.string(withResponse ? "request" : "command")
+    return Operation(method: "WriteValue", arguments: [.bytes(bytes), .properties(["type": type])])
   }
 }

@@ -24,6 +24,10 @@ struct ObjectTree: Sendable {
     var linkChanges = 0
     var isPaired = false
     var servicesResolved = false
+    /// `UUIDs`: advertised, or found.
+    var uuids: [BluetoothUUID] = []
+    /// The keys of `ManufacturerData`, in ascending order.
+    var manufacturers: [Int] = []
     fileprivate var services: [Service] = []
   }
 
@@ -63,7 +67,8 @@ struct ObjectTree: Sendable {
     guard let device = devices[path], let address = device.address else { return nil }
     return Peripheral(
       id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
-      isConnected: device.isConnected, isPaired: device.isPaired)
+      isConnected: device.isConnected, isPaired: device.isPaired, services: device.uuids,
+      manufacturers: device.manufacturers)
   }
 
   /// The characteristics of a device in the order of their handles.
@@ -178,6 +183,8 @@ struct ObjectTree: Sendable {
       }
       if let paired = properties["Paired"]?.bool { device.isPaired = paired }
       if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
+      if let uuids = properties["UUIDs"]?.textArray { device.uuids = uuids.compactMap { BluetoothUUID($0) } }
+      if let data = properties["ManufacturerData"]?.integerKeys { device.manufacturers = data.sorted() }
       devices[path] = device
       return (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
     default:

@@ -18,9 +18,16 @@ public struct Peripheral: Sendable, Equatable {
   /// Whether the adapter is linked to it, whoever made the link.
   public let isConnected: Bool
   let isPaired: Bool
+  /// The services that it advertised and, once it was connected, those that it has.
+  public internal(set) var services: [BluetoothUUID] = []
+  /// The Bluetooth SIG's numbers of the companies whose data it advertised, in ascending order.
+  public internal(set) var manufacturers: [Int] = []
 
   var outOfRange: Peripheral {
-    Peripheral(id: id, address: address, name: name, rssi: nil, isConnected: false, isPaired: false)
+    Peripheral(
+      id: id, address: address, name: name, rssi: nil, isConnected: false, isPaired: false,
+      services: services,
+      manufacturers: manufacturers)
   }
 
   /// Whether an attempt to connect has a chance: it is heard, linked already, or known by a bond (bonded
@@ -49,9 +56,10 @@ public struct Characteristic: Sendable, Hashable {
 
     /// Its value can be asked for.
     public static let read = Flags(rawValue: 1 << 0)
-    /// It takes writes that the peripheral answers: the only ones made here.
+    /// It takes writes that the peripheral answers.
     public static let write = Flags(rawValue: 1 << 1)
-    static let writeWithoutResponse = Flags(rawValue: 1 << 2)
+    /// It takes writes that the peripheral does not answer.
+    public static let writeWithoutResponse = Flags(rawValue: 1 << 2)
     /// Its values come by themselves, unacknowledged.
     public static let notify = Flags(rawValue: 1 << 3)
     /// Its values come by themselves, the next when the last is acknowledged; subscribed to like ``notify``.

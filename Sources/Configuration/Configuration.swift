@@ -1,4 +1,5 @@
 import GATT
+import JSON
 
 /// What the user wants: the content of config.json, complete with the defaults of what is left out.
 ///
@@ -14,6 +15,8 @@ package struct Configuration: Sendable, Equatable {
   package var homeAssistant = HomeAssistant()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
   package var devices = [Device()]
+  /// The profiles that entries may name beside the built-in ones, by their names, each once.
+  package var profiles: [Profile] = []
 
   /// The defaults.
   package init() {}
@@ -99,18 +102,25 @@ extension Configuration {
     package init() {}
   }
 
-  /// An entry of `devices`: for one peripheral, or for all whose names begin alike.
+  /// An entry of `devices`: for one peripheral, or for all that are alike.
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
     package var match = Match.namePrefix("BBC micro:bit")
-    /// Nil: the address. Where several peripherals match the prefix, the first that comes takes the id, and the
-    /// others go by their addresses.
+    /// The name of their profile; nil: `microbit`.
+    package var profile: String?
+    /// The properties that are used; nil: the profile's default properties. Those of ``desired`` are used as well.
+    package var properties: [String]?
+    /// The values that properties are to hold, as they stand in the file: ``Configuration/desired(of:)`` has them as
+    /// values.
+    package var desired: [Named<JSONValue>]?
+    /// Nil: the address. Where several peripherals match, the first that comes takes the id, and the others go by
+    /// their addresses.
     package var id: DeviceID?
     /// What people call it; nil: the Bluetooth name.
     package var name: String?
     /// Where it is; nil: the gateway's area.
     package var area: String?
-    /// The desired period of the temperature, in ms; nil: the micro:bit's own.
+    /// Short for `desired.period`: of a micro:bit, the period of the temperature, in ms.
     package var period: Int?
     /// False: the device is known but not connected to; nil: as true.
     package var isEnabled: Bool?
@@ -133,34 +143,5 @@ extension Configuration {
       self.isEnabled = isEnabled
       self.gateway = gateway
     }
-  }
-
-  /// Which peripherals an entry is for.
-  package enum Match: Sendable, Hashable {
-    case identifier(BluetoothAddress)
-    case namePrefix(String)
-
-    /// Whether only one peripheral can match.
-    package var isIdentifier: Bool {
-      switch self {
-      case .identifier: true
-      case .namePrefix: false
-      }
-    }
-
-    /// Whether a peripheral with this address and name matches.
-    /// - Parameter name: the Bluetooth name; nil while none was received.
-    package func matches(_ identifier: BluetoothAddress, name: String?) -> Bool {
-      switch self {
-      case .identifier(let wanted): identifier == wanted
-      // Byte by byte: a name from the air that only looks the same is another one.
-      case .namePrefix(let prefix): name?.utf8.starts(with: prefix.utf8) ?? false
-      }
-    }
-  }
-
-  /// The entry that a peripheral uses: the first that matches.
-  package func device(matching identifier: BluetoothAddress, name: String?) -> Device? {
-    devices.first { $0.match.matches(identifier, name: name) }
   }
 }

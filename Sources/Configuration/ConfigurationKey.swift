@@ -25,6 +25,8 @@ package struct ConfigurationKey<Section> {
   package let name: String
   /// What its value may be.
   package let shape: ConfigurationShape
+  /// Whether it must be given.
+  let isRequired: Bool
   let read: (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
   /// The key's value in a section as JSON; nil where the key is left out.
   package let write: (Section) -> JSONValue?
@@ -33,7 +35,22 @@ package struct ConfigurationKey<Section> {
   package init<Value>(
     _ name: String, _ place: WritableKeyPath<Section, Value>, _ rule: ConfigurationRule<Value>
   ) {
+    self.init(name, place, rule, isRequired: false)
+  }
+
+  /// A key that must be given, whose value is then at `place`.
+  package init<Value>(
+    required name: String, _ place: WritableKeyPath<Section, Value?>, _ rule: ConfigurationRule<Value>
+  ) {
+    self.init(name, place, .optional(rule), isRequired: true)
+  }
+
+  private init<Value>(
+    _ name: String, _ place: WritableKeyPath<Section, Value>, _ rule: ConfigurationRule<Value>,
+    isRequired: Bool
+  ) {
     self.name = name
+    self.isRequired = isRequired
     shape = rule.shape
     read = { json, section, path, errors in
       if let value = rule.read(json, section[keyPath: place], path, &errors) {
@@ -46,6 +63,7 @@ package struct ConfigurationKey<Section> {
   /// A key that is there for others: it must be what the rule says, and means nothing here.
   package init<Value>(ignored name: String, _ rule: ConfigurationRule<Value>) {
     self.name = name
+    isRequired = false
     shape = rule.shape
     read = { json, _, path, errors in _ = rule.read(json, nil, path, &errors) }
     write = { _ in nil }
@@ -56,7 +74,8 @@ extension ConfigurationRule where Value: ConfigurationSection {
   /// An object with the section's keys and no others.
   package static var section: Self {
     let members = Value.keys.map { key in
-      ConfigurationShape.Member(name: key.name, shape: key.shape, default: key.write(Value()))
+      ConfigurationShape.Member(
+        name: key.name, shape: key.shape, isRequired: key.isRequired, default: key.write(Value()))
     }
     return ConfigurationRule(
       shape: .object(members),
@@ -76,6 +95,9 @@ extension ConfigurationRule where Value: ConfigurationSection {
             let hint = errors.count < 20 ? hint(for: member.name) : nil
             errors.append(path.name(member.name).error("unknown key", hint: hint))
           }
+        }
+        for key in keys where key.isRequired && object[key.name] == nil {
+          errors.append(path.key(key.name).error("this is missing"))
         }
         if errors.count == before { errors += section.problems(at: path) }
         return section

@@ -12,7 +12,12 @@ extension Configuration: ConfigurationSection {
       ConfigurationKey("mqtt", \.mqtt, .section),
       ConfigurationKey("home_assistant", \.homeAssistant, .section),
       ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
+      ConfigurationKey("profiles", \.profiles, .profiles),
     ]
+  }
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    devices.indices.flatMap { problems(of: devices[$0], at: path.key("devices").index($0)) }
   }
 }
 
@@ -88,6 +93,10 @@ extension Configuration.Device: ConfigurationSection {
   package static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey("match", \.match, .match),
+      ConfigurationKey("profile", \.profile, .optional(.text(longest: TopicWord.longest))),
+      ConfigurationKey("properties", \.properties, .optional(.list(of: .propertyName))),
+      ConfigurationKey(
+        "desired", \.desired, .optional(.members(of: .any, names: Property.namePattern))),
       ConfigurationKey("id", \.id, .optional(.deviceID)),
       ConfigurationKey("name", \.name, .optional(.label)),
       ConfigurationKey("area", \.area, .optional(.label)),
@@ -107,7 +116,7 @@ extension Configuration.Device: ConfigurationSection {
     for (index, device) in devices.enumerated() {
       let path = path.index(index)
       if let first = matches[device.match] {
-        let key = path.key("match").key(device.match.key)
+        let key = path.key("match").key(device.match.given.first ?? "")
         errors.append(key.error("devices[\(first)] already matches this"))
         // Said once is enough.
         if device.id == nil { continue }
@@ -125,60 +134,6 @@ extension Configuration.Device: ConfigurationSection {
 
   /// The `{device}` of the entry's topics, where it is known before a device was seen.
   private var topicName: String? {
-    switch match {
-    case .identifier(let address): id?.description ?? address.compact
-    case .namePrefix: id?.description
-    }
-  }
-}
-
-/// The keys of `match`, of which one is given.
-private struct MatchKeys: ConfigurationSection {
-  var identifier: BluetoothAddress?
-  var namePrefix: String?
-
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("identifier", \.identifier, .optional(.address)),
-      ConfigurationKey("name_prefix", \.namePrefix, .optional(.text(longest: 248))),
-    ]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    switch (identifier, namePrefix) {
-    case (nil, nil): [path.error("must not be empty", hint: "give identifier or name_prefix")]
-    case (.some, .some):
-      [path.error("identifier and name_prefix must not be combined", hint: "give one of them")]
-    case (.some, nil), (nil, .some): []
-    }
-  }
-}
-
-extension Configuration.Match {
-  fileprivate var key: String {
-    switch self {
-    case .identifier: "identifier"
-    case .namePrefix: "name_prefix"
-    }
-  }
-}
-
-extension ConfigurationRule<Configuration.Match> {
-  fileprivate static var match: Self {
-    let keys = ConfigurationRule<MatchKeys>.section
-    return ConfigurationRule(
-      shape: keys.shape,
-      read: { json, _, path, errors in
-        // Never added to what was there: one of the two keys takes the place of the other.
-        guard let match = keys.read(json, nil, path, &errors) else { return nil }
-        return match.identifier.map(Configuration.Match.identifier)
-          ?? match.namePrefix.map(Configuration.Match.namePrefix)
-      },
-      write: { match in
-        switch match {
-        case .identifier(let address): keys.write(MatchKeys(identifier: address))
-        case .namePrefix(let prefix): keys.write(MatchKeys(namePrefix: prefix))
-        }
-      })
+    id?.description ?? match.identifier?.compact
   }
 }

@@ -40,17 +40,16 @@ extension Configuration {
       ]
     }
     return devices.indices.compactMap { index in
-      let path = path.index(index)
-      guard case .namePrefix(let prefix) = devices[index].match else {
-        let earlier = devices[..<index].firstIndex { if case .namePrefix = $0.match { true } else { false } }
-        return earlier.map {
-          path.error("devices[\($0)] may match first, by its name_prefix", hint: "move this entry up")
-        }
+      let (path, match) = (path.index(index), devices[index].match)
+      let earlier = devices[..<index]
+      if let first = earlier.firstIndex(where: { $0.match.covers(match) }) {
+        return path.error("never used: devices[\(first)] comes first and matches the same peripherals")
       }
-      let covering = devices[..<index].firstIndex {
-        if case .namePrefix(let other) = $0.match { prefix.utf8.starts(with: other.utf8) } else { false }
+      guard match.isIdentifier, let first = earlier.firstIndex(where: { !$0.match.isIdentifier }) else {
+        return nil
       }
-      return covering.map { path.error("never used: devices[\($0)] comes first and matches the same names") }
+      let keys = devices[first].match.given.joined(separator: " and ")
+      return path.error("devices[\(first)] may match first, by its \(keys)", hint: "move this entry up")
     }
   }
 }

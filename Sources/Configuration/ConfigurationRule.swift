@@ -27,16 +27,28 @@ package struct ConfigurationRule<Value> {
 package indirect enum ConfigurationShape: Equatable {
   case bool
   case integer(ClosedRange<Int>)
+  /// Every number, or one of a range.
+  case number(ClosedRange<Double>?)
+  /// The smallest and the largest number.
+  case numberRange
   /// A string of so many characters (Unicode scalars), matching the regular expression, if there is one.
   case text(ClosedRange<Int>, pattern: String? = nil)
   case choice([String])
   case list(ConfigurationShape)
+  /// One of them, or a list of them.
+  case oneOrMore(ConfigurationShape)
   case object([Member])
+  /// An object whose keys are names that the user chooses, matching the regular expression.
+  case members(ConfigurationShape, names: String)
+  /// Whatever JSON can be.
+  case any
 
   /// A key of an object.
   package struct Member: Equatable {
     package let name: String
     package let shape: ConfigurationShape
+    /// Whether it must be given.
+    package let isRequired: Bool
     /// The value of the key when it is left out; nil when it then has none.
     package let `default`: JSONValue?
   }
@@ -46,10 +58,15 @@ package indirect enum ConfigurationShape: Equatable {
     switch self {
     case .bool: "true or false"
     case .integer(let range): "a whole number, \(range.lowerBound)…\(range.upperBound)"
+    case .number(let range?): "a number, \(range.lowerBound)…\(range.upperBound)"
+    case .number(nil): "a number"
+    case .numberRange: "a list of two numbers, the smaller first"
     case .text: "a string"
     case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: " or ")
     case .list: "a list"
-    case .object: "an object"
+    case .oneOrMore(let shape): "\(shape.expectation) or a list"
+    case .object, .members: "an object"
+    case .any: "a value"
     }
   }
 }
@@ -205,7 +222,8 @@ extension ConfigurationRule {
   /// A list, whose elements `check` compares with one another.
   package static func list<Element>(
     of rule: ConfigurationRule<Element>,
-    check: @escaping (_ elements: [Element], _ path: ConfigurationPath) -> [ConfigurationError]
+    check: @escaping (_ elements: [Element], _ path: ConfigurationPath) -> [ConfigurationError] = { _, _ in []
+    }
   ) -> Self where Value == [Element] {
     ConfigurationRule(
       shape: .list(rule.shape),

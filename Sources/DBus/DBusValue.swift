@@ -143,6 +143,12 @@ extension DBusValue {
     return map
   }
 
+  /// The keys of a dictionary whose keys are integers.
+  public var integerKeys: [Int]? {
+    guard case .dictionary(_, _, let entries) = unwrapped else { return nil }
+    return entries.compactMap(\.key.integer)
+  }
+
   /// A descriptor that is open. It is closed with the last who holds this.
   public var descriptor: FileDescriptor? {
     // libdbus has none to give when the process is out of them.

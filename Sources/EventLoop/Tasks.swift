@@ -9,6 +9,11 @@ extension EventLoop {
     Task(executorPreference: self) { await body(actor) }
   }
 
+  /// Begins a task that runs on this loop, for what is no actor's.
+  public func task(_ body: @escaping @Sendable () async -> Void) {
+    Task(executorPreference: self, operation: body)
+  }
+
   /// Calls `body` inside `actor`, which lives on this loop, at once: `assumeIsolated` for the path of every reading.
   ///
   /// What `assumeIsolated` costs there is the search of the concurrency runtime for the present executor, and four

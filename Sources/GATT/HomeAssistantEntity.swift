@@ -18,7 +18,7 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   }
 
   /// What a value means over time.
-  public enum StateClass: String, Sendable, Hashable {
+  public enum StateClass: String, Sendable, Hashable, CaseIterable {
     /// The state at the moment: a mean of it makes sense.
     case measurement
     /// A count that only grows, and begins at 0 again when its owner does.
@@ -26,7 +26,7 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   }
 
   /// How a number is set.
-  public enum Mode: String, Sendable, Hashable {
+  public enum Mode: String, Sendable, Hashable, CaseIterable {
     /// Typed.
     case box
     /// Drawn: for ranges of which every value can be met by hand.
@@ -34,7 +34,7 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   }
 
   /// Where the entity stands on the page of its device; nil: among what the device is for.
-  public enum Category: String, Sendable, Hashable {
+  public enum Category: String, Sendable, Hashable, CaseIterable {
     /// For numbers; a sensor with it is refused.
     case config
     /// For what tells how the device fares, not what it is there for.

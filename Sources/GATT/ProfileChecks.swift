@@ -70,7 +70,7 @@ extension Profile {
       }
       for part in property.homeAssistantParts {
         guard !Property.reservedNames.contains(part.key), entities.insert(part.key).inserted else {
-          throw .sameEntity(part.key)
+          throw .sameEntity(part.key, of: property.name)
         }
       }
     }

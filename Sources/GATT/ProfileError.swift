@@ -8,8 +8,8 @@ public enum ProfileError: Error, Sendable, Hashable {
   case duplicateProperty(String)
   /// Both properties take the values of one characteristic, or both write it.
   case sameCharacteristic(String, String)
-  /// Home Assistant would find two entities of this key: see ``Property/homeAssistantParts``.
-  case sameEntity(String)
+  /// Home Assistant would find two entities of this key, the second of the property `of`: see ``Property/homeAssistantParts``.
+  case sameEntity(String, of: String)
   /// There is no such property.
   case unknownProperty(key: String, name: String)
   /// The property that keeps a link alive must notify or be polled.
@@ -58,8 +58,10 @@ extension ProfileError: CustomStringConvertible {
   /// The property that is wrong; nil: the profile itself.
   public var property: String? {
     switch self {
-    case .property(let name, _), .duplicateProperty(let name), .sameCharacteristic(_, let name): name
-    case .noProperties, .sameEntity, .unknownProperty, .aliveIsSilent, .alivePeriodIsNone: nil
+    case .property(let name, _), .duplicateProperty(let name), .sameCharacteristic(_, let name),
+      .sameEntity(_, let name):
+      name
+    case .noProperties, .unknownProperty, .aliveIsSilent, .alivePeriodIsNone: nil
     }
   }
 
@@ -70,7 +72,7 @@ extension ProfileError: CustomStringConvertible {
     case .noProperties: "there is no property"
     case .duplicateProperty(let name): "two properties are named \(name)"
     case .sameCharacteristic(let first, let second): "\(first) and \(second) are the same characteristic"
-    case .sameEntity(let key): "two entities of Home Assistant would be named \(key)"
+    case .sameEntity(let key, _): "two entities of Home Assistant would be named \(key)"
     case .unknownProperty(_, let name): "there is no property \(name)"
     case .aliveIsSilent(let name):
       "\(name) does not come by itself: its access needs \"notify\", or it \"poll\""

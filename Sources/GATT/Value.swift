@@ -37,3 +37,18 @@ extension Value {
     }
   }
 }
+
+extension Value: CustomStringConvertible {
+  /// For logs and error messages; a record without the names of its fields.
+  public var description: String {
+    switch self {
+    case .integer(let number): "\(number)"
+    case .number(let number): "\(number)"
+    case .bool(let bool): "\(bool)"
+    case .text(let text): text
+    case .bytes(let bytes): bytes.map { paddedHexadecimal($0, bytes: 1) }.joined()
+    case .record(let values): values.map { $0?.description ?? "-" }.joined(separator: " ")
+    case .list(let values): values.map(\.description).joined(separator: ",")
+    }
+  }
+}

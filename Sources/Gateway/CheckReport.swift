@@ -1,4 +1,5 @@
 import Configuration
+import Devices
 import GATT
 import JSON
 
@@ -90,13 +91,10 @@ struct CheckReport: CustomStringConvertible {
   ) -> [Block] {
     var others = Dictionary(records.map { ($0.identifier, $0) }, uniquingKeysWith: { first, _ in first })
     let entries = configuration.devices.map { entry in
-      switch entry.match {
-      case .identifier(let address):
+      if let address = entry.match.identifier {
         device(address, others.removeValue(forKey: address), configuration, gateway)
-      case .namePrefix(let prefix):
-        Block(
-          title: "every micro:bit whose name begins with \"\(Excerpt.harmless(prefix))\"",
-          rows: rows(entry, area: configuration.gateway.area))
+      } else {
+        Block(title: title(entry, configuration), rows: rows(entry, configuration))
       }
     }
     return entries
@@ -105,39 +103,71 @@ struct CheckReport: CustomStringConvertible {
       }
   }
 
+  private static func title(_ entry: Configuration.Device, _ configuration: Configuration) -> String {
+    let match = entry.match
+    let isMicrobit = configuration.profile(of: entry).name == Profile.microbit.name
+    let conditions = [
+      match.name.map { "whose name is \"\(Excerpt.harmless($0))\"" },
+      match.namePrefix.map { "whose name begins with \"\(Excerpt.harmless($0))\"" },
+      match.nameContains.map { "whose name contains \"\(Excerpt.harmless($0))\"" },
+      match.service.map { "with the service \($0)" },
+      match.manufacturer.map { "of the manufacturer \($0)" },
+      match.minRSSI.map { "received with \($0) dBm or more" },
+    ].compactMap { $0 }
+    return "every \(isMicrobit ? "micro:bit" : "device") \(conditions.joined(separator: " and "))"
+  }
+
   private static func device(
     _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, _ gateway: GatewayID
   ) -> Block {
     let heard = record?.name.map { " \(Excerpt($0))" } ?? ""
-    func block(_ device: EffectiveDevice?, _ remark: String? = nil) -> Block {
-      let forgotten = record?.isForgotten == true ? "deleted in Home Assistant" : nil
-      let remarks = [remark, forgotten].compactMap { $0 }.map { ": \($0)" }.joined()
-      return Block(title: "\(address)\(heard)\(remarks)", rows: device.map(rows) ?? [])
+    func block(_ device: DeviceSettings?, _ remark: String? = nil) -> Block {
+      let remarks = remark.map { ": \($0)" } ?? ""
+      let entry = configuration.device(matching: address, record?.advertisement ?? Advertisement())
+      return Block(title: "\(address)\(heard)\(remarks)", rows: device.map { rows($0, entry, record) } ?? [])
     }
-    switch configuration.ownership(address, name: nil, record: record, in: gateway) {
-    case .ours(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
+    switch configuration.assignment(address, Advertisement(), record: record, in: gateway) {
+    case .here(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
     case .elsewhere(let other, let device): return block(device, "served by the gateway \(other)")
     case .unmatched: return block(nil, "no entry of config.json matches it")
     case .removed: return block(nil, "removed by a request")
     }
   }
 
-  private static func rows(_ device: EffectiveDevice) -> [Row] {
-    [
+  /// - Parameter entry: that of the configuration which the device uses, if there is one.
+  private static func rows(
+    _ device: DeviceSettings, _ entry: Configuration.Device?, _ record: DeviceRecord?
+  ) -> [Row] {
+    let properties = device.profile.properties.map(\.name).joined(separator: ", ")
+    return [
       Row("id", device.id.value.description, device.id.source),
       Row("name", device.name.value, device.name.source),
       Row("area", device.area.value, device.area.source),
-      Row("period", device.period.value.map { "\($0) ms" }, device.period.source),
+      Row("profile", device.profile.name, entry?.profile == nil ? .default : .configuration),
+      Row("properties", properties, entry?.properties == nil ? .default : .configuration),
+    ] + desired(device, record) + [
       Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
       Row("gateway", device.gateway.value?.description, device.gateway.source),
     ]
   }
 
-  /// What holds for devices that nothing is remembered of.
-  private static func rows(_ entry: Configuration.Device, area: String?) -> [Row] {
+  /// What each state that can be set is to hold.
+  private static func desired(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
+    device.profile.properties.filter { $0.isWritable && $0.kind == .state }.map { property in
+      let desired = device.desired(property.name, record)
+      let value = desired.value.map { value in
+        let text = String(decoding: property.codec.json(value).bytes, as: UTF8.self)
+        return property.unit.map { "\(text) \($0)" } ?? text
+      }
+      return Row(property.name, value, desired.source)
+    }
+  }
+
+  /// What holds for devices that nothing is known of.
+  private static func rows(_ entry: Configuration.Device, _ configuration: Configuration) -> [Row] {
     // Any address serves: all that depends on it is the id of those that have none.
-    let device = EffectiveDevice(BluetoothAddress(truncating: 0), entry, nil, area: area)
-    let rows = rows(device)
+    let device = DeviceSettings(BluetoothAddress(truncating: 0), entry, nil, in: configuration)
+    let rows = rows(device, entry, nil)
     return entry.id == nil ? [Row("id", "its address", .default)] + rows.dropFirst() : rows
   }
 }

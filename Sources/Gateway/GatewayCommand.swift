@@ -1,5 +1,7 @@
 import BlueZ
+import Bridge
 import Configuration
+import Devices
 import EventLoop
 import GATT
 import Glibc
@@ -48,10 +50,10 @@ public enum GatewayCommand: Sendable, Equatable {
     let gateway = Gateway(file, loop: loop)
     loop.onLoop {
       loop.signals([SIGTERM, SIGINT]) { _ in gateway.stop() }
-      loop.signals([SIGHUP]) { _ in gateway.assumeIsolated { $0.reload(for: nil) } }
+      loop.signals([SIGHUP]) { _ in gateway.assumeIsolated { $0.reload() } }
     }
     log.notice(
-      "started", ["version": Version.current, "gateway": gateway.gatewayID, "configuration": file.path])
+      "started", ["version": Version.current, "gateway": gateway.id, "configuration": file.path])
     await gateway.serve()
     log.notice("stopped")
     return .done
@@ -80,9 +82,9 @@ public enum GatewayCommand: Sendable, Equatable {
           + "(to see that one: sudo STATE_DIRECTORY=\(StateFolder.service) microbit-gateway check)")
     }
     do throws(StoreError) {
-      let stored = try StateStore.records(path: database.path)
+      let sections = try StateDatabase.sections(path: database.path, schema: .gateway)
       print("state database: \(database.path)\(database.isThere ? "" : " (not created yet)")")
-      return Memory.records(stored).values.sorted { $0.identifier.description < $1.identifier.description }
+      return DeviceRecord.records(sections["devices"] ?? [:])
     } catch {
       let isDenied = access(database.path, R_OK) != 0 && errno == EACCES
       complain("state database: \(error)\(isDenied ? " (run check with sudo)" : "")")

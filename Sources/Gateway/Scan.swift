@@ -1,5 +1,7 @@
 import BlueZ
+import Bridge
 import Configuration
+import Devices
 import EventLoop
 import GATT
 import JSON
@@ -12,7 +14,7 @@ actor Scan {
 
   private let timeout: Duration
   private let asJSON: Bool
-  private var survey = Survey(number: 0)
+  private var request = ScanRequest()
   private var state: CentralState?
   private let ready = Waiter<Void>()
 
@@ -63,7 +65,7 @@ actor Scan {
       case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked: break
       }
     case .seen(let peripheral):
-      survey.saw(peripheral)
+      request.add(peripheral)
     case .disconnected, .lost:
       break
     }
@@ -82,10 +84,10 @@ actor Scan {
   }
 
   private func show() {
-    let peripherals = survey.peripherals
+    let peripherals = request.peripherals
     if asJSON {
       return print(
-        String(decoding: JSONValue.array(peripherals.map { $0.json(knownAs: nil) }).bytes, as: UTF8.self))
+        String(decoding: JSONValue.array(peripherals.map { $0.json(id: nil) }).bytes, as: UTF8.self))
     }
     if peripherals.isEmpty { complain("no Bluetooth device found") }
     for peripheral in peripherals {

@@ -22,6 +22,8 @@ public struct SubscribeOptions: OptionSet, Sendable, Hashable {
   public static let noLocal = SubscribeOptions(rawValue: 0x04)
   /// What the broker has retained until now.
   public static let noRetained = SubscribeOptions(rawValue: 0x20)
+  /// Messages keep the retain flag that they were published with, not only those from the broker's store. MQTT 5.
+  public static let retainAsPublished = SubscribeOptions(rawValue: 0x08)
 }
 
 /// A message to publish.
@@ -41,6 +43,8 @@ public struct MQTTMessage: Sendable {
   public var correlationData: [UInt8]?
   /// What makes of the payload what is to be sent when the message has waited through a disconnection.
   public var whenHeld: (@Sendable ([UInt8]) -> [UInt8])?
+  /// Whether it is dropped when it cannot be sent on the present connection: of no use later.
+  public var endsWithConnection = false
 
   /// Nothing is checked here: what turns out too large to be sent is counted as ``MQTTStatistics/refused``.
   public init(

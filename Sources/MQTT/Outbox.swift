@@ -123,6 +123,7 @@ struct Outbox {
   // MARK: What is to be said
 
   mutating func append(_ message: MQTTMessage) {
+    if message.endsWithConnection, peer == nil { return }
     let event = Event(message, turn: nextNumber(), epoch: epoch)
     eventBytes += event.bytes
     events.append(event)
@@ -217,6 +218,7 @@ struct Outbox {
         let qos = min(event.message.qos, peer.maximumQoS)
         if qos != .atMostOnce, isWindowFull { return nil }
         dropFirstEvent()
+        if event.message.endsWithConnection, event.epoch != epoch { continue }
         packet = event.packet(qos: qos, isHeld: event.epoch != epoch, peer)
       } else {
         return nil

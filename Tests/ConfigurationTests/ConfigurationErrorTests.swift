@@ -4,6 +4,9 @@ import Testing
 
 @testable import Configuration
 
+private let oneOf =
+  "give at least one of identifier, name, name_prefix, name_contains, service, manufacturer"
+
 @Suite struct ConfigurationErrorTests {
   func errors(_ text: String) -> [String] {
     if case .failure(let failure) = Configuration.parse(Array(text.utf8)) {
@@ -138,10 +141,10 @@ import Testing
       #"{"devices":[{"match":{"name_prefix":""}}]}"#,
       "devices[0].match.name_prefix: must not be empty (leave the key out instead)"
     ),
-    (#"{"devices":[{"match":{}}]}"#, "devices[0].match: must not be empty (give identifier or name_prefix)"),
+    (#"{"devices":[{"match":{}}]}"#, "devices[0].match: must not be empty (\(oneOf))"),
     (
-      #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5","name_prefix":"x"}}]}"#,
-      "devices[0].match: identifier and name_prefix must not be combined (give one of them)"
+      #"{"devices":[{"match":{"min_rssi":-60}}]}"#,
+      "devices[0].match.min_rssi: by itself matches every peripheral that is near (\(oneOf))"
     ),
     // What does not go together.
     (
@@ -210,7 +213,7 @@ import Testing
       [
         "c.json:2:21: mqtt.port: 0 is below 1", "c.json:2:24: mqtt.hots: unknown key (did you mean host?)",
         "c.json:3:20: mqtt.qos: 7 is above 1",
-        "c.json:5:16: devices[0].match: must not be empty (give identifier or name_prefix)",
+        "c.json:5:16: devices[0].match: must not be empty (\(oneOf))",
         "c.json:5:26: devices[0].id: \"Küche\" is not a valid id (allowed are a-z, 0-9, - and _)",
         "c.json:7:17: devices[1].period: 19 is below 20",
       ]
@@ -279,7 +282,7 @@ import Testing
       errors(text) == [
         "mqtt.port: 0 is below 1", "mqtt.hots: unknown key (did you mean host?)", "mqtt.qos: 7 is above 1",
         "devices[1].period: -1 is below 20", "devices[1].id: devices[0] already has the id kitchen",
-        "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, home_assistant, devices)",
+        "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, home_assistant, devices, profiles)",
       ])
   }
 

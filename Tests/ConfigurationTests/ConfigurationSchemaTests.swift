@@ -33,6 +33,10 @@ import Testing
     (#""additionalProperties": false"#, #""additionalProperties": true"#),
     (#""maxLength": 128"#, #""maxLength": 127"#), (#""pattern": "^hci[0-9]+$""#, #""title": "x""#),
     (#""description": "This gateway.""#, #""title": "x""#),
+    (#""required": ["properties"]"#, #""required": []"#), (#""type": "number""#, #""type": "integer""#),
+    (#""minimum": 0.1"#, #""minimum": 0.2"#), (#""minItems": 2"#, #""minItems": 1"#),
+    (#""type": ["string", "array"]"#, #""type": "string""#),
+    (#""propertyNames": { "pattern": "^[a-z][a-z0-9_]*$" }"#, #""propertyNames": {}"#),
   ])
   func theComparisonSeesDifferences(text: String, replacement: String) throws {
     let original = String(decoding: try shipped("deploy/config.schema.json"), as: UTF8.self)
@@ -42,6 +46,18 @@ import Testing
     var differences: [String] = []
     compare(schema, ConfigurationRule<Configuration>.section.shape, "", &differences)
     #expect(!differences.isEmpty)
+  }
+
+  private func compareText(
+    _ schema: JSONValue, _ shape: ConfigurationShape, _ path: String, _ differences: inout [String]
+  ) {
+    guard case .text(let lengths, let pattern) = shape else {
+      return differences.append("\(path): only texts are one or more")
+    }
+    for (keyword, expected) in [
+      ("minLength", JSONValue.integer(lengths.lowerBound)), ("maxLength", .integer(lengths.upperBound)),
+      ("pattern", pattern.map(JSONValue.string)),
+    ] where schema[keyword] != expected { differences.append("\(path): \(keyword)") }
   }
 
   private func compare(
@@ -57,19 +73,38 @@ import Testing
       check("type", .string("integer"))
       check("minimum", .integer(range.lowerBound))
       check("maximum", .integer(range.upperBound))
-    case .text(let lengths, let pattern):
+    case .number(let range):
+      check("type", .string("number"))
+      check("minimum", range.map { JSONValue(number: $0.lowerBound) })
+      check("maximum", range.map { JSONValue(number: $0.upperBound) })
+    case .numberRange:
+      check("type", .string("array"))
+      check("items", ["type": "number"])
+      check("minItems", .integer(2))
+      check("maxItems", .integer(2))
+    case .text:
       check("type", .string("string"))
-      check("minLength", .integer(lengths.lowerBound))
-      check("maxLength", .integer(lengths.upperBound))
-      check("pattern", pattern.map(JSONValue.string))
+      compareText(schema, shape, path, &differences)
     case .choice(let words):
       check("enum", .array(words.map(JSONValue.string)))
     case .list(let element):
       check("type", .string("array"))
       compare(schema["items"] ?? .null, element, "\(path)[]", &differences)
+    case .oneOrMore(let element):
+      check("type", ["string", "array"])
+      compareText(schema, element, path, &differences)
+      compare(schema["items"] ?? .null, element, "\(path)[]", &differences)
+    case .members(let element, let names):
+      check("type", .string("object"))
+      check("propertyNames", ["pattern": .string(names)])
+      compare(schema["additionalProperties"] ?? .null, element, "\(path).*", &differences)
+    case .any:
+      check("type", nil)
     case .object(let members):
       check("type", .string("object"))
       check("additionalProperties", .bool(false))
+      let required = members.filter(\.isRequired).map { JSONValue.string($0.name) }
+      check("required", required.isEmpty ? nil : .array(required))
       guard let properties = schema["properties"]?.object else {
         return differences.append("\(path): properties")
       }

@@ -86,7 +86,7 @@ import Testing
         == ["devices[1]: devices[0] may match first, by its name_prefix (move this entry up)"])
     #expect(
       try warnings(#"{"devices":[{"match":{"name_prefix":"BBC"}},{"match":{"name_prefix":"BBC micro"}}]}"#)
-        == ["devices[1]: never used: devices[0] comes first and matches the same names"])
+        == ["devices[1]: never used: devices[0] comes first and matches the same peripherals"])
     #expect(
       try warnings(#"{"devices":[{"match":{"name_prefix":"BBC micro"}},{"match":{"name_prefix":"BBC"}}]}"#)
         == [])
@@ -106,11 +106,12 @@ import Testing
     let configuration = try parse(
       #"{"devices":[{"match":{"identifier":"00:00:00:00:00:01"},"id":"one"},{"match":{"name_prefix":"BBC"}}]}"#
     )
-    #expect(configuration.device(matching: one, name: nil)?.id?.description == "one")
-    #expect(configuration.device(matching: one, name: "BBC")?.id?.description == "one")
+    #expect(configuration.device(matching: one, Advertisement())?.id?.description == "one")
+    #expect(configuration.device(matching: one, Advertisement(name: "BBC"))?.id?.description == "one")
     let other = BluetoothAddress(truncating: 2)
-    #expect(configuration.device(matching: other, name: "BBC micro:bit") == configuration.devices[1])
-    #expect(configuration.device(matching: other, name: "bbc") == nil)
-    #expect(configuration.device(matching: other, name: nil) == nil)
+    #expect(
+      configuration.device(matching: other, Advertisement(name: "BBC micro:bit")) == configuration.devices[1])
+    #expect(configuration.device(matching: other, Advertisement(name: "bbc")) == nil)
+    #expect(configuration.device(matching: other, Advertisement()) == nil)
   }
 }

@@ -31,6 +31,13 @@ import Testing
     ("home_assistant.prefix", #"{"home_assistant":{"prefix":"x"}}"#, true),
     ("devices", #"{"devices":[]}"#, true),
     ("devices", #"{"devices":[{"period":70}]}"#, true),
+    ("devices", #"{"devices":[{"match":{"name":"a","min_rssi":-60}}]}"#, true),
+    ("devices", #"{"devices":[{"properties":["button_a"],"desired":{"accelerometer_period":100}}]}"#, true),
+    (
+      "profiles",
+      #"{"profiles":{"x":{"properties":{"a":{"service":"1111","characteristic":"2222","access":["read"],"#
+        + #""type":"uint8"}}}}}"#, true
+    ),
   ]
 
   @Test(arguments: keys)

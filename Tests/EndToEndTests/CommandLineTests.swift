@@ -89,7 +89,9 @@ import Testing
   @Test("check says which state database it has read")
   func checkState() async throws {
     let folder = try TemporaryFolder()
-    let file = try folder.write(#"{"gateway":{"id":"check-state"}}"#, to: "config.json")
+    let file = try folder.write(
+      #"{"gateway":{"id":"check-state"},"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"}}]}"#,
+      to: "config.json")
     func check(_ environment: [String: String]) async throws -> [Substring] {
       let process = try ChildProcess(
         try program("microbit-gateway"), ["check", "--config", file], environment: environment)
@@ -101,13 +103,15 @@ import Testing
       try await check(["STATE_DIRECTORY": folder.path])
         .contains("state database: \(path) (not created yet)"))
     let (store, _, _) = StateStore.open(path: path)
+    // As version 0.1.0 wrote it.
     store.put("C5:A1:B2:C3:D4:E5", Array(#"{"name":"BBC","wanted":{"period":5}}"#.utf8))
+    store.put("D0:5A:00:00:C0:DE", Array(#"{"name":"BBC"}"#.utf8))
     store.close(within: House.patience)
     let lines = try await check(["STATE_DIRECTORY": folder.path])
     #expect(lines.contains("state database: \(path)"))
-    #expect(lines.contains(#"C5:A1:B2:C3:D4:E5 "BBC": no entry of config.json matches it"#))
-    // What was remembered when shorter periods could be set does no harm.
-    #expect(lines.contains { $0.contains("out of range: dropped") && $0.contains("value=5") }, "\(lines)")
+    #expect(lines.contains(#"D0:5A:00:00:C0:DE "BBC": no entry of config.json matches it"#))
+    // A period of when shorter ones could be set is not applied.
+    #expect(lines.contains { $0.contains(/period +– +default/) }, "\(lines)")
     let user = "\(folder.path)/microbit-gateway/check-state.db"
     #expect(
       try await check(["STATE_DIRECTORY": "", "XDG_STATE_HOME": folder.path])

@@ -128,7 +128,23 @@ import Testing
       let listed = try await house.listed("kitchen")
       #expect(listed?["label"] == nil)
       #expect(listed?["area"] == nil)
-      #expect(listed?["wanted"] == nil)
+      #expect(listed?["desired"] == nil)
+    }
+  }
+
+  @Test("A device may be removed while notifications arrive")
+  func removeWhileBusy() async throws {
+    var plan = Self.plan()
+    // Some are always on their way.
+    plan.period = 1
+    try await withHouse(plan) { house in
+      try await house.bridgeOnline()
+      for _ in 0..<20 {
+        let mark = try house.observer.mark
+        try await house.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
+        try await house.message("kitchen/readings", after: mark)
+        try await house.done("device/remove", #"{"id":"kitchen"}"#)
+      }
     }
   }
 
@@ -243,8 +259,8 @@ import Testing
       try await house.done("device/options", #"{"id":"kitchen","options":{"period":70}}"#)
       try await house.message("kitchen/period", "70")
       #expect(try await house.simulator.device(0).period == 70)
-      try await house.message("kitchen/info") { (try? $0.json())?["wanted"]?["period"]?.int == 70 }
-      try await house.remembered(#""period":70"#)
+      try await house.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 70 }
+      try await house.remembered(#""desired":{"period":{"value":70,"source":"request"}}"#)
       #expect(try await house.check().contains(/period +70 ms +request/))
       let mark = try house.observer.mark
       try await house.done("device/options", #"{"id":"kitchen","options":{"period":null}}"#)

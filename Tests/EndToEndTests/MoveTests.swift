@@ -30,9 +30,9 @@ import Testing
       let info = try await attic.holds(Self.id, from: "ground", after: mark)
       #expect(info["moved"]?["area"]?.string == "Ground floor")
       #expect(isTimestamp(info["moved"]?["time"]?.string))
-      #expect(info["wanted"]?["period"]?.int == 70)
+      #expect(info["desired"]?["period"]?.int == 70)
       #expect(info["area"]?.string == "Attic")
-      // It was as it comes from the factory there, and is told what was wanted of it here.
+      // It was as it comes from the factory there, and gets what was desired of it here.
       try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 70 }
       try await attic.message("\(Self.id)/period", "70", after: mark)
       try await attic.reading(Self.id, after: mark) { _ in true }

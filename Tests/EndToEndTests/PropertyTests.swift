@@ -31,8 +31,8 @@ import Testing
       #expect(
         try document.json()["cmps"]?.keys
           == ["temperature", "connectivity", "rssi", "firmware", "model", "reconnect"])
-      #expect(try await house.listed("kitchen")?["wanted"] == nil)
-      #expect(try await house.retained(of: "kitchen")["kitchen/info"]?.json()["wanted"] == nil)
+      #expect(try await house.listed("kitchen")?["desired"] == nil)
+      #expect(try await house.retained(of: "kitchen")["kitchen/info"]?.json()["desired"] == nil)
       _ = try await house.stopGateway()
       #expect(try await house.check().contains(/period +80 ms +config.json/))
     }
@@ -89,12 +89,12 @@ import Testing
       try await house.message("\(id)/period", "100")
       try await house.moreReadings(id, 5)
       #expect(try await monitor.calls(of: "WriteValue") == 1)
-      // What was asked for stays wanted.
+      // The requested value stays the desired one.
       let mark = try house.observer.mark
       try await house.simulator.control("reset", 0)
       let offline = try await house.offline(id, after: mark)
       try await house.message("\(id)/period", "100", after: offline.number)
-      try await house.message("\(id)/info") { (try? $0.json())?["wanted"]?["period"]?.int == 70 }
+      try await house.message("\(id)/info") { (try? $0.json())?["desired"]?["period"]?.int == 70 }
       #expect(try await monitor.calls(of: "WriteValue") == 2)
       #expect(try await house.setPeriod(id, "120")["status"]?.string == "applied")
     }

@@ -190,6 +190,7 @@ import Testing
       let ground = village[0]
       try await ground.holds(Self.id)
       try await ground.remembered(#""announced""#)
+      try await ground.remembered(#""id":"\#(Self.id)""#)
       try await ground.killGateway()
       let mark = try ground.observer.mark
       try ground.configure(entries: Self.pinned(to: "attic"))

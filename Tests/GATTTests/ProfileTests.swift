@@ -250,7 +250,9 @@ import Testing
     #expect(position.homeAssistantParts.map(\.field) == ["x", "y"])
     let other = ProfileTests.property(
       "position_y", characteristic: 2, homeAssistant: Self.entity(.sensor(nil)))
-    #expect(throws: ProfileError.sameEntity("position_y")) { try ProfileTests.profile([position, other]) }
+    #expect(throws: ProfileError.sameEntity("position_y", of: "position_y")) {
+      try ProfileTests.profile([position, other])
+    }
     let unseen = ProfileTests.property("position_y", characteristic: 2)
     #expect(unseen.homeAssistantParts == [])
     #expect(throws: Never.self) { try ProfileTests.profile([position, unseen]) }

@@ -3,6 +3,7 @@ import GATT
 import JSON
 import Testing
 
+@testable import Devices
 @testable import Gateway
 
 @Suite struct CheckReportTests {
@@ -34,32 +35,34 @@ import Testing
     let record = record(address) {
       $0.name = "BBC micro:bit [zugev]"
       $0.changes.name = "Küche"
-      $0.wanted = ["period": 5000]
+      $0.desired = ["period": DeviceRecord.Desired(value: .integer(5000), source: .command)]
     }
     let expected = """
-      gateway.id                lab             config.json
-      gateway.area              –               default
-      bluetooth.adapter         hci0            default
-      bluetooth.notify          signal          default
-      mqtt.host                 broker.example  config.json
-      mqtt.port                 1883            default
-      mqtt.protocol             5               default
-      mqtt.username             –               default
-      mqtt.password_file        –               default
-      mqtt.base_topic           microbit        default
-      mqtt.qos                  1               default
-      mqtt.readings             false           config.json
-      mqtt.tls                  –               default
-      home_assistant.discovery  true            default
-      home_assistant.prefix     homeassistant   default
+      gateway.id                lab                  config.json
+      gateway.area              –                    default
+      bluetooth.adapter         hci0                 default
+      bluetooth.notify          signal               default
+      mqtt.host                 broker.example       config.json
+      mqtt.port                 1883                 default
+      mqtt.protocol             5                    default
+      mqtt.username             –                    default
+      mqtt.password_file        –                    default
+      mqtt.base_topic           microbit             default
+      mqtt.qos                  1                    default
+      mqtt.readings             false                config.json
+      mqtt.tls                  –                    default
+      home_assistant.discovery  true                 default
+      home_assistant.prefix     homeassistant        default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"
-        id                      kitchen         config.json
-        name                    Küche           request
-        area                    –               default
-        period                  5000 ms         command
-        enabled                 true            default
-        gateway                 –               default
+        id                      kitchen              config.json
+        name                    Küche                request
+        area                    –                    default
+        profile                 microbit             default
+        properties              temperature, period  default
+        period                  5000 ms              command
+        enabled                 true                 default
+        gateway                 –                    default
       """
     let text =
       #"{"gateway":{"id":"lab"},"mqtt":{"host":"broker.example","readings":false},"devices":[{"match":"#
@@ -87,7 +90,8 @@ import Testing
     #expect(try columns(report, "gateway.id") == ["gateway.id", "pi", "default"])
     let title = #"every micro:bit whose name begins with "BBC micro:bit""#
     #expect(try columns(report, "id", below: title) == ["id", "its address", "default"])
-    for member in Configuration.Device.keys.map(\.name) where member != "match" {
+    // Each of the desired values has a row of its own, as that of the period.
+    for member in Configuration.Device.keys.map(\.name) where member != "match" && member != "desired" {
       #expect(throws: Never.self) { try columns(report, member, below: title) }
     }
   }
@@ -100,6 +104,22 @@ import Testing
     let title = #"every micro:bit whose name begins with "a""#
     #expect(try columns(report, "enabled", below: title) == ["enabled", "true", "config.json"])
     #expect(try columns(report, "id", below: title) == ["id", "x", "config.json"])
+  }
+
+  @Test func propertiesAndTheirDesiredValuesAreShown() throws {
+    let report = try report(
+      #"{"devices":[{"match":{"name_prefix":"a"},"properties":["temperature","led_text"],"#
+        + #""desired":{"accelerometer_period":100}}]}"#)
+    let title = #"every micro:bit whose name begins with "a""#
+    #expect(
+      try columns(report, "properties", below: title) == [
+        "properties", "temperature, accelerometer_period, led_text", "config.json",
+      ])
+    #expect(
+      try columns(report, "accelerometer_period", below: title) == [
+        "accelerometer_period", "100 ms", "config.json",
+      ])
+    #expect(!report.contains("  period"), "it is not used")
   }
 
   @Test func keysBelowKeysAreShown() throws {
@@ -125,10 +145,7 @@ import Testing
       configuration,
       [
         at(5) { $0.name = "other\u{1B}[2J" },
-        at(4) { record in
-          record.isAdded = true
-          record.isForgotten = true
-        },
+        at(4) { $0.isAdded = true },
         at(3) { $0.name = "BBC" }, at(1) { $0.isRemoved = true },
       ])
     let titles = report.split(separator: "\n").filter { !$0.hasPrefix(" ") }.map(String.init).suffix(6)
@@ -136,7 +153,7 @@ import Testing
       titles == [
         "00:00:00:00:00:01: removed by a request", "00:00:00:00:00:02: served by the gateway attic",
         #"every micro:bit whose name begins with "BBC""#, #"00:00:00:00:00:03 "BBC""#,
-        "00:00:00:00:00:04: added by a request: deleted in Home Assistant",
+        "00:00:00:00:00:04: added by a request",
         #"00:00:00:00:00:05 "other·[2J": no entry of config.json matches it"#,
       ])
     #expect(

@@ -228,7 +228,8 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     let database = open(maximumPages: before.count / 4096)
     #expect(database.trouble == "cannot write to \(path): database or disk is full (SQLite 13)")
     // What was is known, and what is put is not kept.
-    #expect(database.section("a").records == doubled(try StateStore.records(path: path)).withoutSection)
+    let records = try StateStore.records(path: path)
+    #expect(database.section("a").records == doubled(records).withoutSection)
     database.section("a").put("key", bytes("value"))
     database.close()
     #expect(try contents(path) == before)

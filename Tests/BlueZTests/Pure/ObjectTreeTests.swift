@@ -41,6 +41,36 @@ import Testing
     #expect(tree.peripheral(at: device)?.rssi == -53)
   }
 
+  @Test func whatAPeripheralAdvertisesIsKept() {
+    var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
+    #expect(tree.peripheral(at: device)?.services == [])
+    #expect(tree.peripheral(at: device)?.manufacturers == [])
+    let data = DBusValue.dictionary(
+      key: "q", value: "v",
+      [
+        DBusValue.Entry(.uint16(0x0106), .variant(.bytes([1, 2]))),
+        DBusValue.Entry(.uint16(0x4C), .variant(.bytes([]))),
+      ])
+    _ = tree.apply(
+      Recorded.device([
+        "ManufacturerData": data,
+        "UUIDs": .strings([
+          "0000180d-0000-1000-8000-00805f9b34fb", "nonsense", "e95d6100-251d-470a-a062-fa1922dfa9a8",
+        ]),
+      ]))
+    let services = [BluetoothUUID(short: 0x180D), .microbitTemperatureService]
+    #expect(tree.peripheral(at: device)?.services == services)
+    #expect(tree.peripheral(at: device)?.manufacturers == [0x4C, 0x0106])
+    // A signal about something else says nothing of it; what is of another type is no list.
+    _ = tree.apply(
+      Recorded.device(["RSSI": .int16(-53), "ManufacturerData": .boolean(true), "UUIDs": .string("x")]))
+    #expect(tree.peripheral(at: device)?.services == services)
+    #expect(tree.peripheral(at: device)?.manufacturers == [0x4C, 0x0106])
+    #expect(tree.peripheral(at: device)?.outOfRange.services == services)
+    _ = tree.apply(Recorded.device(["UUIDs": .strings([])]))
+    #expect(tree.peripheral(at: device)?.services == [])
+  }
+
   @Test func connectResolveDisconnect() {
     var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
     #expect(tree.apply(Recorded.device(["Connected": .boolean(true)])) == [.device(device)])

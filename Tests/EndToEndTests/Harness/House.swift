@@ -24,6 +24,8 @@ struct Plan: Sendable {
   var simulator: [String] = []
   /// The members of the configuration's `devices`.
   var entries = #"{"match":{"name_prefix":"BBC micro:bit"}}"#
+  /// The members of the configuration's `profiles`.
+  var profiles = ""
   /// More members of the configuration's `gateway`.
   var gateway = ""
   /// The members of the configuration's `bluetooth`.
@@ -131,7 +133,8 @@ final class House: Sendable {
         "gateway": { "id": "\(plan.id)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
         "bluetooth": {\(plan.bluetooth)},
         "mqtt": { "host": "127.0.0.1", "port": \(port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
-        "devices": [\(entries)]
+        "devices": [\(entries)],
+        "profiles": {\(plan.profiles)}
       }
       """
   }
@@ -228,7 +231,7 @@ final class House: Sendable {
     let path = folder.path + "/state/\(plan.id).db"
     let deadline = ContinuousClock.now + Self.patience
     while true {
-      let records = try? StateStore.records(path: path)
+      let records = try? Self.stateRecords(path)
       if records?.values.contains(where: { String(decoding: $0, as: UTF8.self).contains(text) }) == true {
         return
       }
@@ -238,6 +241,11 @@ final class House: Sendable {
       // Nothing tells when a file is written; a moment of the machine for the one that writes it.
       try await Task.sleep(for: .milliseconds(10))
     }
+  }
+
+  /// The records of a gateway's state database.
+  static func stateRecords(_ path: String) throws -> [String: [UInt8]] {
+    try StateStore.records(path: path, schema: Schema(version: 1, migrations: [{ $0 }]))
   }
 
   /// What `check` prints.

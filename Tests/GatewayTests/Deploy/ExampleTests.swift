@@ -5,7 +5,9 @@ import MQTT
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import Bridge
+@testable import Devices
+@testable import HomeAssistant
 
 /// The examples in deploy/ speak of entities, topics and keys that there are.
 @Suite struct ExampleTests {
@@ -27,15 +29,16 @@ import Testing
     var documents = [discovery.document(ofGatewayIn: nil, adapter: "hci0")]
     for (index, name) in ["Kitchen", "Living room"].enumerated() {
       let address = BluetoothAddress(truncating: UInt64(index))
-      var info = DeviceInfo(
-        id: DeviceID(address), identifier: address, gateway: contract.map.gateway, profile: "microbit")
-      info.label = name
-      documents.append(discovery.document(of: info, topics: contract.map.topics(of: info.id)))
+      var device = DeviceDescription(
+        id: DeviceID(address), identifier: address, profile: contract.profile)
+      device.label = name
+      let topics = contract.map.topics(of: device.id, device.profile)
+      documents.append(discovery.document(of: device, topics: topics))
     }
     var entities = Set<String>()
     for document in documents {
-      guard case .string(let device) = try object(document, "dev")["name"] else { continue }
-      for member in try object(document, "cmps").members {
+      guard case .string(let device) = try members(document, "dev")["name"] else { continue }
+      for member in try members(document, "cmps").members {
         guard case .object(let component) = member.value, case .string(let platform) = component["p"],
           case .string(let name) = component["name"]
         else { continue }
@@ -43,6 +46,13 @@ import Testing
       }
     }
     return entities
+  }
+
+  private func members(_ document: DiscoveryDocument, _ key: String) throws -> JSONObject {
+    guard case .object(let whole) = try JSONParser.parse(document.payload),
+      case .object(let part) = whole[key]
+    else { throw Failure("no \(key)") }
+    return part
   }
 
   private func slug(_ name: String) -> String {
@@ -64,15 +74,15 @@ import Testing
     let text = try lines("deploy/home-assistant/automations.yaml")
     let topics = text.filter { $0.contains(" topic: ") }.compactMap { $0.split(separator: " ").last }
     #expect(topics == ["microbit/all/period/set"])
-    for topic in topics { #expect(contract.map.inbound(String(topic)) == .set(.all, .microbitPeriod)) }
+    for topic in topics { #expect(contract.map.inbound(String(topic)) == .set(.all, property: "period")) }
     // The one that is only spoken of.
     let area = try #require(AreaName("kitchen"))
     let spoken = try #require(
       text.joined(separator: " ").firstMatch(of: #/microbit\/area\/[^ ]+/#).map { String($0.output) })
-    #expect(contract.map.inbound(spoken) == .set(.area(area), .microbitPeriod))
+    #expect(contract.map.inbound(spoken) == .set(.area(area), property: "period"))
     for match in text.joined().matches(of: #/\{\{ (\d+) if [^}]* else (\d+) \}\}/#) {
       for period in [match.output.1, match.output.2].compactMap({ Int($0) }) {
-        #expect(Property.microbitPeriod.integers.contains(period))
+        #expect(Property.microbitPeriod.problem(with: .integer(period)) == nil)
       }
     }
   }
@@ -109,7 +119,8 @@ import Testing
   @Test func telegrafReadsWhatAReadingHolds() throws {
     let encoder = ReadingEncoder(
       property: .microbitTemperature, gateway: contract.map.gateway, run: RunID())
-    let reading = encoder.encode(21, time: .now, sequence: 1)
+    let reading = encoder.encode(
+      Reading(property: 0, value: .integer(21), time: .now, sequence: 1), sequence: 1)
     guard case .object(let members) = try JSONParser.parse(reading) else { throw Failure("no object") }
     let text = try lines("deploy/telegraf/telegraf.conf")
     for line in [

@@ -4,7 +4,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import Bridge
 
 /// deploy/node-red/flow.json is a flow that Node-RED imports, and speaks of topics that there are.
 @Suite struct NodeREDFlowTests {
@@ -204,10 +204,10 @@ import Testing
       }
       #expect(topics == ["microbit/kitchen/period/set"])
       for topic in topics {
-        #expect(contract.map.inbound(topic) == .set(.device(contract.device), .microbitPeriod))
+        #expect(contract.map.inbound(topic) == .set(.device(contract.device), property: "period"))
         // What the menu offers besides devices.
         let everybody = topic.replacing("/kitchen/", with: "/all/")
-        #expect(contract.map.inbound(everybody) == .set(.all, .microbitPeriod))
+        #expect(contract.map.inbound(everybody) == .set(.all, property: "period"))
       }
     }
   }

@@ -1,9 +1,10 @@
+import GATT
 import Glibc
 import JSON
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import Bridge
 
 private let node = "/usr/bin/node"
 
@@ -95,8 +96,8 @@ struct NodeREDScriptTests {
       let payload = message["payload"]
     else { throw Failure("not a command: \(sent)") }
     #expect(message["topic"] == .string("microbit/kitchen/period/set"))
-    let command = try WriteCommand(payload.bytes, for: .microbitPeriod)
-    #expect(command.value == 2000)
+    let command = try CommandPayload(payload.bytes, for: .microbitPeriod)
+    #expect(command.value == .integer(2000))
     #expect(command.transaction?.hasPrefix("node-red-") == true)
     #expect(
       Array(ends.dropFirst(6)) == [

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import Devices
 @testable import Gateway
 
 /// The systemd unit that is shipped lets the gateway do what it can.
@@ -9,6 +10,6 @@ import Testing
     let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
     let limit = try #require(unit.firstMatch(of: /\nLimitNOFILE=(\d+)\n/)?.output.1)
     #expect(try #require(Int(limit)) >= Gateway.mostOpenFiles)
-    #expect(Gateway.mostOpenFiles > Gateway.mostDevices)
+    #expect(Gateway.mostOpenFiles > DeviceManager.capacity)
   }
 }

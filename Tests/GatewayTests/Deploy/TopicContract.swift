@@ -1,21 +1,26 @@
 import Configuration
+import GATT
 import MQTT
 
-@testable import Gateway
+@testable import Bridge
 
 /// What the gateway does with topics, for examples that name them.
 struct TopicContract {
-  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"), profile: .microbitDefault)
+  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"))
+  /// Of a device whose settings name no properties.
+  let profile = Profile.microbit.limited(to: Set(Profile.microbit.defaultProperties))
   let device: DeviceID
 
   init() throws {
     device = try DeviceID("kitchen")
   }
 
+  var topics: DeviceTopics { map.topics(of: device, profile) }
+
   /// Every topic that is published of one device and of the gateway.
   var published: [TopicName] {
-    let topics = map.topics(of: device)
-    let properties = zip(map.profile.properties, topics.properties).flatMap { property, topics in
+    let topics = topics
+    let properties = zip(profile.properties, topics.properties).flatMap { property, topics in
       property.isWritable ? [topics.value, topics.result] : [topics.value]
     }
     return [

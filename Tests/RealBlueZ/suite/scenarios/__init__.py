@@ -5,6 +5,7 @@ from scenarios import (
     commands,
     finding,
     microbit_faults,
+    services,
     subscriptions,
     system_faults,
 )  # noqa: F401 (they register)

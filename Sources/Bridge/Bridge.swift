@@ -1,0 +1,244 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Log
+import MQTT
+import Store
+
+/// The MQTT front end: publishes devices and the gateway itself, and turns messages into commands and requests.
+package final class Bridge: FrontEnd, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  package let context: BridgeContext
+  package private(set) var report: BridgeReport!
+  /// Another front end at the same broker.
+  package private(set) var companion: (any BridgeCompanion)?
+  private var ownership: Ownership!
+  private var commands: CommandHandler!
+  private var requests: RequestHandler!
+  private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
+  private var byID: [DeviceID: DevicePublisher] = [:]
+  private var isStopping = false
+
+  /// - Parameter reload: reads config.json again; what follows when that is done.
+  package init(
+    _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
+    loop: EventLoop, reload: @escaping ReloadHandler
+  ) {
+    context = BridgeContext(configuration, gateway: gateway, engine: engine, loop: loop)
+    report = BridgeReport(configuration, self, context)
+    ownership = Ownership(self, context)
+    commands = CommandHandler(self, context, state.section("commands"))
+    requests = RequestHandler(self, context, state, reload: reload)
+  }
+
+  // MARK: Life
+
+  package func add(_ companion: any BridgeCompanion) { self.companion = companion }
+
+  /// Subscribes, and publishes what is known: the client sends it when there is a connection.
+  package func start() async {
+    await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
+    for filter in context.topics.ownership { context.subscribe(filter) }
+    context.subscribe(context.topics.barriers)
+    publishOnline()
+    report.start()
+  }
+
+  /// Works until it is stopped.
+  package func run() async { try? await context.mqtt.run() }
+
+  /// Publishes that the gateway is offline.
+  package func goOffline() {
+    isStopping = true
+    report.publish()
+    context.publishState(context.topics.bridgeState, Payload.availability(false))
+  }
+
+  package func stop(deadline: Duration) async { await context.mqtt.stop(deadline: deadline) }
+
+  func publishOnline() {
+    if !isStopping { context.publishState(context.topics.bridgeState, Payload.availability(true)) }
+  }
+
+  /// What of the configuration can change while the gateway runs.
+  package func configure(_ configuration: Configuration) {
+    context.qos = QoS(configuration.mqtt)
+    context.sendsReadings = configuration.mqtt.readings
+    report.configure(configuration)
+  }
+
+  // MARK: What there is
+
+  package var publishers: Dictionary<BluetoothAddress, DevicePublisher>.Values { byAddress.values }
+  func publisher(_ id: DeviceID) -> DevicePublisher? { byID[id] }
+  package func publisher(_ address: BluetoothAddress) -> DevicePublisher? { byAddress[address] }
+
+  /// Which gateway owns the device, as far as is known.
+  package func owner(of address: BluetoothAddress) -> Owner? { byAddress[address]?.ownership.owner }
+
+  /// Whether the gateway may publish under its id.
+  package var isAdmitted: Bool { ownership.isAdmitted }
+
+  func isResponsible(for publisher: DevicePublisher) -> Bool { ownership.isResponsible(for: publisher) }
+  /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
+  func hasArrived(_ barrier: UInt64) -> Bool { ownership.hasArrived(barrier) }
+  func sendBarrier() -> UInt64 { ownership.sendBarrier() }
+
+  /// The known devices, in the order of their ids.
+  func listing() -> [JSONValue] { context.engine.assumeIsolated { $0.devices }.map { listing(of: $0) } }
+
+  /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its owner.
+  func listing(of device: DeviceDescription) -> JSONValue {
+    let publisher = byAddress[device.identifier]
+    let owner: GatewayID? =
+      switch publisher?.ownership.owner {
+      case .this: context.gateway
+      case .other(let gateway): gateway
+      case .unknown, nil: nil
+      }
+    let own: JSONValue = [
+      "id": .string(device.id.description),
+      "state": .string(device.isEnabled ? device.session.rawValue : "disabled"),
+      "held_by": owner.map { .string($0.description) },
+    ]
+    return own.merging(device.infoJSON(gateway: context.gateway, moved: publisher?.moved))
+  }
+
+  // MARK: Engine
+
+  package func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
+    let publisher = DevicePublisher(device, self, context)
+    byAddress[device.identifier] = publisher
+    byID[device.id] = publisher
+    companion?.attached(device.identifier)
+    subscribe(publisher)
+    return publisher
+  }
+
+  package func engineChanged() { report.changed() }
+
+  package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {
+    ownership.foundOrphan(id, of: address)
+  }
+
+  // MARK: Publishers
+
+  /// Ownership first: a retained command is for the owner. And before anything of the device is published, so that
+  /// whoever learns of it can send it a command.
+  private func subscribe(_ publisher: DevicePublisher) {
+    ownership.forgetOrphan(publisher.device.id)
+    for filter in publisher.topics.ownership { context.subscribe(filter) }
+    publisher.barrier = ownership.sendBarrier()
+    if ownership.isAdmitted { commands.subscribe(publisher) }
+  }
+
+  func unsubscribe(_ publisher: DevicePublisher) {
+    for filter in publisher.topics.ownership { context.unsubscribe(filter) }
+    commands.unsubscribe(publisher)
+  }
+
+  func renamed(_ publisher: DevicePublisher, from before: DeviceID) {
+    if byID[before] === publisher { byID[before] = nil }
+    byID[publisher.device.id] = publisher
+    subscribe(publisher)
+  }
+
+  func remove(_ publisher: DevicePublisher) {
+    unsubscribe(publisher)
+    companion?.detached(publisher.device.identifier)
+    if byAddress[publisher.device.identifier] === publisher { byAddress[publisher.device.identifier] = nil }
+    if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
+  }
+
+  /// Something that is published of a device of this gateway has changed.
+  func ownedDeviceChanged(_ publisher: DevicePublisher) {
+    report.changed()
+    companion?.deviceChanged(publisher)
+  }
+
+  // MARK: Broker
+
+  private func handle(_ event: MQTTEvent) {
+    switch event {
+    case .connected:
+      report.connected()
+      ownership.connected()
+    case .disconnected:
+      report.disconnected()
+      ownership.disconnected()
+      // Commands are taken only once it is known which device is whose.
+      commands.disconnected()
+      context.unsubscribe(context.topics.requests)
+      context.subscribe(context.topics.barriers)
+      companion?.disconnected()
+    case .connectFailed, .subscriptionRefused:
+      // The client logs it.
+      break
+    case .message(let message):
+      receive(message)
+    }
+  }
+
+  /// The id is free, and it is known which device is whose.
+  func admitted() {
+    context.unsubscribe(context.topics.barriers)
+    context.subscribe(context.topics.requests)
+    commands.admitted()
+    context.mqtt.assumeIsolated { $0.admit() }
+    companion?.admitted()
+  }
+
+  private func receive(_ message: MQTTReceived) {
+    switch context.topics.inbound(message.topic.string) {
+    case .set(let target, let property):
+      commands.set(message, targets(target), isGroup: target.isGroup, property)
+    case .get(let id, let property):
+      if let publisher = byID[id] { commands.get(message, publisher, property) }
+    case .request(let verb):
+      if verb == Verb.health.rawValue, ownership.isBarrier(message) { return }
+      if ownership.isAdmitted { requests.receive(verb, message) }
+    case .response: ownership.received(response: message.payload)
+    case .bridgeState(let gateway): ownership.received(state: message.payload, of: gateway)
+    case .bridgeInfo: ownership.received(bridgeInfo: message.payload)
+    case .deviceInfo(let id):
+      if let publisher = byID[id] {
+        publisher.received(info: message.payload)
+      } else {
+        ownership.received(info: message.payload, ofOrphan: id)
+      }
+    case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
+    case nil: companion?.received(message)
+    }
+  }
+
+  private func targets(_ target: Target) -> [DevicePublisher] {
+    switch target {
+    case .device(let id): byID[id].map { [$0] } ?? []
+    case .all: Array(byAddress.values)
+    case .area(let area): byAddress.values.filter { $0.device.area.flatMap(AreaName.init) == area }
+    }
+  }
+}
+
+/// A front end that uses the bridge's topics and connection: Home Assistant's discovery.
+package protocol BridgeCompanion: AnyObject, Sendable {
+  /// The gateway may publish from now on, on this connection.
+  func admitted()
+  func disconnected()
+  /// A message on none of the bridge's topics.
+  func received(_ message: MQTTReceived)
+  /// A device is known from now on, or no longer.
+  func attached(_ address: BluetoothAddress)
+  func detached(_ address: BluetoothAddress)
+  /// Something that is published of a device of this gateway has changed.
+  func deviceChanged(_ publisher: DevicePublisher)
+  /// A request added it, perhaps again.
+  func deviceAdded(_ address: BluetoothAddress)
+  /// It is gone: of this run or an earlier one.
+  func deviceRemoved(_ address: BluetoothAddress)
+  /// Another gateway owns it now.
+  func ownedElsewhere(_ address: BluetoothAddress)
+}

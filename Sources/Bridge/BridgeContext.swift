@@ -1,0 +1,95 @@
+import Configuration
+import Devices
+import EventLoop
+import JSON
+import Log
+import MQTT
+
+/// What the parts of the MQTT front end have in common.
+package final class BridgeContext: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  package let loop: EventLoop
+  package let engine: DeviceManager
+  package let mqtt: MQTTClient
+  package let topics: TopicMap
+  package let gateway: GatewayID
+  package let run = RunID()
+  package let started = Timestamp.now
+  package let log = Logger(component: "gateway")
+  let isMQTT5: Bool
+  /// Of the device topics.
+  package internal(set) var qos: QoS
+  /// Whether every reading is sent to `…/readings`.
+  var sendsReadings: Bool
+
+  init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, loop: EventLoop) {
+    self.loop = loop
+    self.engine = engine
+    self.gateway = gateway
+    topics = TopicMap(base: configuration.mqtt.baseTopic, gateway: gateway)
+    isMQTT5 = configuration.mqtt.protocolVersion == .v5
+    qos = QoS(configuration.mqtt)
+    sendsReadings = configuration.mqtt.readings
+    mqtt = MQTTClient(
+      options: MQTTOptions(configuration, id: gateway, run: run, topics: topics), loop: loop)
+  }
+
+  // MARK: Sending
+
+  package func publishState(_ topic: TopicName, _ payload: [UInt8], atOnce: Bool = false) {
+    loop.enter(mqtt, (topic, payload, qos, atOnce)) { mqtt, state in
+      mqtt.setState(state.0, state.1, qos: state.2, atOnce: state.3)
+    }
+  }
+
+  /// Removes what the broker retains on `topic`.
+  package func clearState(_ topic: TopicName) {
+    mqtt.assumeIsolated { [qos] in $0.clearState(topic, qos: qos) }
+  }
+
+  /// Another gateway publishes `topic` from now on.
+  func releaseState(_ topic: TopicName) { mqtt.assumeIsolated { $0.releaseState(topic) } }
+
+  package func publish(_ message: MQTTMessage, atOnce: Bool = false) {
+    loop.enter(mqtt, (message, atOnce)) { $0.publish($1.0, atOnce: $1.1) }
+  }
+
+  func answer(_ payload: [UInt8], to address: ReplyAddress) {
+    for message in address.answer(payload, qos: qos) {
+      log.debug("answered", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
+      publish(message, atOnce: true)
+    }
+  }
+
+  // MARK: Subscriptions
+
+  package func subscribe(_ filter: TopicFilter, options: SubscribeOptions = []) {
+    mqtt.assumeIsolated { $0.subscribe(filter, options: options) }
+  }
+
+  package func unsubscribe(_ filter: TopicFilter) { mqtt.assumeIsolated { $0.unsubscribe(filter) } }
+}
+
+extension QoS {
+  init(_ mqtt: Configuration.MQTT) { self = mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
+}
+
+extension MQTTOptions {
+  init(_ configuration: Configuration, id: GatewayID, run: RunID, topics: TopicMap) {
+    let mqtt = configuration.mqtt
+    self.init(
+      host: mqtt.host, port: UInt16(clamping: mqtt.port),
+      protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311,
+      // Not the id alone: a broker disconnects a client when another one of its name comes, and two gateways of one id
+      // would do that to each other for ever.
+      clientID: "microbit-gateway-\(id)-\(run)", username: mqtt.username,
+      password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
+      tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) },
+      will: MQTTMessage(
+        topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
+    // Far above any valid command: one that is too long gets an answer.
+    maximumIncomingPacket = 2 << 20
+    awaitsAdmission = true
+  }
+}

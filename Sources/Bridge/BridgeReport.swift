@@ -1,0 +1,146 @@
+import BlueZ
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Log
+import MQTT
+
+/// Publishes what the gateway says of itself: `info`, and the list of its devices.
+package final class BridgeReport: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Changes come in bursts: one publication a quarter of a second after the first of them.
+  private static let delay = Duration.milliseconds(250)
+  /// For the counters, which always change.
+  private static let interval = Duration.seconds(60)
+
+  private unowned let bridge: Bridge
+  private let context: BridgeContext
+  let adapterName: String
+  private var area: String?
+  private var broker: BridgeInfo.Broker
+  private var commands: UInt64 = 0
+  private var infoTimer: LoopTimer?
+  private var devicesTimer: LoopTimer?
+  private var pacing = DeviceReportPacing()
+  /// Called after each publication, with a line for people.
+  package var onPublished: (String) -> Void = { _ in }
+
+  init(_ configuration: Configuration, _ bridge: Bridge, _ context: BridgeContext) {
+    self.bridge = bridge
+    self.context = context
+    adapterName = configuration.bluetooth.adapter
+    area = configuration.gateway.area
+    broker = BridgeInfo.Broker(
+      host: configuration.mqtt.host, port: configuration.mqtt.port,
+      protocolVersion: configuration.mqtt.protocolVersion.rawValue)
+  }
+
+  func configure(_ configuration: Configuration) { area = configuration.gateway.area }
+
+  func start() {
+    changed()
+    repeatReport()
+  }
+
+  private func repeatReport() {
+    context.loop.timer(after: Self.interval) { [weak self] in
+      self?.changed()
+      self?.repeatReport()
+    }
+  }
+
+  func countCommand() { commands += 1 }
+
+  func connected() {
+    broker.connectedSince = .now
+    broker.connects += 1
+    changed()
+  }
+
+  func disconnected() {
+    broker.connectedSince = nil
+    changed()
+  }
+
+  /// Something in `info` or `devices` is no longer so.
+  func changed() {
+    if infoTimer == nil {
+      infoTimer = context.loop.timer(after: Self.delay) { [weak self] in self?.publishInfo() }
+    }
+    if devicesTimer == nil {
+      let delay = max(Self.delay, pacing.delay(at: .now))
+      devicesTimer = context.loop.timer(after: delay) { [weak self] in self?.publishDevices() }
+    }
+  }
+
+  func publish() {
+    publishInfo()
+    publishDevices()
+  }
+
+  private func publishDevices() {
+    devicesTimer?.cancel()
+    devicesTimer = nil
+    let list = JSONValue.array(bridge.listing()).bytes
+    if pacing.mayPublish(list, at: .now) { context.publishState(context.topics.bridgeDevices, list) }
+  }
+
+  private func publishInfo() {
+    infoTimer?.cancel()
+    infoTimer = nil
+    let (known, online) = context.engine.assumeIsolated { ($0.deviceCount, $0.onlineCount) }
+    context.publishState(context.topics.bridgeInfo, info(known, online).payload)
+    onPublished(
+      "\(online) of \(known) devices online, broker \(broker.connectedSince == nil ? "away" : "connected")")
+  }
+
+  private func info(_ known: Int, _ online: Int) -> BridgeInfo {
+    var info = BridgeInfo(
+      version: Version.current, started: context.started, run: context.run, broker: broker)
+    let (adapter, counters) = context.engine.assumeIsolated { ($0.adapter, $0.counters) }
+    info.area = area
+    info.adapters = [BridgeInfo.Adapter(adapter, named: adapterName)]
+    info.devices = BridgeInfo.Devices(known: known, online: online)
+    info.counters = Self.list(counters, commands: commands, context.mqtt.assumeIsolated { $0.statistics })
+    return info
+  }
+
+  /// The counters in the order of `info`.
+  package static func list(
+    _ devices: DeviceCounters, commands: UInt64, _ mqtt: MQTTStatistics
+  ) -> [(name: String, count: UInt64)] {
+    [
+      ("readings", devices.readings), ("malformed", devices.malformed), ("commands", commands),
+      ("turned_away", devices.turnedAway), ("sent", UInt64(clamping: mqtt.sent)),
+      ("queued", UInt64(clamping: mqtt.queued)), ("lost", UInt64(clamping: mqtt.lost)),
+      ("refused", UInt64(clamping: mqtt.refused)),
+    ]
+  }
+}
+
+extension BridgeInfo.Adapter {
+  fileprivate init(_ state: CentralState, named name: String) {
+    switch state {
+    case .on(let adapter, let address):
+      self.init(name: adapter, state: state.word, address: BluetoothAddress(address))
+    case .noBus, .adapterInUse, .noBluetoothd, .adapterAbsent, .adapterOff, .adapterBlocked:
+      self.init(name: name, state: state.word)
+    }
+  }
+}
+
+extension CentralState {
+  /// The adapter's state, in one word.
+  var word: String {
+    switch self {
+    case .noBus, .noBluetoothd, .adapterAbsent: "absent"
+    case .adapterInUse: "in_use"
+    case .adapterOff: "off"
+    case .adapterBlocked: "blocked"
+    case .on: "on"
+    }
+  }
+}

@@ -1,0 +1,226 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Log
+import MQTT
+import Store
+
+/// Turns messages on `…/set` and `…/get` topics into commands, and their outcomes into results.
+final class CommandHandler: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Devices that become known together are subscribed to together.
+  private static let delay = Duration.milliseconds(250)
+  static let retainedReason =
+    "a retained command is carried out with MQTT 5 alone: publish it without the retain flag"
+
+  private let context: BridgeContext
+  private unowned let bridge: Bridge
+  private var retained: RetainedCommands
+  /// Arrives after all retained commands for the subscriptions so far.
+  private var barrier: UInt64 = 0
+  private var isResubscribing = false
+  /// Of retained commands that were rejected, of which one is enough.
+  private var rejectedTopics: Set<String> = []
+  private let isMQTT5: Bool
+
+  init(_ bridge: Bridge, _ context: BridgeContext, _ section: StateSection) {
+    self.bridge = bridge
+    self.context = context
+    retained = RetainedCommands(section)
+    isMQTT5 = context.isMQTT5
+  }
+
+  // MARK: Subscriptions
+
+  func admitted() {
+    for publisher in bridge.publishers { subscribeOwn(publisher) }
+    subscribeGroups()
+  }
+
+  func disconnected() {
+    for publisher in bridge.publishers { unsubscribe(publisher) }
+    for filter in context.topics.groupCommands { context.unsubscribe(filter) }
+  }
+
+  func subscribe(_ publisher: DevicePublisher) {
+    subscribeOwn(publisher)
+    barrier = bridge.sendBarrier()
+    // A retained command for a group is for this device as well; the others have handled it.
+    guard !isResubscribing else { return }
+    isResubscribing = true
+    context.loop.timer(after: Self.delay) { [weak self] in
+      guard let self else { return }
+      isResubscribing = false
+      if bridge.isAdmitted { subscribeGroups() }
+    }
+  }
+
+  private func subscribeOwn(_ publisher: DevicePublisher) {
+    for filter in publisher.topics.commands { context.subscribe(filter, options: .retainAsPublished) }
+  }
+
+  func unsubscribe(_ publisher: DevicePublisher) {
+    for filter in publisher.topics.commands { context.unsubscribe(filter) }
+  }
+
+  private func subscribeGroups() {
+    for filter in context.topics.groupCommands { context.subscribe(filter, options: .retainAsPublished) }
+    barrier = bridge.sendBarrier()
+  }
+
+  // MARK: Set
+
+  func set(_ message: MQTTReceived, _ targets: [DevicePublisher], isGroup: Bool, _ name: String) {
+    context.log.debug(
+      "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
+    for publisher in targets {
+      let property = publisher.device.profile.property(named: name)
+      if isGroup, property?.isWritable != true { continue }
+      if message.retain, isHandled(message, publisher, property) { continue }
+      // What another gateway carries out is not carried out once more when the device comes here.
+      guard bridge.isResponsible(for: publisher) else { continue }
+      set(message, publisher, name, property)
+    }
+  }
+
+  /// Whether a retained command needs nothing more.
+  private func isHandled(
+    _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
+  ) -> Bool {
+    // Out of the broker's store: the answer would be given at every connection.
+    guard let property, property.isWritable else { return !bridge.hasArrived(barrier) }
+    if !isMQTT5 || property.kind == .event {
+      let isNew = rejectedTopics.insert("\(publisher.device.id) \(message.topic.string)").inserted
+      if isNew, bridge.isResponsible(for: publisher) {
+        let reason = isMQTT5 ? "a retained command for an event is not carried out" : Self.retainedReason
+        reject(
+          message, publisher, property.name,
+          Rejection(reason, CommandPayload.transaction(in: message.payload)))
+      }
+      return true
+    }
+    let isNew = retained.isNew(message, for: publisher.device.identifier)
+    let isHandled = !isNew && !bridge.hasArrived(barrier)
+    if isHandled { context.log.debug("retained command ignored: it was handled before", publisher.fields) }
+    return isHandled
+  }
+
+  private func set(
+    _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ property: Property?
+  ) {
+    bridge.report.countCommand()
+    let profile = publisher.device.profile
+    guard let property, let index = profile.index(ofPropertyNamed: name) else {
+      let known = profile.properties.filter(\.isWritable).map(\.name).joined(separator: ", ")
+      let shown = TopicWord.isValid(name) ? name : Excerpt(name).description
+      let reason = "there is no property \(shown); settable: \(known)"
+      return reject(
+        message, publisher, name, Rejection(reason, CommandPayload.transaction(in: message.payload)))
+    }
+    guard property.isWritable else {
+      return reject(
+        message, publisher, name,
+        Rejection("\(name) can only be read", CommandPayload.transaction(in: message.payload)))
+    }
+    do throws(Rejection) {
+      let payload = try CommandPayload(message.payload, for: property)
+      let address = ReplyAddress(
+        of: message, topic: publisher.topics.properties[index].result, transaction: payload.transaction)
+      let command = Command(
+        device: publisher.device.id, property: index, value: payload.value,
+        timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
+        reply: { [context] outcome in
+          let result = Payload.result(
+            outcome, requested: property.codec.json(payload.value), codec: property.codec,
+            transaction: address.transaction, time: .now)
+          context.answer(result, to: address)
+        })
+      context.engine.assumeIsolated { $0.execute(command) }
+    } catch {
+      reject(message, publisher, name, error)
+    }
+  }
+
+  private func reject(
+    _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ rejection: Rejection
+  ) {
+    context.log.info("command rejected: \(rejection.reason)", publisher.fields)
+    let address = ReplyAddress(
+      of: message, topic: publisher.topics.result(ofProperty: name), transaction: rejection.transaction)
+    let result = Payload.result(
+      .rejected(reason: rejection.reason), requested: nil, codec: nil, transaction: rejection.transaction,
+      time: .now)
+    context.answer(result, to: address)
+  }
+
+  // MARK: Get
+
+  func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String) {
+    guard !message.retain, bridge.isResponsible(for: publisher) else { return }
+    let transaction = CommandPayload.transaction(in: message.payload)
+    guard let index = publisher.device.profile.index(ofPropertyNamed: name) else {
+      return reject(message, publisher, name, Rejection("there is no such property", transaction))
+    }
+    let property = publisher.device.profile.properties[index]
+    guard property.isReadable, property.kind == .state else {
+      return reject(message, publisher, name, Rejection("\(name) cannot be read", transaction))
+    }
+    let address = ReplyAddress(
+      of: message, topic: publisher.topics.properties[index].result, transaction: transaction)
+    let id = publisher.device.id
+    context.engine.assumeIsolated { [context] in
+      $0.get(index, of: id) { outcome in
+        let result = Payload.result(
+          outcome, requested: nil, codec: property.codec, transaction: address.transaction, time: .now)
+        context.answer(result, to: address)
+      }
+    }
+  }
+}
+
+/// The last retained command of each topic that was handled for each device: the broker sends it again at every
+/// connection.
+struct RetainedCommands {
+  /// Topics of one device: more are not kept, the oldest first.
+  private static let capacity = 64
+
+  private let section: StateSection
+  private var digests: [BluetoothAddress: [(topic: String, digest: Int)]] = [:]
+
+  init(_ section: StateSection) {
+    self.section = section
+    for (key, bytes) in section.records {
+      guard let address = BluetoothAddress(key), case .object(let object) = try? JSONParser.parse(bytes)
+      else {
+        continue
+      }
+      digests[address] = object.members.suffix(Self.capacity).compactMap { member in
+        if case .integer(let digest) = member.value { (member.name, digest) } else { nil }
+      }
+    }
+  }
+
+  /// Whether it is another one than the last of its topic; from then on it is the last.
+  mutating func isNew(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
+    let topic = message.topic.string
+    let digest = Self.digest(message.payload)
+    var known = digests[address] ?? []
+    if known.contains(where: { $0 == (topic, digest) }) { return false }
+    known.removeAll { $0.topic == topic }
+    known = known.suffix(Self.capacity - 1) + [(topic, digest)]
+    digests[address] = known
+    let json = JSONObject(known.map { JSONObject.Member(name: $0.topic, value: .integer($0.digest)) })
+    section.put(address.description, JSONValue.object(json).bytes)
+    return true
+  }
+
+  /// FNV-1a of 64 bits (RFC 9923): the same in every run, which `Hasher` is not.
+  static func digest(_ payload: [UInt8]) -> Int {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in payload { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return Int(truncatingIfNeeded: hash)
+  }
+}

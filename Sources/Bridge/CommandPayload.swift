@@ -1,0 +1,135 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+
+/// A command as it arrives on a `…/set` topic: `2000`, `Hello`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
+struct CommandPayload: Sendable, Equatable {
+  /// What a payload says before it is known which property it is for.
+  let value: Value
+  /// In seconds from its arrival: how long it is kept while the device is offline. Nil: as long as it takes.
+  let ttl: Int?
+  /// Returned with every answer.
+  let transaction: String?
+
+  /// Longer payloads are rejected unread.
+  static let longestPayload = 4096
+  /// In bytes.
+  static let longestTransaction = 256
+  /// From a second to a day.
+  static let ttls = 1...86_400
+
+  /// Reads `payload` as a command for `property`: plain text for a text, an enumeration or bytes, else JSON.
+  init(_ payload: [UInt8], for property: Property) throws(Rejection) {
+    guard payload.count <= Self.longestPayload else {
+      throw Rejection("the payload has \(payload.count) bytes, \(Self.longestPayload) are the most")
+    }
+    let document: JSONValue?
+    let problem: String
+    do throws(JSONSyntaxError) {
+      document = try JSONParser.parse(payload)
+      problem = ""
+    } catch {
+      document = nil
+      problem = Self.describe(error, in: payload, property)
+    }
+    if case .object(let object) = document, Self.isLongForm(object, property.codec) {
+      let transaction = try Self.transaction(object)
+      let known = ["value", "ttl", "transaction"]
+      if let unknown = object.names.first(where: { !known.contains($0) }) {
+        throw Rejection("unknown key \(Excerpt(unknown)): value, ttl and transaction are known", transaction)
+      }
+      guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
+      self.value = try Self.value(value, property, shown: "value: \(Excerpt(value.bytes))", transaction)
+      self.ttl = try Self.ttl(object["ttl"], transaction)
+      self.transaction = transaction
+      return
+    }
+    ttl = nil
+    transaction = nil
+    var content = document
+    if property.codec.isText, document?.isString != true {
+      // What is no JSON string is the text itself.
+      content = String(validating: payload, as: UTF8.self).map(JSONValue.string)
+    }
+    guard let content else { throw Rejection(problem) }
+    value = try Self.value(content, property, shown: Excerpt(payload).description, nil)
+  }
+
+  /// Whether `value`, `ttl` and `transaction` are keys of the object. That of a record has those of its fields, of which
+  /// none is an object.
+  private static func isLongForm(_ object: JSONObject, _ codec: Codec) -> Bool {
+    guard case .record = codec.description else { return true }
+    if case .object = object["value"] { return true }
+    return object["value"] != nil && codec.fields?.contains("value") != true
+  }
+
+  /// The transaction of a command that is refused for another reason than its payload.
+  static func transaction(in payload: [UInt8]) -> String? {
+    guard payload.count <= longestPayload, case .object(let object) = try? JSONParser.parse(payload) else {
+      return nil
+    }
+    return try? transaction(object)
+  }
+
+  /// The member `transaction` of a command or a request; nil when there is none.
+  static func transaction(_ object: JSONObject) throws(Rejection) -> String? {
+    switch object["transaction"] {
+    case nil: return nil
+    case .string(let text):
+      guard text.utf8.count <= longestTransaction else {
+        throw Rejection("the transaction is longer than \(longestTransaction) bytes")
+      }
+      return text
+    case .some(let other): throw Rejection("the transaction is \(other.kind), not a string")
+    }
+  }
+
+  private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {
+    switch json {
+    case nil: return nil
+    case .integer(let seconds) where ttls.contains(seconds): return seconds
+    case .some(let other):
+      let range = "\(ttls.lowerBound)…\(ttls.upperBound)"
+      throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
+    }
+  }
+
+  private static func value(
+    _ json: JSONValue, _ property: Property, shown: @autoclosure () -> String, _ transaction: String?
+  ) throws(Rejection) -> Value {
+    guard let value = property.codec.value(json) else {
+      throw Rejection("\(shown()) is not \(property.codec.valueDescription)", transaction)
+    }
+    if let problem = property.problem(with: value) { throw Rejection(problem, transaction) }
+    return value
+  }
+
+  /// What is wrong with a payload that is no JSON: most are meant as a plain value.
+  private static func describe(
+    _ error: JSONSyntaxError, in payload: [UInt8], _ property: Property
+  ) -> String {
+    let isBlank = payload.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
+    if isBlank { return "the payload is empty" }
+    if payload.contains(UInt8(ascii: "{")) { return "the payload is not a JSON object: \(error)" }
+    return "\(Excerpt(payload)) is not \(property.codec.valueDescription)"
+  }
+}
+
+/// Why a command is refused before anything is written.
+struct Rejection: Error, Sendable, Equatable {
+  /// A sentence for the sender.
+  let reason: String
+  let transaction: String?
+
+  init(_ reason: String, _ transaction: String? = nil) {
+    self.reason = reason
+    self.transaction = transaction
+  }
+}
+
+extension JSONValue {
+  fileprivate var isString: Bool {
+    if case .string = self { true } else { false }
+  }
+}

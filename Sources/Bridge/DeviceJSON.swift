@@ -1,0 +1,71 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+
+extension DeviceDescription {
+  /// The payload of `{base}/{device}/info`; what is not known is left out.
+  func infoJSON(gateway: GatewayID, moved: Move?) -> JSONValue {
+    var desired: [String: JSONValue] = [:]
+    for (name, value) in self.desired where mayOffer(name) {
+      desired[name] = profile.property(named: name)?.codec.json(value)
+    }
+    return [
+      "name": name.map(JSONValue.string),
+      "label": label.map(JSONValue.string),
+      "area": area.map(JSONValue.string),
+      "identifier": .string(identifier.description),
+      "gateway": .string(gateway.description),
+      "profile": .string(profile.name),
+      "rssi": rssi.map(JSONValue.integer),
+      "connected_since": connectedSince.map { .string($0.description) },
+      "desired": desired.isEmpty ? nil : .object(desired),
+      "moved": moved?.json,
+      "model": model.map(JSONValue.string),
+      "firmware": firmware.map(JSONValue.string),
+      "serial": serial.map(JSONValue.string),
+    ]
+  }
+}
+
+/// A device was connected to by another gateway than before.
+struct Move: Sendable, Equatable {
+  let from: GatewayID
+  /// Where that gateway had it.
+  let area: String?
+  let time: Timestamp
+
+  fileprivate var json: JSONValue {
+    [
+      "from": .string(from.description), "area": area.map(JSONValue.string),
+      "time": .string(time.description),
+    ]
+  }
+}
+
+extension DeviceOwnership.Notice {
+  /// What the payload of a device's `info` says of its owner; nil when it cannot be read.
+  init?(_ payload: [UInt8]) {
+    guard case .object(let object) = try? JSONParser.parse(payload),
+      case .string(let gateway) = object["gateway"], let gateway = GatewayID(gateway)
+    else { return nil }
+    self.init(gateway: gateway)
+    if case .string(let area) = object["area"] { self.area = area }
+    if case .string(let time) = object["connected_since"] { connectedSince = time }
+    if case .string(let text) = object["identifier"] { identifier = BluetoothAddress(text) }
+    if case .object(let desired) = object["desired"] { self.desired = desired }
+  }
+
+  /// The desired values that `profile` can encode.
+  func desired(_ profile: Profile) -> [String: Value] {
+    var values: [String: Value] = [:]
+    for member in desired?.members ?? [] {
+      guard let property = profile.property(named: member.name),
+        let value = property.codec.value(member.value),
+        property.problem(with: value) == nil
+      else { continue }
+      values[member.name] = value
+    }
+    return values
+  }
+}

@@ -1,0 +1,205 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import Log
+import MQTT
+
+/// Publishes one device: its values, availability and info, as long as this gateway owns it.
+package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let context: BridgeContext
+  private unowned let bridge: Bridge
+  package private(set) var device: DeviceDescription
+  package private(set) var topics: DeviceTopics
+  private(set) var ownership: DeviceOwnership
+  /// Arrives after all that the broker retains of the device; nil: it has arrived.
+  var barrier: UInt64?
+  private let properties: [PropertyPublisher]
+  private var publishedInfo: [UInt8] = []
+  /// When this gateway took the device over.
+  private(set) var moved: Move?
+  /// Another device has its id at another gateway, which only the user can resolve: logged once.
+  private var hasIDConflict = false
+
+  init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
+    self.context = context
+    self.bridge = bridge
+    self.device = device
+    topics = context.topics.topics(of: device.id, device.profile)
+    ownership = DeviceOwnership(context.gateway)
+    properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
+  }
+
+  package var fields: LogFields {
+    ["device": device.id, "address": device.identifier, "name": device.name ?? "unknown"]
+  }
+
+  // MARK: Observer
+
+  package func received(_ reading: Reading) {
+    // A link that another gateway has taken over lasts a little longer.
+    guard !ownership.isElsewhere else { return }
+    properties[reading.property].publish(reading, readings: topics.readings)
+  }
+
+  package func changed(_ change: DeviceChange, _ device: DeviceDescription) {
+    self.device = device
+    switch change {
+    case .availability:
+      if device.isOnline { cameOnline() }
+      if ownership.owner == .this { publishPresence() }
+    case .description:
+      if ownership.owner == .this { publishInfo() }
+    case .renamed(let before, let reason): renamed(from: before, reason)
+    case .added: bridge.companion?.deviceAdded(device.identifier)
+    case .session: break
+    }
+    bridge.report.changed()
+  }
+
+  package func detach(_ reason: DetachReason) {
+    bridge.remove(self)
+    switch reason {
+    case .removed where !ownership.isElsewhere:
+      clear(topics)
+      bridge.companion?.deviceRemoved(device.identifier)
+    case .replaced where !ownership.isElsewhere:
+      // The new properties may be others.
+      for property in topics.properties { context.clearState(property.value) }
+    case .removed, .replaced, .pinnedElsewhere, .neverConnected:
+      release()
+      bridge.companion?.ownedElsewhere(device.identifier)
+    }
+    bridge.report.changed()
+  }
+
+  private func cameOnline() {
+    guard ownership.cameOnline(), let before = ownership.last else { return }
+    context.log.notice("taken over", ["device": device.id, "from": before.gateway])
+    moved = Move(from: before.gateway, area: before.area, time: .now)
+  }
+
+  private func renamed(from before: DeviceID, _ reason: RenameReason) {
+    let isOwn = ownership.owner == .this
+    switch reason {
+    case .requested: if isOwn { clear(topics) }
+    case .conflict: release()
+    }
+    bridge.unsubscribe(self)
+    topics = context.topics.topics(of: device.id, device.profile)
+    for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
+    bridge.renamed(self, from: before)
+    guard isOwn else { return }
+    publishPresence()
+    for property in properties { property.republish() }
+  }
+
+  // MARK: Publishing
+
+  /// Whether the device is online, and what is known of it.
+  func publishPresence() {
+    // Whoever learns that it is online can look up what it is.
+    publishInfo()
+    context.publishState(topics.availability, Payload.availability(device.isOnline))
+    bridge.ownedDeviceChanged(self)
+  }
+
+  func publishInfo() {
+    publishedInfo = device.infoJSON(gateway: context.gateway, moved: moved).bytes
+    context.publishState(topics.info, publishedInfo)
+    bridge.ownedDeviceChanged(self)
+  }
+
+  /// Another gateway publishes these from now on.
+  func release() { for topic in topics.states { context.releaseState(topic) } }
+
+  private func clear(_ topics: DeviceTopics) { for topic in topics.states { context.clearState(topic) } }
+
+  // MARK: Ownership
+
+  /// The retained `info`, of whichever gateway.
+  func received(info payload: [UInt8]) {
+    // Mostly it is this gateway's own, and not new.
+    if ownership.owner == .this, payload == publishedInfo { return }
+    let notice = DeviceOwnership.Notice(payload)
+    // What cannot be read says nothing.
+    if notice == nil, !payload.isEmpty { return }
+    if let notice, notice.gateway != context.gateway, let identifier = notice.identifier,
+      identifier != device.identifier
+    {
+      return receivedOtherDevice(notice)
+    }
+    let before = ownership.owner
+    switch ownership.received(notice, liveSince: onlineSince) {
+    case .republish:
+      if let notice { learnOrigin(notice) }
+      publishPresence()
+    case .release: handOver(notice, before: before)
+    case nil: break
+    }
+  }
+
+  /// Since when it is online here, as its `info` says.
+  private var onlineSince: String? { device.isOnline ? device.connectedSince?.description : nil }
+
+  /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
+  private func receivedOtherDevice(_ notice: DeviceOwnership.Notice) {
+    guard let since = notice.connectedSince else { return }
+    if let own = onlineSince, (own, context.gateway.description) < (since, notice.gateway.description) {
+      return publishPresence()
+    }
+    let id = device.id
+    guard context.engine.assumeIsolated({ $0.yieldID(id) }) else {
+      if !hasIDConflict {
+        context.log.error(
+          "another gateway uses its id for another micro:bit: give each micro:bit its own id", fields)
+      }
+      hasIDConflict = true
+      return
+    }
+    context.log.notice(
+      "another gateway uses its id: renamed", ["device": id, "gateway": notice.gateway, "now": device.id])
+  }
+
+  /// It came online here before the broker could say where it was.
+  private func learnOrigin(_ notice: DeviceOwnership.Notice) {
+    guard barrier != nil, moved == nil, notice.gateway != context.gateway else { return }
+    moved = Move(from: notice.gateway, area: notice.area, time: .now)
+  }
+
+  private func handOver(_ notice: DeviceOwnership.Notice?, before: Owner) {
+    if ownership.owner != before, case .other(let gateway) = ownership.owner {
+      context.log.notice("held by another gateway", ["device": device.id, "gateway": gateway])
+    }
+    release()
+    bridge.companion?.ownedElsewhere(device.identifier)
+    let (id, owner, desired) = (device.id, ownership.owner, notice?.desired(device.profile) ?? [:])
+    context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired) }
+    bridge.report.changed()
+  }
+
+  /// An `offline` that is not true: of an earlier owner, or of a late will.
+  func received(availability payload: [UInt8]) {
+    guard device.isOnline, !payload.elementsEqual(Payload.availability(true)) else { return }
+    context.publishState(topics.availability, Payload.availability(true))
+  }
+
+  /// All that the broker retains of the device has arrived. What an earlier run published may be out of date.
+  func reconcile(isAlone: Bool) {
+    guard !device.isOnline else { return }
+    switch ownership.owner {
+    case .other: break
+    case .this:
+      let id = device.id
+      context.engine.assumeIsolated { $0.setOwner(.this, of: id) }
+      publishPresence()
+    case .unknown:
+      // Where there are others, one of them may just have found it, and not have published that yet.
+      let address = device.identifier
+      guard isAlone, context.engine.assumeIsolated({ $0.isNamed(address) }) else { return }
+      context.publishState(topics.availability, Payload.availability(false))
+    }
+  }
+}

@@ -1,0 +1,211 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Log
+import MQTT
+
+/// What has to be known before the gateway may speak at a broker: whether its id is free, which gateway owns which
+/// device, and which topics of earlier runs nobody owns any more.
+///
+/// It learns that from retained messages. When a message that the gateway has sent to itself, a barrier, comes back, all
+/// that the broker retains for earlier subscriptions has arrived: mosquitto and ejabberd keep that order.
+final class Ownership: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// A barrier that has not arrived by then (a broker may not return a client's own messages) is no longer waited for.
+  /// On a bad network packets are late by seconds, and to go ahead too early is to overwrite what others published.
+  private static let patience = Duration.seconds(5)
+
+  private let context: BridgeContext
+  private unowned let bridge: Bridge
+  private var idGuard: DuplicateIDGuard
+  private var isConnected = false
+  private var lastSent: UInt64 = 0
+  private var lastArrived: UInt64 = 0
+  /// The one that the id guard waits for.
+  private var guardBarrier: UInt64 = 0
+  private var orphans: [DeviceID: Orphan] = [:]
+  /// The other gateways at this broker that are online.
+  private var gatewaysOnline: Set<GatewayID> = []
+
+  /// Topics of a device that an earlier run published, and that it no longer uses.
+  private struct Orphan {
+    let address: BluetoothAddress
+    var barrier: UInt64
+  }
+
+  init(_ bridge: Bridge, _ context: BridgeContext) {
+    self.bridge = bridge
+    self.context = context
+    idGuard = DuplicateIDGuard(run: context.run.description, started: context.started.description)
+  }
+
+  var isAdmitted: Bool { idGuard.state == .admitted }
+  /// Whether no other gateway is online.
+  var isAlone: Bool { gatewaysOnline.isEmpty }
+
+  func connected() {
+    isConnected = true
+    perform(idGuard.connected())
+  }
+
+  func disconnected() {
+    isConnected = false
+    gatewaysOnline = []
+    idGuard.disconnected()
+  }
+
+  // MARK: Barriers
+
+  /// Sends a barrier.
+  /// - Returns: its number; it arrives after all that the broker retains for the subscriptions made so far. Without a
+  ///   connection none arrives: the next connection begins with one for all.
+  func sendBarrier() -> UInt64 {
+    guard isConnected else { return .max }
+    lastSent += 1
+    let number = lastSent
+    let payload: JSONValue = ["transaction": .string("\(context.run)-\(number)")]
+    context.mqtt.assumeIsolated { [topics = context.topics] in
+      $0.send(MQTTMessage(topic: topics.bridgeRequest(Verb.health.rawValue), payload: payload.bytes))
+    }
+    context.loop.timer(after: Self.patience) { [weak self] in
+      guard let self else { return }
+      if number == guardBarrier { perform(idGuard.timeout()) }
+      reconcile(upTo: number)
+    }
+    return number
+  }
+
+  func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }
+
+  /// - Returns: whether the message is a barrier of this run.
+  func isBarrier(_ message: MQTTReceived) -> Bool {
+    guard message.payload.count < 64, case .object(let object) = try? JSONParser.parse(message.payload),
+      case .string(let text) = object["transaction"], text.hasPrefix("\(context.run)-"),
+      let number = UInt64(text.dropFirst("\(context.run)-".count))
+    else { return false }
+    lastArrived = max(lastArrived, number)
+    if number == guardBarrier { perform(idGuard.barrierArrived()) }
+    reconcile(upTo: number)
+    return true
+  }
+
+  /// The retained messages have arrived for the devices that wait for a barrier up to `number`.
+  private func reconcile(upTo number: UInt64) {
+    guard isAdmitted else { return }
+    for publisher in bridge.publishers {
+      guard let barrier = publisher.barrier, barrier <= number else { continue }
+      publisher.barrier = nil
+      publisher.reconcile(isAlone: isAlone)
+    }
+    for (id, orphan) in orphans where orphan.barrier <= number { clear(orphan, id) }
+  }
+
+  // MARK: The gateway's id
+
+  private func perform(_ actions: [DuplicateIDGuard.Action]) {
+    for action in actions {
+      switch action {
+      case .sendBarrier:
+        guardBarrier = sendBarrier()
+        for publisher in bridge.publishers { publisher.barrier = guardBarrier }
+        for id in orphans.keys { orphans[id]?.barrier = guardBarrier }
+      case .admit:
+        bridge.admitted()
+        reconcile(upTo: max(guardBarrier, lastArrived))
+      case .reportConflict:
+        context.log.error(
+          "another gateway uses this id: give each its own gateway.id in config.json; not publishing until then",
+          ["id": context.gateway])
+      case .withdraw(let delay):
+        context.mqtt.assumeIsolated { $0.withdraw(for: delay) }
+      case .republishOnline:
+        bridge.publishOnline()
+      case .republishInfo:
+        bridge.report.changed()
+      }
+    }
+  }
+
+  /// An answer under this gateway's id: another run gives one where it has the id.
+  func received(response payload: [UInt8]) {
+    guard !isAdmitted, case .object(let object) = try? JSONParser.parse(payload),
+      case .string(let transaction) = object["transaction"], transaction.hasPrefix("\(context.run)-"),
+      case .object(let data) = object["data"], case .string(let other) = data["run"],
+      other != context.run.description
+    else { return }
+    perform(idGuard.answered())
+  }
+
+  /// The info under this gateway's id.
+  func received(bridgeInfo payload: [UInt8]) {
+    guard let (run, started) = BridgeInfo.origin(in: payload) else { return }
+    perform(idGuard.received(run: run, started: started))
+  }
+
+  /// The state of a gateway, this one's too.
+  func received(state payload: [UInt8], of gateway: GatewayID) {
+    let isOnline = payload.elementsEqual(Payload.availability(true))
+    if gateway == context.gateway {
+      perform(idGuard.received(isOnline: isOnline))
+    } else if isOnline {
+      gatewaysOnline.insert(gateway)
+    } else {
+      gatewaysOnline.remove(gateway)
+    }
+  }
+
+  // MARK: Devices
+
+  /// Whether commands for the device are this gateway's to answer: unless another one owns it, and is online.
+  func isResponsible(for publisher: DevicePublisher) -> Bool {
+    switch publisher.ownership.owner {
+    case .unknown, .this: true
+    case .other(let gateway): !gatewaysOnline.contains(gateway)
+    }
+  }
+
+  // MARK: Topics of earlier runs
+
+  /// Clears the topics of a device that is no longer configured or has another id now, unless another gateway owns it
+  /// by now, or is to.
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {
+    guard orphans[id] == nil, bridge.publisher(id) == nil else { return }
+    context.subscribe(TopicFilter(topics(of: id).info))
+    orphans[id] = Orphan(address: address, barrier: sendBarrier())
+  }
+
+  func received(info payload: [UInt8], ofOrphan id: DeviceID) {
+    guard let notice = DeviceOwnership.Notice(payload), notice.gateway != context.gateway,
+      let orphan = orphans[id]
+    else { return }
+    forgetOrphan(id)
+    bridge.companion?.ownedElsewhere(orphan.address)
+  }
+
+  /// The id is in use again.
+  func forgetOrphan(_ id: DeviceID) {
+    guard let orphan = orphans.removeValue(forKey: id) else { return }
+    context.unsubscribe(TopicFilter(topics(of: id).info))
+    context.engine.assumeIsolated { $0.forgetID(of: orphan.address) }
+  }
+
+  /// No gateway owns it.
+  private func clear(_ orphan: Orphan, _ id: DeviceID) {
+    let topics = topics(of: id)
+    if context.engine.assumeIsolated({ $0.isPinnedElsewhere(orphan.address) }) {
+      // The other one has yet to find it.
+      context.publish(
+        MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
+    } else {
+      for topic in topics.states { context.clearState(topic) }
+      if bridge.publisher(orphan.address) == nil { bridge.companion?.deviceRemoved(orphan.address) }
+    }
+    forgetOrphan(id)
+  }
+
+  /// With every property of the built-in profile: which ones an earlier run published is not known.
+  private func topics(of id: DeviceID) -> DeviceTopics { context.topics.topics(of: id, .microbit) }
+}

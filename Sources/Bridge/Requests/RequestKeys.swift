@@ -1,0 +1,175 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+import Log
+
+/// The requests by their names, and the keys that each of them has.
+enum Verb: String, CaseIterable, Sendable {
+  case devices
+  case health
+  case reload
+  case scan
+  case addDevice = "device/add"
+  case removeDevice = "device/remove"
+  case reconnectDevice = "device/reconnect"
+  case renameDevice = "device/rename"
+  case setOptions = "device/options"
+  case resetAdapter = "adapter/reset"
+  case setLogLevel = "log_level"
+
+  /// Nil when there are errors.
+  func read(_ json: JSONValue, _ errors: inout [ConfigurationError]) -> BridgeRequest.Content? {
+    switch self {
+    case .devices: NoKeys.read(json, &errors).map { _ in .devices }
+    case .health: NoKeys.read(json, &errors).map { _ in .health }
+    case .reload: NoKeys.read(json, &errors).map { _ in .reload }
+    case .scan: ScanKeys.read(json, &errors).map { .scan(seconds: $0.timeout) }
+    case .addDevice:
+      AddKeys.read(json, &errors).flatMap { keys in
+        keys.identifier.map { .addDevice($0, keys.options, period: keys.period) }
+      }
+    case .removeDevice: DeviceKeys.read(json, &errors)?.id.map { .removeDevice($0) }
+    case .reconnectDevice: DeviceKeys.read(json, &errors)?.id.map { .reconnectDevice($0) }
+    case .renameDevice:
+      RenameKeys.read(json, &errors).flatMap { keys in
+        keys.id.flatMap { id in keys.to.map { .renameDevice(id, to: $0) } }
+      }
+    case .setOptions:
+      OptionsKeys.read(json, &errors).flatMap { keys in
+        keys.id.flatMap { id in keys.options.map { .setOptions(id, $0) } }
+      }
+    case .resetAdapter: AdapterKeys.read(json, &errors).map { .resetAdapter($0.adapter) }
+    case .setLogLevel: LevelKeys.read(json, &errors)?.level.map { .setLogLevel($0) }
+    }
+  }
+}
+
+/// The keys of a request: the section's own, and `transaction`.
+private protocol RequestKeys: ConfigurationSection {
+  static var own: [ConfigurationKey<Self>] { get }
+}
+
+extension RequestKeys {
+  static var keys: [ConfigurationKey<Self>] { own + [ConfigurationKey(ignored: "transaction", .transaction)] }
+
+  static func read(_ json: JSONValue, _ errors: inout [ConfigurationError]) -> Self? {
+    ConfigurationRule<Self>.section.read(json, nil, .root, &errors)
+  }
+}
+
+extension ConfigurationRule<String> {
+  /// It has been looked at before all else, to be given back with whatever is wrong.
+  fileprivate static var transaction: Self {
+    ConfigurationRule(
+      shape: .text(0...CommandPayload.longestTransaction),
+      parse: { if case .string(let text) = $0 { text } else { nil } }, write: JSONValue.string)
+  }
+}
+
+extension ConfigurationPath {
+  /// What is wrong with a request that lacks a key it needs.
+  fileprivate func missing(_ name: String, hint: String) -> [ConfigurationError] {
+    [key(name).error("this is missing", hint: hint)]
+  }
+}
+
+private let idHint = "the device's id, as in its topics"
+
+private struct NoKeys: RequestKeys {
+  static var own: [ConfigurationKey<Self>] { [] }
+}
+
+private struct ScanKeys: RequestKeys {
+  /// In seconds.
+  var timeout = 5
+
+  static var own: [ConfigurationKey<Self>] { [ConfigurationKey("timeout", \.timeout, .integer(1...60))] }
+}
+
+private struct AddKeys: RequestKeys {
+  var identifier: BluetoothAddress?
+  var options = DeviceOptions()
+  var period: Int?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("identifier", \.identifier, .optional(.address)),
+      ConfigurationKey("id", \.options.id, .optional(.deviceID)),
+      ConfigurationKey("name", \.options.name, .optional(.label)),
+      ConfigurationKey("area", \.options.area, .optional(.label)),
+      ConfigurationKey("period", \.period, .optional(.period)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    identifier == nil
+      ? path.missing("identifier", hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5") : []
+  }
+}
+
+private struct DeviceKeys: RequestKeys {
+  var id: DeviceID?
+
+  static var own: [ConfigurationKey<Self>] { [ConfigurationKey("id", \.id, .optional(.deviceID))] }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    id == nil ? path.missing("id", hint: idHint) : []
+  }
+}
+
+private struct RenameKeys: RequestKeys {
+  var id: DeviceID?
+  var to: DeviceID?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("to", \.to, .optional(.deviceID)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    (id == nil ? path.missing("id", hint: idHint) : [])
+      + (to == nil ? path.missing("to", hint: "the id that it shall have") : [])
+  }
+}
+
+private struct OptionsKeys: RequestKeys {
+  var id: DeviceID?
+  var options: DeviceOptionsUpdate?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("options", \.options, .optional(.section)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    (id == nil ? path.missing("id", hint: idHint) : [])
+      + (options == nil
+        ? path.missing(
+          "options", hint: "an object of \(DeviceOptionsUpdate.keys.map(\.name).joined(separator: ", "))")
+        : [])
+  }
+}
+
+private struct AdapterKeys: RequestKeys {
+  var adapter: String?
+
+  static var own: [ConfigurationKey<Self>] { [ConfigurationKey("adapter", \.adapter, .optional(.adapter))] }
+}
+
+private struct LevelKeys: RequestKeys {
+  var level: LogLevel?
+
+  static var own: [ConfigurationKey<Self>] {
+    [ConfigurationKey("level", \.level, .optional(.choice(\.name)))]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    level == nil
+      ? path.missing("level", hint: LogLevel.allCases.map(\.name).joined(separator: ", ")) : []
+  }
+}

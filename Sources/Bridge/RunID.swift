@@ -1,0 +1,16 @@
+/// Tells the readings of one run of the gateway from those of the next, whose `sequence` starts again.
+package struct RunID: Sendable, Equatable, CustomStringConvertible {
+  /// Four characters of `[a-z0-9]`.
+  package let description: String
+
+  package init(using generator: inout some RandomNumberGenerator) {
+    let characters = Array("abcdefghijklmnopqrstuvwxyz0123456789")
+    description = String(
+      (0..<4).map { _ in characters[Int.random(in: characters.indices, using: &generator)] })
+  }
+
+  package init() {
+    var generator = SystemRandomNumberGenerator()
+    self.init(using: &generator)
+  }
+}

@@ -1,0 +1,151 @@
+import GATT
+import JSON
+
+// Rules for numbers, UUIDs, and for lists and objects of what the user names.
+
+extension ConfigurationRule<Double> {
+  /// A number, in a range if there is one.
+  static func number(_ range: ClosedRange<Double>? = nil) -> Self {
+    ConfigurationRule(
+      shape: .number(range),
+      parse: { json throws(ConfigurationProblem) in
+        guard let number = json.double else {
+          guard case .string(let text) = json, Double(text) != nil else { return nil }
+          throw ConfigurationProblem("expected a number, found a string", hint: "write it without quotes")
+        }
+        if let range, number < range.lowerBound {
+          throw ConfigurationProblem(
+            "\(JSONValue(number: number).text) is below \(JSONValue(number: range.lowerBound).text)")
+        }
+        if let range, number > range.upperBound {
+          throw ConfigurationProblem(
+            "\(JSONValue(number: number).text) is above \(JSONValue(number: range.upperBound).text)")
+        }
+        return number
+      },
+      write: JSONValue.init(number:))
+  }
+}
+
+extension ConfigurationRule<ClosedRange<Double>> {
+  /// `[20, 65535]`: the smallest and the largest number.
+  static var numberRange: Self {
+    ConfigurationRule(
+      shape: .numberRange,
+      parse: { json throws(ConfigurationProblem) in
+        guard case .array(let elements) = json else { return nil }
+        let numbers = elements.compactMap(\.double)
+        guard numbers.count == 2, elements.count == 2, numbers[0] <= numbers[1] else {
+          throw ConfigurationProblem(
+            "expected \(ConfigurationShape.numberRange.expectation)", hint: "example: [20, 65535]")
+        }
+        return numbers[0]...numbers[1]
+      },
+      write: { .array([JSONValue(number: $0.lowerBound), JSONValue(number: $0.upperBound)]) })
+  }
+}
+
+extension JSONValue {
+  /// A whole number is written without fraction.
+  init(number: Double) {
+    self = Int(exactly: number).map(JSONValue.integer) ?? .number(number)
+  }
+
+  /// Nil for what is no number.
+  fileprivate var double: Double? {
+    switch self {
+    case .integer(let number): Double(number)
+    case .number(let number): number
+    case .null, .bool, .string, .array, .object: nil
+    }
+  }
+
+  /// As it stands in a document.
+  fileprivate var text: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+extension ConfigurationRule<BluetoothUUID> {
+  /// A UUID of 4, 8 or 36 characters, in either case.
+  static var uuid: Self {
+    .text(
+      1...36, pattern: "^([0-9A-Fa-f]{4}){1,2}$|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+      parse: { text throws(ConfigurationProblem) in
+        guard let uuid = BluetoothUUID(text) else {
+          throw ConfigurationProblem(
+            "\(Excerpt(text)) is not a UUID", hint: "examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb")
+        }
+        return uuid
+      },
+      write: \.description)
+  }
+}
+
+extension ConfigurationRule<JSONValue> {
+  /// Anything: what it must be is found later.
+  static var any: Self {
+    ConfigurationRule(shape: .any, read: { json, _, _, _ in json }, write: { $0 })
+  }
+}
+
+/// A member of an object whose keys the user chooses.
+package struct Named<Value> {
+  /// The key.
+  package let name: String
+  /// Its value.
+  package let value: Value
+
+  /// A key and its value.
+  package init(_ name: String, _ value: Value) {
+    self.name = name
+    self.value = value
+  }
+}
+
+extension Named: Sendable where Value: Sendable {}
+extension Named: Equatable where Value: Equatable {}
+
+extension ConfigurationRule {
+  /// An object whose keys are names that the user chooses, in the order of the document.
+  ///
+  /// - Parameters:
+  ///   - pattern: for editors, of the names.
+  ///   - problem: what is wrong with a name; nil: nothing.
+  static func members<Element>(
+    of rule: ConfigurationRule<Element>, names pattern: String,
+    problem: @escaping (String) -> ConfigurationProblem? = { _ in nil }
+  ) -> Self where Value == [Named<Element>] {
+    ConfigurationRule(
+      shape: .members(rule.shape, names: pattern),
+      read: { json, _, path, errors in
+        guard case .object(let object) = json else {
+          errors.append(path.error("expected an object, found \(json.kind)"))
+          return nil
+        }
+        return object.members.compactMap { member in
+          if let problem = problem(member.name) {
+            errors.append(path.name(member.name).error(problem.problem, hint: problem.hint))
+          }
+          return rule.read(member.value, nil, path.key(member.name), &errors).map { Named(member.name, $0) }
+        }
+      },
+      write: { members in
+        .object(
+          JSONObject(
+            members.compactMap { member in
+              rule.write(member.value).map { JSONObject.Member(name: member.name, value: $0) }
+            }))
+      })
+  }
+
+  /// One of them, or a list of them.
+  static func oneOrMore<Element>(_ rule: ConfigurationRule<Element>) -> Self where Value == [Element] {
+    let list = ConfigurationRule.list(of: rule)
+    return ConfigurationRule(
+      shape: .oneOrMore(rule.shape),
+      read: { json, _, path, errors in
+        if case .array = json { return list.read(json, nil, path, &errors) }
+        return rule.read(json, nil, path, &errors).map { [$0] }
+      },
+      write: { $0.count == 1 ? rule.write($0[0]) : list.write($0) })
+  }
+}

@@ -1,0 +1,161 @@
+import GATT
+
+/// What a peripheral has said of itself, in advertisements and by its services. All of it may be forged.
+package struct Advertisement: Sendable, Equatable {
+  /// The Bluetooth name; nil while none was received.
+  package var name: String?
+  /// The services that it advertised, and those that it has, as far as they are known.
+  package var services: [BluetoothUUID]
+  /// The Bluetooth SIG's numbers of the companies whose data it advertised.
+  package var manufacturers: [Int]
+
+  /// Nothing, unless it is given.
+  package init(name: String? = nil, services: [BluetoothUUID] = [], manufacturers: [Int] = []) {
+    self.name = name
+    self.services = services
+    self.manufacturers = manufacturers
+  }
+
+  /// Services and manufacturers that are kept of a peripheral at most.
+  private static let most = 128
+
+  /// With what was known before: the newest name, and every service and manufacturer, up to a limit. A peripheral may
+  /// put its services and its name into different packets, and bluetoothd tells them one by one.
+  package func adding(to earlier: Advertisement) -> Advertisement {
+    Advertisement(
+      name: name ?? earlier.name, services: Self.union(earlier.services, services),
+      manufacturers: Self.union(earlier.manufacturers, manufacturers))
+  }
+
+  private static func union<Element: Equatable>(_ old: [Element], _ new: [Element]) -> [Element] {
+    if old.isEmpty, new.count <= most { return new }
+    var all = old
+    for element in new where all.count < most && !all.contains(element) { all.append(element) }
+    return all
+  }
+}
+
+extension Configuration {
+  /// Which peripherals an entry is for: all that is given must hold.
+  package struct Match: Sendable, Hashable {
+    /// The Bluetooth address.
+    package var identifier: BluetoothAddress?
+    /// The whole Bluetooth name.
+    package var name: String?
+    /// How the Bluetooth name begins.
+    package var namePrefix: String?
+    /// A part of the Bluetooth name.
+    package var nameContains: String?
+    /// A service that it advertises or has.
+    package var service: BluetoothUUID?
+    /// The number of a company whose data it advertises.
+    package var manufacturer: Int?
+    /// In dBm. No part of what the peripheral is: a weaker one is left alone until it comes nearer, and once it is
+    /// known its signal no longer matters.
+    package var minRSSI: Int?
+
+    /// Nothing is given.
+    package init() {}
+
+    /// The peripheral at an address.
+    package static func identifier(_ address: BluetoothAddress) -> Match {
+      var match = Match()
+      match.identifier = address
+      return match
+    }
+
+    /// All whose names begin alike.
+    package static func namePrefix(_ prefix: String) -> Match {
+      var match = Match()
+      match.namePrefix = prefix
+      return match
+    }
+
+    /// Whether only one peripheral can match.
+    package var isIdentifier: Bool { identifier != nil }
+
+    /// Whether the address alone does not decide.
+    package var needsAdvertisement: Bool {
+      name != nil || namePrefix != nil || nameContains != nil || service != nil || manufacturer != nil
+    }
+
+    /// Whether a peripheral matches, however weak its signal is.
+    package func matches(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Bool {
+      if let identifier, identifier != address { return false }
+      if let service, !advertisement.services.contains(service) { return false }
+      if let manufacturer, !advertisement.manufacturers.contains(manufacturer) { return false }
+      guard name != nil || namePrefix != nil || nameContains != nil else { return true }
+      guard let heard = advertisement.name?.utf8 else { return false }
+      // Byte by byte: a name from the air that only looks the same is another one.
+      if let name, !heard.elementsEqual(name.utf8) { return false }
+      if let namePrefix, !heard.starts(with: namePrefix.utf8) { return false }
+      if let nameContains, !heard.contains(nameContains.utf8) { return false }
+      return true
+    }
+
+    /// Whether every peripheral that `other` matches is matched by this as well, as far as the keys tell.
+    func covers(_ other: Match) -> Bool {
+      if let identifier, identifier != other.identifier { return false }
+      if let service, service != other.service { return false }
+      if let manufacturer, manufacturer != other.manufacturer { return false }
+      if let name, other.name.map({ !$0.utf8.elementsEqual(name.utf8) }) ?? true { return false }
+      if let namePrefix {
+        let begins = [other.name, other.namePrefix].contains {
+          $0?.utf8.starts(with: namePrefix.utf8) ?? false
+        }
+        guard begins else { return false }
+      }
+      if let nameContains {
+        let parts = [other.name, other.namePrefix, other.nameContains]
+        guard parts.contains(where: { $0?.utf8.contains(nameContains.utf8) ?? false }) else { return false }
+      }
+      return true
+    }
+  }
+
+  /// The entry that a peripheral uses: the first that matches.
+  package func device(matching address: BluetoothAddress, _ advertisement: Advertisement) -> Device? {
+    devices.first { $0.match.matches(address, advertisement) }
+  }
+}
+
+extension Configuration.Match: ConfigurationSection {
+  package static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("identifier", \.identifier, .optional(.address)),
+      ConfigurationKey("name", \.name, .optional(.bluetoothName)),
+      ConfigurationKey("name_prefix", \.namePrefix, .optional(.bluetoothName)),
+      ConfigurationKey("name_contains", \.nameContains, .optional(.bluetoothName)),
+      ConfigurationKey("service", \.service, .optional(.uuid)),
+      ConfigurationKey("manufacturer", \.manufacturer, .optional(.integer(0...0xFFFF))),
+      ConfigurationKey("min_rssi", \.minRSSI, .optional(.integer(-127...20))),
+    ]
+  }
+
+  /// The keys that are given, but `min_rssi`.
+  var given: [String] { Self.keys.filter { $0.name != "min_rssi" && $0.write(self) != nil }.map(\.name) }
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    guard given.isEmpty else { return [] }
+    let others = Self.keys.map(\.name).filter { $0 != "min_rssi" }.joined(separator: ", ")
+    let hint = "give at least one of \(others)"
+    return minRSSI == nil
+      ? [path.error("must not be empty", hint: hint)]
+      : [path.key("min_rssi").error("by itself matches every peripheral that is near", hint: hint)]
+  }
+}
+
+extension ConfigurationRule<String> {
+  /// A Bluetooth name or a part of one: 248 bytes are the most (Core Specification, volume 3, part C, section 12.1).
+  fileprivate static var bluetoothName: Self { .text(longest: 248) }
+}
+
+extension ConfigurationRule<Configuration.Match> {
+  /// Never added to what was there: the keys that are given take the place of the default.
+  static var match: Self {
+    let keys = ConfigurationRule.section
+    return ConfigurationRule(
+      shape: keys.shape, read: { json, _, path, errors in keys.read(json, nil, path, &errors) },
+      write: keys.write)
+  }
+}

@@ -1,0 +1,87 @@
+import GATT
+import JSON
+
+/// Entries of `devices`, and the profiles that they use.
+extension Configuration {
+  /// The profile of this name: a built-in one, or one of the configuration.
+  package func profile(named name: String) -> Profile? {
+    name == Profile.microbit.name ? .microbit : profiles.first { $0.name == name }
+  }
+
+  /// The profile of an entry, with the properties in use only.
+  package func profile(of device: Device) -> Profile {
+    let whole = device.profile.flatMap { profile(named: $0) } ?? .microbit
+    var names = Set(device.properties ?? whole.defaultProperties)
+    names.formUnion(device.wanted.map(\.name))
+    return whole.limited(to: names)
+  }
+
+  /// The values that the properties of an entry's devices are to hold, by property.
+  package func desired(of device: Device) -> [String: Value] {
+    let profile = profile(of: device)
+    var values: [String: Value] = [:]
+    for member in device.wanted {
+      values[member.name] = profile.property(named: member.name)?.codec.value(member.value)
+    }
+    return values
+  }
+
+  /// What an entry asks for, and its profile cannot do.
+  func problems(of device: Device, at path: ConfigurationPath) -> [ConfigurationError] {
+    let names = [Profile.microbit.name] + profiles.map(\.name)
+    guard let profile = profile(named: device.profile ?? Profile.microbit.name) else {
+      let name = device.profile ?? ""
+      return [
+        path.key("profile").error(
+          "there is no profile \(Excerpt(name))", hint: choice(of: name, among: names))
+      ]
+    }
+    var errors: [ConfigurationError] = []
+    func unknown(_ name: String, _ path: ConfigurationPath) {
+      let hint = choice(of: name, among: profile.properties.map(\.name))
+      errors.append(path.error("the profile \(profile.name) has no property \(Excerpt(name))", hint: hint))
+    }
+    let list = path.key("properties")
+    if device.properties?.isEmpty == true {
+      errors.append(list.error("must not be empty", hint: "leave the key out instead"))
+    }
+    for (index, name) in (device.properties ?? []).enumerated() where profile.property(named: name) == nil {
+      unknown(name, list.index(index))
+    }
+    if device.period != nil, device.desired?.contains(where: { $0.name == "period" }) == true {
+      errors.append(
+        path.key("period").error("period and desired.period must not be combined", hint: "give one of them"))
+    }
+    for (name, value) in device.wanted.map({ ($0.name, $0.value) }) {
+      let isShort = device.desired?.contains { $0.name == name } != true
+      let place = isShort ? path.key(name) : path.key("desired").key(name)
+      guard let property = profile.property(named: name) else {
+        unknown(name, isShort ? path.name(name) : path.key("desired").name(name))
+        continue
+      }
+      if let problem = property.problem(withDesired: value) { errors.append(place.error(problem)) }
+    }
+    return errors
+  }
+}
+
+extension Configuration.Device {
+  /// What properties are to hold, that of ``period`` with the others.
+  fileprivate var wanted: [Named<JSONValue>] {
+    let short = period.map { Named("period", JSONValue.integer($0)) }
+    return (desired ?? []) + (short.map { [$0] } ?? [])
+  }
+}
+
+extension Property {
+  /// Why the property cannot be kept at a value; nil when it can.
+  fileprivate func problem(withDesired json: JSONValue) -> String? {
+    guard kind == .state, isWritable else {
+      return kind == .event ? "\(name) is an event: only a state can hold a value" : "\(name) cannot be set"
+    }
+    guard let value = codec.value(json) else {
+      return "expected \(codec.valueDescription), found \(json.kind)"
+    }
+    return problem(with: value)
+  }
+}

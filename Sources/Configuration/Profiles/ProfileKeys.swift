@@ -1,0 +1,164 @@
+import GATT
+import JSON
+
+/// A profile: a kind of peripheral.
+struct ProfileKeys: ConfigurationSection {
+  var manufacturer: String?
+  var model: String?
+  var requires: [BluetoothUUID]?
+  var alive: AliveKeys?
+  var defaultProperties: [String]?
+  var properties: [Named<PropertyKeys>]?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("manufacturer", \.manufacturer, .optional(.label)),
+      ConfigurationKey("model", \.model, .optional(.label)),
+      ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
+      ConfigurationKey("alive", \.alive, .optional(.section)),
+      ConfigurationKey("default_properties", \.defaultProperties, .optional(.list(of: .propertyName))),
+      ConfigurationKey(
+        required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
+    ]
+  }
+}
+
+/// What keeps a link alive.
+struct AliveKeys: ConfigurationSection {
+  var property: String?
+  var period: String?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "property", \.property, .propertyName),
+      ConfigurationKey("period", \.period, .optional(.propertyName)),
+    ]
+  }
+}
+
+extension Property {
+  /// What names of properties and fields look like, for editors.
+  static let namePattern = "^[a-z][a-z0-9_]*$"
+}
+
+extension ConfigurationRule<String> {
+  /// A property that is referred to.
+  static var propertyName: Self { .text(longest: 64) }
+}
+
+extension ConfigurationRule<[Profile]> {
+  /// An object of profiles by their names.
+  static var profiles: Self {
+    let members = ConfigurationRule<[Named<ProfileKeys>]>.members(
+      of: .section, names: "^(?!microbit$)[a-z0-9_-]+$"
+    ) { name in
+      if !TopicWord.isValid(name) {
+        return ConfigurationProblem("not a valid name", hint: "allowed are a-z, 0-9, - and _")
+      }
+      return name == Profile.microbit.name
+        ? ConfigurationProblem("the profile \(name) is built in", hint: "choose another name") : nil
+    }
+    return ConfigurationRule(
+      shape: members.shape,
+      read: { json, _, path, errors in
+        let before = errors.count
+        guard let named = members.read(json, nil, path, &errors), errors.count == before else { return nil }
+        return named.compactMap { $0.value.profile($0.name, at: path.key($0.name), &errors) }
+      },
+      // Left out when there is none.
+      write: { profiles in
+        profiles.isEmpty ? nil : members.write(profiles.map { Named($0.name, ProfileKeys($0)) })
+      })
+  }
+}
+
+extension Profile {
+  /// The profile as it stands in config.json, without what has no key there.
+  package var json: JSONValue? { ConfigurationRule<ProfileKeys>.section.write(ProfileKeys(self)) }
+}
+
+// MARK: Between the keys and the profile
+
+extension ProfileKeys {
+  /// The profile; nil, and an error at each key that is wrong, where the keys make none.
+  fileprivate func profile(
+    _ name: String, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
+  ) -> Profile? {
+    let before = errors.count
+    let inside = path.key("properties")
+    let properties = (self.properties ?? []).compactMap { named in
+      let property = named.value.property(named.name, at: inside.key(named.name), &errors)
+      // By itself first: what is wrong with each is told at once.
+      guard let property,
+        let error = Self.error(of: { () throws(ProfileError) in
+          try Profile(name: name, properties: [property])
+        })
+      else { return property }
+      errors.append(self.error(error, at: path))
+      return nil
+    }
+    guard errors.count == before else { return nil }
+    do throws(ProfileError) {
+      return try Profile(
+        name: name, manufacturer: manufacturer ?? "", model: model, requires: requires ?? [],
+        alive: alive?.property, alivePeriod: alive?.period, defaultProperties: defaultProperties,
+        properties: properties)
+    } catch {
+      errors.append(self.error(error, at: path))
+      return nil
+    }
+  }
+
+  private static func error(of body: () throws(ProfileError) -> Profile) -> ProfileError? {
+    do throws(ProfileError) {
+      _ = try body()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func error(_ error: ProfileError, at path: ConfigurationPath) -> ConfigurationError {
+    let names = (properties ?? []).map(\.name)
+    switch error {
+    case .property(let name, let problem):
+      let place = path.key("properties")
+      let isName = problem.key == "name"
+      return (isName ? place.name(name) : place.key(name).key(problem.key)).error("\(problem)")
+    case .duplicateProperty(let name): return path.key("properties").name(name).error("\(error)")
+    case .sameCharacteristic(_, let name), .sameEntity(_, let name):
+      return path.key("properties").key(name).key(error.key).error("\(error)")
+    case .noProperties: return path.key(names.isEmpty ? "properties" : "default_properties").error("\(error)")
+    case .unknownProperty(key: "default_properties", let name):
+      let list = path.key("default_properties")
+      let place = defaultProperties?.firstIndex(of: name).map(list.index) ?? list
+      return place.error("\(error)", hint: choice(of: name, among: names))
+    case .unknownProperty(_, let name):
+      let key = alive?.property == name ? "property" : "period"
+      return path.key("alive").key(key).error("\(error)", hint: choice(of: name, among: names))
+    case .aliveIsSilent: return path.key("alive").key("property").error("\(error)")
+    case .alivePeriodIsNone: return path.key("alive").key("period").error("\(error)")
+    }
+  }
+
+  init(_ profile: Profile) {
+    manufacturer = profile.manufacturer.isEmpty ? nil : profile.manufacturer
+    model = profile.model
+    requires = profile.requires.isEmpty ? nil : profile.requires
+    alive = profile.alive.map { alive in
+      var keys = AliveKeys()
+      keys.property = profile.properties[alive.property].name
+      keys.period = alive.period.map { profile.properties[$0].name }
+      return keys
+    }
+    let names = profile.properties.map(\.name)
+    defaultProperties = profile.defaultProperties == names ? nil : profile.defaultProperties
+    properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
+  }
+}
+
+/// For who has given a name that there is not: the one that was probably meant, else all that there are.
+func choice(of name: String, among names: [String]) -> String {
+  nearest(to: name, among: names).map { "did you mean \($0)?" }
+    ?? "there are \(names.joined(separator: ", "))"
+}

@@ -1,0 +1,264 @@
+import GATT
+import JSON
+
+/// A property of a profile.
+struct PropertyKeys: ConfigurationSection {
+  var service: BluetoothUUID?
+  var characteristic: BluetoothUUID?
+  var instance: Int?
+  var kind: Property.Kind?
+  var access: Property.Access?
+  var writeMode: Property.WriteMode?
+  var scalar = ScalarKeys()
+  var fields: [FieldKeys]?
+  var isRepeated: Bool?
+  var notify: Property.Subscription?
+  var unit: String?
+  var range: ClosedRange<Double>?
+  var maxLength: Int?
+  /// In s.
+  var poll: Double?
+  var report: ReportKeys?
+  var initial: JSONValue?
+  var homeAssistant: EntityKeys?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "service", \.service, .uuid),
+      ConfigurationKey(required: "characteristic", \.characteristic, .uuid),
+      ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
+      ConfigurationKey("kind", \.kind, .optional(.choice)),
+      ConfigurationKey(required: "access", \.access, .access),
+      ConfigurationKey("write", \.writeMode, .optional(.choice)),
+      ConfigurationKey("type", \.scalar.type, .optional(.choice)),
+    ] + ScalarKeys.keys(in: \.scalar) + [
+      ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
+      ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
+      ConfigurationKey("notify", \.notify, .optional(.choice)),
+      ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
+      ConfigurationKey("range", \.range, .optional(.numberRange)),
+      ConfigurationKey("max_length", \.maxLength, .optional(.integer(1...Codec.longestValue))),
+      ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
+      ConfigurationKey("report", \.report, .optional(.section)),
+      ConfigurationKey("initial", \.initial, .optional(.any)),
+      ConfigurationKey("home_assistant", \.homeAssistant, .optional(.section)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    var errors: [ConfigurationError] = []
+    switch (scalar.type, fields) {
+    case (nil, nil): errors.append(path.key("type").error("this is missing", hint: "give type or fields"))
+    case (.some, .some):
+      errors.append(
+        path.key("fields").error("type and fields must not be combined", hint: "give one of them"))
+    case (nil, .some):
+      if let key = scalar.given {
+        errors.append(path.key(key).error("a property with fields has no \(key)", hint: "give it to a field"))
+      }
+    case (.some, nil): break
+    }
+    if writeMode != nil, access?.contains(.write) == false {
+      errors.append(path.key("write").error("\(PropertyError.needs(access: "write", key: "write"))"))
+    }
+    return errors
+  }
+}
+
+extension ConfigurationRule<Property.Access> {
+  fileprivate enum Word: String, CaseIterable {
+    case read, notify, write
+
+    var access: Property.Access {
+      switch self {
+      case .read: .read
+      case .notify: .notify
+      case .write: .write
+      }
+    }
+  }
+
+  /// A list of what can be done with the characteristic.
+  fileprivate static var access: Self {
+    let words = ConfigurationRule<[Word]>.list(of: .choice)
+    return ConfigurationRule(
+      shape: words.shape,
+      read: { json, _, path, errors in
+        words.read(json, nil, path, &errors).map { Property.Access($0.map(\.access)) }
+      },
+      write: { access in words.write(Word.allCases.filter { access.contains($0.access) }) })
+  }
+}
+
+/// What bounds the values of a state that are published.
+struct ReportKeys: ConfigurationSection {
+  /// In ms.
+  var minInterval: Int?
+  var change: Double?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("min_interval", \.minInterval, .optional(.integer(0...86_400_000))),
+      ConfigurationKey("change", \.change, .optional(.number(0...1e12))),
+    ]
+  }
+
+  var report: Property.Report {
+    Property.Report(minInterval: .milliseconds(minInterval ?? 0), change: change ?? 0)
+  }
+
+  init() {}
+
+  init(_ report: Property.Report) {
+    minInterval = report.minInterval == .zero ? nil : Int(report.minInterval / .milliseconds(1))
+    change = report.change == 0 ? nil : report.change
+  }
+}
+
+/// How Home Assistant shows a property.
+struct EntityKeys: ConfigurationSection {
+  enum Platform: String, CaseIterable { case sensor, number, event, text }
+
+  var platform: Platform?
+  var name: String?
+  var deviceClass: String?
+  var stateClass: HomeAssistantEntity.StateClass?
+  var unit: String?
+  var category: HomeAssistantEntity.Category?
+  var mode: HomeAssistantEntity.Mode?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "platform", \.platform, .choice),
+      ConfigurationKey(required: "name", \.name, .label),
+      ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
+      ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
+      ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
+      ConfigurationKey("category", \.category, .optional(.choice)),
+      ConfigurationKey("mode", \.mode, .optional(.choice)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    var errors: [ConfigurationError] = []
+    if stateClass != nil, platform != .sensor {
+      errors.append(path.key("state_class").error("only a sensor has a state_class"))
+    }
+    if mode != nil, platform != .number { errors.append(path.key("mode").error("only a number has a mode")) }
+    return errors
+  }
+
+  /// Nil while platform or name is missing.
+  var entity: HomeAssistantEntity? {
+    guard let platform, let name else { return nil }
+    let kind: HomeAssistantEntity.Kind =
+      switch platform {
+      case .sensor: .sensor(stateClass)
+      case .number: .number(mode ?? .box)
+      case .event: .event
+      case .text: .text
+      }
+    return HomeAssistantEntity(kind, name: name, deviceClass: deviceClass, unit: unit, category: category)
+  }
+
+  init() {}
+
+  init(_ entity: HomeAssistantEntity) {
+    switch entity.kind {
+    case .sensor(let stateClass):
+      platform = .sensor
+      self.stateClass = stateClass
+    case .number(let mode):
+      platform = .number
+      self.mode = mode == .box ? nil : mode
+    case .event: platform = .event
+    case .text: platform = .text
+    }
+    name = entity.name
+    deviceClass = entity.deviceClass
+    unit = entity.unit
+    category = entity.category
+  }
+}
+
+// MARK: Between the keys and the property
+
+extension PropertyKeys {
+  /// The property; nil, and an error at the key that is wrong, where the keys make none.
+  func property(
+    _ name: String, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
+  ) -> Property? {
+    guard let service, let characteristic, let access, let description else { return nil }
+    let codec: Codec
+    do throws(CodecDescriptionError) {
+      codec = try Codec(description)
+    } catch {
+      errors.append(self.error(error, at: path))
+      return nil
+    }
+    let value = initial.flatMap(codec.value)
+    if let initial, value == nil {
+      let problem = "expected \(codec.valueDescription), found \(initial.kind)"
+      errors.append(path.key("initial").error(problem))
+      return nil
+    }
+    return Property(
+      name: name, service: service, characteristic: characteristic, instance: instance ?? 0,
+      kind: kind ?? .state, access: access, writeMode: writeMode, codec: codec, unit: unit, range: range,
+      maxLength: maxLength, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
+      initial: value, homeAssistant: homeAssistant?.entity)
+  }
+
+  private var description: Codec.Description? {
+    let one = fields.map { .record($0.compactMap(\.field)) } ?? scalar.scalar.map(Codec.Description.scalar)
+    return one.map { isRepeated == true ? .list(of: $0) : $0 }
+  }
+
+  private func error(_ error: CodecDescriptionError, at path: ConfigurationPath) -> ConfigurationError {
+    guard case .field(let index, _, let inner) = error, let field = fields?[index] else {
+      return path.key(error.key).error("\(error)")
+    }
+    // Bits of flags are named by "if" and by "unless".
+    let key = inner.key == "if" && !field.sets(inner) ? "unless" : inner.key
+    return path.key("fields").index(index).key(key).error("\(inner)")
+  }
+
+  init(_ property: Property) {
+    service = property.service
+    characteristic = property.characteristic
+    instance = property.instance == 0 ? nil : property.instance
+    kind = property.kind == .state ? nil : property.kind
+    access = property.access
+    writeMode = property.isWritable ? property.writeMode : nil
+    var description = property.codec.description
+    if case .list(let element) = description {
+      isRepeated = true
+      description = element
+    }
+    switch description {
+    case .scalar(let scalar): self.scalar = ScalarKeys(scalar)
+    case .record(let fields): self.fields = fields.map { FieldKeys($0) }
+    case .list: preconditionFailure("a codec has no list of lists")
+    }
+    notify = property.notify
+    unit = property.unit
+    range = property.range
+    maxLength = property.maxLength
+    poll = property.poll.map { $0 / .seconds(1) }
+    report = property.report.map { ReportKeys($0) }
+    initial = property.initial.map(property.codec.json)
+    homeAssistant = property.homeAssistant.map { EntityKeys($0) }
+  }
+}
+
+extension FieldKeys {
+  /// Whether what is wrong is a bit that `if` names.
+  fileprivate func sets(_ error: CodecDescriptionError) -> Bool {
+    let set = requiresSet ?? []
+    switch error {
+    case .unknownFlags(let flag), .unusableFlags(let flag), .bit(let flag, _): return set.contains(flag)
+    case .severalFlags(_, let field): return set.contains { $0.field == field }
+    case _: return !set.isEmpty
+    }
+  }
+}

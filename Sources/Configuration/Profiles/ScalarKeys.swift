@@ -1,0 +1,127 @@
+import GATT
+import JSON
+
+/// The keys that say how one value is held in bytes: those of a property, or of a field of one.
+struct ScalarKeys {
+  var type: Codec.ScalarType?
+  var scale: Double?
+  var offset: Double?
+  var endian: Codec.Endian?
+  var values: [Int: String]?
+
+  /// The keys but `type`, which a field must have and a property may do without.
+  static func keys<Section>(in place: WritableKeyPath<Section, ScalarKeys>) -> [ConfigurationKey<Section>] {
+    [
+      ConfigurationKey("scale", place.appending(path: \.scale), .optional(.number())),
+      ConfigurationKey("offset", place.appending(path: \.offset), .optional(.number())),
+      ConfigurationKey("endian", place.appending(path: \.endian), .optional(.choice)),
+      ConfigurationKey("values", place.appending(path: \.values), .optional(.words)),
+    ]
+  }
+
+  /// The first of ``keys(in:)`` that is given.
+  var given: String? {
+    if scale != nil { return "scale" }
+    if offset != nil { return "offset" }
+    if endian != nil { return "endian" }
+    return values == nil ? nil : "values"
+  }
+
+  /// Nil without a type.
+  var scalar: Codec.Scalar? {
+    type.map {
+      Codec.Scalar($0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:])
+    }
+  }
+
+  init() {}
+
+  init(_ scalar: Codec.Scalar) {
+    type = scalar.type
+    scale = scalar.scale
+    offset = scalar.offset
+    endian = scalar.endian == .little ? nil : scalar.endian
+    values = scalar.values.isEmpty ? nil : scalar.values
+  }
+}
+
+extension ConfigurationRule<[Int: String]> {
+  /// The words of an enumeration by their numbers, which are keys and hence in quotes: `{"0": "none"}`.
+  fileprivate static var words: Self {
+    let members = ConfigurationRule<[Named<String>]>.members(
+      of: .text(longest: 64), names: "^(0|-?[1-9][0-9]*)$"
+    ) { name in
+      // One way to write each number: no two keys are the same one.
+      Int(name).map(String.init) == name
+        ? nil : ConfigurationProblem("not a whole number", hint: #"example: {"0": "open", "1": "closed"}"#)
+    }
+    return ConfigurationRule(
+      shape: members.shape,
+      read: { json, _, path, errors in
+        members.read(json, nil, path, &errors).map { named in
+          Dictionary(named.compactMap { word in Int(word.name).map { ($0, word.value) } }) { first, _ in first
+          }
+        }
+      },
+      write: { words in
+        members.write(words.sorted { $0.key < $1.key }.map { Named("\($0.key)", $0.value) })
+      })
+  }
+}
+
+/// A part of a record.
+struct FieldKeys: ConfigurationSection {
+  var name: String?
+  var scalar = ScalarKeys()
+  var isHidden: Bool?
+  var isRepeated: Bool?
+  var requiresSet: [Codec.Flag]?
+  var requiresClear: [Codec.Flag]?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "name", \.name, .text(longest: 64)),
+      ConfigurationKey(required: "type", \.scalar.type, .choice),
+    ] + ScalarKeys.keys(in: \.scalar) + [
+      ConfigurationKey("hidden", \.isHidden, .optional(.bool)),
+      ConfigurationKey("if", \.requiresSet, .optional(.oneOrMore(.flag))),
+      ConfigurationKey("unless", \.requiresClear, .optional(.oneOrMore(.flag))),
+      ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
+    ]
+  }
+
+  /// Nil while name or type is missing.
+  var field: Codec.Field? {
+    guard let name, let scalar = scalar.scalar else { return nil }
+    return Codec.Field(
+      name, scalar, isHidden: isHidden ?? false, isRepeated: isRepeated ?? false, if: requiresSet ?? [],
+      unless: requiresClear ?? [])
+  }
+
+  init() {}
+
+  init(_ field: Codec.Field) {
+    name = field.name
+    scalar = ScalarKeys(field.scalar)
+    isHidden = field.isHidden ? true : nil
+    isRepeated = field.isRepeated ? true : nil
+    requiresSet = field.requiresSet.isEmpty ? nil : field.requiresSet
+    requiresClear = field.requiresClear.isEmpty ? nil : field.requiresClear
+  }
+}
+
+extension ConfigurationRule<Codec.Flag> {
+  /// A bit of an earlier field: `flags.0`.
+  fileprivate static var flag: Self {
+    .text(
+      1...67, pattern: "^[a-z][a-z0-9_]*\\.[0-9]{1,2}$",
+      parse: { text throws(ConfigurationProblem) in
+        guard let flag = Codec.Flag(text) else {
+          throw ConfigurationProblem(
+            "\(Excerpt(text)) is not a bit of a field", hint: "example: flags.0, the lowest bit of flags")
+        }
+        return flag
+      },
+      write: \.description)
+  }
+}

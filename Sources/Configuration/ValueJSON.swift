@@ -1,0 +1,161 @@
+import GATT
+import JSON
+
+extension Codec {
+  /// The value as topics and files have it: a number, a word, a boolean, a text, bytes in lower-case hex, a record as an
+  /// object of its fields, a list as an array. NaN and infinities are null; an absent field is left out.
+  package func json(_ value: Value) -> JSONValue {
+    switch value {
+    case .record(let values):
+      let members = zip(fields ?? [], values).compactMap { name, value in
+        value.map { JSONObject.Member(name: name, value: json($0)) }
+      }
+      return .object(JSONObject(members))
+    case .list(let values): return .array(values.map { json($0) })
+    case .integer(let number): return .integer(number)
+    case .number(let number): return number.isFinite ? .number(number) : .null
+    case .bool(let bool): return .bool(bool)
+    case .text(let text): return .string(text)
+    case .bytes(let bytes): return .string(Value.hexadecimal(bytes))
+    }
+  }
+
+  /// What a value of the codec looks like, for a sender whose payload is none.
+  package var valueDescription: String {
+    if !words.isEmpty {
+      return "one of \(words.sorted { $0.key < $1.key }.map(\.value).joined(separator: ", "))"
+    }
+    if fields != nil { return "an object of \((fields ?? []).joined(separator: ", "))" }
+    guard case .scalar(let scalar) = description else { return "an array" }
+    switch scalar.type {
+    case .bool: return "true or false"
+    case .utf8: return "a text"
+    case .bytes: return "bytes in hexadecimal digits"
+    case .float32, .float64: return "a number"
+    case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
+      return scalar.scale == nil && scalar.offset == nil ? "a whole number in plain digits" : "a number"
+    }
+  }
+
+  /// Whether a payload is the value itself, and no JSON: a text, the word of an enumeration, or bytes.
+  package var isText: Bool {
+    guard case .scalar(let scalar) = description else { return false }
+    return scalar.type == .utf8 || scalar.type == .bytes || !scalar.values.isEmpty
+  }
+
+  /// The value that `json` is, if the codec can have one of its kind; whether it can be encoded is another question.
+  package func value(_ json: JSONValue) -> Value? { description.value(json) }
+}
+
+extension Codec.Description {
+  fileprivate func value(_ json: JSONValue) -> Value? {
+    switch (self, json) {
+    case (.scalar(let scalar), _): scalar.value(json)
+    case (.record(let fields), .object(let object)): Self.record(object, fields.filter { !$0.isHidden })
+    case (.list(let element), .array(let elements)): Self.list(elements) { element.value($0) }
+    case (.record, _), (.list, _): nil
+    }
+  }
+
+  private static func list(_ elements: [JSONValue], _ value: (JSONValue) -> Value?) -> Value? {
+    let values = elements.compactMap(value)
+    return values.count == elements.count ? .list(values) : nil
+  }
+
+  private static func record(_ object: JSONObject, _ fields: [Codec.Field]) -> Value? {
+    var names: [String] = []
+    for field in fields where !names.contains(field.name) { names.append(field.name) }
+    guard object.names.allSatisfy(names.contains) else { return nil }
+    var values: [Value?] = []
+    for name in names {
+      let json = object[name]
+      let value = json.flatMap { json in
+        fields.lazy.filter { $0.name == name }.compactMap { Self.field(json, $0) }.first
+      }
+      guard (json == nil) == (value == nil) else { return nil }
+      values.append(value)
+    }
+    return .record(values)
+  }
+
+  private static func field(_ json: JSONValue, _ field: Codec.Field) -> Value? {
+    guard field.isRepeated else { return field.scalar.value(json) }
+    guard case .array(let elements) = json else { return nil }
+    return list(elements) { field.scalar.value($0) }
+  }
+}
+
+extension Codec.Scalar {
+  /// Whether whole numbers are its values, and no others.
+  private var isInteger: Bool {
+    switch type {
+    case .float32, .float64, .bool, .utf8, .bytes: false
+    case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
+      scale == nil && offset == nil
+    }
+  }
+
+  fileprivate func value(_ json: JSONValue) -> Value? {
+    switch (type, json) {
+    case (.bool, .bool(let bool)): .bool(bool)
+    case (.utf8, .string(let text)): .text(text)
+    case (.bytes, .string(let text)): Value(hexadecimal: text)
+    case (.bool, _), (.utf8, _), (.bytes, _): nil
+    case (_, .integer(let number)): .integer(number)
+    // What is beyond the range is refused for that; a number with a fraction is none.
+    case (_, .number(let number)): isInteger && abs(number) < 0x1p53 ? nil : .number(number)
+    case (_, .string(let word)): values.isEmpty ? nil : .text(word)
+    case (_, .null), (_, .bool), (_, .array), (_, .object): nil
+    }
+  }
+}
+
+extension Property {
+  /// Why a command may not ask for `value`; nil when it may.
+  package func problem(with value: Value) -> String? {
+    if let range = range ?? codec.range, let number = value.doubleValue {
+      if number > range.upperBound {
+        return "\(value) is above the largest \(name), \(text(range.upperBound))"
+      }
+      if number < range.lowerBound {
+        return "\(value) is below the smallest \(name), \(text(range.lowerBound))"
+      }
+    }
+    if let maxLength, let count = value.byteCount, count > maxLength {
+      return "\(name) has \(count) bytes, \(maxLength) are the most"
+    }
+    do throws(CodecError) {
+      _ = try codec.encode(value)
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  private func text(_ number: Double) -> String {
+    let digits = Int(exactly: number).map(String.init) ?? "\(number)"
+    return unit.map { "\(digits) \($0)" } ?? digits
+  }
+}
+
+extension Value {
+  fileprivate static func hexadecimal(_ bytes: [UInt8]) -> String {
+    bytes.map { ($0 < 0x10 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  /// Bytes of two hexadecimal digits each; nil for anything else.
+  fileprivate init?(hexadecimal text: String) {
+    let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
+    guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
+    self = .bytes(
+      stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) })
+  }
+
+  fileprivate var byteCount: Int? {
+    switch self {
+    case .text(let text): text.utf8.count
+    case .bytes(let bytes): bytes.count
+    case .integer, .number, .bool, .record, .list: nil
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import BlueZ
+import EventLoop
+import Log
+
+/// What the devices of an engine have in common.
+final class DeviceContext: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  let loop: EventLoop
+  let central: Central
+  let store: DeviceStore
+  let log = Logger(component: "gateway")
+  var counters = DeviceCounters()
+  /// No more commands: what waits is kept for the next start.
+  var isStopping = false
+  /// Called after the state of a device's session has changed.
+  var sessionChanged: (Device) -> Void = { _ in }
+
+  init(loop: EventLoop, central: Central, store: DeviceStore) {
+    self.loop = loop
+    self.central = central
+    self.store = store
+  }
+}
+
+/// What happened how often in this run.
+package struct DeviceCounters: Sendable {
+  package internal(set) var readings: UInt64 = 0
+  /// Values that could not be decoded.
+  package internal(set) var malformed: UInt64 = 0
+  /// Peripherals beyond ``DeviceManager/capacity``.
+  package internal(set) var turnedAway: UInt64 = 0
+
+  package init() {}
+}

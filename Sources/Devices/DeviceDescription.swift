@@ -1,0 +1,47 @@
+import Configuration
+import GATT
+
+/// What is known of a device beyond its readings.
+package struct DeviceDescription: Sendable, Equatable {
+  package internal(set) var id: DeviceID
+  package let identifier: BluetoothAddress
+  /// With the properties in use only.
+  package let profile: Profile
+  /// The Bluetooth name, as it came from the air; nil while none was received.
+  package internal(set) var name: String?
+  /// The configured name.
+  package internal(set) var label: String?
+  package internal(set) var area: String?
+  package internal(set) var isEnabled = true
+  /// Signal strength in dBm of the last advertisement.
+  package internal(set) var rssi: Int?
+  package internal(set) var session = PeripheralSession.State.absent
+  /// Nil while it is offline.
+  package internal(set) var connectedSince: Timestamp?
+  /// The properties that it has offered on any link so far; nil: it was never connected.
+  package internal(set) var offered: Set<String>?
+  /// Those of them that its last link lacks.
+  package internal(set) var missing: Set<String> = []
+  /// The values that are applied on every link, by property.
+  package internal(set) var desired: [String: Value] = [:]
+  /// From the Device Information Service; nil where it was not read.
+  package internal(set) var model: String?
+  package internal(set) var firmware: String?
+  package internal(set) var serial: String?
+  /// Whether model, firmware and serial number are being read for the first time.
+  package internal(set) var isInformationPending = false
+
+  package var isOnline: Bool { session == .live }
+
+  /// Whether it may have the property, as far as is known.
+  package func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }
+
+  var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
+
+  /// Its link offers these properties, and no others.
+  mutating func learn(offered now: Set<String>) {
+    let all = (offered ?? []).union(now)
+    offered = all
+    missing = all.subtracting(now)
+  }
+}

@@ -1,0 +1,219 @@
+import BlueZ
+import Configuration
+import GATT
+import Log
+
+/// Which devices there are: by the configuration, by requests, and by what comes into range.
+extension DeviceManager {
+  // MARK: Settings
+
+  /// What holds for the device at `address`; nil when this gateway does not serve it.
+  private func settings(of address: BluetoothAddress, _ advertisement: Advertisement) -> DeviceSettings? {
+    if case .here(let settings) = assignment(of: address, advertisement) { settings } else { nil }
+  }
+
+  private func assignment(of address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
+    configuration.assignment(address, advertisement, record: store.records[address], in: gateway)
+  }
+
+  package func isPinnedElsewhere(_ address: BluetoothAddress) -> Bool {
+    let advertisement = registry.byAddress[address]?.advertisement ?? Advertisement()
+    if case .elsewhere = assignment(of: address, advertisement) { return true }
+    return false
+  }
+
+  /// Another configuration holds from now on; only what has changed is touched.
+  package func configure(_ configuration: Configuration) {
+    self.configuration = configuration
+    reconcile()
+  }
+
+  /// The configuration, or what requests changed of it, has changed: brings the devices in line.
+  func reconcile() {
+    for device in Array(registry.all) {
+      guard let settings = settings(of: device.address, device.advertisement) else {
+        remove(device, because: isPinnedElsewhere(device.address) ? .pinnedElsewhere : .removed)
+        continue
+      }
+      apply(settings, to: device)
+    }
+    loadKnownDevices()
+    registry.ignored = [:]
+    central.assumeIsolated { $0.retell() }
+    updateScan()
+    engineChanged()
+  }
+
+  /// Another entry may match it now.
+  func advertisementChanged(of device: Device) {
+    if let settings = settings(of: device.address, device.advertisement) { apply(settings, to: device) }
+    engineChanged()
+  }
+
+  private func apply(_ settings: DeviceSettings, to device: Device) {
+    guard settings != device.settings else { return }
+    if settings.profile != device.settings.profile { return replace(device) }
+    let id = settings.id.value
+    if id != device.settings.id.value, id != device.id {
+      // Two have changed places: it is made anew when all ids are free.
+      guard registry.byID[id] == nil else { return remove(device, because: .removed) }
+      rename(device, to: id, .requested)
+    }
+    device.apply(settings)
+  }
+
+  // MARK: Coming and going
+
+  /// The device that `peripheral` is, if it is one of this gateway's.
+  func device(of peripheral: Peripheral) -> Device? {
+    if let device = registry.byPeripheral[peripheral.id] { return device }
+    let advertisement = Advertisement(peripheral)
+    if let ignored = registry.ignored[peripheral.id], ignored.holds(for: advertisement, rssi: peripheral.rssi)
+    {
+      return nil
+    }
+    let minRSSI = requiredSignal(of: peripheral, advertisement)
+    let isNear = minRSSI.map { (peripheral.rssi ?? Int.min) >= $0 } ?? true
+    guard
+      let device = registry.byAddress[peripheral.address]
+        ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
+    else {
+      registry.ignored[peripheral.id] = IgnoredPeripheral(
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI)
+      return nil
+    }
+    registry.ignored[peripheral.id] = nil
+    registry.byPeripheral[peripheral.id] = device
+    return device
+  }
+
+  /// In dBm, of a peripheral that is not known; nil: any.
+  private func requiredSignal(of peripheral: Peripheral, _ advertisement: Advertisement) -> Int? {
+    isNamed(peripheral.address)
+      ? nil : configuration.device(matching: peripheral.address, advertisement)?.match.minRSSI
+  }
+
+  /// The devices that are known before they are seen: those that the configuration names, and those of earlier runs.
+  func loadKnownDevices() {
+    let records = store.records.values.sorted { $0.identifier.description < $1.identifier.description }
+    // The device that had the id of a prefix gets it again, whichever else matches the prefix.
+    let owners = records.filter {
+      $0.id != nil && settings(of: $0.identifier, $0.advertisement)?.id.value == $0.id
+    }
+    for record in owners + records { _ = makeDevice(record.identifier, record.advertisement) }
+    // A device behind a pattern may match that entry first, which only its advertisements show.
+    for entry in configuration.devices.prefix(while: \.match.isIdentifier) {
+      if let address = entry.match.identifier { _ = makeDevice(address, Advertisement()) }
+    }
+    for record in records {
+      guard let id = record.id, registry.byAddress[record.identifier]?.id != id else { continue }
+      for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: record.identifier) }
+    }
+  }
+
+  /// Makes the device at `address`; nil when this gateway does not serve it, it is there already, or there are too many.
+  private func makeDevice(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Device? {
+    guard registry.byAddress[address] == nil, let settings = settings(of: address, advertisement) else {
+      return nil
+    }
+    guard deviceCount < Self.capacity else {
+      context.counters.turnedAway += 1
+      if context.counters.turnedAway == 1 {
+        log.warning("too many devices: further ones are ignored", ["limit": Self.capacity])
+      }
+      return nil
+    }
+    // An id that several devices may have is the first one's; the others go by their addresses.
+    var id = settings.id.value
+    if registry.byID[id] != nil { id = DeviceID(address) }
+    guard registry.byID[id] == nil else { return nil }
+    dropUnusable(settings)
+    let device = Device(
+      description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
+    )
+    registry.insert(device)
+    for frontEnd in frontEnds {
+      if let observer = frontEnd.attach(device.description) { device.attach(observer) }
+    }
+    if !settings.isEnabled.value { device.stop() }
+    engineChanged()
+    return device
+  }
+
+  /// Earlier versions had other ranges, and a profile may have changed.
+  private func dropUnusable(_ settings: DeviceSettings) {
+    guard let record = store.records[settings.identifier] else { return }
+    for (name, desired) in record.desired
+    where settings.profile.property(named: name) != nil && settings.override(name, record) == nil {
+      log.warning(
+        "a remembered value is out of range: dropped",
+        [
+          "device": settings.identifier, "property": name,
+          "value": String(decoding: desired.value.bytes, as: UTF8.self),
+        ])
+      store.change(settings.identifier) { $0.desired[name] = nil }
+    }
+  }
+
+  private func description(
+    _ id: DeviceID, name: String?, _ settings: DeviceSettings
+  ) -> DeviceDescription {
+    let record = store.records[settings.identifier]
+    return DeviceDescription(
+      id: id, identifier: settings.identifier, profile: settings.profile, name: name,
+      label: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
+      offered: record?.offered, model: record?.model, firmware: record?.firmware, serial: record?.serial)
+  }
+
+  private func rename(_ device: Device, to id: DeviceID, _ reason: RenameReason) {
+    registry.rename(device, to: id)
+    device.rename(to: id, reason)
+    engineChanged()
+  }
+
+  /// Another gateway uses the id of a prefix for another device: this one goes by its address from now on.
+  /// - Returns: false when that cannot be; then both use the id.
+  package func yieldID(_ id: DeviceID) -> Bool {
+    guard let device = registry.byID[id], device.settings.hasSharedID else { return false }
+    let own = DeviceID(device.address)
+    guard own != id, registry.byID[own] == nil else { return false }
+    rename(device, to: own, .conflict)
+    return true
+  }
+
+  /// A device that an entry matches only by a pattern, and that was never connected, goes when it is out of range.
+  func removeIfUnknown(_ device: Device) {
+    guard !isNamed(device.address), device.owner == .unknown else { return }
+    remove(device, because: .neverConnected)
+    store.remove(device.address)
+  }
+
+  private func remove(_ device: Device, because reason: DetachReason) {
+    log.info("removed", device.fields)
+    device.abandonWrites(
+      reason: reason == .neverConnected
+        ? "the device is out of range, and was never connected" : "the device was removed")
+    device.stop()
+    registry.remove(device)
+    engineChanged()
+    let isOwnedElsewhere = if case .other = device.owner { true } else { false }
+    device.detach(reason)
+    // What is pinned to another gateway keeps its topics until that one has it.
+    if reason != .pinnedElsewhere || isOwnedElsewhere { forgetID(of: device.address) }
+  }
+
+  /// Its profile is another: it begins anew.
+  private func replace(_ device: Device) {
+    device.abandonWrites(reason: "the device's properties were changed")
+    device.stop()
+    registry.remove(device)
+    device.detach(.replaced)
+    _ = makeDevice(device.address, device.advertisement)
+  }
+
+  /// Topics that the device had under an earlier id are no longer this gateway's to clear.
+  package func forgetID(of address: BluetoothAddress) {
+    let id = registry.byAddress[address]?.id
+    store.change(address) { $0.id = id }
+  }
+}

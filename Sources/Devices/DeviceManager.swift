@@ -1,0 +1,231 @@
+import BlueZ
+import Configuration
+import DBus
+import EventLoop
+import GATT
+import Log
+import Store
+
+/// The engine: which devices there are, their sessions, and what commands and requests do to them.
+///
+/// It knows nothing of its front ends but ``FrontEnd`` and ``DeviceObserver``. Commands and requests are calls; none of
+/// them waits for a front end.
+package actor DeviceManager {
+  package nonisolated let loop: EventLoop
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// Devices that are kept at most: names are cheap, and anybody can advertise one that matches.
+  package static let capacity = 1000
+
+  let context: DeviceContext
+  /// This gateway, among those that a device may be pinned to.
+  let gateway: GatewayID
+  var configuration: Configuration
+  var registry = Registry()
+  var frontEnds: [any FrontEnd] = []
+  package internal(set) var adapter = CentralState.noBus("not connected yet")
+  /// The scans that were asked for, and are not over.
+  var scans: [UInt64: ScanRequest] = [:]
+  private var scanCount: UInt64 = 0
+
+  var central: Central { context.central }
+  var store: DeviceStore { context.store }
+  var log: Logger { context.log }
+
+  /// - Parameter bus: where bluetoothd is; elsewhere than on the system bus only in tests.
+  package init(
+    _ configuration: Configuration, gateway: GatewayID, state: StateSection, bus: DBusAddress = .system,
+    loop: EventLoop
+  ) {
+    self.loop = loop
+    self.configuration = configuration
+    self.gateway = gateway
+    // The central's events need the engine, which is not complete yet.
+    let receiver = EventReceiver()
+    let bluetooth = configuration.bluetooth
+    let central = Central(
+      adapter: bluetooth.adapter, notifications: bluetooth.notify, bus: bus, loop: loop
+    ) { event in
+      receiver.manager?.assumeIsolated { $0.handle(event) }
+    }
+    context = DeviceContext(loop: loop, central: central, store: DeviceStore(state, loop: loop))
+    receiver.manager = self
+    context.sessionChanged = { [weak self] device in self?.assumeIsolated { $0.sessionChanged(device) } }
+  }
+
+  private final class EventReceiver: @unchecked Sendable {
+    // @unchecked: set once before the central runs, then read on the loop's thread.
+    weak var manager: DeviceManager?
+  }
+
+  // MARK: Life
+
+  /// Front ends are added before the start.
+  package func add(_ frontEnd: any FrontEnd) { frontEnds.append(frontEnd) }
+
+  /// Makes the devices that are known already.
+  package func start() { loadKnownDevices() }
+
+  /// Works until it is cancelled.
+  package func run() async { await central.run() }
+
+  /// No more commands and readings: every device is offline.
+  package func endSessions() {
+    context.isStopping = true
+    for device in registry.all {
+      device.abandonWrites(
+        reason: "the gateway is stopping; a command without ttl is applied after the next start")
+      device.stop()
+    }
+    store.flush()
+  }
+
+  /// Ends every link, for at most `limit`.
+  package func stop(within limit: Duration) async { await central.stop(within: limit) }
+
+  func engineChanged() { for frontEnd in frontEnds { frontEnd.engineChanged() } }
+
+  // MARK: What there is
+
+  /// In the order of their ids.
+  package var devices: [DeviceDescription] {
+    registry.all.map(\.description).sorted { $0.id.description < $1.id.description }
+  }
+
+  package var deviceCount: Int { registry.all.count }
+  package var onlineCount: Int { registry.all.count { $0.isLive } }
+  package var counters: DeviceCounters { context.counters }
+
+  package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
+  package func device(_ address: BluetoothAddress) -> DeviceDescription? {
+    registry.byAddress[address]?.description
+  }
+
+  /// Whether the device is more than a name from the air: an entry names its address, or its record says so.
+  package func isNamed(_ address: BluetoothAddress) -> Bool {
+    store.records[address]?.isNamed == true
+      || configuration.devices.contains { $0.match.identifier == address }
+  }
+
+  // MARK: The central's events
+
+  private func handle(_ event: CentralEvent) {
+    switch event {
+    case .state(let state):
+      adapterChanged(state)
+    case .seen(let peripheral):
+      for number in scans.keys { scans[number]?.add(peripheral) }
+      guard let device = device(of: peripheral) else { return }
+      guard device.received(Advertisement(peripheral)) else { return device.found(peripheral) }
+      advertisementChanged(of: device)
+      // By what it says of itself it may be another one now.
+      self.device(of: peripheral)?.found(peripheral)
+    case .disconnected(let id):
+      registry.byPeripheral[id]?.disconnected()
+    case .lost(let id):
+      registry.ignored[id] = nil
+      guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }
+      device.lost()
+      removeIfUnknown(device)
+    }
+  }
+
+  private func adapterChanged(_ state: CentralState) {
+    adapter = state
+    let name = configuration.bluetooth.adapter
+    switch state {
+    case .noBus(let reason): log.warning("no D-Bus: waiting for it", ["reason": reason])
+    case .adapterInUse(let process):
+      let other = process.map { " (process \($0))" } ?? ""
+      log.warning("adapter \(name) is used by another gateway\(other): waiting for it")
+    case .noBluetoothd: log.warning("bluetoothd is not running: waiting for it (systemctl start bluetooth)")
+    case .adapterAbsent: log.warning("no such Bluetooth adapter: waiting for it", ["adapter": name])
+    case .adapterOff: log.warning("the adapter is off: waiting for it (bluetoothctl power on)")
+    case .adapterBlocked: log.warning("the adapter is blocked: waiting for it (rfkill unblock bluetooth)")
+    case .on(let adapter, let address): log.notice("scanning", ["adapter": adapter, "address": address])
+    }
+    if !state.isOn { for device in registry.all { device.adapterWentAway() } }
+    updateScan()
+    engineChanged()
+  }
+
+  private func sessionChanged(_ device: Device) {
+    updateScan()
+    engineChanged()
+  }
+
+  /// Scans as long as a device may still be found.
+  func updateScan() {
+    let isNeeded =
+      !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
+      || registry.all.contains { $0.settings.isEnabled.value && !$0.isLive }
+    central.assumeIsolated { $0.scan(isNeeded) }
+  }
+
+  private func mayFindDevices(by match: Configuration.Match) -> Bool {
+    guard let address = match.identifier else { return true }
+    return match.needsAdvertisement && registry.byAddress[address] == nil
+  }
+
+  // MARK: Commands
+
+  package func execute(_ command: Command) {
+    guard let device = registry.byID[command.device] else {
+      return command.reply(.failed(reason: "no device is called \(command.device)"))
+    }
+    device.channels[command.property].execute(command)
+  }
+
+  /// Reads a property now. A value that is a reading goes to the observers as well.
+  package func get(
+    _ property: Int, of id: DeviceID, reply: @escaping @Sendable (Outcome) -> Void
+  ) {
+    guard let device = registry.byID[id] else { return reply(.failed(reason: "no device is called \(id)")) }
+    device.channels[property].get(reply)
+  }
+
+  /// Which gateway owns the device; another one's desired values are taken over, as far as the profile can encode them.
+  package func setOwner(_ owner: Owner, of id: DeviceID, desired: [String: Value] = [:]) {
+    registry.byID[id]?.setOwner(owner, desired: desired)
+  }
+
+  // MARK: Scans
+
+  /// Scans that run at a time.
+  private static let mostScans = 8
+
+  /// The peripherals in range, the strongest first, with the ids of those that are devices.
+  package func scan(
+    for duration: Duration
+  ) async throws(RequestError) -> [(peripheral: Peripheral, id: DeviceID?)] {
+    let number = try beginScan()
+    try? await loop.sleep(for: duration)
+    let scan = scans.removeValue(forKey: number) ?? ScanRequest()
+    updateScan()
+    return scan.peripherals.map { ($0, registry.byAddress[$0.address]?.id) }
+  }
+
+  private func beginScan() throws(RequestError) -> UInt64 {
+    guard adapter.isOn else { throw RequestError("the Bluetooth adapter is missing or off") }
+    guard scans.count < Self.mostScans else {
+      throw RequestError("\(Self.mostScans) scans are running: try again later")
+    }
+    scanCount += 1
+    scans[scanCount] = ScanRequest()
+    updateScan()
+    central.assumeIsolated { $0.retell() }
+    return scanCount
+  }
+
+  /// Switches the adapter off and on.
+  package func resetAdapter() async throws(CentralError) {
+    log.notice("powering the adapter off and on", ["adapter": configuration.bluetooth.adapter])
+    try await central.resetAdapter()
+  }
+}
+
+/// Why a request cannot be met, for its sender.
+package struct RequestError: Error, Sendable, Equatable {
+  package let reason: String
+  package init(_ reason: String) { self.reason = reason }
+}

@@ -1,0 +1,64 @@
+import Configuration
+import GATT
+
+/// What a front end (MQTT, Home Assistant) learns from the engine beyond single devices. Called on the loop.
+package protocol FrontEnd: AnyObject, Sendable {
+  /// A device is known from now on.
+  /// - Returns: its observer; nil: the front end does not follow it.
+  func attach(_ device: DeviceDescription) -> (any DeviceObserver)?
+  /// The adapter, or which devices there are, has changed.
+  func engineChanged()
+  /// An earlier run published topics of this device under `id`, which it no longer has.
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress)
+}
+
+/// Follows one device. Called synchronously on the loop, when the engine's own state is complete; it must not call back
+/// synchronously.
+package protocol DeviceObserver: AnyObject, Sendable {
+  /// On the path of every reading.
+  func received(_ reading: Reading)
+  func changed(_ change: DeviceChange, _ device: DeviceDescription)
+  /// The last call.
+  func detach(_ reason: DetachReason)
+}
+
+/// What has changed about a device.
+package enum DeviceChange: Sendable, Equatable {
+  /// It is online, or no longer.
+  case availability
+  /// Only the state of its session.
+  case session
+  /// Anything else of its description.
+  case description
+  /// It had this id before.
+  case renamed(from: DeviceID, RenameReason)
+  /// A request added it, perhaps again.
+  case added
+}
+
+package enum RenameReason: Sendable, Equatable {
+  /// A user has renamed it: its topics move along.
+  case requested
+  /// Another gateway uses the id for another device, and keeps its topics.
+  case conflict
+}
+
+/// Why an observer ends; it decides whether retained topics are cleared.
+package enum DetachReason: Sendable, Equatable {
+  /// By a user.
+  case removed
+  /// It is pinned to another gateway now.
+  case pinnedElsewhere
+  /// It was never connected, and is out of range.
+  case neverConnected
+  /// It is attached again at once, with other properties.
+  case replaced
+}
+
+/// Which gateway owns a device: writes its topics and carries out its commands.
+package enum Owner: Sendable, Equatable {
+  /// None, as far as is known.
+  case unknown
+  case this
+  case other(GatewayID)
+}

@@ -1,0 +1,69 @@
+import Configuration
+import EventLoop
+import GATT
+import JSON
+import Log
+import Store
+
+/// What the engine keeps of its devices over restarts: all of it here, and each change soon in the state database.
+///
+/// A record for each device that was ever connected or changed; the key is its address.
+final class DeviceStore: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private static let log = Logger(component: "state")
+  private static let delay = Duration.milliseconds(10)
+
+  private(set) var records: [BluetoothAddress: DeviceRecord]
+  private let section: StateSection
+  private let loop: EventLoop
+  /// Changed, and not handed to the database yet: whoever waits for an answer gets it first.
+  private var changed: Set<BluetoothAddress> = []
+
+  init(_ section: StateSection, loop: EventLoop) {
+    self.section = section
+    self.loop = loop
+    records = Self.records(section.records)
+  }
+
+  /// The devices' records in a section of the state database; one that cannot be read is left out, and logged.
+  static func records(_ stored: [String: [UInt8]]) -> [BluetoothAddress: DeviceRecord] {
+    var records: [BluetoothAddress: DeviceRecord] = [:]
+    for (key, bytes) in stored {
+      guard let address = BluetoothAddress(key), let record = DeviceRecord(identifier: address, bytes: bytes)
+      else {
+        Self.log.warning("ignoring an unreadable record of the state database", ["key": Excerpt(key)])
+        continue
+      }
+      records[address] = record
+    }
+    return records
+  }
+
+  /// Changes the record of the device at `address`; one that says nothing is not kept.
+  func change(_ address: BluetoothAddress, _ body: (inout DeviceRecord) -> Void) {
+    let new = DeviceRecord(identifier: address)
+    let before = records[address] ?? new
+    var record = before
+    body(&record)
+    guard record != before else { return }
+    records[address] = record == new ? nil : record
+    if changed.isEmpty { loop.timer(after: Self.delay) { [weak self] in self?.flush() } }
+    changed.insert(address)
+  }
+
+  func remove(_ address: BluetoothAddress) { change(address) { $0 = DeviceRecord(identifier: address) } }
+
+  /// Hands all changes to the database.
+  func flush() {
+    for address in changed { section.put(address.description, records[address]?.bytes) }
+    changed = []
+  }
+}
+
+extension DeviceRecord {
+  /// The records in a section of the state database, in the order of their addresses.
+  package static func records(_ section: [String: [UInt8]]) -> [DeviceRecord] {
+    DeviceStore.records(section).values.sorted { $0.identifier.value < $1.identifier.value }
+  }
+}

@@ -1,0 +1,293 @@
+import BlueZ
+import EventLoop
+
+/// The session with one peripheral: when to connect, whether it is online, when to disconnect and try again.
+///
+/// A pure machine: each input returns the actions to run, in order. It has one timer; setting it replaces the
+/// one before.
+package struct PeripheralSession: Sendable {
+  package enum State: String, Sendable {
+    /// Out of range, or there is no adapter → connecting when it is in range.
+    case absent
+    /// An attempt failed or a link ended; the back-off runs → connecting, absent.
+    case waiting
+    /// In the queue for the adapter, or being connected and resolved → subscribing, waiting, leaving, absent.
+    case connecting
+    /// Linked; first values are read and notifications asked for → live, leaving, waiting.
+    case subscribing
+    /// Readings arrive → leaving when they stop, waiting when the link ends.
+    case live
+    /// The link is being ended from this side → waiting, absent.
+    case leaving
+    /// The gateway stops, or the device is disabled or removed. Final.
+    case stopped
+  }
+
+  enum Action: Sendable, Equatable {
+    case connect
+    /// Read, subscribe, then call ``PeripheralSession/subscribed(_:at:)``.
+    case subscribe
+    /// End the link, then call ``PeripheralSession/left()``.
+    case disconnect
+    case online
+    case offline
+    case setTimer(Duration)
+    case cancelTimer
+    /// For the user, once for each kind of trouble in a row.
+    case report(Trouble)
+  }
+
+  enum Trouble: Sendable, Equatable {
+    /// Connected, and it lacks what the profile requires.
+    case unsuitable
+    case connectFailed(String)
+    case subscribeFailed(String)
+    /// Its services are known, but no value can be read, on two links in a row.
+    case wantsPairing
+    /// Connected, and no reading for this long.
+    case silent(Duration)
+    /// An operation was not answered: the link is as good as dead.
+    case unresponsive
+  }
+
+  /// How an attempt to connect ended.
+  enum Connection: Sendable {
+    case connected
+    /// Its services are not those of the profile.
+    case unsuitable
+    case failed(CentralError)
+  }
+
+  private(set) var state = State.absent
+  private var isInRange = false
+  private var backOff = BackOff(first: .seconds(1), longest: .seconds(60))
+  /// For a peripheral that cannot be served: it is tried less and less often.
+  private var longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
+  private var leavingFor = Duration.zero
+  private var lastTrouble: Trouble?
+  /// Links in a row on which no value could be read.
+  private var unreadableLinks = 0
+
+  private var liveSince: Moment?
+  private var lastSign: Moment
+  /// Nil: the link alone keeps it alive.
+  private var silence: Silence?
+
+  /// A link that lasted this long was a good one: the next attempt starts from the first back-off.
+  private static let goodLink = Duration.seconds(30)
+
+  /// - Parameter endsForSilence: whether a link on which no reading comes is ended.
+  init(now: Moment, endsForSilence: Bool = true) {
+    lastSign = now
+    silence = endsForSilence ? Silence() : nil
+  }
+
+  /// Whether values of its link are readings.
+  var isReceiving: Bool {
+    switch state {
+    case .subscribing, .live: true
+    case .absent, .waiting, .connecting, .leaving, .stopped: false
+    }
+  }
+
+  // MARK: Inputs
+
+  /// It is in range, or is no longer.
+  mutating func seen(inRange: Bool) -> [Action] {
+    isInRange = inRange
+    guard state == .absent, inRange else { return [] }
+    state = .connecting
+    return [.connect]
+  }
+
+  /// bluetoothd has forgotten it.
+  mutating func lost() -> [Action] { seen(inRange: false) }
+
+  mutating func connected(_ connection: Connection) -> [Action] {
+    guard state == .connecting else { return [] }
+    switch connection {
+    case .connected:
+      state = .subscribing
+      return [.subscribe]
+    case .unsuitable:
+      return trouble(.unsuitable) + leave(for: longBackOff.next())
+    case .failed(.gone), .failed(.unavailable):
+      // It may have come back while the attempt failed, which is reported only once.
+      if isInRange { return wait(backOff.next()) }
+      state = .absent
+      return []
+    case .failed(let error):
+      return trouble(.connectFailed(error.description)) + wait(backOff.next())
+    }
+  }
+
+  mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
+    guard state == .subscribing else { return [] }
+    unreadableLinks = 0
+    if let failure {
+      return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
+    }
+    state = .live
+    liveSince = now
+    lastSign = now
+    lastTrouble = nil
+    longBackOff.reset()
+    return [.online, silence.map { .setTimer($0.limit) } ?? .cancelTimer]
+  }
+
+  /// No value could be read, though the services are known and the link lasts.
+  ///
+  /// So it is with a peripheral that wants pairing: bluetoothd 5.66 never answers the read, 5.82 fails it at once, and
+  /// both leave the link as it is (tried). One that hangs does the same once; on the next link its services are not resolved.
+  mutating func unreadable(_ failure: CentralError) -> [Action] {
+    guard state == .subscribing else { return [] }
+    unreadableLinks += 1
+    if unreadableLinks == 1 {
+      return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
+    }
+    return trouble(.wantsPairing) + leave(for: longBackOff.next())
+  }
+
+  /// A reading: on the path of every notification.
+  mutating func received(at now: Moment) {
+    lastSign = now
+    silence?.ended()
+  }
+
+  /// The peripheral sends a reading every `milliseconds` from its next sample on.
+  mutating func periodIs(_ milliseconds: Int) -> [Action] {
+    silence?.periodIs(.milliseconds(milliseconds))
+    guard let silence, state == .live else { return [] }
+    return [.setTimer(silence.limit)]
+  }
+
+  /// The link ended.
+  mutating func disconnected(at now: Moment) -> [Action] {
+    switch state {
+    case .absent, .waiting, .stopped: return []
+    // The result of what is under way tells.
+    case .connecting, .leaving: return []
+    case .subscribing: return wait(backOff.next())
+    case .live:
+      linkWasGood(until: now)
+      return [.offline] + wait(backOff.next())
+    }
+  }
+
+  /// An operation on the live link was not answered in time.
+  mutating func unresponsive() -> [Action] {
+    guard state == .live else { return [] }
+    linkWasGood(until: lastSign)
+    return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
+  }
+
+  /// Another gateway has the device now: the link here is no longer alive.
+  mutating func handedOver() -> [Action] {
+    guard state == .live else { return [] }
+    linkWasGood(until: lastSign)
+    return [.offline] + leave(for: backOff.next())
+  }
+
+  /// A user wants the link made anew, now.
+  mutating func reconnect() -> [Action] {
+    backOff.reset()
+    longBackOff.reset()
+    switch state {
+    case .live: return [.offline] + leave(for: .zero)
+    case .subscribing: return leave(for: .zero)
+    case .waiting where isInRange:
+      state = .connecting
+      return [.cancelTimer, .connect]
+    case .absent, .waiting, .connecting, .leaving, .stopped: return []
+    }
+  }
+
+  /// The timer that was set has run out.
+  mutating func timer(at now: Moment) -> [Action] {
+    switch state {
+    case .absent, .connecting, .subscribing, .leaving, .stopped:
+      return []
+    case .waiting:
+      state = isInRange ? .connecting : .absent
+      return isInRange ? [.connect] : []
+    case .live:
+      guard let silence else { return [] }
+      let quiet = lastSign.duration(to: now)
+      if quiet < silence.limit { return [.setTimer(silence.limit - quiet)] }
+      linkWasGood(until: lastSign)
+      return [.offline] + trouble(.silent(silence.limit)) + leave(for: backOff.next())
+    }
+  }
+
+  /// The link has been ended from this side.
+  mutating func left() -> [Action] {
+    guard state == .leaving else { return [] }
+    return wait(leavingFor)
+  }
+
+  /// There is no adapter that is on: nothing can be in range.
+  mutating func adapterWentAway() -> [Action] {
+    isInRange = false
+    switch state {
+    case .stopped, .absent, .connecting, .leaving: return []
+    case .waiting, .subscribing:
+      state = .absent
+      return [.cancelTimer]
+    case .live:
+      state = .absent
+      return [.offline, .cancelTimer]
+    }
+  }
+
+  mutating func stop() -> [Action] {
+    let wasLive = state == .live
+    state = .stopped
+    return (wasLive ? [.offline] : []) + [.cancelTimer]
+  }
+
+  // MARK: Steps
+
+  /// The link gave readings until `end`: was that long enough to forget earlier failures?
+  private mutating func linkWasGood(until end: Moment) {
+    if let liveSince, liveSince.duration(to: end) >= Self.goodLink { backOff.reset() }
+  }
+
+  private mutating func wait(_ delay: Duration) -> [Action] {
+    state = .waiting
+    return [.setTimer(delay)]
+  }
+
+  private mutating func leave(for delay: Duration) -> [Action] {
+    state = .leaving
+    leavingFor = delay
+    return [.cancelTimer, .disconnect]
+  }
+
+  private mutating func trouble(_ trouble: Trouble) -> [Action] {
+    if trouble == lastTrouble { return [] }
+    lastTrouble = trouble
+    return [.report(trouble)]
+  }
+}
+
+/// How long a live peripheral may send nothing: three periods, at least 30 s.
+///
+/// A new period starts after the sample that is scheduled already (up to 65 s away), so until the next reading
+/// the longer of the two counts.
+private struct Silence: Sendable {
+  private static let least = Duration.seconds(30)
+
+  private var present = Duration.seconds(1)
+  private var next: Duration?
+
+  var limit: Duration { max(Self.least, max(present, next ?? .zero) * 3) }
+
+  mutating func periodIs(_ period: Duration) { next = period }
+
+  mutating func ended() {
+    if let next {
+      present = next
+      self.next = nil
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import BlueZ
+import Configuration
+import GATT
+
+/// The devices by what they are known by.
+struct Registry {
+  private(set) var byAddress: [BluetoothAddress: Device] = [:]
+  private(set) var byID: [DeviceID: Device] = [:]
+  var byPeripheral: [PeripheralID: Device] = [:]
+  /// Peripherals that no entry matches, or whose signal is too weak for the one that does.
+  var ignored: [PeripheralID: IgnoredPeripheral] = [:]
+
+  var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
+
+  mutating func insert(_ device: Device) {
+    byAddress[device.address] = device
+    byID[device.id] = device
+  }
+
+  mutating func remove(_ device: Device) {
+    byAddress[device.address] = nil
+    if byID[device.id] === device { byID[device.id] = nil }
+    if let peripheral = device.peripheral { byPeripheral[peripheral] = nil }
+  }
+
+  /// Changes its id, by `rename`, which must not look it up here.
+  mutating func rename(_ device: Device, to id: DeviceID) {
+    byID[device.id] = nil
+    byID[id] = device
+  }
+}
+
+/// A peripheral that is no device, and what it has to change to become one.
+struct IgnoredPeripheral {
+  /// What it had said of itself when it was judged.
+  let advertisement: Advertisement
+  /// The signal strength, in dBm, from which on an entry takes it; nil: no entry matches it.
+  let minRSSI: Int?
+
+  /// Whether nothing has changed. On the path of every advertisement of peripherals that are no devices.
+  func holds(for now: Advertisement, rssi: Int?) -> Bool {
+    if let minRSSI, let rssi, rssi >= minRSSI { return false }
+    return advertisement == now
+  }
+}
+
+extension Advertisement {
+  init(_ peripheral: Peripheral) {
+    self.init(name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers)
+  }
+}

@@ -1,0 +1,66 @@
+import Glibc
+
+/// A moment by the wall clock, to the millisecond.
+package struct Timestamp: Sendable, Hashable, Comparable {
+  /// Milliseconds since 1970-01-01T00:00:00Z.
+  package let milliseconds: Int64
+
+  package init(milliseconds: Int64) {
+    self.milliseconds = milliseconds
+  }
+
+  package static var now: Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+  }
+
+  package static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
+
+  /// Appends the time as RFC 3339 has it, in UTC: `2025-11-20T18:01:02.345Z`, always 24 bytes.
+  package func append(to bytes: inout [UInt8]) {
+    // The years that four digits can write; a clock that says otherwise is wrong anyway.
+    let clamped = min(max(milliseconds, 0), 253_402_300_799_999)
+    let (days, time) = clamped.quotientAndRemainder(dividingBy: 86_400_000)
+    let (year, month, day) = Self.date(days)
+    append(year, digits: 4, "-", to: &bytes)
+    append(month, digits: 2, "-", to: &bytes)
+    append(day, digits: 2, "T", to: &bytes)
+    append(time / 3_600_000, digits: 2, ":", to: &bytes)
+    append(time / 60_000 % 60, digits: 2, ":", to: &bytes)
+    append(time / 1000 % 60, digits: 2, ".", to: &bytes)
+    append(time % 1000, digits: 3, "Z", to: &bytes)
+  }
+
+  private func append(_ number: Int64, digits: Int, _ end: Unicode.Scalar, to bytes: inout [UInt8]) {
+    var divisor: Int64 = digits == 4 ? 1000 : digits == 3 ? 100 : 10
+    while divisor > 0 {
+      bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+      divisor /= 10
+    }
+    bytes.append(UInt8(ascii: end))
+  }
+
+  /// The Gregorian date of a day since 1970-01-01, which must not be before it.
+  ///
+  /// Counted in eras of 400 years that begin on the first of March, so that a leap day is the last of its year
+  /// (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days).
+  private static func date(_ daysSince1970: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    let days = daysSince1970 + 719_468
+    let (era, dayOfEra) = days.quotientAndRemainder(dividingBy: 146_097)
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let monthFromMarch = (5 * dayOfYear + 2) / 153
+    let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+    let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+    return (era * 400 + yearOfEra + (month <= 2 ? 1 : 0), month, day)
+  }
+}
+
+extension Timestamp: CustomStringConvertible {
+  package var description: String {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,78 @@
+import Configuration
+import GATT
+import JSON
+import Store
+
+/// What was announced to Home Assistant, kept over restarts so that it can be removed.
+final class DiscoveryStore: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  struct Record: Equatable {
+    /// Nil: nothing.
+    var announced: Announced?
+    /// A user has deleted the device in Home Assistant: not announced there until it is added again.
+    var isDeleted = false
+  }
+
+  /// Removals that are kept at most; later ones are not repeated for a Home Assistant that was away.
+  static let mostRemovals = 1024
+  private static let gatewayKey = "gateway"
+  private static let removalPrefix = "removal/"
+
+  private let section: StateSection
+  private var records: [BluetoothAddress: Record] = [:]
+  private(set) var announcedGateway: Announced?
+  /// What was removed while Home Assistant may have been away, by its discovery topic.
+  private(set) var removals: [String: Removal] = [:]
+
+  init(_ section: StateSection) {
+    self.section = section
+    for (key, bytes) in section.records {
+      guard let json = try? JSONParser.parse(bytes) else { continue }
+      if key == Self.gatewayKey {
+        announcedGateway = json["announced"].flatMap(Announced.init)
+      } else if let address = BluetoothAddress(key) {
+        records[address] = Record(
+          announced: json["announced"].flatMap(Announced.init), isDeleted: json["forgotten"] == .bool(true))
+      } else if key.hasPrefix(Self.removalPrefix), removals.count < Self.mostRemovals {
+        let topic = String(key.dropFirst(Self.removalPrefix.count))
+        removals[topic] = Removal(key: topic, bytes: bytes)
+      }
+    }
+  }
+
+  subscript(address: BluetoothAddress) -> Record {
+    get { records[address] ?? Record() }
+    set {
+      guard newValue != self[address] else { return }
+      let isEmpty = newValue == Record()
+      records[address] = isEmpty ? nil : newValue
+      let json: JSONValue = [
+        "announced": newValue.announced?.json, "forgotten": newValue.isDeleted ? .bool(true) : nil,
+      ]
+      section.put(address.description, isEmpty ? nil : json.bytes)
+    }
+  }
+
+  /// The devices that were announced under another prefix than `prefix`; nil: under any.
+  func announced(notUnder prefix: String?) -> [BluetoothAddress] {
+    records.filter { $0.value.announced.map { $0.prefix != prefix } == true }.map(\.key)
+  }
+
+  func setGateway(_ announced: Announced?) {
+    guard announced != announcedGateway else { return }
+    announcedGateway = announced
+    section.put(Self.gatewayKey, announced.map { JSONValue.object(["announced": $0.json]).bytes })
+  }
+
+  func add(_ removal: Removal) {
+    let topic = removal.topic.string
+    guard removals[topic] != nil || removals.count < Self.mostRemovals else { return }
+    removals[topic] = removal
+    section.put(Self.removalPrefix + topic, removal.announced.json.bytes)
+  }
+
+  func removeRemoval(_ topic: String) {
+    if removals.removeValue(forKey: topic) != nil { section.put(Self.removalPrefix + topic, nil) }
+  }
+}

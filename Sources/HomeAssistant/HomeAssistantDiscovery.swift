@@ -1,0 +1,412 @@
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import Log
+import MQTT
+import Store
+
+/// Announces the devices that this gateway owns, and the gateway, to Home Assistant, and removes what is gone.
+package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Documents sent together, so that readings do not wait behind hundreds of them.
+  private static let batch = 10
+  private static let batchPause = Duration.milliseconds(20)
+  /// Between two documents of one device: of one that comes while it still sets up the entities of the one before, Home
+  /// Assistant loses a part.
+  private static let documentPause = Duration.seconds(1)
+  /// A Home Assistant that has just started has handled all announcements within this time.
+  private static let followUpDelay = Duration.seconds(5)
+
+  private let bridge: Bridge
+  private let store: DiscoveryStore
+  private var configuration: Configuration
+  private var queue = AnnouncementQueue()
+  /// To be announced when Home Assistant has handled what was announced at its start.
+  private var followUps: [Announcement] = []
+  private var followUp: LoopTimer?
+  /// The last document of each device.
+  private var published: [BluetoothAddress: Published] = [:]
+  private var publishedGateway: Published?
+  /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
+  private var isGatewayDeleted = false
+
+  private struct Published {
+    /// Nil: it is to be sent again, even the same.
+    var hash: Int?
+    let time: Moment
+  }
+
+  private var context: BridgeContext { bridge.context }
+
+  package init(_ configuration: Configuration, _ bridge: Bridge, _ section: StateSection) {
+    self.configuration = configuration
+    self.bridge = bridge
+    store = DiscoveryStore(section)
+  }
+
+  package func start() { subscribe() }
+
+  /// Another configuration holds from now on.
+  package func configure(_ new: Configuration) {
+    let before = discovery
+    configuration = new
+    if discovery?.prefix != before?.prefix {
+      if let before { unsubscribe(before) }
+      subscribe()
+      removeOtherPrefixes()
+    }
+    announceAll(.plain)
+  }
+
+  private var discovery: Discovery? {
+    let settings = configuration.homeAssistant
+    return settings.discovery
+      ? Discovery(prefix: settings.prefix, qos: context.qos, topics: context.topics) : nil
+  }
+
+  // MARK: Bridge
+
+  package func admitted() {
+    removeOtherPrefixes()
+    announceAll(.plain)
+  }
+
+  package func disconnected() { cancelFollowUps() }
+
+  package func attached(_ address: BluetoothAddress) { subscribe(to: address) }
+
+  package func detached(_ address: BluetoothAddress) {
+    if let discovery { unsubscribe(from: address, discovery) }
+  }
+
+  package func deviceChanged(_ publisher: DevicePublisher) {
+    announce(.device(publisher.device.identifier, .plain))
+  }
+
+  package func deviceAdded(_ address: BluetoothAddress) {
+    store[address].isDeleted = false
+    announce(.device(address, .plain))
+  }
+
+  package func deviceRemoved(_ address: BluetoothAddress) {
+    store[address].isDeleted = false
+    remove(address)
+  }
+
+  package func ownedElsewhere(_ address: BluetoothAddress) {
+    store[address].announced = nil
+    published[address]?.hash = nil
+  }
+
+  // MARK: Subscriptions
+
+  private func subscribe() {
+    if let discovery {
+      context.subscribe(TopicFilter(discovery.status))
+      context.subscribe(TopicFilter(discovery.topic(of: .gateway)), options: [.noLocal, .noRetained])
+    }
+    for device in context.engine.assumeIsolated({ $0.devices }) { subscribe(to: device.identifier) }
+    for removal in store.removals.values { subscribe(removal) }
+  }
+
+  private func unsubscribe(_ discovery: Discovery) {
+    context.unsubscribe(TopicFilter(discovery.status))
+    context.unsubscribe(TopicFilter(discovery.topic(of: .gateway)))
+    for device in context.engine.assumeIsolated({ $0.devices }) {
+      unsubscribe(from: device.identifier, discovery)
+    }
+  }
+
+  private func subscribe(to address: BluetoothAddress) {
+    guard let topic = discovery?.topic(of: .device(address)) else { return }
+    context.subscribe(TopicFilter(topic), options: [.noLocal, .noRetained])
+  }
+
+  private func unsubscribe(from address: BluetoothAddress, _ discovery: Discovery) {
+    let topic = discovery.topic(of: .device(address))
+    context.unsubscribe(TopicFilter(topic))
+    if let removal = store.removals[topic.string] { subscribe(removal) }
+  }
+
+  private func subscribe(_ removal: Removal) {
+    context.subscribe(TopicFilter(removal.status))
+    guard !isSubscribed(removal.topic) else { return }
+    // With what is retained: another gateway may own the device by now.
+    context.subscribe(TopicFilter(removal.topic), options: .noLocal)
+  }
+
+  private func unsubscribe(_ removal: Removal) {
+    if removal.announced.prefix != discovery?.prefix,
+      !store.removals.values.contains(where: { $0.announced.prefix == removal.announced.prefix })
+    {
+      context.unsubscribe(TopicFilter(removal.status))
+    }
+    guard !isSubscribed(removal.topic) else { return }
+    context.unsubscribe(TopicFilter(removal.topic))
+  }
+
+  /// Whether it is the discovery topic of a device that is known now, or of the gateway.
+  private func isSubscribed(_ topic: TopicName) -> Bool {
+    switch discovery?.subject(of: topic.string) {
+    case .gateway: true
+    case .device(let address): bridge.publisher(address) != nil
+    case nil: false
+    }
+  }
+
+  // MARK: Messages
+
+  package func received(_ message: MQTTReceived) {
+    let topic = message.topic.string
+    if let prefix = prefix(ofStatus: message.topic) {
+      return statusChanged(isOnline: message.payload.elementsEqual("online".utf8), prefix)
+    }
+    if !message.payload.isEmpty { return received(document: message.payload, topic) }
+    // A user has deleted the device there.
+    switch discovery?.subject(of: topic) {
+    case .gateway: gatewayDeleted()
+    case .device(let address): deviceDeleted(address)
+    case nil: break
+    }
+  }
+
+  private func gatewayDeleted() {
+    guard store.announcedGateway != nil else { return }
+    context.log.notice("the gateway was deleted in Home Assistant: it is announced again at the next start")
+    isGatewayDeleted = true
+    store.setGateway(nil)
+    // Their references to it are gone: so its return will change them.
+    for publisher in bridge.publishers { deviceChanged(publisher) }
+  }
+
+  private func deviceDeleted(_ address: BluetoothAddress) {
+    guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown
+    else { return }
+    if owner == .this, store[address].announced == nil { return }
+    context.log.notice(
+      "deleted in Home Assistant: announced again when it is added by device/add", publisher.fields)
+    store[address] = DiscoveryStore.Record(announced: nil, isDeleted: true)
+  }
+
+  /// The prefix that Home Assistant has published its status under; nil when `topic` is none of a status.
+  private func prefix(ofStatus topic: TopicName) -> String? {
+    if let discovery, topic == discovery.status { return discovery.prefix }
+    return store.removals.values.first { $0.status == topic }?.announced.prefix
+  }
+
+  private func statusChanged(isOnline: Bool, _ prefix: String) {
+    cancelFollowUps()
+    guard isOnline else { return }
+    // It has started, perhaps with a broker that retains nothing.
+    if prefix == discovery?.prefix { announceAll(.reannounce) }
+    for (topic, removal) in store.removals where removal.announced.prefix == prefix {
+      announce(.removal(topic, .reannounce))
+    }
+  }
+
+  /// Another gateway has announced the device.
+  private func received(document payload: [UInt8], _ topic: String) {
+    let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
+    guard any.isOfAnotherGateway(payload) else { return }
+    removeRemoval(topic)
+    guard case .device(let address) = discovery?.subject(of: topic),
+      let publisher = bridge.publisher(address)
+    else { return }
+    published[address]?.hash = nil
+    if bridge.owner(of: address) == .this {
+      deviceChanged(publisher)
+    } else {
+      store[address].announced = nil
+    }
+  }
+
+  // MARK: Queue
+
+  /// Everything, as for a Home Assistant that knows nothing.
+  private func announceAll(_ stage: Announcement.Stage) {
+    publishedGateway?.hash = nil
+    for address in published.keys { published[address]?.hash = nil }
+    append {
+      // Before those that wait already: they refer to it.
+      $0.prepend(.gateway(stage))
+      for publisher in bridge.publishers { $0.append(.device(publisher.device.identifier, stage)) }
+    }
+  }
+
+  private func announce(_ announcement: Announcement) { append { $0.append(announcement) } }
+
+  private func append(_ body: (inout AnnouncementQueue) -> Void) {
+    let wasEmpty = queue.isEmpty
+    body(&queue)
+    if wasEmpty, !queue.isEmpty { announceNext(after: .zero) }
+  }
+
+  /// - Returns: whether it is too early for the next document of a device; it follows in time.
+  private func isTooEarly(_ announcement: Announcement, after last: Published?) -> Bool {
+    guard let pause = last.map({ Self.documentPause - $0.time.duration(to: .now) }), pause > .zero else {
+      return false
+    }
+    if queue.hold(announcement) {
+      context.loop.timer(after: pause) { [weak self] in
+        guard let self, queue.release(announcement) else { return }
+        announce(announcement)
+      }
+    }
+    return true
+  }
+
+  private func announceNext(after delay: Duration) {
+    context.loop.timer(after: delay) { [weak self] in self?.announceNext() }
+  }
+
+  private func announceNext() {
+    for announcement in queue.next(Self.batch) { perform(announcement) }
+    if !queue.isEmpty {
+      announceNext(after: Self.batchPause)
+    } else if !followUps.isEmpty, followUp == nil {
+      followUp = context.loop.timer(after: Self.followUpDelay) { [weak self] in self?.announceFollowUps() }
+    }
+  }
+
+  /// The delay of all of them starts again, when everything is announced.
+  private func addFollowUp(_ announcement: Announcement) {
+    followUps.append(announcement)
+    followUp?.cancel()
+    followUp = nil
+  }
+
+  private func announceFollowUps() {
+    let due = followUps
+    cancelFollowUps()
+    for announcement in due { announce(announcement) }
+  }
+
+  /// Home Assistant restarts or the connection has ended: follow-ups come with the next announcement of everything.
+  private func cancelFollowUps() {
+    followUp?.cancel()
+    followUp = nil
+    followUps = []
+  }
+
+  // MARK: Announcing
+
+  private func perform(_ announcement: Announcement) {
+    // Once the gateway is admitted, everything is announced.
+    guard bridge.isAdmitted else { return }
+    switch announcement {
+    case .gateway(let stage): announceGateway(stage)
+    case .device(let address, let stage):
+      if let publisher = bridge.publisher(address) { announce(publisher, stage) }
+    case .removal(let topic, let stage): if let removal = store.removals[topic] { announce(removal, stage) }
+    }
+  }
+
+  private func announce(_ publisher: DevicePublisher, _ stage: Announcement.Stage) {
+    let device = publisher.device
+    let address = device.identifier
+    let record = store[address]
+    // What it offers, and its model, are known after its first link.
+    guard let discovery, bridge.owner(of: address) == .this, !record.isDeleted, device.offered != nil,
+      !device.isInformationPending, !isTooEarly(.device(address, stage), after: published[address])
+    else { return }
+    let document = discovery.document(
+      of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: record.announced,
+      isReannouncement: stage == .reannounce)
+    if let new = publish(document, after: published[address]) { published[address] = new }
+    store[address].announced = announced(by: document, stage, followUp: .device(address, .remove))
+  }
+
+  private func announceGateway(_ stage: Announcement.Stage) {
+    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway(stage), after: publishedGateway) else {
+      return
+    }
+    let document = discovery.document(
+      ofGatewayIn: configuration.gateway.area, adapter: configuration.bluetooth.adapter,
+      before: store.announcedGateway, isReannouncement: stage == .reannounce)
+    if let new = publish(document, after: publishedGateway) { publishedGateway = new }
+    store.setGateway(announced(by: document, stage, followUp: .gateway(.remove)))
+  }
+
+  /// - Returns: nil when it is the same as the last one.
+  private func publish(_ document: DiscoveryDocument, after last: Published?) -> Published? {
+    let hash = document.payload.hashValue
+    guard hash != last?.hash else { return nil }
+    removeRemoval(document.topic.string)
+    context.publish(MQTTMessage(topic: document.topic, payload: document.payload, retain: true))
+    return Published(hash: hash, time: .now)
+  }
+
+  /// What is to be kept of `document`; what it has announced only to be removed is removed later.
+  private func announced(
+    by document: DiscoveryDocument, _ stage: Announcement.Stage, followUp: Announcement
+  ) -> Announced {
+    switch stage {
+    case .plain: return document.announced
+    case .reannounce:
+      if document.announced != document.settled { addFollowUp(followUp) }
+      return document.announced
+    case .remove: return document.settled
+    }
+  }
+
+  private func announce(_ removal: Removal, _ stage: Announcement.Stage) {
+    switch stage {
+    case .plain: break
+    case .reannounce:
+      addFollowUp(.removal(removal.topic.string, .remove))
+      // Not retained: should this gateway end now, nothing of it stays.
+      let document = removal.reannouncement(qos: context.qos)
+      context.publish(MQTTMessage(topic: document.topic, payload: document.payload))
+    case .remove:
+      removeRemoval(removal.topic.string)
+      context.clearState(removal.topic)
+    }
+  }
+
+  // MARK: Removing
+
+  private func remove(_ address: BluetoothAddress) {
+    guard let announced = store[address].announced else { return }
+    // First of all: the broker may send it back.
+    store[address].announced = nil
+    published[address]?.hash = nil
+    remove(.device(address), announced)
+  }
+
+  private func remove(_ subject: Discovery.Subject, _ announced: Announced) {
+    let discovery = Discovery(prefix: announced.prefix, qos: context.qos, topics: context.topics)
+    context.clearState(discovery.topic(of: subject))
+    let removal = Removal(object: discovery.object(of: subject), announced)
+    store.add(removal)
+    subscribe(removal)
+  }
+
+  /// What was announced under another prefix, or before discovery was switched off, is removed.
+  private func removeOtherPrefixes() {
+    // Another gateway may have announced a device meanwhile; once this one is admitted it is known which.
+    guard bridge.isAdmitted else { return }
+    let prefix = discovery?.prefix
+    for address in store.announced(notUnder: prefix) {
+      if case .other = bridge.owner(of: address) {
+        store[address].announced = nil
+      } else {
+        remove(address)
+      }
+    }
+    if let announced = store.announcedGateway, announced.prefix != prefix {
+      store.setGateway(nil)
+      publishedGateway?.hash = nil
+      remove(.gateway, announced)
+    }
+  }
+
+  /// What was announced on the discovery topic `topic` is not to be removed any more.
+  private func removeRemoval(_ topic: String) {
+    guard let removal = store.removals[topic] else { return }
+    store.removeRemoval(topic)
+    unsubscribe(removal)
+  }
+}

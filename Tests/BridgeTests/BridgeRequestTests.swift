@@ -1,0 +1,279 @@
+import Configuration
+import GATT
+import Testing
+
+@testable import Bridge
+@testable import Devices
+
+@Suite struct BridgeRequestTests {
+  func parse(_ verb: String, _ payload: [UInt8]) -> Result<BridgeRequest, Rejection> {
+    do throws(Rejection) {
+      return .success(try BridgeRequest(verb: verb, payload: payload))
+    } catch {
+      return .failure(error)
+    }
+  }
+  func content(_ verb: String, _ text: String) -> BridgeRequest.Content? {
+    try? parse(verb, Array(text.utf8)).get().content
+  }
+  func rejection(_ verb: String, _ text: String) -> Rejection? {
+    if case .failure(let rejection) = parse(verb, Array(text.utf8)) { rejection } else { nil }
+  }
+
+  // MARK: What is taken
+
+  @Test(
+    arguments: [("devices", .devices), ("health", .health), ("reload", .reload)]
+      as [(String, BridgeRequest.Content)])
+  func requestsWithoutKeys(verb: String, expected: BridgeRequest.Content) {
+    for text in ["", " \n", "{}", #"{"transaction":"a1"}"#] { #expect(content(verb, text) == expected) }
+  }
+
+  @Test func readsEveryKey() throws {
+    let kitchen = try DeviceID("kitchen")
+    let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
+    #expect(content("scan", "") == .scan(seconds: 5))
+    #expect(content("scan", #"{"timeout":60}"#) == .scan(seconds: 60))
+    #expect(
+      content("device/add", #"{"identifier":"c5:a1:b2:c3:d4:e5"}"#)
+        == .addDevice(address, DeviceOptions(), period: nil))
+    #expect(
+      content(
+        "device/add",
+        #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"kitchen","name":"Küche","area":"Home","period":5000}"#)
+        == .addDevice(address, DeviceOptions(id: kitchen, name: "Küche", area: "Home"), period: 5000))
+    #expect(content("device/remove", #"{"id":"kitchen"}"#) == .removeDevice(kitchen))
+    #expect(content("device/reconnect", #"{"id":"kitchen"}"#) == .reconnectDevice(kitchen))
+    #expect(
+      content("device/rename", #"{"id":"c5a1b2c3d4e5","to":"kitchen"}"#)
+        == .renameDevice(DeviceID(address), to: kitchen))
+    #expect(content("adapter/reset", "") == .resetAdapter(nil))
+    #expect(content("adapter/reset", #"{"adapter":"hci1"}"#) == .resetAdapter("hci1"))
+    #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
+  }
+
+  @Test func anOptionIsLeftSetOrTakenBack() throws {
+    let kitchen = try DeviceID("kitchen")
+    let attic = try #require(GatewayID("attic"))
+    let update = DeviceOptionsUpdate(
+      name: .reset, area: .set("Kitchen"), period: .keep, isEnabled: .set(false), gateway: .reset)
+    #expect(
+      content(
+        "device/options",
+        #"{"id":"kitchen","options":{"name":null,"area":"Kitchen","enabled":false,"gateway":null}}"#)
+        == .setOptions(kitchen, update))
+    #expect(
+      content("device/options", #"{"id":"kitchen","options":{"period":100,"gateway":"attic"}}"#)
+        == .setOptions(
+          kitchen, DeviceOptionsUpdate(period: .set(100), gateway: .set(attic))))
+    #expect(
+      content("device/options", #"{"id":"kitchen","options":{}}"#)
+        == .setOptions(kitchen, DeviceOptionsUpdate()))
+
+    var options = DeviceOptions(id: kitchen, name: "N", isEnabled: true)
+    options.apply(update)
+    #expect(options == DeviceOptions(id: kitchen, area: "Kitchen", isEnabled: false))
+  }
+
+  @Test func theTransactionIsKept() throws {
+    #expect(try parse("health", Array(#"{"transaction":"a/1\n"}"#.utf8)).get().transaction == "a/1\n")
+    #expect(try parse("health", Array(#"{"transaction":""}"#.utf8)).get().transaction == "")
+    #expect(try parse("health", []).get().transaction == nil)
+    let longest = String(repeating: "x", count: 256)
+    #expect(try parse("scan", Array("{\"transaction\":\"\(longest)\"}".utf8)).get().transaction == longest)
+  }
+
+  // MARK: What is refused
+
+  private static let refused: [(verb: String, text: String, reason: String)] = [
+    // Unknown requests.
+    ("devics", "", #"unknown request "devics": did you mean devices?"#),
+    ("device/ad", "", #"unknown request "device/ad": did you mean device/add?"#),
+    (
+      "make-coffee-for-all", "",
+      #"unknown request "make-coffee-for-all": known are devices, health, reload, scan, device/add, "#
+        + "device/remove, device/reconnect, device/rename, device/options, adapter/reset, log_level"
+    ),
+    // No JSON object.
+    ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
+    (
+      "health", "{",
+      "the payload is not valid JSON: line 1, column 2: expected a key in double quotes, found the end"
+    ),
+    ("health", "[]", "the payload is a list, not an object"),
+    ("health", "null", "the payload is null, not an object"),
+    ("device/remove", "\"kitchen\"", "the payload is a string, not an object"),
+    (
+      "device/remove", #"{"id":"a","id":"b"}"#,
+      #"the payload is not valid JSON: line 1, column 11: the key "id" is there already"#
+    ),
+    // Unknown keys.
+    ("health", #"{"x":1}"#, "x: unknown key (known keys: transaction)"),
+    ("health", #"{"transacton":"a"}"#, "transacton: unknown key (did you mean transaction?)"),
+    ("scan", #"{"time":5}"#, "time: unknown key (did you mean timeout?)"),
+    ("device/add", #"{"identifer":"x"}"#, "identifer: unknown key (did you mean identifier?)"),
+    (
+      "device/add", #"{"zzzzzzzzz":1}"#,
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, period, transaction)"
+    ),
+    (
+      "device/options", #"{"id":"a","options":{"nmae":"x"}}"#,
+      "options.nmae: unknown key (did you mean name?)"
+    ),
+    (
+      "device/options", #"{"id":"a","options":{"id":"b"}}"#,
+      "options.id: unknown key (use the request device/rename)"
+    ),
+    (
+      "device/options", #"{"id":"a","options":{"match":{}}}"#,
+      "options.match: unknown key (it can be changed in config.json alone)"
+    ),
+    (
+      "device/options", #"{"id":"a","name":"x"}"#,
+      "name: unknown key (known keys: id, options, transaction)"
+    ),
+    // Missing keys.
+    ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
+    ("device/remove", "{}", "id: this is missing (the device's id, as in its topics)"),
+    ("device/reconnect", "", "id: this is missing (the device's id, as in its topics)"),
+    ("device/rename", #"{"id":"a"}"#, "to: this is missing (the id that it shall have)"),
+    (
+      "device/rename", "",
+      "id: this is missing (the device's id, as in its topics); to: this is missing (the id that it shall have)"
+    ),
+    (
+      "device/options", #"{"id":"a"}"#,
+      "options: this is missing (an object of name, area, period, enabled, gateway)"
+    ),
+    ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
+    // Wrong types and impossible values.
+    ("scan", #"{"timeout":0}"#, "timeout: 0 is below 1"),
+    ("scan", #"{"timeout":61}"#, "timeout: 61 is above 60"),
+    ("scan", #"{"timeout":1.5}"#, "timeout: 1.5 is not a whole number, 1…60"),
+    ("scan", #"{"timeout":"5"}"#, "timeout: expected a number, found a string (write it without quotes)"),
+    ("scan", #"{"timeout":null}"#, "timeout: expected a whole number, 1…60, found null"),
+    (
+      "device/add", #"{"identifier":"C5:A1"}"#,
+      #"identifier: "C5:A1" is not a Bluetooth address (example: C5:A1:B2:C3:D4:E5)"#
+    ),
+    ("device/add", #"{"identifier":7}"#, "identifier: expected a string, found a number"),
+    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","period":0}"#, "period: 0 is below 20"),
+    (
+      "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"all"}"#,
+      #"id: "all" is reserved: choose another id"#
+    ),
+    (
+      "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","name":""}"#,
+      "name: must not be empty (leave the key out instead)"
+    ),
+    (
+      "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","name":"\u001b[2J"}"#,
+      #"name: "·[2J" contains a control character"#
+    ),
+    ("device/rename", #"{"id":"a","to":"bridge"}"#, #"to: "bridge" is reserved: choose another id"#),
+    (
+      "device/rename", #"{"id":"a","to":"a/b"}"#,
+      #"to: "a/b" is not a valid id (try a-b)"#
+    ),
+    (
+      "device/rename", ##"{"id":"a","to":"#"}"##,
+      ##"to: "#" is not a valid id (allowed are a-z, 0-9, - and _)"##
+    ),
+    ("device/rename", #"{"id":"a","to":""}"#, "to: must not be empty (leave the key out instead)"),
+    ("device/rename", #"{"id":null,"to":"b"}"#, "id: expected a string, found null"),
+    ("device/options", #"{"id":"a","options":[]}"#, "options: expected an object, found a list"),
+    ("device/options", #"{"id":"a","options":null}"#, "options: expected an object, found null"),
+    ("device/options", #"{"id":"a","options":{"period":65536}}"#, "options.period: 65536 is above 65535"),
+    ("device/options", #"{"id":"a","options":{"period":19}}"#, "options.period: 19 is below 20"),
+    (
+      "device/options", #"{"id":"a","options":{"enabled":"no"}}"#,
+      "options.enabled: expected true or false, found a string"
+    ),
+    (
+      "device/options", #"{"id":"a","options":{"gateway":"A B"}}"#,
+      #"options.gateway: "A B" is not a valid id (try a-b)"#
+    ),
+    ("adapter/reset", #"{"adapter":"eth0"}"#, #"adapter: "eth0" is not an adapter (example: hci0)"#),
+    (
+      "log_level", #"{"level":"loud"}"#,
+      #"level: expected "debug" or "info" or "notice" or "warning" or "error", found "loud""#
+    ),
+    // Transactions.
+    ("health", #"{"transaction":7}"#, "the transaction is a number, not a string"),
+  ]
+
+  @Test(arguments: refused)
+  func refusesWithAReason(verb: String, text: String, reason: String) {
+    #expect(rejection(verb, text) == Rejection(reason))
+  }
+
+  @Test func aRejectionKeepsTheTransaction() {
+    for (verb, text) in [
+      ("devics", #"{"transaction":"a1"}"#), ("scan", #"{"timeout":0,"transaction":"a1"}"#),
+      ("health", #"{"x":1,"transaction":"a1"}"#), ("device/add", #"{"transaction":"a1"}"#),
+    ] {
+      #expect(rejection(verb, text)?.transaction == "a1", "\(verb)")
+    }
+    let long = String(repeating: "x", count: 257)
+    #expect(
+      rejection("health", "{\"transaction\":\"\(long)\"}")
+        == Rejection("the transaction is longer than 256 bytes"))
+  }
+
+  @Test func refusesBySizeBeforeItLooks() {
+    let million = [UInt8](repeating: UInt8(ascii: " "), count: 1 << 20)
+    for verb in ["health", "nonsense"] {
+      #expect(
+        parse(verb, million) == .failure(Rejection("the payload has 1048576 bytes, 65536 are the most")))
+    }
+    let most = [UInt8](repeating: UInt8(ascii: " "), count: (64 << 10) - 2) + Array("{}".utf8)
+    #expect((try? parse("health", most).get())?.content == .health)
+  }
+
+  @Test func manyErrorsMakeNoLongAnswer() throws {
+    let keys = (0..<5000).map { "\"key\($0)\":1" }.joined(separator: ",")
+    let rejection = try #require(self.rejection("device/add", "{\(keys)}"))
+    #expect(rejection.reason.hasPrefix("key0: unknown key (known keys: "))
+    #expect(rejection.reason.hasSuffix("; and 4995 more"))
+    #expect(rejection.reason.utf8.count < 1000)
+  }
+
+  @Test(arguments: [[0xFF], [0x7B, 0xFF, 0x7D], Array(repeating: 0x5B, count: 60_000), [0]] as [[UInt8]])
+  func refusesHostileBytes(payload: [UInt8]) {
+    for verb in Verb.allCases {
+      guard case .failure(let rejection) = parse(verb.rawValue, payload) else {
+        Issue.record("\(verb) took it")
+        continue
+      }
+      #expect(rejection.reason.hasPrefix("the payload is not valid JSON: "))
+    }
+  }
+
+  @Test func reasonsHoldNothingThatSteersATerminal() {
+    for text in [
+      "\u{1B}[2J", "{\"\\u001b\":1}", "{\"id\":\"\\u001b[2J\"}", "{\"id\":\"a\",\"to\":\"\\u202e\"}",
+    ] {
+      let reason = rejection("device/rename", text)?.reason
+      #expect(reason?.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x202E } == false)
+    }
+  }
+}
+
+extension DeviceOptions {
+  fileprivate init(id: DeviceID, name: String? = nil, area: String? = nil, isEnabled: Bool? = nil) {
+    self.init()
+    (self.id, self.name, self.area, self.isEnabled) = (id, name, area, isEnabled)
+  }
+}
+
+extension DeviceOptionsUpdate {
+  fileprivate init(
+    name: OptionUpdate<String> = .keep, area: OptionUpdate<String> = .keep,
+    period: OptionUpdate<Int> = .keep, isEnabled: OptionUpdate<Bool> = .keep,
+    gateway: OptionUpdate<GatewayID> = .keep
+  ) {
+    self.init()
+    (self.name, self.area, self.period) = (name, area, period)
+    (self.isEnabled, self.gateway) = (isEnabled, gateway)
+  }
+}

@@ -1,0 +1,150 @@
+import GATT
+import Testing
+
+@testable import Bridge
+
+@Suite struct CommandPayloadTests {
+  func parse(_ payload: [UInt8]) -> Result<CommandPayload, Rejection> {
+    do throws(Rejection) {
+      return .success(try CommandPayload(payload, for: .microbitPeriod))
+    } catch {
+      return .failure(error)
+    }
+  }
+  func accepted(_ text: String) -> CommandPayload? { try? parse(Array(text.utf8)).get() }
+  func rejection(_ payload: [UInt8]) -> Rejection? {
+    if case .failure(let rejection) = parse(payload) { rejection } else { nil }
+  }
+
+  @Test(arguments: [
+    ("2000", 2000), ("20", 20), ("65535", 65535), ("2000\n", 2000), (" \t2000\r\n", 2000),
+    (#"{"value":2000}"#, 2000), ("{ \"value\" : 65535 }\n", 65535),
+  ])
+  func takesNumbers(text: String, value: Int) {
+    #expect(accepted(text)?.value == .integer(value))
+    #expect(accepted(text)?.transaction == nil)
+  }
+
+  @Test func takesATransaction() {
+    #expect(accepted(#"{"value":2000,"transaction":"a1"}"#)?.transaction == "a1")
+    #expect(accepted(#"{"transaction":"","value":2000}"#)?.transaction == "")
+    #expect(accepted(#"{"transaction":"/+#\n\u0000","value":2000}"#)?.transaction == "/+#\n\0")
+  }
+
+  @Test func takesATimeToLive() {
+    #expect(accepted("2000")?.ttl == nil)
+    #expect(accepted(#"{"value":2000}"#)?.ttl == nil)
+    #expect(accepted(#"{"value":2000,"ttl":1}"#)?.ttl == 1)
+    #expect(accepted(#"{"ttl":86400,"value":2000,"transaction":"a1"}"#)?.ttl == 86400)
+  }
+
+  @Test(arguments: ["0", "-1", "86401", "1.5", "1e3", "\"60\"", "null", "true", "[]", "99999999999999999999"])
+  func aTimeToLiveIsAWholeNumberOfSecondsOfADay(ttl: String) {
+    let rejection = rejection(Array("{\"value\":20,\"transaction\":\"a1\",\"ttl\":\(ttl)}".utf8))
+    #expect(rejection?.reason.hasPrefix("ttl: ") == true)
+    #expect(rejection?.reason.hasSuffix(" is not a whole number of seconds, 1…86400") == true)
+    #expect(rejection?.transaction == "a1")
+  }
+
+  @Test(arguments: [
+    ("", "the payload is empty"),
+    (" \n", "the payload is empty"),
+    ("abc", #""abc" is not a whole number in plain digits"#),
+    ("-1", "-1 is below the smallest period, 20 ms"),
+    ("0", "0 is below the smallest period, 20 ms"),
+    ("1", "1 is below the smallest period, 20 ms"),
+    ("19", "19 is below the smallest period, 20 ms"),
+    ("65536", "65536 is above the largest period, 65535 ms"),
+    ("99999999999999999999", "1e+20 is above the largest period, 65535 ms"),
+    ("1e3", #""1e3" is not a whole number in plain digits"#),
+    ("100.5", #""100.5" is not a whole number in plain digits"#),
+    ("0x10", #""0x10" is not a whole number in plain digits"#),
+    ("+1", #""+1" is not a whole number in plain digits"#),
+    ("007", #""007" is not a whole number in plain digits"#),
+    ("2 000", #""2 000" is not a whole number in plain digits"#),
+    ("٢", #""٢" is not a whole number in plain digits"#),
+    ("true", #""true" is not a whole number in plain digits"#),
+    ("null", #""null" is not a whole number in plain digits"#),
+    ("\"2000\"", "\"\"2000\"\" is not a whole number in plain digits"),
+    ("[2000]", #""[2000]" is not a whole number in plain digits"#),
+    ("2000\0", #""2000·" is not a whole number in plain digits"#),
+    ("{}", "the key value is missing"),
+    (#"{"value":"2000"}"#, "value: \"\"2000\"\" is not a whole number in plain digits"),
+    (#"{"value":100.5}"#, #"value: "100.5" is not a whole number in plain digits"#),
+    (#"{"value":null}"#, #"value: "null" is not a whole number in plain digits"#),
+    (#"{"value":{"value":1}}"#, #"value: "{"value":1}" is not a whole number in plain digits"#),
+    (#"{"value":0}"#, "0 is below the smallest period, 20 ms"),
+    (#"{"value":65536}"#, "65536 is above the largest period, 65535 ms"),
+    (#"{"value":-1e300}"#, "-1e+300 is below the smallest period, 20 ms"),
+    (#"{"value":20,"transaction":7}"#, "the transaction is a number, not a string"),
+    (#"{"value":20,"transaction":null}"#, "the transaction is null, not a string"),
+    (
+      #"{"value":1,"value":2}"#,
+      #"the payload is not a JSON object: line 1, column 12: the key "value" is there already"#
+    ),
+    (
+      #"{"value":1"#,
+      "the payload is not a JSON object: line 1, column 11: expected a comma or }, found the end"
+    ),
+  ])
+  func refusesWithAReason(text: String, reason: String) {
+    #expect(rejection(Array(text.utf8))?.reason == reason)
+    #expect(rejection(Array(text.utf8))?.transaction == nil)
+  }
+
+  @Test func aRejectionKeepsTheTransaction() {
+    #expect(
+      rejection(Array(#"{"value":0,"transaction":"a1"}"#.utf8))
+        == Rejection("0 is below the smallest period, 20 ms", "a1"))
+    #expect(
+      rejection(Array(#"{"valeu":1,"transaction":"a1"}"#.utf8))
+        == Rejection(#"unknown key "valeu": value, ttl and transaction are known"#, "a1"))
+    #expect(rejection(Array(#"{"transaction":"a1"}"#.utf8)) == Rejection("the key value is missing", "a1"))
+  }
+
+  @Test func refusesBySizeBeforeItLooks() {
+    let million = [UInt8](repeating: UInt8(ascii: "9"), count: 1 << 20)
+    #expect(rejection(million) == Rejection("the payload has 1048576 bytes, 4096 are the most"))
+    let digits = [UInt8](repeating: UInt8(ascii: "9"), count: 4000)
+    #expect(rejection(digits)?.reason.utf8.count ?? .max < 120)
+    #expect(accepted(String(repeating: " ", count: 4094) + "77")?.value == 77)
+  }
+
+  @Test(arguments: [257, 1000, 4000, 10_000])
+  func aLongTransactionIsNotGivenBack(count: Int) {
+    let transaction = String(repeating: "x", count: count)
+    let rejection = rejection(Array("{\"value\":20,\"transaction\":\"\(transaction)\"}".utf8))
+    #expect(rejection != nil && rejection?.transaction == nil)
+    #expect(rejection?.reason.utf8.count ?? .max < 120)
+    let longest = String(repeating: "x", count: 256)
+    #expect(accepted("{\"value\":20,\"transaction\":\"\(longest)\"}")?.transaction == longest)
+  }
+
+  @Test(arguments: [[0xFF], [0x31, 0xC3], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x7B, 0xFF, 0x7D]])
+  func refusesWhatIsNotUTF8(payload: [UInt8]) {
+    #expect(rejection(payload)?.transaction == nil)
+    #expect(rejection(payload)?.reason.isEmpty == false)
+  }
+
+  @Test func refusesDeepNesting() {
+    let nested = "{\"value\":" + String(repeating: "[", count: 2000)
+    #expect(rejection(Array(nested.utf8))?.reason.contains("nest deeper") == true)
+  }
+
+  @Test func reasonsHoldNothingThatSteersATerminal() {
+    for text in ["\u{1B}[2J", "{\"\u{1B}\":1}", "{\"\\u001b[2J\":1}", "{\"value\":\"\\u001b\"}"] {
+      let reason = rejection(Array(text.utf8))?.reason
+      #expect(reason?.unicodeScalars.contains { $0.value < 0x20 } == false)
+    }
+  }
+
+  @Test func theRangeIsThatOfTheProperty() throws {
+    let offset = Property(
+      name: "offset", service: .microbitTemperatureService, characteristic: .microbit(1),
+      access: [.read, .write], codec: .int8, unit: "°C")
+    #expect(try CommandPayload(Array("-128".utf8), for: offset).value == -128)
+    #expect(throws: Rejection("128 is above the largest offset, 127 °C")) {
+      try CommandPayload(Array("128".utf8), for: offset)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import Configuration
+import JSON
+import Testing
+
+@testable import Bridge
+@testable import Devices
+
+@Suite struct DeviceOwnershipTests {
+  private let this = GatewayID("this")!
+  private let other = GatewayID("other")!
+
+  private func notice(_ gateway: GatewayID, since: String? = nil) -> DeviceOwnership.Notice {
+    DeviceOwnership.Notice(
+      gateway: gateway, area: "Hall", connectedSince: since,
+      desired: JSONObject([JSONObject.Member(name: "period", value: .integer(500))]))
+  }
+
+  @Test func theGatewayWhereItIsOnlineOwnsIt() {
+    var ownership = DeviceOwnership(this)
+    #expect(ownership.owner == .unknown)
+    #expect(ownership.cameOnline() == false)
+    #expect(ownership.owner == .this)
+    #expect(ownership.cameOnline() == false, "it was here before")
+  }
+
+  @Test func whatAnEarlierRunPublishedIsThisGatewaysOwn() {
+    var ownership = DeviceOwnership(this)
+    #expect(ownership.received(notice(this, since: "2026-01-01T00:00:00.000Z"), liveSince: nil) == nil)
+    #expect(ownership.owner == .this)
+  }
+
+  @Test func aDeviceThatAnotherOwnsIsReleased() {
+    var ownership = DeviceOwnership(this)
+    _ = ownership.cameOnline()
+    #expect(ownership.received(notice(other, since: "2026-01-01T00:00:00.000Z"), liveSince: nil) == .release)
+    #expect(ownership.owner == .other(other))
+    #expect(ownership.received(notice(this), liveSince: nil) == nil, "a late echo")
+    #expect(ownership.owner == .other(other))
+  }
+
+  @Test func whenItComesBackItIsKnownWhereItWas() {
+    var ownership = DeviceOwnership(this)
+    _ = ownership.received(notice(other), liveSince: nil)
+    #expect(ownership.cameOnline() == true)
+    #expect(ownership.last == notice(other))
+    #expect(ownership.owner == .this)
+  }
+
+  @Test func theLaterLinkCounts() {
+    var ownership = DeviceOwnership(this)
+    _ = ownership.cameOnline()
+    let here = "2026-01-01T00:00:10.000Z"
+    #expect(
+      ownership.received(notice(other, since: "2026-01-01T00:00:09.999Z"), liveSince: here) == .republish)
+    #expect(ownership.received(notice(other), liveSince: here) == .republish, "the other's link has ended")
+    #expect(ownership.owner == .this)
+    #expect(ownership.received(notice(other, since: "2026-01-01T00:00:10.001Z"), liveSince: here) == .release)
+    #expect(ownership.owner == .other(other))
+  }
+
+  @Test func aDeviceWhoseInfoIsClearedIsOwnedByNone() {
+    var ownership = DeviceOwnership(this)
+    _ = ownership.received(notice(other), liveSince: nil)
+    #expect(ownership.received(nil, liveSince: nil) == nil)
+    #expect(ownership.owner == .unknown)
+    _ = ownership.cameOnline()
+    #expect(ownership.received(nil, liveSince: "2026-01-01T00:00:10.000Z") == .republish)
+    #expect(ownership.owner == .this)
+  }
+}

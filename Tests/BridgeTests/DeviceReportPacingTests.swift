@@ -1,0 +1,43 @@
+import EventLoop
+import Testing
+
+@testable import Bridge
+
+@Suite struct DeviceReportPacingTests {
+  private let start = Moment.now
+
+  private func list(_ count: Int, _ byte: UInt8 = 0) -> [UInt8] { [UInt8](repeating: byte, count: count) }
+
+  @Test func aShortListMayFollowAtOnce() {
+    var pacing = DeviceReportPacing()
+    #expect(pacing.delay(at: start) == .zero)
+    let isPublished = pacing.mayPublish(list(300), at: start)
+    #expect(isPublished)
+    #expect(pacing.delay(at: start) < .milliseconds(10))
+  }
+
+  @Test func whatHasNotChangedIsNotPublished() {
+    var pacing = DeviceReportPacing()
+    let later = start + .seconds(60)
+    let published = [
+      pacing.mayPublish(list(300), at: start), pacing.mayPublish(list(300), at: later),
+      pacing.mayPublish(list(300, 1), at: later),
+    ]
+    #expect(published == [true, false, true])
+  }
+
+  /// A change in every millisecond, and each list of full length.
+  @Test(arguments: [(10, 2), (60, 8)])
+  func aBurstOfAThousandDevicesIsAHandfulOfLists(_ seconds: Int, _ most: Int) {
+    var pacing = DeviceReportPacing()
+    var published = 0
+    for millisecond in 0..<seconds * 1000 {
+      let now = start + .milliseconds(millisecond)
+      guard pacing.delay(at: now) == .zero else { continue }
+      if pacing.mayPublish(list(270_000, UInt8(truncatingIfNeeded: published)), at: now) { published += 1 }
+    }
+    #expect((1...most).contains(published), "\(published)")
+    // The last of them follows soon.
+    #expect(pacing.delay(at: start + .seconds(seconds)) < .seconds(9))
+  }
+}

@@ -1,0 +1,83 @@
+import Testing
+
+@testable import Bridge
+
+@Suite struct DuplicateIDGuardTests {
+  private func connected() -> DuplicateIDGuard {
+    var idGuard = DuplicateIDGuard(run: "mine", started: "2026-01-01T00:00:10.000Z")
+    #expect(idGuard.connected() == [.sendBarrier])
+    return idGuard
+  }
+
+  @Test func whereThereIsNoOtherItIsAdmittedWhenTheBarrierArrives() {
+    var idGuard = connected()
+    #expect(idGuard.received(isOnline: false) == [])
+    #expect(idGuard.barrierArrived() == [.admit])
+    #expect(idGuard.state == .admitted)
+    #expect(idGuard.timeout() == [])
+  }
+
+  @Test func whatThisRunPublishedBeforeIsItsOwn() {
+    var idGuard = connected()
+    _ = idGuard.received(isOnline: true)
+    _ = idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z")
+    #expect(idGuard.barrierArrived() == [.admit])
+  }
+
+  @Test func aGatewayThatIsOnlineAndAnswersKeepsTheID() {
+    var idGuard = connected()
+    _ = idGuard.received(isOnline: true)
+    _ = idGuard.received(run: "other", started: "2026-01-01T00:00:00.000Z")
+    #expect(idGuard.barrierArrived() == [])
+    #expect(idGuard.state == .asking)
+    #expect(idGuard.answered() == [.reportConflict, .withdraw(.seconds(10))])
+    #expect(idGuard.state == .refused)
+    #expect(idGuard.timeout() == [])
+    idGuard.disconnected()
+    #expect(idGuard.connected() == [.sendBarrier])
+    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "it was reported before")
+    idGuard.disconnected()
+    _ = idGuard.connected()
+    #expect(idGuard.barrierArrived() == [.admit], "the other one has gone")
+    idGuard.disconnected()
+    _ = idGuard.connected()
+    #expect(idGuard.answered() == [.reportConflict, .withdraw(.seconds(10))])
+  }
+
+  @Test func theAnswerMayComeBeforeTheBarrier() {
+    var idGuard = connected()
+    #expect(idGuard.answered() == [.reportConflict, .withdraw(.seconds(10))])
+    #expect(idGuard.barrierArrived() == [])
+  }
+
+  @Test func aGatewayThatDoesNotAnswerIsGone() {
+    var idGuard = connected()
+    _ = idGuard.received(isOnline: true)
+    _ = idGuard.barrierArrived()
+    #expect(idGuard.timeout() == [.admit])
+  }
+
+  @Test func aBarrierThatNeverArrivesDelaysNothing() {
+    var idGuard = connected()
+    #expect(idGuard.timeout() == [.admit])
+    #expect(idGuard.barrierArrived() == [])
+  }
+
+  @Test func aWillThatComesLateIsCorrected() {
+    var idGuard = connected()
+    _ = idGuard.barrierArrived()
+    #expect(idGuard.received(isOnline: true) == [])
+    #expect(idGuard.received(isOnline: false) == [.republishOnline])
+  }
+
+  @Test func ofTwoThatBeginTogetherTheOlderStays() {
+    var idGuard = connected()
+    _ = idGuard.barrierArrived()
+    #expect(idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z") == [])
+    #expect(idGuard.received(run: "younger", started: "2026-01-01T00:00:10.001Z") == [.republishInfo])
+    #expect(
+      idGuard.received(run: "older", started: "2026-01-01T00:00:09.999Z") == [
+        .reportConflict, .withdraw(.seconds(10)),
+      ])
+  }
+}

@@ -1,0 +1,219 @@
+import Configuration
+import FoundationEssentials
+import GATT
+import JSON
+import TestSupport
+import Testing
+
+@testable import Bridge
+@testable import Devices
+
+@Suite struct PayloadTests {
+  let time = Timestamp(milliseconds: 1_763_661_662_345)
+  func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+  @Test func wordsAndNumbers() {
+    #expect(text(Payload.value(21, .int8)) == "21")
+    #expect(text(Payload.value(-128, .int8)) == "-128")
+    #expect(text(Payload.availability(true)) == "online")
+    #expect(text(Payload.availability(false)) == "offline")
+  }
+
+  @Test func decimalsAreThoseOfStrings() {
+    var random = SplitMix64(state: 2)
+    let chance = (0..<200).map { _ in
+      Int.random(in: .min ... .max, using: &random) >> Int.random(in: 0..<63, using: &random)
+    }
+    for number in [0, 9, 10, -9, -10, 99, 100, .min, .max] + chance {
+      var bytes = Array("x".utf8)
+      bytes.append(decimal: number)
+      #expect(text(bytes) == "x\(number)")
+    }
+  }
+
+  @Test(arguments: [
+    (
+      Outcome.applied(actual: 2000),
+      #"{"status":"applied","requested":2000,"actual":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (
+      .adjusted(actual: 2048),
+      #"{"status":"adjusted","requested":2000,"actual":2048,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (
+      .read(actual: 2048),
+      #"{"status":"read","requested":2000,"actual":2048,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (
+      .accepted,
+      #"{"status":"accepted","requested":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (.sent, #"{"status":"sent","requested":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#),
+    (
+      .pending,
+      #"{"status":"pending","requested":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (
+      .superseded,
+      #"{"status":"superseded","requested":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (
+      .failed(reason: "x"),
+      #"{"status":"failed","requested":2000,"reason":"x","transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (
+      .timeout(reason: "x"),
+      #"{"status":"timeout","requested":2000,"reason":"x","transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+  ])
+  func results(outcome: Outcome, expected: String) {
+    let payload = Payload.result(
+      outcome, requested: .integer(2000), codec: .uint16, transaction: "a1", time: time)
+    #expect(text(payload) == expected)
+  }
+
+  @Test func aResultLeavesOutWhatThereIsNot() {
+    let payload = Payload.result(
+      .rejected(reason: #"say "hi""#), requested: nil, codec: nil, transaction: nil, time: time)
+    #expect(
+      text(payload) == #"{"status":"rejected","reason":"say \"hi\"","time":"2025-11-20T18:01:02.345Z"}"#)
+  }
+
+  @Test func responses() {
+    #expect(text(Payload.response(transaction: nil)) == #"{"status":"ok"}"#)
+    #expect(
+      text(Payload.response(["a": .integer(1)], transaction: "t"))
+        == #"{"status":"ok","data":{"a":1},"transaction":"t"}"#)
+    #expect(
+      text(Payload.response(error: "no such verb", transaction: "t"))
+        == #"{"status":"error","error":"no such verb","transaction":"t"}"#)
+  }
+
+  @Test func whatAnotherGatewaySaysIsDesiredCountsWhereItCanBeSet() {
+    func desired(_ values: String) -> [String: Value]? {
+      DeviceOwnership.Notice(Array("{\"gateway\":\"attic\",\"desired\":\(values)}".utf8))?.desired(.microbit)
+    }
+    #expect(desired(#"{"period":20,"accelerometer_period":3}"#) == ["period": 20, "accelerometer_period": 3])
+    for value in ["19", "0", "65536", "20.5", "\"20\"", "null", "{}"] {
+      #expect(desired("{\"period\":\(value)}") == [:])
+    }
+    #expect(desired(#"{"another":20}"#) == [:])
+    #expect(desired("[]") == [:])
+  }
+
+  @Test func deviceInfoAndList() throws {
+    let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
+    let attic = GatewayID(hostName: "attic")
+    var device = DeviceDescription(try DeviceID("kitchen"), address)
+    #expect(
+      text(device.infoJSON(gateway: attic, moved: nil).bytes)
+        == #"{"identifier":"C5:A1:B2:C3:D4:E5","gateway":"attic","profile":"microbit"}"#)
+    device.name = "BBC micro:bit [zugev]"
+    device.label = "Kitchen"
+    device.rssi = -61
+    device.connectedSince = time
+    device.model = "BBC micro:bit V2"
+    device.desired = ["period": 5000]
+    let moved = Move(from: GatewayID(hostName: "cellar"), area: "Cellar", time: time)
+    #expect(
+      text(device.infoJSON(gateway: attic, moved: moved).bytes)
+        == #"{"name":"BBC micro:bit [zugev]","label":"Kitchen","identifier":"C5:A1:B2:C3:D4:E5","gateway":"attic","#
+        + #""profile":"microbit","rssi":-61,"connected_since":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
+        + #""moved":{"from":"cellar","area":"Cellar","time":"2025-11-20T18:01:02.345Z"},"model":"BBC micro:bit V2"}"#
+    )
+    // What a device does not offer is not desired of it.
+    device.offered = ["temperature"]
+    #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("desired"))
+  }
+
+  /// Names from the air, as bad as they come, stay inside their strings.
+  @Test(arguments: [
+    "/+#", "\0", "\",\"rssi\":0,\"x\":\"", "\u{FFFD}\u{FFFD}", String(repeating: "é", count: 124), "\\",
+  ])
+  func hostileNamesStayInside(name: String) throws {
+    struct Read: Decodable {
+      let name: String
+      let rssi: Int?
+    }
+    let address = BluetoothAddress(truncating: 1)
+    var device = DeviceDescription(DeviceID(address), address)
+    device.name = name
+    let payload = device.infoJSON(gateway: GatewayID(hostName: "attic"), moved: nil).bytes
+    let read = try JSONDecoder().decode(Read.self, from: Data(payload))
+    #expect(read.name == name && read.rssi == nil)
+  }
+
+  @Test func bridgeInfo() {
+    let broker = BridgeInfo.Broker(host: "localhost", port: 1883, protocolVersion: "5")
+    var random = SplitMix64(state: 1)
+    let run = RunID(using: &random)
+    var info = BridgeInfo(version: "0.1.0", started: time, run: run, broker: broker)
+    info.adapters = [
+      BridgeInfo.Adapter(name: "hci0", state: "on", address: BluetoothAddress(truncating: 1)),
+      BridgeInfo.Adapter(name: "hci1", state: "absent"),
+    ]
+    info.devices = BridgeInfo.Devices(known: 3, online: 2)
+    info.counters = [("readings", 17), ("readings_lost", 0)]
+    info.broker.connectedSince = time
+    info.broker.connects = 2
+    #expect(
+      text(info.payload)
+        == #"{"version":"0.1.0","started":"2025-11-20T18:01:02.345Z","run":"\#(run)","adapters":[{"name":"hci0","#
+        + #""state":"on","address":"00:00:00:00:00:01"},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
+        + #""port":1883,"protocol":"5","connected":true,"connected_since":"2025-11-20T18:01:02.345Z","connects":2},"#
+        + #""devices":{"known":3,"online":2},"counters":{"readings":17,"readings_lost":0}}"#)
+  }
+}
+
+@Suite struct ReadingEncoderTests {
+  struct Written: Decodable, Equatable {
+    var property = "temperature"
+    var value = 21
+    var unit = "°C"
+    var time = "2025-11-20T18:01:02.345Z"
+    var sequence: UInt64 = 17
+    let run: String
+    var gateway = "attic"
+    var replayed: Bool?
+  }
+  let run = RunID()
+  let time = Timestamp(milliseconds: 1_763_661_662_345)
+
+  func encoder(_ name: String = "temperature", unit: String = "°C") -> ReadingEncoder {
+    let property = Property(
+      name: name, service: .microbitTemperatureService, characteristic: .microbit(0x9250),
+      access: [.read, .notify], codec: .int8, unit: unit)
+    return ReadingEncoder(property: property, gateway: GatewayID(hostName: "attic"), run: run)
+  }
+
+  func reading(_ value: Value) -> Reading { Reading(property: 0, value: value, time: time, sequence: nil) }
+
+  @Test func writesAReading() throws {
+    let bytes = encoder().encode(reading(21), sequence: 17)
+    #expect(
+      String(decoding: bytes, as: UTF8.self)
+        == #"{"property":"temperature","value":21,"unit":"°C","time":"2025-11-20T18:01:02.345Z","sequence":17,"#
+        + #""run":"\#(run)","gateway":"attic"}"#)
+    #expect(try JSONDecoder().decode(Written.self, from: Data(bytes)) == Written(run: run.description))
+  }
+
+  @Test func writesExtremes() throws {
+    let bytes = encoder().encode(reading(.integer(.min)), sequence: .max)
+    let read = try JSONDecoder().decode(Written.self, from: Data(bytes))
+    #expect(read.value == .min && read.sequence == .max)
+  }
+
+  @Test(arguments: ["\"", "\\", "a\",\"value\":0,\"b\":\"", "\n\0\u{1F}", "é🌡", ""])
+  func anyNameGivesValidJSON(name: String) throws {
+    let bytes = encoder(name, unit: name).encode(reading(-5), sequence: 0)
+    let read = try JSONDecoder().decode(Written.self, from: Data(bytes))
+    #expect(read.property == name && read.unit == name && read.value == -5)
+  }
+
+  @Test func marksWhatIsReplayed() throws {
+    let bytes = ReadingEncoder.markReplayed(encoder().encode(reading(21), sequence: 17))
+    #expect(
+      try JSONDecoder().decode(Written.self, from: Data(bytes))
+        == Written(run: run.description, replayed: true))
+  }
+}

@@ -1,0 +1,132 @@
+import EventLoop
+import GATT
+import Testing
+
+@testable import Bridge
+
+@Suite struct ReportLimiterTests {
+  private let start = Moment.now
+  private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseconds) }
+
+  private func limiter(interval: Int = 0, change: Double = 0) -> ReportLimiter {
+    ReportLimiter(Property.Report(minInterval: .milliseconds(interval), change: change))
+  }
+
+  // MARK: The interval
+
+  @Test func theFirstValueIsPublishedAtOnce() {
+    var limiter = limiter(interval: 1000, change: 100)
+    #expect(limiter.received(1, at: start) == .publish)
+  }
+
+  @Test func whatFollowsAfterTheIntervalIsPublishedAtOnce() {
+    var limiter = limiter(interval: 1000)
+    _ = limiter.received(1, at: start)
+    #expect(limiter.received(2, at: at(1000)) == .publish)
+    #expect(limiter.received(3, at: at(2500)) == .publish)
+  }
+
+  @Test func theLastValueOfAnIntervalIsPublishedAtItsEnd() {
+    var limiter = limiter(interval: 1000)
+    _ = limiter.received(1, at: start)
+    #expect(limiter.received(2, at: at(300)) == .wait(.milliseconds(700)))
+    #expect(limiter.received(3, at: at(400)) == .skip)
+    #expect(limiter.received(4, at: at(999)) == .skip)
+    #expect(limiter.release(at: at(1000)) == 4)
+    #expect(limiter.release(at: at(1000)) == nil, "once")
+    // The next interval begins there.
+    #expect(limiter.received(5, at: at(1500)) == .wait(.milliseconds(500)))
+    #expect(limiter.release(at: at(2000)) == 5)
+    #expect(limiter.received(6, at: at(3000)) == .publish)
+  }
+
+  /// The timer is late: the value that waits is replaced, and still published once.
+  @Test func aValueAfterTheIntervalWaitsForTheTimerThatRuns() {
+    var limiter = limiter(interval: 1000)
+    _ = limiter.received(1, at: start)
+    _ = limiter.received(2, at: at(500))
+    #expect(limiter.received(3, at: at(1001)) == .skip)
+    #expect(limiter.release(at: at(1002)) == 3)
+  }
+
+  @Test func whatHasGoneBackToThePublishedValueIsNotPublished() {
+    var limiter = limiter(interval: 1000)
+    _ = limiter.received(1, at: start)
+    _ = limiter.received(2, at: at(100))
+    #expect(limiter.received(1, at: at(200)) == .skip)
+    #expect(limiter.release(at: at(1000)) == nil)
+    #expect(limiter.received(2, at: at(1100)) == .publish)
+  }
+
+  @Test func withoutAnIntervalEveryChangeIsPublished() {
+    var limiter = limiter()
+    for value in 1...5 { #expect(limiter.received(.integer(value), at: start) == .publish) }
+    #expect(limiter.received(5, at: start) == .skip, "it has not changed")
+  }
+
+  // MARK: The change
+
+  @Test func aSmallChangeIsSkippedUntilItAddsUp() {
+    var limiter = limiter(change: 3)
+    _ = limiter.received(10, at: start)
+    #expect(limiter.received(12, at: at(1)) == .skip)
+    #expect(limiter.received(8, at: at(2)) == .skip)
+    #expect(limiter.received(13, at: at(3)) == .publish)
+    #expect(limiter.received(11, at: at(4)) == .skip)
+    #expect(limiter.received(10, at: at(5)) == .publish)
+  }
+
+  @Test func numbersWithFractions() {
+    var limiter = limiter(change: 0.5)
+    _ = limiter.received(.number(20), at: start)
+    #expect(limiter.received(.number(20.25), at: at(1)) == .skip)
+    #expect(limiter.received(.number(20.5), at: at(2)) == .publish)
+    var any = self.limiter()
+    _ = any.received(.number(20), at: start)
+    #expect(any.received(.number(20), at: at(1)) == .skip)
+    #expect(any.received(.number(20.001), at: at(1)) == .publish)
+  }
+
+  @Test func bothMustHold() {
+    var limiter = limiter(interval: 1000, change: 3)
+    _ = limiter.received(10, at: start)
+    #expect(limiter.received(14, at: at(100)) == .wait(.milliseconds(900)))
+    #expect(limiter.received(12, at: at(200)) == .skip)
+    #expect(limiter.release(at: at(1000)) == nil, "the last one of the interval is near the published one")
+    #expect(limiter.received(12, at: at(1100)) == .skip)
+    #expect(limiter.received(13, at: at(1200)) == .publish)
+  }
+
+  // MARK: Other values
+
+  @Test func aRecordCountsByEachOfItsFields() {
+    func record(_ fields: Int?...) -> Value { .record(fields.map { $0.map(Value.integer) }) }
+    var limiter = limiter(change: 20)
+    _ = limiter.received(record(0, 0, 1000), at: start)
+    #expect(limiter.received(record(19, -19, 1019), at: at(1)) == .skip)
+    #expect(limiter.received(record(0, -20, 1000), at: at(2)) == .publish)
+    #expect(limiter.received(record(0, nil, 1000), at: at(3)) == .publish, "a field is absent")
+    #expect(limiter.received(record(0, nil, 1000), at: at(4)) == .skip)
+    #expect(limiter.received(record(0, -20, 1000), at: at(5)) == .publish, "it is there again")
+  }
+
+  @Test(arguments: [
+    (Value.text("open"), Value.text("closed")), (.bool(false), .bool(true)), (.bytes([1]), .bytes([1, 0])),
+    (.list([1, 2]), .list([1, 3])), (.text("7"), 7), (.record([1]), .record([1, 2])),
+  ])
+  func anyChangeOfOtherValuesCounts(one: Value, other: Value) {
+    var limiter = limiter(change: 100)
+    _ = limiter.received(one, at: start)
+    #expect(limiter.received(one, at: at(1)) == .skip)
+    #expect(limiter.received(other, at: at(2)) == .publish)
+  }
+
+  /// NaN is unequal to itself.
+  @Test func aFieldThatBecomesNaNIsOneChange() {
+    var limiter = limiter(change: 5)
+    _ = limiter.received(.record([.number(1)]), at: start)
+    #expect(limiter.received(.record([.number(.nan)]), at: at(1)) == .publish)
+    #expect(limiter.received(.record([.number(.nan)]), at: at(2)) == .skip)
+    #expect(limiter.received(.record([.number(1)]), at: at(3)) == .publish)
+  }
+}

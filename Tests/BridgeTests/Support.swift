@@ -1,0 +1,24 @@
+import Configuration
+import GATT
+import JSON
+
+@testable import Devices
+
+// Values and descriptions as tests have them.
+
+extension Value: ExpressibleByIntegerLiteral {
+  /// This whole number.
+  public init(integerLiteral number: Int) { self = .integer(number) }
+}
+
+extension DeviceDescription {
+  /// A micro:bit with the properties of the profile that are used by default.
+  init(_ id: DeviceID, _ identifier: BluetoothAddress) {
+    self.init(id: id, identifier: identifier, profile: .microbitDefault)
+  }
+}
+
+extension Profile {
+  /// The built-in one with its default properties.
+  static let microbitDefault = Profile.microbit.limited(to: Set(Profile.microbit.defaultProperties))
+}

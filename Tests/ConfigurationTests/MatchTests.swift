@@ -1,0 +1,124 @@
+import GATT
+import Testing
+
+@testable import Configuration
+
+@Suite struct MatchTests {
+  private static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+  private static let heartRate = BluetoothUUID(short: 0x180D)
+  /// What the peripheral of the tables below has said.
+  private static let advertisement = Advertisement(
+    name: "Polar H7", services: [BluetoothUUID(short: 0x180F), heartRate], manufacturers: [76, 107])
+
+  private static func match(_ text: String) throws -> Configuration.Match {
+    let configuration = try Configuration.parse(Array(#"{"devices":[{"match":{\#(text)}}]}"#.utf8)).get()
+    return try #require(configuration.devices.first).match
+  }
+
+  @Test(
+    arguments: [
+      (#""identifier":"C5:A1:B2:C3:D4:E5""#, true), (#""identifier":"C5:A1:B2:C3:D4:E6""#, false),
+      (#""name":"Polar H7""#, true), (#""name":"Polar""#, false), (#""name":"polar h7""#, false),
+      (#""name_prefix":"Polar""#, true), (#""name_prefix":"olar""#, false),
+      (#""name_prefix":"Polar H7 ""#, false),
+      (#""name_contains":"lar H""#, true), (#""name_contains":"Polar H7""#, true),
+      (#""name_contains":"H8""#, false),
+      (#""service":"180d""#, true), (#""service":"0000180D-0000-1000-8000-00805F9B34FB""#, true),
+      (#""service":"180e""#, false),
+      (#""manufacturer":107"#, true), (#""manufacturer":108"#, false),
+      // All that are given must hold.
+      (#""name_prefix":"P","name_contains":"H","name":"Polar H7","service":"180f","manufacturer":76"#, true),
+      (#""name_prefix":"P","service":"180e""#, false), (#""name_prefix":"Q","service":"180d""#, false),
+      (#""identifier":"C5:A1:B2:C3:D4:E5","name":"Polar H8""#, false),
+      (#""service":"180d","manufacturer":1"#, false),
+      // The signal decides nothing here: it is no part of what the peripheral is.
+      (#""service":"180d","min_rssi":0"#, true),
+    ] as [(String, Bool)])
+  func allThatIsGivenMustHold(text: String, isMatch: Bool) throws {
+    #expect(try Self.match(text).matches(Self.address, Self.advertisement) == isMatch)
+  }
+
+  @Test func nothingMatchesWhatWasNotHeard() throws {
+    for text in [
+      #""name":"x""#, #""name_prefix":"x""#, #""name_contains":"x""#, #""service":"180d""#,
+      #""manufacturer":1"#,
+    ] {
+      #expect(!(try Self.match(text).matches(Self.address, Advertisement())), "\(text)")
+    }
+    let byAddress = try Self.match(#""identifier":"C5:A1:B2:C3:D4:E5","min_rssi":-50"#)
+    #expect(byAddress.matches(Self.address, Advertisement()))
+    #expect(byAddress.isIdentifier && !byAddress.needsAdvertisement)
+    #expect(try Self.match(#""identifier":"C5:A1:B2:C3:D4:E5","service":"180d""#).needsAdvertisement)
+    #expect(!(try Self.match(#""service":"180d""#)).isIdentifier)
+  }
+
+  /// Two ways to write é look the same, and are two names.
+  @Test func namesAreComparedByTheirBytes() throws {
+    let decomposed = Advertisement(name: "Cafe\u{301}")
+    for text in [#""name":"Café""#, #""name_prefix":"Café""#, #""name_contains":"é""#] {
+      #expect(!(try Self.match(text).matches(Self.address, decomposed)), "\(text)")
+    }
+    #expect(try Self.match(#""name_contains":"Cafe""#).matches(Self.address, decomposed))
+  }
+
+  @Test(arguments: [
+    (#""manufacturer":65536"#, "devices[0].match.manufacturer: 65536 is above 65535"),
+    (#""min_rssi":-128,"name":"x""#, "devices[0].match.min_rssi: -128 is below -127"),
+    (
+      #""service":"180""#,
+      #"devices[0].match.service: "180" is not a UUID (examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb)"#
+    ),
+    (#""name_contain":"x""#, "devices[0].match.name_contain: unknown key (did you mean name_contains?)"),
+  ])
+  func whatIsNoMatch(text: String, expected: String) throws {
+    let parsed = Configuration.parse(Array(#"{"devices":[{"match":{\#(text)}}]}"#.utf8))
+    guard case .failure(let failure) = parsed else { return #expect(Bool(false), "no error") }
+    #expect(failure.errors.map(\.description) == [expected])
+  }
+
+  @Test(arguments: [
+    (#""name_prefix":"BBC""#, #""name":"BBC micro:bit""#, true),
+    (#""name_prefix":"BBC""#, #""name_prefix":"BBC micro""#, true),
+    (#""name_prefix":"BBC micro""#, #""name_prefix":"BBC""#, false),
+    (#""name_contains":"micro""#, #""name_prefix":"BBC micro:bit""#, true),
+    (#""name_contains":"micro""#, #""name_contains":"BBC""#, false),
+    (#""service":"180d""#, #""service":"180d","name":"x""#, true),
+    (#""service":"180d","name":"x""#, #""service":"180d""#, false),
+    (#""service":"180d","min_rssi":-60"#, #""service":"180d""#, true),
+    (#""manufacturer":1"#, #""manufacturer":2"#, false),
+    (#""name_prefix":"x""#, #""identifier":"C5:A1:B2:C3:D4:E5","name":"x""#, true),
+    (#""name_prefix":"x""#, #""identifier":"C5:A1:B2:C3:D4:E5""#, false),
+  ])
+  func anEarlierEntryMayLeaveNothing(first: String, second: String, isCovered: Bool) throws {
+    #expect(try Self.match(first).covers(try Self.match(second)) == isCovered)
+    let text = #"{"devices":[{"match":{\#(first)}},{"match":{\#(second)}}]}"#
+    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+    let unused = "devices[1]: never used: devices[0] comes first and matches the same peripherals"
+    #expect(warnings.contains(unused) == isCovered)
+  }
+
+  @Test func anIdentifierBehindAPatternMayBeTakenByIt() throws {
+    let text =
+      #"{"devices":[{"match":{"service":"180d","manufacturer":1}},{"match":{"identifier":"C5:A1:B2:C3:D4:E5"}}]}"#
+    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+    #expect(
+      warnings == [
+        "devices[1]: devices[0] may match first, by its service and manufacturer (move this entry up)"
+      ])
+  }
+
+  @Test func whatWasReceivedEarlierCountsToo() {
+    let earlier = Advertisement(name: "a", services: [Self.heartRate], manufacturers: [1])
+    let later = Advertisement(services: [BluetoothUUID(short: 0x180F), Self.heartRate], manufacturers: [2])
+    let known = later.adding(to: earlier)
+    #expect(known.name == "a")
+    #expect(known.services == [Self.heartRate, BluetoothUUID(short: 0x180F)])
+    #expect(known.manufacturers == [1, 2])
+    #expect(known.adding(to: known) == known)
+    #expect(Advertisement(name: "b").adding(to: known).name == "b")
+    // Whatever is sent: memory has a limit.
+    let many = Advertisement(manufacturers: Array(0..<1000))
+    #expect(many.adding(to: earlier).manufacturers.count == 128)
+    #expect(many.adding(to: Advertisement()).manufacturers.count == 128)
+  }
+}

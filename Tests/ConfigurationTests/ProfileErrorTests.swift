@@ -1,0 +1,305 @@
+import TestSupport
+import Testing
+
+@testable import Configuration
+
+/// What is wrong with a profile is said where it is.
+@Suite struct ProfileErrorTests {
+  /// A property that reads a byte, with other keys.
+  private static func property(_ keys: String) -> String {
+    #""a":{"service":"1111","characteristic":"2222",\#(keys)}"#
+  }
+
+  @Test(arguments: [
+    // Names.
+    (
+      #""info":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}"#, "info",
+      "the name is reserved"
+    ),
+    (
+      #""A":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}"#, "A",
+      "the name is not made of a-z"
+    ),
+    // Keys that are missing, unknown, or of the wrong type.
+    (#""a":{"characteristic":"2222","access":["read"],"type":"uint8"}"#, "a.service", "this is missing"),
+    (#""a":{"service":"1111","access":["read"],"type":"uint8"}"#, "a.characteristic", "this is missing"),
+    (#""a":{"service":"1111","characteristic":"2222","type":"uint8"}"#, "a.access", "this is missing"),
+    (property(#""access":["read"]"#), "a.type", "this is missing (give type or fields)"),
+    (
+      property(#""access":["read"],"typ":"uint8","type":"uint8""#), "a.typ",
+      "unknown key (did you mean type?)"
+    ),
+    (property(#""access":["read"],"type":"uint9""#), "a.type", #"expected "uint8" or "uint16""#),
+    (property(#""access":"read","type":"uint8""#), "a.access", "expected a list, found a string"),
+    (
+      property(#""access":["red"],"type":"uint8""#), "a.access[0]",
+      #"expected "read" or "notify" or "write", found "red""#
+    ),
+    (property(#""access":[],"type":"uint8""#), "a.access", "access is empty"),
+    (
+      #""a":{"service":"111","characteristic":"2222","access":["read"],"type":"uint8"}"#, "a.service",
+      #""111" is not a UUID"#
+    ),
+    (#""a":7"#, "a", "expected an object, found a number"),
+    (property(#""access":["read"],"type":"uint8","instance":-1"#), "a.instance", "-1 is below 0"),
+    (
+      property(#""access":["read"],"type":"uint8","scale":"2""#), "a.scale",
+      "expected a number, found a string (write it without quotes)"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","offset":true"#), "a.offset",
+      "expected a number, found true"
+    ),
+    (property(#""access":["read"],"type":"uint8","poll":0"#), "a.poll", "0 is below 0.1"),
+    (
+      property(#""access":["read"],"type":"uint8","report":{"change":-1}"#), "a.report.change",
+      "-1 is below 0"
+    ),
+    (property(#""access":["read"],"type":"uint8","values":{"x":"y"}"#), "a.values.x", "not a whole number"),
+    (property(#""access":["read"],"type":"uint8","values":{"01":"y"}"#), "a.values.01", "not a whole number"),
+    (
+      property(#""access":["read"],"type":"uint8","values":{"0":1}"#), "a.values.0",
+      "expected a string, found a number"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","home_assistant":{"name":"A"}"#),
+      "a.home_assistant.platform", "this is missing"
+    ),
+    (
+      property(
+        #""access":["read"],"type":"uint8","home_assistant":{"platform":"sensor","name":"A","mode":"box"}"#),
+      "a.home_assistant.mode", "only a number has a mode"
+    ),
+    (
+      property(
+        #""access":["read","write"],"type":"uint8","home_assistant":{"platform":"number","name":"A","state_class":"measurement"}"#
+      ),
+      "a.home_assistant.state_class", "only a sensor has a state_class"
+    ),
+    // What the codec refuses.
+    (property(#""access":["read"],"type":"uint8","scale":0"#), "a.scale", "0.0 is not a usable scale"),
+    (
+      property(#""access":["read"],"type":"utf8","scale":2"#), "a.scale",
+      "scale needs an integer type, not utf8"
+    ),
+    (
+      property(#""access":["read"],"type":"utf8","repeat":true"#), "a.repeat",
+      "only values of a fixed size can be repeated"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","values":{"256":"x"}"#), "a.values",
+      "256 does not fit into uint8"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","values":{"0":"x","1":"x"}"#), "a.values",
+      #""x" stands for two numbers"#
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","fields":[{"name":"x","type":"uint8"}]"#), "a.fields",
+      "type and fields must not be combined"
+    ),
+    (
+      property(#""access":["read"],"scale":2,"fields":[{"name":"x","type":"uint8"}]"#), "a.scale",
+      "a property with fields has no scale"
+    ),
+    (property(#""access":["read"],"fields":[]"#), "a.fields", "there is no field that is not hidden"),
+    (property(#""access":["read"],"fields":[{"type":"uint8"}]"#), "a.fields[0].name", "this is missing"),
+    (property(#""access":["read"],"fields":[{"name":"x"}]"#), "a.fields[0].type", "this is missing"),
+    (
+      property(#""access":["read"],"fields":[{"name":"X","type":"uint8"}]"#), "a.fields[0].name",
+      #""X" is not a name"#
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"uint8"},{"name":"x","type":"uint8"}]"#),
+      "a.fields[1].name", "there is another x"
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"utf8"},{"name":"y","type":"uint8"}]"#),
+      "a.fields[1].name", "x before it takes all the bytes"
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"uint8","if":"f.0"}]"#), "a.fields[0].if",
+      "f.0: there is no field f"
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"uint8","unless":"f.0"}]"#),
+      "a.fields[0].unless", "f.0: there is no field f"
+    ),
+    (
+      property(
+        #""access":["read"],"fields":[{"name":"x","type":"uint8"},{"name":"y","type":"uint8","if":"x.8"}]"#),
+      "a.fields[1].if", "x.8: x has the bits 0 to 7"
+    ),
+    (
+      property(
+        #""access":["read"],"fields":[{"name":"x","type":"uint8"},{"name":"y","type":"uint8","if":"x.0","unless":"x.0"}]"#
+      ), "a.fields[1].unless", "x.0 cannot be both"
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"uint8","if":"x"}]"#), "a.fields[0].if",
+      #""x" is not a bit of a field"#
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"uint8","if":["f.0",1]}]"#),
+      "a.fields[0].if[1]", "expected a string"
+    ),
+    // What the property cannot be.
+    (property(#""access":["read"],"kind":"event","type":"uint8""#), "a.access", "an event is not read"),
+    (
+      property(#""access":["notify"],"kind":"event","poll":1,"type":"uint8""#), "a.poll",
+      "an event has no poll"
+    ),
+    (
+      property(#""access":["write"],"write":"confirm","type":"uint8""#), "a.write",
+      #""confirm" reads the value back"#
+    ),
+    (
+      property(#""access":["read"],"write":"request","type":"uint8""#), "a.write",
+      #"write needs "write" in access"#
+    ),
+    (
+      property(#""access":["read"],"range":[0,1],"type":"uint8""#), "a.range",
+      #"range needs "write" in access"#
+    ),
+    (
+      property(#""access":["write"],"range":[0,256],"type":"uint8""#), "a.range",
+      "the range 0.0…256.0 is more than the type holds"
+    ),
+    (
+      property(#""access":["write"],"range":[2,1],"type":"uint8""#), "a.range",
+      "expected a list of two numbers, the smaller first"
+    ),
+    (property(#""access":["write"],"range":{},"type":"uint8""#), "a.range", "expected a list of two numbers"),
+    (
+      property(#""access":["write"],"max_length":3,"type":"uint8""#), "a.max_length",
+      "only text and bytes have a length"
+    ),
+    (property(#""access":["notify"],"poll":1,"type":"uint8""#), "a.poll", #"poll needs "read" in access"#),
+    (
+      property(#""access":["read"],"notify":"signal","type":"uint8""#), "a.notify",
+      #"notify needs "notify" in access"#
+    ),
+    (
+      property(#""access":["read"],"initial":256,"type":"uint8""#), "a.initial",
+      "the initial value is none: 256 is outside 0…255"
+    ),
+    (
+      property(#""access":["read"],"initial":null,"type":"uint8""#), "a.initial",
+      "expected a whole number in plain digits, found null"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","home_assistant":{"platform":"event","name":"A"}"#),
+      "a.home_assistant",
+      "needs an event that notifies"
+    ),
+  ])
+  func aPropertyIsWrong(text: String, place: String, problem: String) throws {
+    let errors = ProfileTests.errors(#"{"profiles":{"x":{"properties":{\#(text)}}}}"#)
+    try #require(errors.count == 1, "\(errors)")
+    #expect(errors[0].contains(" profiles.x.properties.\(place): \(problem)"), "\(errors[0])")
+  }
+
+  private static let pair =
+    #""a":{"service":"1111","characteristic":"2222","access":["notify"],"type":"uint8"},"#
+    + #""b":{"service":"1111","characteristic":"2223","access":["write"],"type":"uint8"}"#
+
+  @Test(arguments: [
+    (#"{"x":{}}"#, "1:18: profiles.x.properties: this is missing"),
+    (#"{"x":{"properties":{}}}"#, "1:32: profiles.x.properties: there is no property"),
+    (#"{"x":[]}"#, "1:18: profiles.x: expected an object, found a list"),
+    (#"[]"#, "1:13: profiles: expected an object, found a list"),
+    (
+      #"{"X":{"properties":{\#(pair)}}}"#,
+      "1:14: profiles.X: not a valid name (allowed are a-z, 0-9, - and _)"
+    ),
+    (
+      #"{"microbit":{"properties":{\#(pair)}}}"#,
+      "1:14: profiles.microbit: the profile microbit is built in (choose another name)"
+    ),
+    (
+      #"{"x":{"modl":"m","properties":{\#(pair)}}}"#,
+      "1:19: profiles.x.modl: unknown key (did you mean model?)"
+    ),
+    (
+      #"{"x":{"requires":["1"],"properties":{\#(pair)}}}"#,
+      #"1:31: profiles.x.requires[0]: "1" is not a UUID (examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb)"#
+    ),
+    (
+      #"{"x":{"default_properties":["a","bb"],"properties":{\#(pair)}}}"#,
+      "1:45: profiles.x.default_properties[1]: there is no property bb (did you mean b?)"
+    ),
+    (
+      #"{"x":{"default_properties":[],"properties":{\#(pair)}}}"#,
+      "1:40: profiles.x.default_properties: there is no property"
+    ),
+    (#"{"x":{"alive":{},"properties":{\#(pair)}}}"#, "1:27: profiles.x.alive.property: this is missing"),
+    (
+      #"{"x":{"alive":{"property":"heart"},"properties":{\#(pair)}}}"#,
+      "1:39: profiles.x.alive.property: there is no property heart (there are a, b)"
+    ),
+    (
+      #"{"x":{"alive":{"property":"b"},"properties":{\#(pair)}}}"#,
+      #"1:39: profiles.x.alive.property: b does not come by itself: its access needs "notify", or it "poll""#
+    ),
+    (
+      #"{"x":{"alive":{"property":"a","period":"b"},"properties":{\#(pair)}}}"#,
+      "1:52: profiles.x.alive.period: b must be a state that can be read, and a number (of ms)"
+    ),
+  ])
+  func aProfileIsWrong(profiles: String, expected: String) {
+    #expect(ProfileTests.errors(#"{"profiles":\#(profiles)}"#) == [expected])
+  }
+
+  @Test func whatTwoPropertiesCannotShare() {
+    func errors(_ second: String) -> [String] {
+      ProfileTests.errors(
+        #"""
+        {"profiles":{"x":{"properties":{
+          "a":{"service":"1111","characteristic":"2222","access":["notify"],"type":"uint8"},
+          \#(second)}}}}
+        """#)
+    }
+    #expect(
+      errors(#""a":{"service":"1111","characteristic":"2223","access":["notify"],"type":"uint8"}"#)
+        == [#"3:3: the key "a" is there already"#])
+    #expect(
+      errors(#""b":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}"#)
+        == ["3:42: profiles.x.properties.b.characteristic: a and b are the same characteristic"])
+    let entity = #""home_assistant":{"platform":"sensor","name":"x"}"#
+    #expect(
+      ProfileTests.errors(
+        #"""
+        {"profiles":{"x":{"properties":{
+          "a":{"service":"1111","characteristic":"2222","access":["notify"],"fields":[{"name":"b","type":"uint8"}],\#(entity)},
+          "a_b":{"service":"1111","characteristic":"2223","access":["notify"],"type":"uint8",
+            \#(entity)}}}}}
+        """#) == [
+          "4:22: profiles.x.properties.a_b.home_assistant: two entities of Home Assistant would be named a_b"
+        ])
+  }
+
+  @Test func eachPropertyThatIsWrongIsTold() {
+    let errors = ProfileTests.errors(
+      #"""
+      {
+        "devices": [{"profile": "y"}],
+        "profiles": {
+          "x": { "properties": {
+            "a": { "service": "1111", "characteristic": "2222", "access": ["read"], "type": "uint8", "scale": 0 },
+            "info": { "service": "1111", "characteristic": "2223", "access": ["read"], "type": "uint8" } } },
+          "y": { "properties": {
+            "b": { "service": "1111", "characteristic": "2222", "access": ["write"],
+                   "kind": "event", "type": "utf8", "max_length": 20,
+                   "initial": "x" } } } }
+      }
+      """#)
+    #expect(
+      errors == [
+        "5:105: profiles.x.properties.a.scale: 0.0 is not a usable scale",
+        "6:7: profiles.x.properties.info: the name is reserved (availability, info, readings, set, get, result, "
+          + "connectivity, rssi, firmware, model, reconnect)",
+        "10:25: profiles.y.properties.b.initial: an event has no initial: it is over as soon as it has happened "
+          + "(a state has one)",
+      ])
+  }
+}

@@ -1,0 +1,191 @@
+import GATT
+import JSON
+import Testing
+
+@testable import Configuration
+
+@Suite struct ValueJSONTests {
+  private func codec(_ type: Codec.ScalarType, scale: Double? = nil, values: [Int: String] = [:]) throws
+    -> Codec
+  {
+    try Codec(.scalar(.init(type, scale: scale, values: values)))
+  }
+  private func text(_ json: JSONValue) -> String { String(decoding: json.bytes, as: UTF8.self) }
+  private func value(_ text: String, _ codec: Codec) throws -> Value? {
+    codec.value(try JSONParser.parse(Array(text.utf8)))
+  }
+
+  private func measurement() throws -> Codec {
+    try Codec(
+      .record([
+        .init("flags", .uint8, isHidden: true), .init("bpm", .uint8, unless: [.init(field: "flags", bit: 0)]),
+        .init("bpm", .uint16, if: [.init(field: "flags", bit: 0)]),
+        .init("energy", .uint16, if: [.init(field: "flags", bit: 3)]), .init("rr", .uint16, isRepeated: true),
+      ]))
+  }
+
+  // MARK: Written
+
+  @Test func scalars() throws {
+    #expect(text(try codec(.int8).json(.integer(-128))) == "-128")
+    #expect(text(try codec(.int16, scale: 0.01).json(.number(21.53))) == "21.53")
+    #expect(text(try codec(.uint8, values: [1: "open"]).json(.text("open"))) == #""open""#)
+    #expect(text(try codec(.uint8, values: [1: "open"]).json(.integer(2))) == "2", "a number without a word")
+    #expect(text(try codec(.bool).json(.bool(true))) == "true")
+    #expect(text(try codec(.utf8).json(.text("say \"hi\"\n"))) == #""say \"hi\"\n""#)
+    #expect(text(try codec(.bytes).json(.bytes([0, 0x0A, 0xFF]))) == #""000aff""#)
+    #expect(text(try codec(.bytes).json(.bytes([]))) == #""""#)
+  }
+
+  @Test(arguments: [Double.nan, .infinity, -.infinity])
+  func whatIsNoNumberIsNull(number: Double) throws {
+    #expect(try codec(.float64).json(.number(number)) == .null)
+    let record = try Codec(.record([.init("x", .float32), .init("y", .float32)]))
+    #expect(text(record.json(.record([.number(number), .number(1.5)]))) == #"{"x":null,"y":1.5}"#)
+  }
+
+  @Test func recordsAndLists() throws {
+    let measurement = try measurement()
+    #expect(
+      text(measurement.json(.record([.integer(70), nil, .list([.integer(800), .integer(810)])])))
+        == #"{"bpm":70,"rr":[800,810]}"#)
+    let list = try Codec(.list(of: .record([.init("x", .int8), .init("y", .int8)])))
+    #expect(
+      text(list.json(.list([.record([.integer(1), .integer(2)]), .record([.integer(3), .integer(4)])])))
+        == #"[{"x":1,"y":2},{"x":3,"y":4}]"#)
+    #expect(text(list.json(.list([]))) == "[]")
+  }
+
+  // MARK: Read
+
+  @Test func numbers() throws {
+    #expect(try value("5", codec(.uint8)) == .integer(5))
+    #expect(try value("300", codec(.uint8)) == .integer(300), "the range is another question")
+    #expect(try value("5.5", codec(.uint8)) == nil)
+    #expect(try value("1e300", codec(.uint8)) == .number(1e300))
+    #expect(try value("5.5", codec(.float32)) == .number(5.5))
+    #expect(try value("5", codec(.float32)) == .integer(5))
+    #expect(try value("5.5", codec(.uint8, scale: 0.5)) == .number(5.5))
+    for text in ["true", "\"5\"", "null", "[5]", "{}"] {
+      #expect(try value(text, codec(.uint8)) == nil)
+      #expect(try value(text, codec(.float64)) == nil)
+    }
+  }
+
+  @Test func words() throws {
+    let door = try codec(.uint8, values: [0: "closed", 1: "open"])
+    #expect(try value("\"open\"", door) == .text("open"))
+    #expect(try value("\"ajar\"", door) == .text("ajar"), "whether there is such a word is another question")
+    #expect(try value("1", door) == .integer(1))
+    #expect(try value("true", door) == nil)
+  }
+
+  @Test func otherScalars() throws {
+    #expect(try value("false", codec(.bool)) == .bool(false))
+    #expect(try value("0", codec(.bool)) == nil)
+    #expect(try value("\"\"", codec(.utf8)) == .text(""))
+    #expect(try value("7", codec(.utf8)) == nil)
+    #expect(try value("\"00fF\"", codec(.bytes)) == .bytes([0, 255]))
+    for text in ["\"0\"", "\"0g\"", "\"+1\"", "\"é\"", "7", "[0]"] {
+      #expect(try value(text, codec(.bytes)) == nil)
+    }
+  }
+
+  @Test func objects() throws {
+    let measurement = try measurement()
+    #expect(
+      try value(#"{"rr":[800],"bpm":70}"#, measurement)
+        == .record([
+          .integer(70), nil, .list([.integer(800)]),
+        ]))
+    #expect(try value("{}", measurement) == .record([nil, nil, nil]))
+    for text in [
+      #"{"flags":0}"#, #"{"bpm":"70"}"#, #"{"bpm":null}"#, #"{"rr":800}"#, #"{"rr":[800,"x"]}"#, "[]", "70",
+      "null",
+    ] {
+      #expect(try value(text, measurement) == nil, "\(text)")
+    }
+  }
+
+  @Test func arrays() throws {
+    let list = try Codec(.list(of: .scalar(.init(.uint8))))
+    #expect(try value("[1,2]", list) == .list([.integer(1), .integer(2)]))
+    #expect(try value("[]", list) == .list([]))
+    for text in ["[1,\"2\"]", "[null]", "1", "{}", "\"0102\""] { #expect(try value(text, list) == nil) }
+  }
+
+  /// What is published can be sent back as a command.
+  @Test func whatIsWrittenIsReadAgain() throws {
+    let cases: [(Codec, Value)] = [
+      (try codec(.int64), .integer(.min)), (try codec(.uint8, scale: 0.5), .number(5.5)),
+      (try codec(.float64), .number(1e-300)), (try codec(.bool), .bool(true)),
+      (try codec(.utf8), .text("\u{0}\u{202E}é")), (try codec(.bytes), .bytes([1, 2])),
+      (try codec(.uint8, values: [1: "true"]), .text("true")),
+      (try measurement(), .record([.integer(300), .integer(5), .list([])])),
+      (
+        try Codec(.record([.init("name", .uint8), .init("raw", .bytes)])),
+        .record([.integer(1), .bytes([255])])
+      ),
+      (try Codec(.list(of: .record([.init("x", .bool)]))), .list([.record([.bool(false)])])),
+    ]
+    for (codec, value) in cases {
+      let written = codec.json(value).bytes
+      #expect(codec.value(try JSONParser.parse(written)) == value)
+      // Nothing is lost in its bytes either.
+      #expect(try codec.decode(codec.encode(value)) == value)
+    }
+  }
+
+  // MARK: What a value looks like
+
+  @Test func isDescribedForItsSender() throws {
+    #expect(try codec(.uint16).valueDescription == "a whole number in plain digits")
+    #expect(try codec(.uint16, scale: 0.1).valueDescription == "a number")
+    #expect(try codec(.float32).valueDescription == "a number")
+    #expect(try codec(.bool).valueDescription == "true or false")
+    #expect(try codec(.utf8).valueDescription == "a text")
+    #expect(try codec(.bytes).valueDescription == "bytes in hexadecimal digits")
+    #expect(try codec(.uint8, values: [1: "open", 0: "closed"]).valueDescription == "one of closed, open")
+    #expect(try measurement().valueDescription == "an object of bpm, energy, rr")
+    #expect(try Codec(.list(of: .scalar(.init(.uint8)))).valueDescription == "an array")
+  }
+
+  @Test func textsWordsAndBytesAreSentAsTheyAre() throws {
+    for type in Codec.ScalarType.allCases {
+      #expect(try codec(type).isText == (type == .utf8 || type == .bytes))
+    }
+    #expect(try codec(.uint8, values: [1: "open"]).isText)
+    #expect(try !measurement().isText)
+    #expect(try !Codec(.list(of: .scalar(.init(.uint8)))).isText)
+  }
+
+  // MARK: What a command may ask for
+
+  private func property(_ codec: Codec, range: ClosedRange<Double>? = nil, maxLength: Int? = nil) -> Property
+  {
+    Property(
+      name: "limit", service: BluetoothUUID(short: 1), characteristic: BluetoothUUID(short: 2),
+      access: .write,
+      codec: codec, unit: "ms", range: range, maxLength: maxLength)
+  }
+
+  @Test func rangesAndLengths() throws {
+    let period = property(try codec(.uint16), range: 20...1000)
+    #expect(period.problem(with: .integer(20)) == nil && period.problem(with: .integer(1000)) == nil)
+    #expect(period.problem(with: .integer(19)) == "19 is below the smallest limit, 20 ms")
+    #expect(period.problem(with: .number(1000.5)) == "1000.5 is above the largest limit, 1000 ms")
+    #expect(period.problem(with: .number(20.5)) != nil)
+    #expect(period.problem(with: .number(.nan)) != nil)
+    let byte = property(try codec(.uint8))
+    #expect(byte.problem(with: .integer(256)) == "256 is above the largest limit, 255 ms")
+    let half = property(try codec(.uint8, scale: 0.5), range: 0.5...2.5)
+    #expect(half.problem(with: .integer(0)) == "0 is below the smallest limit, 0.5 ms")
+    let raw = property(try codec(.bytes), maxLength: 1)
+    #expect(raw.problem(with: .bytes([1])) == nil)
+    #expect(raw.problem(with: .bytes([1, 2])) == "limit has 2 bytes, 1 are the most")
+    #expect(raw.problem(with: .text("x")) != nil)
+    let text = property(try codec(.utf8), maxLength: 2)
+    #expect(text.problem(with: .text("é")) == nil)
+    #expect(text.problem(with: .text("é!")) == "limit has 3 bytes, 2 are the most")
+  }
+}

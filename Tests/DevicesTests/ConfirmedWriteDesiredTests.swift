@@ -1,0 +1,204 @@
+import EventLoop
+import Testing
+
+@testable import Devices
+
+/// Deadlines, changes of the desired value by requests and the configuration, and other gateways.
+@Suite struct ConfirmedWriteDesiredTests {
+  let start = Moment.now
+
+  // MARK: Time to live
+
+  @Test func aCommandThatWaitsTooLongIsGivenUpOnce() {
+    var bench = Bench()
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.command("a", 5, ttl: 60, at: start) == ["a: pending"])
+    #expect(bench.machine.deadline == start + .seconds(60))
+    #expect(bench.expire(at: start + .seconds(59)) == [])
+    #expect(bench.expire(at: start + .seconds(60)) == ["a: timeout not applied within its ttl of 60 s"])
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.expire(at: start + .seconds(61)) == [])
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000"])
+  }
+
+  @Test func aCommandInTimeIsAppliedAndNeverExpires() {
+    var bench = Bench()
+    _ = bench.command("a", 5, ttl: 60, at: start)
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5"])
+    #expect(bench.machine.deadline == nil, "it waits no more")
+    #expect(bench.expire(at: start + .seconds(61)) == [])
+    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+  }
+
+  @Test func theDeadlineIsThatOfTheCommandThatWaits() {
+    var bench = Bench()
+    _ = bench.command("a", 5, ttl: 60, at: start)
+    #expect(bench.command("b", 6) == ["a: superseded", "b: pending"])
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.expire(at: start + .seconds(100)) == [])
+    #expect(bench.command("c", 7, ttl: 1, at: start) == ["b: superseded", "c: pending"])
+    #expect(bench.machine.deadline == start + .seconds(1))
+  }
+
+  @Test func aCommandThatLosesItsLinkHasItsDeadlineAgain() {
+    var bench = Bench.idle()
+    #expect(bench.command("a", 5, ttl: 2, at: start) == ["write 5"])
+    #expect(bench.expire(at: start + .seconds(3)) == [], "in flight")
+    #expect(bench.linkDown() == ["a: pending"])
+    #expect(bench.expire(at: start + .seconds(3)) == ["a: timeout not applied within its ttl of 2 s"])
+  }
+
+  @Test func onlyTheOneThatWaitsBehindAnotherExpires() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5, ttl: 1, at: start)
+    _ = bench.command("b", 6, ttl: 1, at: start)
+    #expect(bench.expire(at: start + .seconds(1)) == ["b: timeout not applied within its ttl of 1 s"])
+    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+  }
+
+  @Test func anExpiredCommandLeavesWhatWasDesired() {
+    var bench = Bench(desired: 5000)
+    _ = bench.command("a", 5, ttl: 1, at: start)
+    _ = bench.expire(at: start + .seconds(1))
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
+  }
+
+  // MARK: Wanting something else
+
+  @Test(arguments: [DesiredOrigin.request, .configuration])
+  func onALinkItIsBroughtAboutNow(origin: DesiredOrigin) {
+    var bench = Bench.idle()
+    #expect(bench.setDesired(5, by: origin) == ["write 5"])
+    #expect(bench.machine.desired == 5)
+    #expect(bench.holds(5) == ["publish 5"])
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5"])
+  }
+
+  @Test(arguments: [DesiredOrigin.request, .configuration])
+  func withoutALinkItIsAppliedOnArrival(origin: DesiredOrigin) {
+    var bench = Bench(desired: 7)
+    #expect(bench.setDesired(5, by: origin) == [])
+    _ = bench.linkUp()
+    #expect(bench.holds(7) == ["publish 7", "write 5"])
+  }
+
+  @Test(arguments: [DesiredOrigin.request, .configuration])
+  func whereNothingIsDesiredAnyMoreTheDeviceKeepsWhatItHas(origin: DesiredOrigin) {
+    var bench = Bench.idle(actual: 5, desired: 5)
+    #expect(bench.setDesired(nil, by: origin) == [])
+    #expect(bench.machine.desired == nil)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000"])
+  }
+
+  @Test func aRestoreOfSomethingElseIsFollowedByThatOfTheNew() {
+    var bench = Bench.idle(desired: 1000)
+    _ = bench.setDesired(5)
+    #expect(bench.setDesired(6) == [])
+    #expect(bench.holds(5) == ["publish 5", "write 6"])
+    #expect(bench.setDesired(7) == [])
+    #expect(bench.notWritten(.failed(reason: "no")) == ["write 7"], "that 6 failed matters to nobody")
+    #expect(bench.notWritten(.timeout) == ["not restored 7 no answer in time", "unresponsive"])
+  }
+
+  @Test func duringTheFirstReadItWaitsForIt() {
+    var bench = Bench()
+    _ = bench.linkUp()
+    #expect(bench.setDesired(5) == [])
+    #expect(bench.holds(5) == ["publish 5"], "held already")
+    var other = Bench(desired: 5)
+    _ = other.linkUp()
+    #expect(other.setDesired(nil) == [])
+    #expect(other.holds(1000) == ["publish 1000"])
+  }
+
+  @Test func aRequestSupersedesTheCommandThatWaits() {
+    var bench = Bench()
+    _ = bench.command("a", 5)
+    #expect(bench.setDesired(6) == ["a: superseded"])
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 6"])
+  }
+
+  @Test func theConfigurationRanksBelowTheCommandThatWaits() {
+    var bench = Bench()
+    _ = bench.command("a", 5)
+    #expect(bench.setDesired(6, by: .configuration) == [])
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5"])
+    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+    #expect(bench.machine.desired == 5)
+  }
+
+  @Test func aRequestUndoesTheCommandInFlight() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    #expect(bench.setDesired(6) == [])
+    #expect(bench.holds(5) == ["a: applied 5", "publish 5", "write 6"])
+    #expect(bench.machine.desired == 6)
+    #expect(bench.holds(6) == ["publish 6"])
+  }
+
+  @Test func anOvertakenCommandThatLosesItsLinkIsSuperseded() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    _ = bench.setDesired(6)
+    #expect(bench.linkDown() == ["a: superseded"])
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 6"])
+  }
+
+  @Test func aCommandInFlightRanksAboveTheConfiguration() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    #expect(bench.setDesired(6, by: .configuration) == [])
+    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+    _ = bench.command("b", 7)
+    #expect(bench.setDesired(6, by: .configuration) == [])
+    #expect(bench.notWritten(.failed(reason: "no")) == ["b: failed the write failed: no", "write 6"])
+  }
+
+  @Test func aCommandAfterARequestWins() {
+    var bench = Bench.idle()
+    _ = bench.setDesired(6)
+    #expect(bench.command("a", 5) == [])
+    #expect(bench.holds(6) == ["publish 6", "write 5"])
+    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+  }
+
+  // MARK: Other gateways
+
+  @Test func theCommandThatWaitsIsLeftToTheOtherGateway() {
+    var bench = Bench(desired: 5)
+    _ = bench.command("a", 6, ttl: 60, at: start)
+    #expect(bench.standBy(desired: 7) == [])
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.machine.desired == 7)
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 7"])
+  }
+
+  @Test func whatTheOtherGatewayDoesNotSayStaysDesired() {
+    var bench = Bench(desired: 5)
+    #expect(bench.standBy() == [])
+    #expect(bench.machine.desired == 5)
+  }
+
+  @Test func aCommandInFlightIsAnsweredHere() throws {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    _ = bench.command("b", 6)
+    #expect(bench.standBy(desired: 7) == ["a: failed another gateway has taken the device over"])
+    #expect(bench.standBy(desired: 7) == [])
+    #expect(bench.holds(6) == [], "of the link before")
+    #expect(bench.machine.desired == 7)
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkUp() == ["read"])
+  }
+}

@@ -1,0 +1,281 @@
+import EventLoop
+import GATT
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// What holds whatever happens, tried with what happens by chance; a failure names the seed that repeats it.
+@Suite struct ConfirmedWriteRandomTests {
+  @Test(arguments: 0..<200)
+  func everyCommandGetsOneFinalAnswerAndOneOperationIsInFlight(seed: UInt64) {
+    var world = World(seed: seed)
+    for _ in 0..<400 {
+      world.step()
+      if !world.violations.isEmpty { break }
+    }
+    world.settle()
+    #expect(world.violations == [], "seed \(seed)")
+  }
+}
+
+/// A machine, the device it writes to, and a link that comes and goes.
+private struct World {
+  typealias Machine = ConfirmedWrite<Int>
+
+  enum InFlight {
+    case write(EncodedValue, Machine.Operation)
+    case read(Machine.Operation)
+  }
+
+  struct Asked {
+    let value: EncodedValue
+    /// In seconds since the start.
+    let deadline: Int?
+    var pending = 0
+    var final: Outcome?
+    /// Left to another gateway.
+    var isDropped = false
+  }
+
+  var machine: Machine
+  var random: SplitMix64
+  var isUp = false
+  /// What the device holds; lost on reset.
+  var held: EncodedValue = 1000
+  var inFlight: InFlight?
+  /// Results that come after their link is gone.
+  var late: [InFlight] = []
+  var commands: [Int: Asked] = [:]
+  var nextTag = 0
+  let start = Moment.now
+  /// Seconds since the start.
+  var now = 0
+  /// What must be desired, by the actions and the requests so far.
+  var desired: EncodedValue?
+  /// Commands before this one have been overtaken by a request.
+  var overtaken = 0
+  /// To be told as desired by the command that was just answered.
+  var owedDesired: EncodedValue?
+  var lastRead: EncodedValue?
+  var published: EncodedValue?
+  /// On this link, which is not tried again on it.
+  var hasRestoreFailed = false
+  var violations: [String] = []
+
+  init(seed: UInt64) {
+    random = SplitMix64(state: seed)
+    desired = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
+    machine = Machine(desired: desired)
+  }
+
+  mutating func step() {
+    switch Int.random(in: 0..<16, using: &random) {
+    case 0: linkUp()
+    case 1: linkDown()
+    case 2, 3: command()
+    case 4: lateResult()
+    case 5: setDesired()
+    case 6: if Int.random(in: 0..<4, using: &random) == 0 { standBy() }
+    case 7, 8: pass()
+    default: finish(fault: Int.random(in: 0..<8, using: &random))
+    }
+    if machine.desired != desired { violations.append("another value is desired than anybody asked for") }
+    let waits = commands.values.contains { $0.final == nil && !$0.isDropped && $0.deadline != nil }
+    if machine.deadline != nil, !waits { violations.append("a deadline for nobody") }
+    if isUp, inFlight == nil, !hasRestoreFailed { checkHeld() }
+  }
+
+  /// The link holds and nothing fails any more: all must come to an end.
+  mutating func settle() {
+    // What waits for a link is to be answered after it; a link that is up may just have been lost unnoticed.
+    linkDown()
+    linkUp()
+    for _ in 0..<20 { finish(fault: 7) }
+    if inFlight != nil { violations.append("it never comes to rest") }
+    for (tag, command) in commands where command.final == nil && !command.isDropped {
+      violations.append("command \(tag) has no final answer")
+    }
+    checkHeld()
+    if published != held { violations.append("what was published last is not what the device holds") }
+  }
+
+  private mutating func checkHeld() {
+    if let desired = machine.desired, held != Self.rounded(desired) {
+      violations.append("\(desired.value) is desired, the device holds \(held.value)")
+    }
+  }
+
+  private mutating func linkUp() {
+    if !isUp { hasRestoreFailed = false }
+    if !isUp, Bool.random(using: &random) { held = 1000 }
+    isUp = true
+    run(machine.linkUp())
+  }
+
+  private mutating func linkDown() {
+    if let inFlight { late.append(inFlight) }
+    inFlight = nil
+    isUp = false
+    run(machine.linkDown())
+  }
+
+  private mutating func command() {
+    let value = EncodedValue(Int.random(in: 1...9, using: &random))
+    let ttl = Bool.random(using: &random) ? Int.random(in: 1...5, using: &random) : nil
+    commands[nextTag] = Asked(value: value, deadline: ttl.map { now + $0 })
+    let arrival = start + .seconds(now)
+    let command = Machine.Command(
+      value: value, tag: nextTag, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) })
+    nextTag += 1
+    run(machine.command(command))
+  }
+
+  /// A second passes; the owner looks at the deadline, or has not come to it yet.
+  private mutating func pass() {
+    now += 1
+    guard Bool.random(using: &random) else { return }
+    let instant = start + .seconds(now)
+    let isDue = machine.deadline.map { $0 <= instant } ?? false
+    let actions = machine.expire(at: instant)
+    if isDue != !actions.isEmpty { violations.append("expired at the wrong time") }
+    if let deadline = machine.deadline, deadline <= instant { violations.append("not given up") }
+    run(actions)
+  }
+
+  private mutating func setDesired() {
+    let value = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
+    let origin: DesiredOrigin = Bool.random(using: &random) ? .request : .configuration
+    desired = value
+    if case .request = origin { overtaken = nextTag }
+    run(machine.setDesired(value, by: origin))
+  }
+
+  private mutating func standBy() {
+    let value = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
+    if let value { desired = value }
+    if let inFlight { late.append(inFlight) }
+    inFlight = nil
+    isUp = false
+    run(machine.standBy(desired: value))
+    let open = commands.filter { $0.value.final == nil && !$0.value.isDropped }
+    if open.count > 1 { violations.append("more than the one that waits is dropped") }
+    for tag in open.keys { commands[tag]?.isDropped = true }
+  }
+
+  private mutating func lateResult() {
+    guard let index = late.indices.randomElement(using: &random) else { return }
+    let before = published
+    switch late.remove(at: index) {
+    case .write(_, let operation): run(machine.wrote(operation, .holds(-1)), mayAct: false)
+    case .read(let operation): run(machine.read(operation, .success(-1)), mayAct: false)
+    }
+    if published != before { violations.append("a late read was believed") }
+  }
+
+  private mutating func finish(fault: Int) {
+    guard let operation = inFlight else { return }
+    inFlight = nil
+    let failure: WriteFailure? =
+      switch fault {
+      case 0: .timeout
+      case 1: .failed(reason: "x")
+      case 2: .linkLost
+      default: nil
+      }
+    if failure == .linkLost { isUp = false }
+    switch operation {
+    case .write(let value, let operation):
+      // One that is not answered may have been carried out, one that is refused is not.
+      let isWritten = Bool.random(using: &random)
+      let isRefused = failure == .failed(reason: "x") && !isWritten
+      if failure == nil || isWritten || !isRefused && Bool.random(using: &random) {
+        held = Self.rounded(value)
+      }
+      if failure == nil { lastRead = held }
+      run(
+        machine.wrote(
+          operation, failure.map { isWritten ? .notReadBack($0) : .notWritten($0) } ?? .holds(held)))
+    case .read(let operation):
+      if failure == nil { lastRead = held }
+      run(machine.read(operation, failure.map(Result.failure) ?? .success(held)))
+    }
+  }
+
+  /// The device rounds up, as the micro:bit's accelerometer period does.
+  private static func rounded(_ value: EncodedValue) -> EncodedValue {
+    if case .integer(let number) = value.value, number <= 5 { value } else { 10 }
+  }
+
+  private mutating func run(_ actions: [Machine.Action], mayAct: Bool = true) {
+    if !mayAct, !actions.isEmpty { violations.append("a late result led to actions") }
+    for action in actions {
+      switch action {
+      case .write(let value, let operation): begin(.write(value, operation))
+      case .read(let operation): begin(.read(operation))
+      case .publish(let value):
+        published = value
+        if value != lastRead { violations.append("published \(value.value), which was not read") }
+      case .desired(let value):
+        desired = value
+        if value != owedDesired { violations.append("\(value.value) became desired by no command") }
+        owedDesired = nil
+        if machine.desired != value {
+          violations.append("\(value.value) became desired, and the machine has another")
+        }
+      case .restoreFailed(let value, _):
+        hasRestoreFailed = true
+        if value != machine.desired { violations.append("restored what is not desired") }
+      case .unresponsive: linkDown()
+      case .answer(let command, let outcome): answer(command, outcome)
+      }
+    }
+    if let owedDesired {
+      violations.append("a command is done, \(owedDesired.value) is not told to be desired")
+    }
+  }
+
+  private mutating func begin(_ operation: InFlight) {
+    if inFlight != nil { violations.append("two operations in flight") }
+    if !isUp { violations.append("an operation without a link") }
+    inFlight = operation
+  }
+
+  private mutating func answer(_ command: Machine.Command, _ outcome: Outcome) {
+    guard let state = commands[command.tag], state.value == command.value else {
+      return violations.append("an answer to nobody")
+    }
+    if state.isDropped { violations.append("command \(command.tag) is another gateway's to answer") }
+    if state.final != nil { violations.append("command \(command.tag) is answered after its end") }
+    if outcome.actual != nil, command.tag >= overtaken { owedDesired = command.value }
+    switch outcome {
+    case .pending:
+      if command.tag < overtaken { violations.append("command \(command.tag) is kept, and overtaken") }
+      commands[command.tag]?.pending += 1
+      if state.pending > 0 { violations.append("command \(command.tag) is pending twice") }
+      if isUp { violations.append("pending with a link") }
+    case .applied(let actual):
+      if actual != command.value.value || actual != held.value {
+        violations.append("applied, yet \(held.value) is held")
+      }
+      commands[command.tag]?.final = outcome
+    case .adjusted(let actual):
+      if actual == command.value.value || actual != held.value {
+        violations.append("adjusted, yet \(held.value) is held")
+      }
+      commands[command.tag]?.final = outcome
+    case .superseded:
+      if !commands.keys.contains(where: { $0 > command.tag }), overtaken <= command.tag {
+        violations.append("superseded by nothing")
+      }
+      commands[command.tag]?.final = outcome
+    case .timeout(let reason) where reason.contains("ttl"):
+      if state.deadline.map({ $0 > now }) ?? true { violations.append("given up before its time") }
+      commands[command.tag]?.final = outcome
+    case .failed, .timeout:
+      commands[command.tag]?.final = outcome
+    case .accepted, .sent, .read, .rejected:
+      violations.append("an outcome that no confirmed write has")
+    }
+  }
+}

@@ -1,0 +1,365 @@
+import EventLoop
+import Testing
+
+@testable import Devices
+
+/// A confirmed write whose commands are told apart by a word, and whose operations are answered by order.
+struct Bench {
+  typealias Machine = ConfirmedWrite<String>
+  var machine: Machine
+  enum Started {
+    case write(Machine.Operation)
+    case read(Machine.Operation)
+  }
+  private(set) var started: [Started] = []
+
+  init(desired: Int? = nil) {
+    machine = Machine(desired: desired.map { EncodedValue($0) })
+  }
+
+  /// The actions in short: `read`, `write 5`, `a: applied 5`, `publish 5`.
+  mutating func run(_ actions: [Machine.Action]) -> [String] {
+    actions.map { action in
+      switch action {
+      case .write(let value, let operation):
+        started.append(.write(operation))
+        return "write \(value.value)"
+      case .read(let operation):
+        started.append(.read(operation))
+        return "read"
+      case .answer(let command, let outcome):
+        let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
+        return "\(command.tag): \(outcome.word)\(detail)"
+      case .publish(let value): return "publish \(value.value)"
+      case .desired(let value): return "desired \(value.value)"
+      case .restoreFailed(let value, let failure): return "not restored \(value.value) \(failure)"
+      case .unresponsive: return "unresponsive"
+      }
+    }
+  }
+
+  mutating func linkUp() -> [String] { run(machine.linkUp()) }
+  mutating func linkDown() -> [String] { run(machine.linkDown()) }
+  mutating func command(_ tag: String, _ value: Int) -> [String] {
+    run(machine.command(Machine.Command(value: EncodedValue(value), tag: tag)))
+  }
+  mutating func command(_ tag: String, _ value: Int, ttl: Int, at now: Moment) -> [String] {
+    let timeToLive = TimeToLive(seconds: ttl, from: now)
+    return run(machine.command(Machine.Command(value: EncodedValue(value), tag: tag, timeToLive: timeToLive)))
+  }
+  mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
+  mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {
+    run(machine.setDesired(value.map { EncodedValue($0) }, by: origin))
+  }
+  mutating func standBy(desired: Int? = nil) -> [String] {
+    run(machine.standBy(desired: desired.map { EncodedValue($0) }))
+  }
+  /// The device answers the read, or accepts what is written, and holds this.
+  mutating func holds(_ value: Int) -> [String] { answer(started.last!, value) }
+  mutating func answer(_ operation: Started, _ value: Int) -> [String] {
+    switch operation {
+    case .write(let operation): run(machine.wrote(operation, .holds(EncodedValue(value))))
+    case .read(let operation): run(machine.read(operation, .success(EncodedValue(value))))
+    }
+  }
+  mutating func notWritten(_ failure: WriteFailure) -> [String] { notWritten(started.last!, failure) }
+  mutating func notWritten(_ operation: Started, _ failure: WriteFailure) -> [String] {
+    guard case .write(let operation) = operation else { return ["nothing was to be written"] }
+    return run(machine.wrote(operation, .notWritten(failure)))
+  }
+  /// Neither the read nor the read-back is answered.
+  mutating func readFailed(_ failure: WriteFailure) -> [String] {
+    switch started.last! {
+    case .write(let operation): run(machine.wrote(operation, .notReadBack(failure)))
+    case .read(let operation): run(machine.read(operation, .failure(failure)))
+    }
+  }
+
+  /// A bench whose link is up and whose device holds `actual`.
+  static func idle(actual: Int = 1000, desired: Int? = nil) -> Bench {
+    var bench = Bench(desired: desired)
+    _ = bench.linkUp()
+    _ = bench.holds(actual)
+    return bench
+  }
+}
+
+@Suite struct ConfirmedWriteTests {
+  @Test func writesReadsBackAndAnswers() {
+    var bench = Bench.idle()
+    #expect(bench.command("a", 2000) == ["write 2000"])
+    #expect(bench.holds(2000) == ["a: applied 2000", "desired 2000", "publish 2000"])
+    #expect(bench.machine.desired == 2000)
+  }
+
+  @Test func anotherValueReadBackIsAdjustedAndTheRequestStaysDesired() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 2000)
+    #expect(bench.holds(2048) == ["a: adjusted 2048", "desired 2000", "publish 2048"])
+    #expect(bench.machine.desired == 2000)
+  }
+
+  @Test func theNewestWaitingCommandWins() {
+    var bench = Bench.idle()
+    #expect(bench.command("a", 1) == ["write 1"])
+    #expect(bench.command("b", 2) == [])
+    #expect(bench.command("c", 3) == ["b: superseded"])
+    #expect(bench.command("d", 4) == ["c: superseded"])
+    #expect(bench.holds(1) == ["a: applied 1", "desired 1", "publish 1", "write 4"])
+    #expect(bench.holds(4) == ["d: applied 4", "desired 4", "publish 4"])
+    #expect(bench.command("e", 5) == ["write 5"])
+  }
+
+  @Test func aWriteThatIsRefusedEndsTheCommand() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 5)
+    #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no"])
+    #expect(bench.machine.desired == nil)
+    #expect(bench.command("b", 6) == ["write 6"])
+  }
+
+  @Test func aReadBackThatFailsEndsTheCommand() {
+    var bench = Bench.idle(desired: 1000)
+    _ = bench.command("a", 5)
+    _ = bench.command("b", 6)
+    #expect(bench.readFailed(.failed(reason: "gone")) == ["a: failed the read-back failed: gone", "write 6"])
+    #expect(bench.machine.desired == 1000)
+  }
+
+  /// What does not answer once is not asked again on this link; what waits, waits for the next one.
+  @Test(arguments: ["write", "read-back"])
+  func whatIsNotAnsweredEndsTheCommandAndTheLink(step: String) {
+    var bench = Bench.idle(desired: 1000)
+    _ = bench.command("a", 5)
+    _ = bench.command("b", 6)
+    let actions = step == "write" ? bench.notWritten(.timeout) : bench.readFailed(.timeout)
+    #expect(actions == ["a: timeout the \(step) was not answered in time", "unresponsive", "b: pending"])
+    #expect(bench.command("c", 7) == ["b: superseded", "c: pending"])
+    #expect(bench.linkDown() == [])
+    _ = bench.linkUp()
+    #expect(bench.holds(5) == ["publish 5", "write 7"])
+  }
+
+  @Test func whatWasWrittenAndNotReadBackIsUndone() {
+    var bench = Bench.idle(desired: 1000)
+    _ = bench.command("a", 5)
+    #expect(
+      bench.readFailed(.failed(reason: "busy")) == ["a: failed the read-back failed: busy", "write 1000"])
+    // Once: what the read-back of that fails for, it would fail for again.
+    #expect(
+      bench.readFailed(.failed(reason: "busy")) == ["not restored 1000 busy"])
+  }
+
+  @Test func afterAFailureThePreviousValueIsDesiredAgain() {
+    var bench = Bench.idle(desired: 1000)
+    _ = bench.command("a", 5)
+    _ = bench.holds(5)
+    _ = bench.command("b", 6)
+    _ = bench.notWritten(.timeout)
+    #expect(bench.machine.desired == 5)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5"])
+  }
+
+  // MARK: Arrival
+
+  @Test func onArrivalTheActualValueIsPublished() {
+    var bench = Bench()
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.holds(1000) == ["publish 1000"])
+  }
+
+  @Test func onArrivalTheDesiredValueIsAppliedWhereItDiffers() {
+    var bench = Bench(desired: 5000)
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
+    #expect(bench.holds(5000) == ["publish 5000"])
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.holds(5000) == ["publish 5000"])
+  }
+
+  @Test func aValueThatTheDeviceRoundsIsAppliedOncePerLink() {
+    var bench = Bench(desired: 3)
+    _ = bench.linkUp()
+    _ = bench.holds(20)
+    #expect(bench.holds(5) == ["publish 5"])
+  }
+
+  @Test func whereTheFirstReadFailsTheDesiredValueIsAppliedAllTheSame() {
+    var bench = Bench(desired: 5000)
+    _ = bench.linkUp()
+    #expect(bench.readFailed(.failed(reason: "no")) == ["write 5000"])
+    var other = Bench()
+    _ = other.linkUp()
+    #expect(other.readFailed(.failed(reason: "no")) == [])
+    #expect(other.command("a", 1) == ["write 1"])
+  }
+
+  @Test func aRestoreThatFailsIsReportedAndTriedAtTheNextArrival() {
+    var bench = Bench(desired: 5000)
+    _ = bench.linkUp()
+    _ = bench.holds(1000)
+    #expect(bench.notWritten(.timeout) == ["not restored 5000 no answer in time", "unresponsive"])
+    #expect(bench.machine.desired == 5000)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
+    #expect(bench.readFailed(.failed(reason: "x")) == ["not restored 5000 x"])
+  }
+
+  @Test func aCommandThatFailsOnArrivalLeavesTheDesiredValueToBeApplied() {
+    var bench = Bench(desired: 5000)
+    _ = bench.command("a", 7)
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 7"])
+    #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no", "write 5000"])
+  }
+
+  @Test func aCommandThatSucceedsOnArrivalReplacesTheDesiredValue() {
+    var bench = Bench(desired: 5000)
+    _ = bench.command("a", 7)
+    _ = bench.linkUp()
+    _ = bench.holds(1000)
+    #expect(bench.holds(7) == ["a: applied 7", "desired 7", "publish 7"])
+  }
+
+  // MARK: Absence
+
+  @Test func whileAbsentTheLatestCommandIsKeptAndAppliedOnArrival() {
+    var bench = Bench()
+    #expect(bench.command("a", 1) == ["a: pending"])
+    #expect(bench.command("b", 2) == ["a: superseded", "b: pending"])
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.holds(1000) == ["publish 1000", "write 2"])
+    #expect(bench.holds(2) == ["b: applied 2", "desired 2", "publish 2"])
+  }
+
+  @Test func aKeptCommandIsWrittenEvenWhereTheDeviceHoldsTheValueAlready() {
+    var bench = Bench()
+    _ = bench.command("a", 1000)
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 1000"])
+  }
+
+  @Test func aCommandDuringTheFirstReadIsNotPending() {
+    var bench = Bench()
+    _ = bench.linkUp()
+    #expect(bench.command("a", 1) == [])
+    #expect(bench.command("b", 2) == ["a: superseded"])
+    #expect(bench.linkDown() == ["b: pending"])
+  }
+
+  @Test func aKeptCommandIsOvertakenDuringTheFirstRead() {
+    var bench = Bench()
+    _ = bench.command("a", 1)
+    _ = bench.linkUp()
+    #expect(bench.command("b", 2) == ["a: superseded"])
+    #expect(bench.holds(1000) == ["publish 1000", "write 2"])
+  }
+
+  @Test func aLinkLostInFlightKeepsTheCommand() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    #expect(bench.linkDown() == ["a: pending"])
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.holds(1000) == ["publish 1000", "write 1"])
+    #expect(bench.linkDown() == [], "told already")
+    _ = bench.linkUp()
+    _ = bench.holds(1000)
+    #expect(bench.holds(1) == ["a: applied 1", "desired 1", "publish 1"])
+  }
+
+  @Test func aLinkLostInFlightWithANewerCommandWaitingKeepsTheNewer() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    _ = bench.command("b", 2)
+    #expect(bench.linkDown() == ["a: superseded", "b: pending"])
+    #expect(bench.command("c", 3) == ["b: superseded", "c: pending"])
+  }
+
+  @Test func anOperationThatFailsAsTheLinkIsLostKeepsTheCommand() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    #expect(bench.notWritten(.linkLost) == ["a: pending"])
+    #expect(bench.linkDown() == [])
+    _ = bench.linkUp()
+    #expect(bench.readFailed(.linkLost) == [])
+    #expect(bench.linkUp() == ["read"])
+    _ = bench.holds(1000)
+    #expect(bench.readFailed(.linkLost) == [])
+    _ = bench.linkUp()
+    #expect(bench.holds(1) == ["publish 1", "write 1"])
+  }
+
+  @Test func aLinkLostDuringARestoreRestoresAtTheNextArrival() {
+    var bench = Bench(desired: 5)
+    _ = bench.linkUp()
+    _ = bench.holds(1000)
+    #expect(bench.linkDown() == [])
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5"])
+    #expect(bench.notWritten(.linkLost) == [])
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 5"])
+  }
+
+  // MARK: Late and doubled inputs
+
+  @Test func repeatedLinkInputsChangeNothing() {
+    var bench = Bench()
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.linkUp() == [])
+    #expect(bench.holds(1) == ["publish 1"])
+    #expect(bench.linkUp() == [])
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkDown() == [])
+  }
+
+  @Test func resultsOfALinkThatIsGoneAreIgnored() throws {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    let write = try #require(bench.started.last)
+    _ = bench.linkDown()
+    #expect(bench.answer(write, 1) == [])
+    _ = bench.linkUp()
+    #expect(bench.notWritten(write, .timeout) == [])
+    #expect(bench.answer(write, 1) == [])
+    let read = try #require(bench.started.last)
+    _ = bench.linkDown()
+    _ = bench.linkUp()
+    #expect(bench.answer(read, 77) == [])
+    #expect(bench.holds(1000) == ["publish 1000", "write 1"])
+    #expect(bench.answer(write, 1) == [], "of the link before")
+  }
+
+  @Test func aResultCountsOnce() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    _ = bench.holds(1)
+    #expect(bench.holds(1) == [])
+  }
+
+  // MARK: The end
+
+  @Test func whoeverWaitsIsAnsweredWhenAllIsAbandoned() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    _ = bench.command("b", 2)
+    #expect(
+      bench.run(bench.machine.abandon(reason: "stopped")) == ["a: superseded", "b: failed stopped"])
+    #expect(bench.holds(1) == [])
+    #expect(bench.run(bench.machine.abandon(reason: "stopped")) == [])
+
+    var overtaken = Bench.idle()
+    _ = overtaken.command("a", 1)
+    _ = overtaken.setDesired(2)
+    #expect(overtaken.run(overtaken.machine.abandon(reason: "stopped")) == ["a: superseded"])
+
+    var absent = Bench()
+    _ = absent.command("c", 3)
+    #expect(absent.run(absent.machine.abandon(reason: "removed")) == ["c: failed removed"])
+  }
+}

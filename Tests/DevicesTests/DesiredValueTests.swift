@@ -1,0 +1,39 @@
+import GATT
+import Testing
+
+@testable import Devices
+
+@Suite struct DesiredValueTests {
+  typealias Override = DesiredValue.Override
+
+  @Test func nothingIsDesiredAtFirst() {
+    let desired = DesiredValue()
+    #expect(desired.effective == nil && desired.shown == nil && desired.persistent == nil)
+  }
+
+  @Test func theConfiguredValueIsAppliedAndNotKept() {
+    let desired = DesiredValue(configured: 5)
+    #expect(desired.effective == 5 && desired.shown == 5)
+    #expect(desired.persistent == nil, "it is in config.json")
+  }
+
+  @Test(arguments: [ValueSource.command, .request])
+  func anOverrideRanksAboveTheConfiguration(source: ValueSource) {
+    var desired = DesiredValue(configured: 5, override: Override(value: 6, source: source))
+    #expect(desired.effective == 6 && desired.shown == 6)
+    #expect(desired.persistent == Override(value: 6, source: source))
+    desired.configured = nil
+    #expect(desired.effective == 6)
+    desired = DesiredValue(configured: 5)
+    #expect(desired.effective == 5, "taken back")
+  }
+
+  /// A command that waits is not carried out yet: it is shown, and kept over a restart, but not applied on its own.
+  @Test func aCommandThatWaitsIsShownAndKept() {
+    let desired = DesiredValue(
+      configured: 5, override: Override(value: 6, source: .request), waiting: 7)
+    #expect(desired.effective == 6)
+    #expect(desired.shown == 7)
+    #expect(desired.persistent == Override(value: 7, source: .command))
+  }
+}

@@ -1,0 +1,97 @@
+import Configuration
+import GATT
+import JSON
+import Testing
+
+@testable import Devices
+
+@Suite struct DeviceRecordTests {
+  let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+
+  func read(_ text: String) -> DeviceRecord? {
+    DeviceRecord(identifier: address, bytes: Array(text.utf8))
+  }
+
+  func full() throws -> DeviceRecord {
+    var record = DeviceRecord(identifier: address)
+    record.id = try DeviceID("kitchen")
+    record.name = "BBC micro:bit [zugev]\u{1B}\n"
+    record.offered = ["temperature", "period"]
+    record.model = "BBC micro:bit V2"
+    record.firmware = "2.0"
+    record.serial = "88\u{7}17"
+    record.changes.id = try DeviceID("kitchen")
+    record.changes.name = "Küche"
+    record.changes.area = "Home"
+    record.changes.isEnabled = false
+    record.changes.gateway = GatewayID("attic")
+    record.isAdded = true
+    record.isRemoved = true
+    record.desired = [
+      "period": DeviceRecord.Desired(value: 5000, source: .command),
+      "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request),
+      "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
+    ]
+    return record
+  }
+
+  @Test func whatIsWrittenIsReadAgain() throws {
+    let empty = DeviceRecord(identifier: address)
+    #expect(String(decoding: empty.bytes, as: UTF8.self) == "{}")
+    #expect(DeviceRecord(identifier: address, bytes: empty.bytes) == empty)
+    let record = try full()
+    #expect(DeviceRecord(identifier: address, bytes: record.bytes) == record)
+  }
+
+  @Test func isStoredUnderTheseKeys() throws {
+    var record = try full()
+    record.name = "BBC"
+    record.serial = nil
+    record.desired["text"] = nil
+    #expect(
+      String(decoding: record.bytes, as: UTF8.self)
+        == #"{"id":"kitchen","name":"BBC","offered":["period","temperature"],"model":"BBC micro:bit V2","#
+        + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","#
+        + #""enabled":false,"gateway":"attic"},"added":true,"removed":true,"#
+        + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"period":{"value":5000}}}"#)
+  }
+
+  @Test func keysOfOtherVersionsArePassedOver() {
+    let record = read(
+      #"{"later":[{}],"added":true,"changes":{"colour":"red","name":"N"},"taken":{"period":[1]}}"#)
+    #expect(record?.isAdded == true)
+    var changes = DeviceOptions()
+    changes.name = "N"
+    #expect(record?.changes == changes)
+  }
+
+  /// Which property a value fits is known with the device's profile.
+  @Test func anyValueCanBeDesired() throws {
+    let text = #"{"name":"BBC","desired":{"another":{"value":-1},"period":{"value":7}}}"#
+    let record = try #require(read(text))
+    #expect(record.desired["another"] == DeviceRecord.Desired(value: -1, source: .command))
+    #expect(record.desired["period"] == DeviceRecord.Desired(value: 7, source: .command))
+    let address = address
+    let stored = [address.description: Array(text.utf8), "C5": Array(text.utf8), "C5:A1:B2:C3:D4:E6": []]
+    #expect(DeviceStore.records(stored) == [address: record])
+  }
+
+  @Test func whatAUserOrALinkSaidOfItNamesIt() throws {
+    #expect(!DeviceRecord(identifier: address).isNamed)
+    #expect(read(#"{"desired":{"period":{"value":7}}}"#)?.isNamed == false, "commands for groups are for all")
+    for text in [#"{"id":"kitchen"}"#, #"{"added":true}"#, #"{"changes":{"name":"N"}}"#] {
+      #expect(read(text)?.isNamed == true)
+    }
+  }
+
+  @Test(arguments: [
+    "", "{", "[]", "null", "7", #"{"id":7}"#, #"{"id":"a/b"}"#, #"{"id":"bridge"}"#, #"{"name":null}"#,
+    #"{"changes":[]}"#, #"{"changes":{"area":1}}"#, #"{"changes":{"enabled":1}}"#,
+    #"{"changes":{"gateway":""}}"#, #"{"changes":{"name":""}}"#, #"{"added":1}"#, #"{"desired":5}"#,
+    #"{"desired":{"period":"5"}}"#, #"{"desired":{"period":{"source":"request"}}}"#, #"{"removed":"yes"}"#,
+    #"{"offered":"period"}"#, #"{"offered":["period",1]}"#, #"{"model":2}"#,
+  ])
+  func whatIsBrokenIsNoRecord(text: String) {
+    #expect(read(text) == nil)
+  }
+}

@@ -1,0 +1,504 @@
+import Configuration
+import GATT
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// The engine as its front ends see it.
+@Suite struct EngineTests {
+  private typealias Engine = EngineUnderTest
+
+  private func configuration(_ change: (inout Configuration.Device) -> Void = { _ in }) -> Configuration {
+    var configuration = Configuration()
+    var entry = Configuration.Device(match: .identifier(Engine.address))
+    change(&entry)
+    configuration.devices = [entry]
+    return configuration
+  }
+
+  private func record(_ change: (inout DeviceRecord) -> Void) -> DeviceRecord {
+    var record = DeviceRecord(identifier: Engine.address)
+    change(&record)
+    return record
+  }
+
+  // MARK: Coming
+
+  @Test func aDeviceIsAttachedComesOnlineAndItsReadingsArriveInOrder() async throws {
+    let tested = try await Engine { $0.period = 20 }
+    let online = try await tested.frontEnd.availability(true)
+    try await tested.frontEnd.event("the 20th reading") {
+      if case .reading(_, _, 20) = $0 { true } else { false }
+    }
+    let events = tested.frontEnd.events.elements
+    guard case .attached(let attached) = events.first else { throw Failure("not attached first") }
+    #expect(attached.id == Engine.id && attached.identifier == Engine.address)
+    #expect(attached.session == .absent && attached.offered == nil)
+    #expect(attached.profile.properties.map(\.name) == ["temperature", "period"])
+    #expect(events.filter { if case .attached = $0 { true } else { false } }.count == 1)
+
+    #expect(online.connectedSince != nil && online.session == .live)
+    #expect(online.offered == ["temperature", "period"] && online.missing.isEmpty)
+    let states = events.compactMap { event -> PeripheralSession.State? in
+      if case .changed(.session, let device) = event { device.session } else { nil }
+    }
+    #expect(states == [.connecting, .subscribing, .live])
+
+    let readings = events.compactMap { event -> (Int, UInt64)? in
+      if case .reading(let property, _, let sequence?) = event { (property, sequence) } else { nil }
+    }
+    #expect(readings.map(\.1) == Array(1...UInt64(readings.count)))
+    #expect(readings.allSatisfy { $0.0 == Engine.temperature })
+    // The period is read, and is no reading.
+    try await tested.frontEnd.reading(Engine.period, 20, sequence: .some(nil))
+    await tested.end()
+  }
+
+  @Test func aConfiguredDeviceIsKnownBeforeItIsSeen() async throws {
+    let hall = try DeviceID("hall")
+    let tested = try await Engine(
+      configuration { entry in
+        entry.id = hall
+        entry.name = "Hall"
+        entry.period = 500
+      }, isInRange: false)
+    guard case .attached(let device) = tested.frontEnd.events.elements.first else {
+      throw Failure("not attached")
+    }
+    #expect(device.id == hall && device.label == "Hall" && device.desired == ["period": 500])
+    #expect(await tested.engine.device(hall) == device)
+    #expect(await tested.engine.devices == [device])
+    await tested.comeBack()
+    try await tested.frontEnd.availability(true)
+    try await tested.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
+    #expect(await tested.heldPeriod() == 500)
+    #expect(await tested.engine.onlineCount == 1)
+    await tested.end()
+  }
+
+  @Test func aLinkThatEndsIsMadeAnew() async throws {
+    let tested = try await Engine()
+    try await tested.frontEnd.availability(true)
+    let before = tested.frontEnd.events.count
+    await tested.hangUp()
+    let offline = try await tested.frontEnd.availability(false, from: before)
+    #expect(offline.connectedSince == nil)
+    try await tested.frontEnd.availability(true, from: before)
+    // The readings are counted on.
+    let numbers = tested.frontEnd.events.elements.compactMap { event -> UInt64? in
+      if case .reading(_, _, let sequence?) = event { sequence } else { nil }
+    }
+    #expect(numbers == Array(1...UInt64(numbers.count)))
+    await tested.end()
+  }
+
+  @Test func whatNoEntryMatchesIsIgnored() async throws {
+    var configuration = Configuration()
+    configuration.devices = [Configuration.Device(match: .namePrefix("something else"))]
+    let tested = try await Engine(configuration)
+    try await tested.frontEnd.adapterIsOn()
+    let found = try await tested.engine.scan(for: .milliseconds(300))
+    #expect(found.map(\.peripheral.address) == [Engine.address])
+    #expect(found.map(\.id) == [nil])
+    #expect(tested.frontEnd.events.elements == [])
+    await tested.end()
+  }
+
+  // MARK: Commands
+
+  @Test func aPeriodCommandIsApplied() async throws {
+    let folder = try TemporaryFolder()
+    let tested = try await Engine(state: folder.path + "/state.db")
+    try await tested.frontEnd.availability(true)
+    let before = tested.frontEnd.events.count
+    #expect(try await tested.command(500).final() == .applied(actual: 500))
+    try await tested.frontEnd.reading(Engine.period, 500, sequence: .some(nil), from: before)
+    try await tested.frontEnd.change(from: before, "desired") { $0.desired == ["period": 500] }
+    #expect(await tested.heldPeriod() == 500)
+    await tested.end()
+    let stored = try Engine.stored(in: folder.path + "/state.db")
+    #expect(stored.map(\.desired) == [["period": DeviceRecord.Desired(value: 500, source: .command)]])
+    #expect(stored.first?.id == Engine.id && stored.first?.offered == ["temperature", "period"])
+
+    // The next run brings it about again.
+    let next = try await Engine(state: folder.path + "/state.db")
+    guard case .attached(let device) = next.frontEnd.events.elements.first else {
+      throw Failure("not attached")
+    }
+    #expect(device.desired == ["period": 500] && device.offered == ["temperature", "period"])
+    try await next.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
+    await next.end()
+  }
+
+  @Test func aCommandForAnUnknownDeviceFails() async throws {
+    let tested = try await Engine(isInRange: false)
+    let nobody = try DeviceID("nobody")
+    let failure = Outcome.failed(reason: "no device is called nobody")
+    #expect(await tested.command(500, of: nobody).elements == [failure])
+    #expect(await tested.get(Engine.period, of: nobody).elements == [failure])
+    await tested.end()
+  }
+
+  @Test func aCommandOutOfRangeIsRejected() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    #expect(
+      await tested.command(19).elements == [.rejected(reason: "19 is below the smallest period, 20 ms")])
+    for value in [Value.text("20"), .bool(true), 70_000] {
+      let outcome = await tested.command(value).elements
+      guard case .rejected = outcome.first, outcome.count == 1 else {
+        Issue.record("\(value): \(outcome)")
+        continue
+      }
+    }
+    await tested.end()
+  }
+
+  @Test func aCommandWaitsForTheDevice() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    let first = await tested.command(400)
+    let second = await tested.command(500)
+    #expect(first.elements == [.pending, .superseded])
+    #expect(second.elements == [.pending])
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    await tested.comeBack()
+    #expect(try await second.final() == .applied(actual: 500))
+    #expect(await tested.heldPeriod() == 500)
+    await tested.end()
+  }
+
+  @Test func aCommandThatWaitsTooLongEnds() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    let outcomes = await tested.command(500, ttl: 1)
+    #expect(outcomes.elements == [.pending])
+    #expect(await tested.engine.device(Engine.id)?.desired == [:], "it is not kept")
+    #expect(try await outcomes.final() == .timeout(reason: "not applied within its ttl of 1 s"))
+    await tested.end()
+  }
+
+  @Test func aCommandThatWaitsIsKeptOverARestart() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await Engine(configuration(), state: path, isInRange: false)
+    let waits = await tested.command(500)
+    try await waits.pending()
+    await tested.end()
+    let reason = "the gateway is stopping; a command without ttl is applied after the next start"
+    #expect(waits.elements == [.pending, .failed(reason: reason)])
+    let next = try await Engine(configuration(), state: path)
+    try await next.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
+    await next.end()
+  }
+
+  @Test func aPropertyIsReadOnRequest() async throws {
+    let tested = try await Engine { $0.period = 300 }
+    #expect(await tested.get(Engine.period, of: Engine.id).elements.count == 1, "unknown or offline as yet")
+    try await tested.frontEnd.availability(true)
+    let before = tested.frontEnd.events.count
+    #expect(try await tested.get(Engine.period).final() == .read(actual: 300))
+    // What never comes by itself is a reading when it is asked for.
+    try await tested.frontEnd.event(from: before, "a reading of the period") {
+      if case .reading(Engine.period, 300, .some) = $0 { true } else { false }
+    }
+    guard case .read = try await tested.get(Engine.temperature).final() else {
+      throw Failure("the temperature was not read")
+    }
+    await tested.vanish()
+    try await tested.frontEnd.availability(false, from: before)
+    #expect(await tested.get(Engine.period).elements == [.failed(reason: "the device is offline")])
+    await tested.end()
+  }
+
+  // MARK: Configuration and requests
+
+  @Test func theConfiguredPeriodIsAppliedAtOnce() async throws {
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    await tested.engine.configure(configuration { $0.period = 700 })
+    try await tested.frontEnd.reading(Engine.period, 700, sequence: .some(nil))
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 700])
+    // A command ranks above it.
+    #expect(try await tested.command(500).final() == .applied(actual: 500))
+    await tested.engine.configure(configuration { $0.period = 900 })
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    #expect(await tested.heldPeriod() == 500)
+    // Until a request takes it back.
+    var update = DeviceOptionsUpdate()
+    update.period = .reset
+    #expect(try await tested.engine.change(Engine.id, update)?.desired == ["period": 900])
+    try await tested.frontEnd.reading(Engine.period, 900, sequence: .some(nil))
+    await tested.end()
+  }
+
+  @Test func aRequestSetsThePeriodOverTheConfiguration() async throws {
+    let folder = try TemporaryFolder()
+    let tested = try await Engine(configuration { $0.period = 700 }, state: folder.path + "/state.db")
+    try await tested.frontEnd.availability(true)
+    var update = DeviceOptionsUpdate()
+    update.period = .set(600)
+    update.name = .set("Kitchen")
+    let changed = try await tested.engine.change(Engine.id, update)
+    #expect(changed?.desired == ["period": 600] && changed?.label == "Kitchen")
+    try await tested.frontEnd.reading(Engine.period, 600, sequence: .some(nil))
+    await tested.end()
+    let stored = try Engine.stored(in: folder.path + "/state.db").first
+    #expect(stored?.desired == ["period": DeviceRecord.Desired(value: 600, source: .request)])
+    #expect(stored?.changes.name == "Kitchen")
+  }
+
+  @Test func aRemovedDeviceIsDetachedAndIgnored() async throws {
+    let tested = try await Engine()
+    try await tested.frontEnd.availability(true)
+    await tested.vanish()
+    try await tested.frontEnd.availability(false)
+    let waits = await tested.command(500)
+    try await waits.pending()
+    #expect(try await tested.engine.remove(Engine.id) == Engine.address)
+    #expect(waits.elements == [.pending, .failed(reason: "the device was removed")])
+    #expect(tested.frontEnd.events.elements.last == .detached(.removed))
+    #expect(await tested.engine.device(Engine.id) == nil)
+    await #expect(throws: RequestError.self) { try await tested.engine.remove(Engine.id) }
+    // It comes again when it is asked for.
+    let before = tested.frontEnd.events.count
+    await tested.comeBack()
+    let added = try await tested.engine.add(Engine.address, DeviceOptions(), period: 250)
+    #expect(added.id == Engine.id && added.desired == ["period": 250])
+    let events = tested.frontEnd.events.elements.dropFirst(before)
+    guard case .attached = events.first else { throw Failure("not attached again: \(events)") }
+    #expect(events.contains { if case .changed(.added, _) = $0 { true } else { false } })
+    try await tested.frontEnd.reading(Engine.period, 250, sequence: .some(nil), from: before)
+    await tested.end()
+  }
+
+  @Test func aDeviceThatIsPinnedElsewhereIsDetached() async throws {
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    await tested.engine.configure(configuration { $0.gateway = GatewayID("attic") })
+    // Its topics stay until the other gateway has it.
+    #expect(
+      tested.frontEnd.events.elements.suffix(2) == [
+        .detached(.pinnedElsewhere), .orphan(Engine.id, Engine.address),
+      ])
+    #expect(await tested.engine.isPinnedElsewhere(Engine.address))
+    #expect(await tested.engine.deviceCount == 0)
+    let before = tested.frontEnd.events.count
+    await tested.engine.configure(configuration())
+    try await tested.frontEnd.availability(true, from: before)
+    await tested.end()
+  }
+
+  @Test func aDeviceThatWasNeverConnectedGoesWhenItIsOutOfRange() async throws {
+    var configuration = Configuration()
+    configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), isEnabled: false)]
+    let tested = try await Engine(configuration) { $0.timing.temporary = .milliseconds(50) }
+    try await tested.frontEnd.event("attached") { if case .attached = $0 { true } else { false } }
+    try await tested.frontEnd.detached(.neverConnected)
+    #expect(await tested.engine.deviceCount == 0)
+    await tested.end()
+  }
+
+  @Test func aDisabledDeviceIsLeftAlone() async throws {
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    let before = tested.frontEnd.events.count
+    await tested.engine.configure(configuration { $0.isEnabled = false })
+    let offline = try await tested.frontEnd.availability(false, from: before)
+    #expect(offline.session == .stopped && !offline.isEnabled)
+    #expect(await tested.command(500).elements == [.failed(reason: "the device is disabled")])
+    await #expect(throws: RequestError.self) { try await tested.engine.reconnect(Engine.id) }
+    await tested.engine.configure(configuration())
+    try await tested.frontEnd.availability(true, from: before)
+    await tested.end()
+  }
+
+  @Test func aDeviceIsRenamed() async throws {
+    let folder = try TemporaryFolder()
+    let kitchen = try DeviceID("kitchen")
+    let tested = try await Engine(configuration(), state: folder.path + "/state.db")
+    try await tested.frontEnd.availability(true)
+    try await tested.engine.rename(Engine.id, to: kitchen)
+    #expect(await tested.engine.device(kitchen)?.identifier == Engine.address)
+    #expect(await tested.engine.device(Engine.id) == nil)
+    try await tested.frontEnd.event("renamed") {
+      guard case .changed(.renamed(from: Engine.id, .requested), let device) = $0 else { return false }
+      return device.id == kitchen
+    }
+    #expect(try await tested.command(500, of: kitchen).final() == .applied(actual: 500))
+    await tested.end()
+    #expect(try Engine.stored(in: folder.path + "/state.db").first?.id == kitchen)
+  }
+
+  @Test func anIDOfAPrefixIsLeftToAnotherGateway() async throws {
+    let hall = try DeviceID("hall")
+    var configuration = Configuration()
+    configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), id: hall)]
+    let tested = try await Engine(configuration)
+    try await tested.frontEnd.availability(true)
+    #expect(await tested.engine.device(hall)?.identifier == Engine.address)
+    #expect(await tested.engine.yieldID(hall))
+    try await tested.frontEnd.event("renamed") {
+      if case .changed(.renamed(from: hall, .conflict), _) = $0 { true } else { false }
+    }
+    #expect(await tested.engine.device(Engine.id)?.isOnline == true)
+    #expect(await !tested.engine.yieldID(Engine.id))
+    await tested.end()
+  }
+
+  // MARK: Properties
+
+  private let everything = ["temperature", "period", "button_a", "led_text"]
+  private let ledText = 3
+
+  @Test func otherPropertiesInTheConfigurationReplaceTheDevice() async throws {
+    let tested = try await Engine(configuration()) { $0.services = [.temperature, .buttons, .led] }
+    try await tested.frontEnd.availability(true)
+    #expect(try await tested.command(500).final() == .applied(actual: 500))
+    let before = tested.frontEnd.events.count
+    let everything = everything
+    await tested.engine.configure(configuration { $0.properties = everything })
+    let events = tested.frontEnd.events.elements.dropFirst(before)
+    let detached = try #require(events.firstIndex(of: .detached(.replaced)))
+    guard events.indices.contains(detached + 1), case .attached(let device) = events[detached + 1] else {
+      throw Failure("not attached again: \(events)")
+    }
+    #expect(device.profile.properties.map(\.name) == everything)
+    #expect(device.id == Engine.id && device.desired == ["period": 500], "what a command set is kept")
+    let online = try await tested.frontEnd.availability(true, from: detached)
+    #expect(online.offered == Set(everything))
+    await tested.end()
+  }
+
+  @Test func aReplacedDeviceAnswersWhoeverWaits() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    let waits = await tested.command(500)
+    try await waits.pending()
+    let everything = everything
+    await tested.engine.configure(configuration { $0.properties = everything })
+    #expect(waits.elements == [.pending, .failed(reason: "the device's properties were changed")])
+    await tested.end()
+  }
+
+  @Test func anEventIsWrittenOnceAndNotKept() async throws {
+    let everything = everything
+    let tested = try await Engine(configuration { $0.properties = everything }) {
+      $0.services = [.temperature, .buttons, .led]
+    }
+    try await tested.frontEnd.availability(true)
+    #expect(try await tested.command(.text("Hi"), ledText).final() == .accepted)
+    #expect(try await tested.command(.text("Hi"), ledText).final() == .accepted)
+    let reason = "led_text has 21 bytes, 20 are the most"
+    #expect(
+      await tested.command(.text(String(repeating: "x", count: 21)), ledText).elements
+        == [.rejected(reason: reason)])
+    #expect(await tested.engine.device(Engine.id)?.desired == [:])
+    let before = tested.frontEnd.events.count
+    await tested.vanish()
+    try await tested.frontEnd.availability(false, from: before)
+    #expect(
+      await tested.command(.text("Hi"), ledText).elements == [
+        .failed(reason: "the device is offline; a ttl would keep the command")
+      ])
+    let waits = await tested.command(.text("Hi"), ledText, ttl: 60)
+    #expect(waits.elements == [.pending])
+    await tested.comeBack()
+    #expect(try await waits.final() == .accepted)
+    await tested.end()
+  }
+
+  @Test func aPropertyThatIsNotOfferedFails() async throws {
+    let everything = everything
+    let tested = try await Engine(configuration { $0.properties = everything })
+    let online = try await tested.frontEnd.availability(true)
+    #expect(online.offered == ["temperature", "period"])
+    #expect(
+      await tested.command(.text("Hi"), ledText, ttl: 60).elements == [
+        .failed(reason: "the device does not offer led_text")
+      ])
+    await tested.end()
+  }
+
+  // MARK: Memory
+
+  /// The period's range began at 1 ms once.
+  @Test func aRememberedValueThatIsOutOfRangeIsDropped() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    Engine.store(
+      record { record in
+        record.id = Engine.id
+        record.desired = [
+          "period": DeviceRecord.Desired(value: 7, source: .command),
+          "another": DeviceRecord.Desired(value: 7, source: .command),
+        ]
+      }, in: path)
+    let tested = try await Engine(configuration { $0.period = 300 }, state: path)
+    guard case .attached(let device) = tested.frontEnd.events.elements.first else {
+      throw Failure("not attached")
+    }
+    #expect(device.desired == ["period": 300])
+    try await tested.frontEnd.reading(Engine.period, 300, sequence: .some(nil))
+    await tested.end()
+    #expect(
+      try Engine.stored(in: path).map(\.desired) == [
+        ["another": DeviceRecord.Desired(value: 7, source: .command)]
+      ])
+  }
+
+  @Test func anIDOfAnEarlierRunIsAnOrphan() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let old = try DeviceID("old")
+    Engine.store(record { $0.id = old }, in: path)
+    let tested = try await Engine(configuration(), state: path, isInRange: false)
+    #expect(tested.frontEnd.events.elements.contains(.orphan(old, Engine.address)))
+    await tested.engine.forgetID(of: Engine.address)
+    await tested.end()
+    #expect(try Engine.stored(in: path).map(\.id) == [Engine.id])
+  }
+
+  // MARK: Other gateways
+
+  @Test func aDeviceThatAnotherGatewayOwnsIsReleased() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    let before = tested.frontEnd.events.count
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: ["period": 800])
+    // While the other one has it, which is until it is online here again.
+    await #expect(throws: RequestError.self) {
+      try await tested.engine.rename(Engine.id, to: DeviceID("kitchen"))
+    }
+    try await tested.frontEnd.availability(false, from: before)
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
+    // The other one has lost it: it is connected to from here, with the value that was desired there.
+    try await tested.frontEnd.availability(true, from: before)
+    try await tested.frontEnd.reading(Engine.period, 800, sequence: .some(nil), from: before)
+    await tested.end()
+  }
+
+  // MARK: The end
+
+  @Test func atTheEndEveryDeviceIsOfflineAndWhoeverWaitsIsAnswered() async throws {
+    let tested = try await Engine()
+    try await tested.frontEnd.availability(true)
+    let outcomes = Record<Outcome>()
+    let command = Command(
+      device: Engine.id, property: Engine.period, value: 500, reply: { outcomes.append($0) })
+    await tested.engine.executeAndEnd(command)
+    try await tested.frontEnd.availability(false)
+    #expect(
+      outcomes.elements == [
+        .failed(reason: "the gateway is stopping; a command without ttl is applied after the next start")
+      ])
+    #expect(await tested.command(600).elements == [.failed(reason: "the gateway is stopping")])
+    await tested.end()
+  }
+}
+
+extension DeviceManager {
+  /// Without a turn of the loop in between.
+  fileprivate func executeAndEnd(_ command: Command) {
+    execute(command)
+    endSessions()
+  }
+}

@@ -1,0 +1,212 @@
+import Configuration
+import EventLoop
+import GATT
+import JSON
+import Store
+import TestSupport
+
+@testable import BlueZSimulator
+@testable import Devices
+
+/// The engine against a simulated bluetoothd on a private bus, with a front end that records what it is told.
+///
+/// There is no broker.
+final class EngineUnderTest: Sendable {
+  static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+  static let id = DeviceID(address)
+  static let gateway = GatewayID(hostName: "here")
+  static let temperature = 0
+  static let period = 1
+
+  let loop = EventLoop.onNewThread()
+  let engine: DeviceManager
+  let frontEnd: RecordingFrontEnd
+  private let bus: PrivateBus
+  private let simulator: Simulator
+  private let state: StateDatabase
+  private let running: Task<Void, Never>
+
+  /// - Parameters:
+  ///   - path: of the state database; nil: in memory.
+  ///   - change: of the simulated world, which has one micro:bit at ``address``.
+  ///   - isInRange: whether the micro:bit is, from the beginning.
+  init(
+    _ configuration: Configuration = Configuration(), state path: String? = nil, isInRange: Bool = true,
+    _ change: (inout SimulatorOptions) -> Void = { _ in }
+  ) async throws {
+    var options = SimulatorOptions()
+    options.devices = 1
+    options.addresses = [0: Self.address.description]
+    options.period = 20
+    options.timing.connect = .milliseconds(16)
+    options.timing.disconnect = .milliseconds(20)
+    options.timing.advertising = .milliseconds(5)
+    options.timing.supervision = .milliseconds(10)
+    change(&options)
+    bus = try await PrivateBus()
+    simulator = try await Simulator.start(options, address: bus.address, on: loop)
+    if !isInRange { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
+    state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
+    let engine = DeviceManager(
+      configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address), loop: loop
+    )
+    let frontEnd = RecordingFrontEnd()
+    (self.engine, self.frontEnd) = (engine, frontEnd)
+    frontEnd.engine = engine
+    await engine.add(frontEnd)
+    await engine.start()
+    running = Task(executorPreference: loop) { await engine.run() }
+  }
+
+  deinit {
+    running.cancel()
+    loop.stop()
+  }
+
+  /// Ends it as the gateway does.
+  func end() async {
+    await engine.endSessions()
+    await engine.stop(within: .seconds(3))
+    state.close()
+  }
+
+  // MARK: Commands and requests
+
+  /// What comes of a command, in order.
+  func command(
+    _ value: Value, _ property: Int = EngineUnderTest.period, of id: DeviceID = EngineUnderTest.id,
+    ttl: Int? = nil
+  ) async -> Record<Outcome> {
+    let outcomes = Record<Outcome>()
+    let command = Command(
+      device: id, property: property, value: value,
+      timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) }, reply: { outcomes.append($0) })
+    await engine.execute(command)
+    return outcomes
+  }
+
+  func get(_ property: Int, of id: DeviceID = EngineUnderTest.id) async -> Record<Outcome> {
+    let outcomes = Record<Outcome>()
+    await engine.get(property, of: id) { outcomes.append($0) }
+    return outcomes
+  }
+
+  // MARK: The peripheral
+
+  func vanish() async { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
+  func comeBack() async { _ = await simulator.control(ControlRequest(op: .return, i: 0)) }
+  func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
+  /// The period that the micro:bit itself holds.
+  func heldPeriod() async -> Int? {
+    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
+    return states[0].period
+  }
+
+  // MARK: State
+
+  /// Writes a record into a state database for an engine to come.
+  static func store(_ record: DeviceRecord, in path: String) {
+    let state = StateDatabase(
+      path: path, schema: Schema(version: 0, migrations: []), loop: EventLoop())
+    state.section("devices").put(record.identifier.description, record.bytes)
+    state.close()
+  }
+
+  static func stored(in path: String) throws -> [DeviceRecord] {
+    let sections = try StateDatabase.sections(path: path, schema: Schema(version: 0, migrations: []))
+    return DeviceRecord.records(sections["devices"] ?? [:])
+  }
+}
+
+/// Records what the engine tells it.
+final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
+  // @unchecked: the engine is set before it starts, then read on the loop's thread.
+
+  enum Event: Sendable, Equatable {
+    case attached(DeviceDescription)
+    case reading(Int, Value, sequence: UInt64?)
+    case changed(DeviceChange, DeviceDescription)
+    case detached(DetachReason)
+    case orphan(DeviceID, BluetoothAddress)
+  }
+
+  let events = Record<Event>()
+  /// Whether the adapter was on when the engine told of a change.
+  private let adapter = Record<Bool>()
+  weak var engine: DeviceManager?
+
+  func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
+    events.append(.attached(device))
+    return Observer(events)
+  }
+  func engineChanged() {
+    if let engine { adapter.append(engine.assumeIsolated { $0.adapter.isOn }) }
+  }
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) { events.append(.orphan(id, address)) }
+
+  private final class Observer: DeviceObserver {
+    let events: Record<Event>
+    init(_ events: Record<Event>) { self.events = events }
+    func received(_ reading: Reading) {
+      events.append(.reading(reading.property, reading.value, sequence: reading.sequence))
+    }
+    func changed(_ change: DeviceChange, _ device: DeviceDescription) {
+      events.append(.changed(change, device))
+    }
+    func detach(_ reason: DetachReason) { events.append(.detached(reason)) }
+  }
+
+  // MARK: Waiting
+
+  func adapterIsOn() async throws {
+    _ = try await adapter.first(within: patience, "an adapter that is on") { $0 }
+  }
+
+  /// The first event from place `start` on for which `condition` holds.
+  @discardableResult
+  func event(
+    from start: Int = 0, _ what: String, where condition: @escaping @Sendable (Event) -> Bool
+  ) async throws -> Event {
+    try await events.first(from: start, within: patience, what, where: condition)
+  }
+
+  /// - Returns: what is known of the device then.
+  @discardableResult
+  func availability(_ isOnline: Bool, from start: Int = 0) async throws -> DeviceDescription {
+    let event = try await event(from: start, isOnline ? "online" : "offline") {
+      if case .changed(.availability, let device) = $0 { device.isOnline == isOnline } else { false }
+    }
+    guard case .changed(_, let device) = event else { throw Failure("no description") }
+    return device
+  }
+
+  func reading(
+    _ property: Int, _ value: Value, sequence: UInt64?? = .none, from start: Int = 0
+  ) async throws {
+    try await event(from: start, "a reading \(value)") {
+      guard case .reading(property, value, let number) = $0 else { return false }
+      return sequence.map { $0 == number } ?? true
+    }
+  }
+
+  func detached(_ reason: DetachReason) async throws {
+    try await event("detached: \(reason)") { $0 == .detached(reason) }
+  }
+
+  /// Waits for a change that leaves a description for which `condition` holds.
+  func change(
+    from start: Int = 0, _ what: String, where condition: @escaping @Sendable (DeviceDescription) -> Bool
+  ) async throws {
+    try await event(from: start, what) {
+      if case .changed(_, let device) = $0 { condition(device) } else { false }
+    }
+  }
+}
+
+extension Record<Outcome> {
+  /// The final outcome, and before it at most one that is pending.
+  func final() async throws -> Outcome {
+    try await first(within: patience, "a final outcome") { $0 != .pending }
+  }
+  func pending() async throws { _ = try await first(within: patience, "pending") { $0 == .pending } }
+}

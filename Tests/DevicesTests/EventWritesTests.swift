@@ -1,0 +1,198 @@
+import Configuration
+import EventLoop
+import GATT
+import Testing
+
+@testable import Devices
+
+/// Event writes whose commands are told apart by their values.
+private struct EventBench {
+  var machine: EventWrites
+  private let device = DeviceID(BluetoothAddress(truncating: 1))
+
+  init(_ mode: Property.WriteMode = .request, isLinked: Bool = true) {
+    machine = EventWrites(mode: mode)
+    if isLinked { _ = machine.linkUp() }
+  }
+
+  /// The actions in short: `write 5 as 1`, `5: accepted`, `unresponsive`.
+  func texts(_ actions: [EventWrites.Action]) -> [String] {
+    actions.map { action in
+      switch action {
+      case .write(let value, let number): return "write \(value.value) as \(number)"
+      case .answer(let request, let outcome):
+        return "\(request.value.value): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
+      case .unresponsive: return "unresponsive"
+      }
+    }
+  }
+
+  mutating func command(_ value: Int, ttl: Int? = nil, at now: Moment = .now) -> [String] {
+    let command = Command(
+      device: device, property: 0, value: .integer(value),
+      timeToLive: ttl.map { TimeToLive(seconds: $0, from: now) }, reply: { _ in })
+    return texts(machine.command(.init(value: EncodedValue(value), command: command)))
+  }
+  mutating func wrote(_ number: UInt64, _ failure: WriteFailure? = nil) -> [String] {
+    texts(machine.wrote(number, failure))
+  }
+  mutating func linkUp() -> [String] { texts(machine.linkUp()) }
+  mutating func linkDown() -> [String] { texts(machine.linkDown()) }
+  mutating func expire(at now: Moment) -> [String] { texts(machine.expire(at: now)) }
+  mutating func abandon() -> [String] { texts(machine.abandon(reason: "removed")) }
+}
+
+@Suite struct EventWritesTests {
+  private let start = Moment.now
+  private let lost = "timeout the link was lost during the write: it may have taken effect"
+
+  // MARK: In order
+
+  @Test(arguments: [
+    (Property.WriteMode.request, "accepted"), (.confirm, "accepted"), (.command, "sent"),
+  ])
+  func everyWriteIsCarriedOutOnceInOrder(mode: Property.WriteMode, word: String) {
+    var bench = EventBench(mode)
+    #expect(bench.command(1) == ["write 1 as 1"])
+    #expect(bench.command(2) == [], "one in flight")
+    #expect(bench.command(2) == [], "the same twice is two")
+    #expect(bench.command(3) == [])
+    #expect(bench.wrote(1) == ["1: \(word)", "write 2 as 2"])
+    #expect(bench.wrote(2) == ["2: \(word)", "write 2 as 3"])
+    #expect(bench.wrote(3) == ["2: \(word)", "write 3 as 4"])
+    #expect(bench.wrote(4) == ["3: \(word)"])
+    #expect(bench.command(4) == ["write 4 as 5"])
+  }
+
+  @Test func atMost64Wait() {
+    var bench = EventBench()
+    #expect(bench.command(0) == ["write 0 as 1"])
+    for value in 1...64 { #expect(bench.command(value) == []) }
+    #expect(bench.command(65) == ["65: rejected 64 writes are waiting already"])
+    #expect(bench.wrote(1) == ["0: accepted", "write 1 as 2"])
+    #expect(bench.command(66) == [], "there is room again")
+    for value in 1...63 {
+      #expect(bench.wrote(UInt64(value + 1)).last == "write \(value + 1) as \(value + 2)")
+    }
+    #expect(bench.wrote(65) == ["64: accepted", "write 66 as 66"])
+    #expect(bench.wrote(66) == ["66: accepted"])
+  }
+
+  @Test func atMost64WaitForAnAbsentDevice() {
+    var bench = EventBench(isLinked: false)
+    for value in 1...64 { #expect(bench.command(value, ttl: 60) == ["\(value): pending"]) }
+    #expect(bench.command(65, ttl: 60) == ["65: rejected 64 writes are waiting already"])
+  }
+
+  // MARK: Failures
+
+  @Test func aWriteThatFailsIsNotRepeatedAndTheNextFollows() {
+    var bench = EventBench()
+    _ = bench.command(1)
+    _ = bench.command(2)
+    #expect(bench.wrote(1, .failed(reason: "no")) == ["1: failed the write failed: no", "write 2 as 2"])
+    #expect(bench.wrote(2) == ["2: accepted"])
+  }
+
+  @Test func aWriteThatIsNotAnsweredEndsTheLink() {
+    var bench = EventBench()
+    _ = bench.command(1)
+    _ = bench.command(2)
+    _ = bench.command(3, ttl: 60)
+    #expect(
+      bench.wrote(1, .timeout) == [
+        "1: timeout the write was not answered in time", "unresponsive", "2: failed the device went offline",
+        "3: pending",
+      ])
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkUp() == ["write 3 as 2"])
+  }
+
+  @Test(arguments: [true, false])
+  func aLinkLostInFlightIsATimeoutAndNeverRepeated(isToldByTheWrite: Bool) {
+    var bench = EventBench()
+    _ = bench.command(1, ttl: 60)
+    _ = bench.command(2)
+    _ = bench.command(3, ttl: 60)
+    let actions = isToldByTheWrite ? bench.wrote(1, .linkLost) : bench.linkDown()
+    #expect(actions == ["1: \(lost)", "2: failed the device went offline", "3: pending"])
+    #expect(bench.linkDown() == [], "harmless when repeated")
+    #expect(bench.wrote(1) == [], "of the link before")
+    #expect(bench.linkUp() == ["write 3 as 2"])
+    #expect(bench.wrote(1) == [])
+    #expect(bench.wrote(2) == ["3: accepted"])
+    #expect(bench.wrote(2) == [], "a result counts once")
+  }
+
+  // MARK: Absence
+
+  @Test func withoutTimeToLiveAnAbsentDeviceIsAFailure() {
+    var bench = EventBench(isLinked: false)
+    #expect(bench.command(1) == ["1: failed the device is offline; a ttl would keep the command"])
+    #expect(bench.linkUp() == [])
+  }
+
+  @Test func withTimeToLiveItWaitsForTheDevice() {
+    var bench = EventBench(isLinked: false)
+    #expect(bench.command(1, ttl: 60) == ["1: pending"])
+    #expect(bench.command(2, ttl: 60) == ["2: pending"], "no event supersedes another")
+    #expect(bench.linkUp() == ["write 1 as 1"])
+    #expect(bench.wrote(1) == ["1: accepted", "write 2 as 2"])
+  }
+
+  @Test func pendingIsToldOnce() {
+    var bench = EventBench(isLinked: false)
+    _ = bench.command(1, ttl: 60)
+    _ = bench.command(2, ttl: 60)
+    #expect(bench.linkUp() == ["write 1 as 1"])
+    #expect(bench.command(3, ttl: 60) == [])
+    #expect(bench.linkDown() == ["1: \(lost)", "3: pending"])
+    #expect(bench.linkUp() == ["write 2 as 2"])
+    #expect(bench.linkDown() == ["2: \(lost)"])
+    #expect(bench.linkUp() == ["write 3 as 3"])
+    #expect(bench.wrote(3) == ["3: accepted"])
+  }
+
+  @Test func itExpiresOnceAndTheOthersStay() {
+    var bench = EventBench(isLinked: false)
+    #expect(bench.machine.deadline == nil)
+    _ = bench.command(1, ttl: 60, at: start)
+    _ = bench.command(2, ttl: 10, at: start)
+    _ = bench.command(3, ttl: 10, at: start)
+    #expect(bench.machine.deadline == start + .seconds(10))
+    #expect(bench.expire(at: start + .seconds(9)) == [])
+    #expect(
+      bench.expire(at: start + .seconds(10)) == [
+        "2: timeout not applied within its ttl of 10 s", "3: timeout not applied within its ttl of 10 s",
+      ])
+    #expect(bench.machine.deadline == start + .seconds(60))
+    #expect(bench.expire(at: start + .seconds(11)) == [])
+    #expect(bench.linkUp() == ["write 1 as 1"])
+    #expect(bench.machine.deadline == nil, "what is in flight does not expire")
+    #expect(bench.expire(at: start + .seconds(61)) == [])
+    #expect(bench.wrote(1) == ["1: accepted"])
+  }
+
+  @Test func whatWaitsBehindAnotherExpiresAsWell() {
+    var bench = EventBench()
+    _ = bench.command(1)
+    _ = bench.command(2, ttl: 10, at: start)
+    #expect(
+      bench.expire(at: start + .seconds(10)) == ["2: timeout not applied within its ttl of 10 s"])
+    #expect(bench.wrote(1) == ["1: accepted"])
+  }
+
+  // MARK: The end
+
+  @Test func whoeverWaitsIsAnsweredWhenAllIsAbandoned() {
+    var bench = EventBench()
+    _ = bench.command(1)
+    _ = bench.command(2)
+    _ = bench.command(3, ttl: 60)
+    #expect(bench.abandon() == ["1: failed removed", "2: failed removed", "3: failed removed"])
+    #expect(bench.abandon() == [])
+    #expect(bench.wrote(1) == [])
+    #expect(bench.machine.deadline == nil)
+    #expect(bench.linkUp() == [])
+  }
+}

@@ -1,0 +1,450 @@
+import BlueZ
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import Devices
+
+@Suite struct PeripheralSessionTests {
+  private typealias Session = PeripheralSession
+  private let start = Moment.now
+  private func at(_ seconds: Int) -> Moment { start + .seconds(seconds) }
+
+  // MARK: Sessions in each state
+
+  private var absent: Session { Session(now: start) }
+
+  private var connecting: Session {
+    var session = absent
+    #expect(session.seen(inRange: true) == [.connect])
+    return session
+  }
+
+  private var subscribing: Session {
+    var session = connecting
+    #expect(session.connected(.connected) == [.subscribe])
+    return session
+  }
+
+  private var live: Session {
+    var session = subscribing
+    #expect(session.subscribed(nil, at: start) == [.online, .setTimer(.seconds(30))])
+    return session
+  }
+
+  private var waiting: Session {
+    var session = subscribing
+    expectTimer(session.disconnected(at: start), .seconds(1))
+    return session
+  }
+
+  private var leaving: Session {
+    var session = live
+    #expect(session.unresponsive() == [.offline, .report(.unresponsive), .cancelTimer, .disconnect])
+    return session
+  }
+
+  private var stopped: Session {
+    var session = absent
+    _ = session.stop()
+    return session
+  }
+
+  /// The last action sets a timer of `full` length, less the jitter of at most three tenths.
+  private func expectTimer(
+    _ actions: [Session.Action], _ full: Duration, after others: [Session.Action] = [],
+    _ location: SourceLocation = #_sourceLocation
+  ) {
+    guard case .setTimer(let delay)? = actions.last else {
+      Issue.record("no timer in \(actions)", sourceLocation: location)
+      return
+    }
+    #expect(delay <= full && delay >= full * 0.7 - .milliseconds(1), sourceLocation: location)
+    #expect(Array(actions.dropLast()) == others, sourceLocation: location)
+  }
+
+  // MARK: The way up
+
+  @Test func isConnectedWhenItIsHeard() {
+    var session = absent
+    #expect(session.seen(inRange: false) == [])
+    #expect(session.state == .absent)
+    #expect(session.seen(inRange: true) == [.connect])
+    // Heard again: one attempt is enough.
+    #expect(session.seen(inRange: true) == [])
+    #expect(session.connected(.connected) == [.subscribe])
+    #expect(session.subscribed(nil, at: start) == [.online, .setTimer(.seconds(30))])
+    #expect(session.state == .live)
+    #expect(session.seen(inRange: true) == [])
+    #expect(session.seen(inRange: false) == [])
+    #expect(session.state == .live)
+  }
+
+  @Test func aFailedConnectIsTriedAgainLaterAndLater() {
+    var session = connecting
+    for seconds in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
+      let actions = session.connected(.failed(.transient("le-connection-abort-by-local")))
+      // Told once.
+      expectTimer(
+        actions, .seconds(seconds),
+        after: seconds == 1 ? [.report(.connectFailed("le-connection-abort-by-local"))] : [])
+      #expect(session.state == .waiting)
+      #expect(session.timer(at: start) == [.connect])
+    }
+    // Another trouble is told again.
+    #expect(
+      session.connected(.failed(.timedOut("Connect: no answer in time"))).first
+        == .report(.connectFailed("Connect: no answer in time")))
+  }
+
+  @Test(arguments: [CentralError.gone, .unavailable])
+  func whatIsGoneIsWaitedForWithoutATimer(error: CentralError) {
+    var session = connecting
+    _ = session.lost()
+    #expect(session.connected(.failed(error)) == [])
+    #expect(session.state == .absent)
+    #expect(session.seen(inRange: true) == [.connect])
+  }
+
+  @Test(arguments: [CentralError.gone, .unavailable])
+  func whatIsGoneAndHeardAgainMeanwhileIsTriedAgain(error: CentralError) {
+    var session = connecting
+    _ = session.lost()
+    #expect(session.seen(inRange: true) == [])
+    expectTimer(session.connected(.failed(error)), .seconds(1))
+    #expect(session.timer(at: start) == [.connect])
+  }
+
+  @Test func aFailedSubscriptionEndsTheLink() {
+    var session = subscribing
+    let actions = session.subscribed(.refused("NotSupported"), at: start)
+    #expect(actions == [.report(.subscribeFailed("NotSupported")), .cancelTimer, .disconnect])
+    #expect(session.state == .leaving)
+    expectTimer(session.left(), .seconds(1))
+  }
+
+  @Test func aLinkLostWhileSubscribingIsTriedAgain() {
+    var session = subscribing
+    expectTimer(session.disconnected(at: start), .seconds(1))
+    // The operation that failed for it says so a moment later.
+    #expect(session.subscribed(.disconnected, at: start) == [])
+    #expect(session.state == .waiting)
+    #expect(session.timer(at: start) == [.connect])
+  }
+
+  @Test func anUnsuitableOneIsLeftInPeaceForLongerAndLonger() {
+    var session = connecting
+    for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
+      let actions = session.connected(.unsuitable)
+      #expect(actions == (minutes == 1 ? [.report(.unsuitable)] : []) + [.cancelTimer, .disconnect])
+      #expect(session.state == .leaving)
+      expectTimer(session.left(), .seconds(60 * minutes))
+      // Coming into range does not shorten the back-off.
+      #expect(session.seen(inRange: true) == [])
+      #expect(session.timer(at: start) == [.connect])
+    }
+    // Somebody gave it another program.
+    #expect(session.connected(.connected) == [.subscribe])
+    _ = session.subscribed(nil, at: start)
+    _ = session.disconnected(at: at(100))
+    _ = session.timer(at: at(101))
+    #expect(session.connected(.unsuitable).first == .report(.unsuitable))
+    expectTimer(session.left(), .seconds(60))
+  }
+
+  /// As on bluetoothd 5.66, which never answers the read of one that wants pairing, and 5.82, which fails it at once.
+  @Test(arguments: [CentralError.timedOut("ReadValue: no answer in time"), .unlikely("Failed: 0x0e")])
+  func oneThatCannotBeReadOnTwoLinksInARowWantsPairing(error: CentralError) {
+    var session = subscribing
+    var actions = session.unreadable(error)
+    #expect(actions == [.report(.subscribeFailed(error.description)), .cancelTimer, .disconnect])
+    expectTimer(session.left(), .seconds(1))
+    for minutes in [1, 2, 4] {
+      #expect(session.timer(at: start) == [.connect])
+      _ = session.connected(.connected)
+      actions = session.unreadable(error)
+      #expect(actions == (minutes == 1 ? [.report(.wantsPairing)] : []) + [.cancelTimer, .disconnect])
+      expectTimer(session.left(), .seconds(60 * minutes))
+    }
+    // Programmed again.
+    _ = session.timer(at: start)
+    _ = session.connected(.connected)
+    _ = session.subscribed(nil, at: start)
+    _ = session.disconnected(at: at(100))
+    _ = session.timer(at: at(101))
+    _ = session.connected(.connected)
+    #expect(session.unreadable(error).first == .report(.subscribeFailed(error.description)))
+    // Too late to say anything.
+    #expect(session.unreadable(error) == [])
+  }
+
+  // MARK: The end of a link
+
+  @Test func aBackOffOutOfRangeEndsInAbsence() {
+    var session = waiting
+    _ = session.seen(inRange: false)
+    #expect(session.state == .waiting)
+    #expect(session.timer(at: start) == [])
+    #expect(session.state == .absent)
+    #expect(session.seen(inRange: true) == [.connect])
+  }
+
+  @Test func comingIntoRangeDoesNotCutTheBackOffShort() {
+    var session = waiting
+    _ = session.lost()
+    #expect(session.seen(inRange: true) == [])
+    #expect(session.timer(at: start) == [.connect])
+  }
+
+  @Test func aShortLinkDoesNotResetTheBackOffAGoodOneDoes() {
+    var session = connecting
+    for seconds in [1, 2, 4] {
+      _ = session.connected(.connected)
+      _ = session.subscribed(nil, at: start)
+      expectTimer(session.disconnected(at: at(29)), .seconds(seconds), after: [.offline])
+      _ = session.timer(at: at(40))
+    }
+    _ = session.connected(.connected)
+    _ = session.subscribed(nil, at: start)
+    expectTimer(session.disconnected(at: at(30)), .seconds(1), after: [.offline])
+    _ = session.timer(at: at(40))
+    // And a trouble that was overcome is told anew.
+    #expect(session.connected(.failed(.transient("x"))).first == .report(.connectFailed("x")))
+  }
+
+  @Test func aGoodLinkThatFellSilentResetsItToo() {
+    var session = connecting
+    for _ in 0..<5 {
+      _ = session.connected(.failed(.transient("x")))
+      _ = session.timer(at: start)
+    }
+    _ = session.connected(.connected)
+    _ = session.subscribed(nil, at: start)
+    session.received(at: at(3600))
+    #expect(session.timer(at: at(3630)).contains(.disconnect))
+    expectTimer(session.left(), .seconds(1))
+  }
+
+  @Test func aLinkThatNeverGaveAReadingDoesNot() {
+    var session = connecting
+    for seconds in [1, 2, 4, 8] {
+      _ = session.connected(.connected)
+      _ = session.subscribed(nil, at: start)
+      #expect(session.timer(at: at(30)).contains(.disconnect))
+      expectTimer(session.left(), .seconds(seconds))
+      _ = session.timer(at: at(60))
+    }
+  }
+
+  @Test func anOperationWithoutAnAnswerEndsTheLink() {
+    var session = live
+    #expect(session.unresponsive() == [.offline, .report(.unresponsive), .cancelTimer, .disconnect])
+    // A second one is late too, and the link's end is told.
+    #expect(session.unresponsive() == [])
+    #expect(session.disconnected(at: start) == [])
+    #expect(session.state == .leaving)
+    expectTimer(session.left(), .seconds(1))
+  }
+
+  // MARK: Silence
+
+  @Test func silenceOfHalfAMinuteMakesItReconnect() {
+    var session = live
+    session.received(at: at(10))
+    // Set when it went online; then as long as is left.
+    #expect(session.timer(at: at(30)) == [.setTimer(.seconds(10))])
+    #expect(
+      session.timer(at: at(40)) == [.offline, .report(.silent(.seconds(30))), .cancelTimer, .disconnect])
+    #expect(session.state == .leaving)
+  }
+
+  @Test func silenceIsMeasuredByThePeriod() {
+    var session = live
+    // Until the next reading the longer of the old and the new period counts.
+    #expect(session.periodIs(60_000) == [.setTimer(.seconds(180))])
+    session.received(at: at(1))
+    #expect(session.timer(at: at(180)) == [.setTimer(.seconds(1))])
+    #expect(session.periodIs(20_000) == [.setTimer(.seconds(180))])
+    session.received(at: at(61))
+    #expect(session.timer(at: at(120)) == [.setTimer(.seconds(1))])
+    #expect(session.timer(at: at(121)).first == .offline)
+  }
+
+  @Test func theLongestPeriodIsBorne() {
+    var session = live
+    #expect(session.periodIs(65_535) == [.setTimer(.milliseconds(196_605))])
+  }
+
+  @Test func aPeriodThatIsLearntBeforeItIsLiveCounts() {
+    var session = subscribing
+    #expect(session.periodIs(20_000) == [])
+    #expect(session.subscribed(nil, at: start) == [.online, .setTimer(.seconds(60))])
+  }
+
+  // MARK: The adapter
+
+  @Test func withoutAnAdapterNothingIsInRange() {
+    var session = live
+    #expect(session.adapterWentAway() == [.offline, .cancelTimer])
+    #expect(session.state == .absent)
+    #expect(session.disconnected(at: start) == [])
+
+    session = waiting
+    #expect(session.adapterWentAway() == [.cancelTimer])
+    #expect(session.seen(inRange: true) == [.connect])
+
+    session = subscribing
+    #expect(session.adapterWentAway() == [.cancelTimer])
+    #expect(session.subscribed(.disconnected, at: start) == [])
+    #expect(session.state == .absent)
+  }
+
+  @Test func anAttemptUnderWayWithoutAnAdapterEndsByItsResult() {
+    var session = connecting
+    #expect(session.adapterWentAway() == [])
+    #expect(session.connected(.failed(.unavailable)) == [])
+    #expect(session.state == .absent)
+
+    session = connecting
+    _ = session.adapterWentAway()
+    // The attempt fails in another way: there is no hurry.
+    _ = session.connected(.failed(.disconnected))
+    #expect(session.timer(at: start) == [])
+    #expect(session.state == .absent)
+
+    session = leaving
+    #expect(session.adapterWentAway() == [])
+    _ = session.left()
+    #expect(session.timer(at: start) == [])
+    #expect(session.state == .absent)
+  }
+
+  // MARK: The end
+
+  @Test func stopInEachState() {
+    for (index, state) in [absent, waiting, connecting, subscribing, live, leaving, stopped].enumerated() {
+      var session = state
+      let wasLive = session.state == .live
+      #expect(session.stop() == (wasLive ? [.offline] : []) + [.cancelTimer], "\(index)")
+      #expect(session.state == .stopped)
+      // What comes late changes nothing.
+      #expect(session.seen(inRange: true) == [])
+      #expect(session.lost() == [])
+      #expect(session.connected(.connected) == [])
+      #expect(session.connected(.unsuitable) == [])
+      #expect(session.connected(.failed(.timedOut("x"))) == [])
+      #expect(session.subscribed(nil, at: start) == [])
+      #expect(session.disconnected(at: start) == [])
+      #expect(session.unresponsive() == [])
+      #expect(session.timer(at: at(1000)) == [])
+      #expect(session.left() == [])
+      #expect(session.adapterWentAway() == [])
+      #expect(session.periodIs(1) == [])
+      #expect(session.state == .stopped)
+    }
+  }
+
+  @Test func inputsOfAnotherTimeChangeNothing() {
+    for before in [absent, connecting, subscribing, leaving] {
+      var session = before
+      #expect(session.timer(at: at(1000)) == [])
+      #expect(session.state == before.state)
+    }
+    for before in [absent, waiting, subscribing, live, leaving] {
+      var session = before
+      #expect(session.connected(.connected) == [])
+      #expect(session.connected(.unsuitable) == [])
+      #expect(session.connected(.failed(.gone)) == [])
+      #expect(session.state == before.state)
+    }
+    for before in [absent, waiting, connecting, live, leaving] {
+      var session = before
+      #expect(session.subscribed(nil, at: start) == [])
+      #expect(session.subscribed(.disconnected, at: start) == [])
+      #expect(session.state == before.state)
+    }
+    for before in [absent, waiting, connecting, subscribing, live] {
+      var session = before
+      #expect(session.left() == [])
+      #expect(session.state == before.state)
+    }
+    for before in [absent, waiting, connecting, leaving] {
+      var session = before
+      #expect(session.disconnected(at: start) == [])
+      #expect(session.state == before.state)
+    }
+    for before in [absent, waiting, connecting, subscribing, leaving] {
+      var session = before
+      #expect(session.unresponsive() == [])
+      #expect(session.periodIs(5000) == [])
+      #expect(session.state == before.state)
+    }
+  }
+
+  /// Whatever comes, in whatever order: it goes online and offline in turn, there is no attempt without its
+  /// result, and once nothing is under way it still waits for something that will come.
+  @Test func noSequenceOfInputsLosesAPeripheral() {
+    var random = SplitMix64(state: 11)
+    for _ in 0..<500 {
+      var session = absent
+      var isOnline = false
+      var pending: Set<String> = []
+      var hasTimer = false
+      for step in 0..<60 {
+        let now = at(step * 10)
+        let actions: [Session.Action]
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0: actions = session.seen(inRange: true)
+        case 1: actions = session.lost()
+        case 2 where pending.contains("connect"):
+          pending.remove("connect")
+          let results: [Session.Connection] = [
+            .connected, .connected, .unsuitable, .failed(.gone), .failed(.timedOut("x")),
+          ]
+          actions = session.connected(results.randomElement(using: &random)!)
+        case 3 where pending.contains("subscribe"):
+          pending.remove("subscribe")
+          actions = session.subscribed(Bool.random(using: &random) ? nil : .disconnected, at: now)
+        case 4: actions = session.disconnected(at: now)
+        case 5: actions = session.adapterWentAway()
+        case 6 where hasTimer:
+          hasTimer = false
+          actions = session.timer(at: now)
+        case 7 where pending.contains("leave"):
+          pending.remove("leave")
+          actions = session.left()
+        case 8: actions = session.unresponsive()
+        case 9 where pending.contains("subscribe"):
+          pending.remove("subscribe")
+          actions = session.unreadable(.timedOut("x"))
+        default: continue
+        }
+        for action in actions {
+          switch action {
+          case .connect: #expect(pending.insert("connect").inserted)
+          case .subscribe: pending.insert("subscribe")
+          case .disconnect: #expect(pending.insert("leave").inserted)
+          case .online:
+            #expect(!isOnline)
+            isOnline = true
+          case .offline:
+            #expect(isOnline)
+            isOnline = false
+          case .setTimer: hasTimer = true
+          case .cancelTimer: hasTimer = false
+          case .report: break
+          }
+        }
+        #expect(isOnline == (session.state == .live))
+        switch session.state {
+        case .absent: break
+        case .waiting, .live: #expect(hasTimer)
+        case .connecting: #expect(pending.contains("connect"))
+        case .subscribing: #expect(pending.contains("subscribe"))
+        case .leaving: #expect(pending.contains("leave"))
+        case .stopped: Issue.record("nobody stopped it")
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import GATT
+import JSON
+
+@testable import Devices
+
+// Whole numbers as values, so that tests can write them as they are.
+
+extension Value: ExpressibleByIntegerLiteral {
+  /// This whole number.
+  public init(integerLiteral number: Int) { self = .integer(number) }
+}
+
+extension EncodedValue: ExpressibleByIntegerLiteral {
+  /// Different numbers have different bytes.
+  init(_ number: Int) {
+    self.init(
+      value: .integer(number), bytes: withUnsafeBytes(of: number.littleEndian) { Array($0) })
+  }
+
+  /// This whole number.
+  public init(integerLiteral number: Int) { self.init(number) }
+}
+
+extension JSONValue: ExpressibleByIntegerLiteral {
+  /// This whole number.
+  public init(integerLiteral number: Int) { self = .integer(number) }
+}

@@ -1,0 +1,49 @@
+import JSON
+import Testing
+
+@testable import HomeAssistant
+
+@Suite struct AnnouncedTests {
+  func announced(_ text: String) throws -> Announced? {
+    Announced(try JSONParser.parse(Array(text.utf8)))
+  }
+
+  @Test func isWrittenAndReadBack() throws {
+    let announced = Announced(
+      prefix: "homeassistant",
+      components: Platform.allCases.map { Announced.Component(key: "a_\($0.rawValue)", platform: $0) })
+    try expect(
+      announced.json,
+      """
+      { "prefix": "homeassistant", "components": {
+          "a_binary_sensor": "binary_sensor", "a_button": "button", "a_event": "event",
+          "a_number": "number", "a_sensor": "sensor", "a_text": "text" } }
+      """)
+    #expect(Announced(announced.json) == announced)
+    let nothing = Announced(prefix: "é", components: [])
+    #expect(Announced(nothing.json) == nothing)
+  }
+
+  @Test(arguments: [
+    "null", "[]", #""x""#, "{}", #"{"prefix":"ha"}"#, #"{"components":{}}"#,
+    #"{"prefix":1,"components":{}}"#,
+    #"{"prefix":"ha","components":[]}"#, #"{"prefix":"","components":{}}"#,
+    #"{"prefix":"a/#","components":{}}"#, #"{"prefix":"a\u0000","components":{}}"#,
+  ])
+  func isNothingElse(text: String) throws {
+    #expect(try announced(text) == nil)
+  }
+
+  /// A later version may have had more kinds of entities; a damaged record, anything.
+  @Test func passesOverComponentsThatCannotBeTakenBack() throws {
+    let read = try announced(
+      #"{"prefix":"ha","components":{"a":"sensor","b":"teapot","c/d":"sensor","":"sensor","e":1}}"#)
+    #expect(
+      read == Announced(prefix: "ha", components: [Announced.Component(key: "a", platform: .sensor)]))
+  }
+
+  @Test func takesNoMoreThanADeviceCanHave() throws {
+    let many = (0..<5000).map { "\"k\($0)\":\"sensor\"" }.joined(separator: ",")
+    #expect(try announced(#"{"prefix":"ha","components":{\#(many)}}"#)?.components.count == 256)
+  }
+}

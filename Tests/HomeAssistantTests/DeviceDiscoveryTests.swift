@@ -1,0 +1,350 @@
+import Configuration
+import GATT
+import JSON
+import MQTT
+import Testing
+
+@testable import Bridge
+@testable import Devices
+@testable import HomeAssistant
+
+@Suite struct DeviceDiscoveryTests {
+  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"))
+  let discovery: Discovery
+  var device: DeviceDescription
+
+  init() throws {
+    discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
+    let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
+    device = DeviceDescription(try DeviceID("kitchen"), address)
+    device.name = "BBC micro:bit [zugev]"
+  }
+
+  func document(_ device: DeviceDescription, before: Announced? = nil) -> DiscoveryDocument {
+    discovery.document(of: device, topics: topics(device), before: before)
+  }
+
+  private func topics(_ device: DeviceDescription) -> DeviceTopics {
+    map.topics(of: device.id, device.profile)
+  }
+
+  private func components(_ device: DeviceDescription, before: Announced? = nil) throws -> JSONObject {
+    let document = try JSONParser.parse(document(device, before: before).payload)
+    guard case .object(let object) = document, case .object(let components) = object["cmps"] else {
+      throw Broken()
+    }
+    return components
+  }
+
+  private struct Broken: Error {}
+
+  @Test func isWithoutTheEntitiesOfPropertiesThatWereNeverOffered() throws {
+    var device = device
+    device.learn(offered: ["temperature"])
+    #expect(
+      try components(device).names == [
+        "temperature", "connectivity", "rssi", "firmware", "model", "reconnect",
+      ])
+    // Those of an earlier version, which announced them all, are removed.
+    let earlier = Announced(prefix: "homeassistant", components: [.init(key: "period", platform: .number)])
+    #expect(try components(device, before: earlier)["period"] == ["p": "number"])
+  }
+
+  @Test func showsAPropertyThatIsMissingLaterAsUnavailable() throws {
+    var device = device
+    device.learn(offered: ["temperature", "period"])
+    let whole = try components(device)
+    device.learn(offered: ["temperature"])
+    let period = try #require(try components(device)["period"])
+    guard case .object(let members) = period else { throw Broken() }
+    #expect(members["avty"] == [["t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed"]])
+    #expect(members["cmd_t"] == "microbit/kitchen/period/set")
+    device.learn(offered: ["temperature", "period"])
+    #expect(try components(device) == whole)
+  }
+
+  @Test func isTheWholeDevice() throws {
+    var device = device
+    device.label = "Kitchen"
+    device.area = "Ground floor"
+    device.model = "BBC micro:bit V2"
+    device.firmware = "MICROBIT2"
+    device.serial = "8817"
+    let document = document(device)
+    #expect(document.topic.string == "homeassistant/device/microbit_c5a1b2c3d4e5/config")
+    try expect(
+      document,
+      """
+      { "dev": {
+          "ids": ["microbit_c5a1b2c3d4e5"], "name": "Kitchen", "mf": "micro:bit Educational Foundation",
+          "mdl": "BBC micro:bit V2", "sw": "MICROBIT2", "sn": "8817", "sa": "Ground floor",
+          "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "microbit_gateway_attic" },
+        "o": { "name": "microbit-gateway", "sw": "\(Version.current)" },
+        "avty": [{ "t": "microbit/kitchen/availability" }, { "t": "microbit/bridge/attic/state" }],
+        "avty_mode": "all",
+        "cmps": {
+          "temperature": {
+            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_temperature", "qos": 1,
+            "name": "Temperature", "dev_cla": "temperature", "stat_cla": "measurement",
+            "unit_of_meas": "°C", "stat_t": "microbit/kitchen/temperature" },
+          "period": {
+            "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_period", "qos": 1,
+            "name": "Period", "dev_cla": "duration", "unit_of_meas": "ms", "ent_cat": "config",
+            "stat_t": "microbit/kitchen/period", "cmd_t": "microbit/kitchen/period/set",
+            "min": 20, "max": 65535, "step": 1, "mode": "box" },
+          "connectivity": {
+            "p": "binary_sensor", "uniq_id": "microbit_c5a1b2c3d4e5_connectivity", "qos": 1,
+            "name": "Connectivity", "dev_cla": "connectivity", "ent_cat": "diagnostic",
+            "stat_t": "microbit/kitchen/availability", "pl_on": "online", "pl_off": "offline",
+            "avty": [{ "t": "microbit/bridge/attic/state" }] },
+          "rssi": {
+            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_rssi", "qos": 1,
+            "name": "Signal strength", "dev_cla": "signal_strength", "stat_cla": "measurement",
+            "unit_of_meas": "dBm", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
+            "val_tpl": "{{ (value_json|default({})).rssi|default(none) }}" },
+          "firmware": {
+            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_firmware", "qos": 1,
+            "name": "Firmware", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
+            "val_tpl": "{{ (value_json|default({})).firmware|default(none) }}" },
+          "model": {
+            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_model", "qos": 1,
+            "name": "Model", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
+            "val_tpl": "{{ (value_json|default({})).model|default(none) }}" },
+          "reconnect": {
+            "p": "button", "uniq_id": "microbit_c5a1b2c3d4e5_reconnect", "qos": 1,
+            "name": "Reconnect", "dev_cla": "restart", "ent_cat": "diagnostic",
+            "cmd_t": "microbit/bridge/attic/request/device/reconnect",
+            "pl_prs": "{\\"id\\":\\"kitchen\\"}",
+            "avty": [{ "t": "microbit/bridge/attic/state" }] } } }
+      """)
+    #expect(document.payload.count < 2500)
+  }
+
+  @Test func leavesOutWhatIsNotKnown() throws {
+    try expect(
+      document(device), at: "dev",
+      """
+      { "ids": ["microbit_c5a1b2c3d4e5"], "name": "BBC micro:bit [zugev]",
+        "mf": "micro:bit Educational Foundation", "mdl": "BBC micro:bit",
+        "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "microbit_gateway_attic" }
+      """)
+  }
+
+  /// A rename moves topics, and leaves everything by which Home Assistant knows the device and its entities.
+  @Test func aRenameKeepsTheIdentity() throws {
+    var renamed = device
+    renamed.id = try DeviceID("hall")
+    let before = document(device)
+    let after = document(renamed, before: before.announced)
+    #expect(after.topic == before.topic)
+    #expect(after.announced == before.announced)
+    let entities = try uniqueIDs(before)
+    #expect(entities.count == 7)
+    #expect(try uniqueIDs(after) == entities)
+    let text = String(decoding: after.payload, as: UTF8.self)
+    #expect(text.contains("microbit/hall/temperature"))
+    #expect(!text.contains("kitchen"))
+  }
+
+  @Test func qosOfTheConfigurationIsThatOfTheEntities() throws {
+    let discovery = Discovery(prefix: "homeassistant", qos: .atMostOnce, topics: map)
+    let document = discovery.document(of: device, topics: topics(device))
+    #expect(!String(decoding: document.payload, as: UTF8.self).contains("qos"))
+  }
+
+  // MARK: What the profile makes of it
+
+  /// A new property is a new entity, and needs nothing but its data.
+  @Test func everyPropertyWithMetadataIsAnEntity() throws {
+    let service = BluetoothUUID.microbitTemperatureService
+    var number: UInt16 = 0
+    func property(_ name: String, unit: String? = nil, _ entity: HomeAssistantEntity?) -> Property {
+      number += 1
+      return Property(
+        name: name, service: service, characteristic: .microbit(number), access: [.read, .write, .notify],
+        codec: .uint16, unit: unit, homeAssistant: entity)
+    }
+    let profile = try Profile(
+      name: "thing", manufacturer: "Maker", model: "Thing",
+      properties: [
+        property(
+          "steps", HomeAssistantEntity(.sensor(.totalIncreasing), name: "Steps", category: .diagnostic)),
+        property("secret", unit: "V", nil),
+        property("light", unit: "lux", HomeAssistantEntity(.sensor(nil), name: "Light", unit: "lx")),
+        property("speed", HomeAssistantEntity(.number(.slider), name: "Speed")),
+      ])
+    let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
+    let thing = DeviceDescription(id: device.id, identifier: device.identifier, profile: profile)
+    let document = Discovery(prefix: "ha", qos: .atMostOnce, topics: map)
+      .document(of: thing, topics: map.topics(of: thing.id, profile))
+    let components = try object(document, "cmps")
+    #expect(components.names.prefix(3) == ["steps", "light", "speed"])
+    #expect(!components.names.contains("secret"))
+    try expect(
+      components["steps"],
+      """
+      { "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_steps", "name": "Steps",
+        "stat_cla": "total_increasing", "ent_cat": "diagnostic", "stat_t": "b/kitchen/steps" }
+      """)
+    try expect(
+      components["light"],
+      """
+      { "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_light", "name": "Light", "unit_of_meas": "lx",
+        "stat_t": "b/kitchen/light" }
+      """)
+    try expect(
+      components["speed"],
+      """
+      { "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_speed", "name": "Speed",
+        "stat_t": "b/kitchen/speed", "cmd_t": "b/kitchen/speed/set", "min": 0, "max": 65535, "step": 1,
+        "mode": "slider" }
+      """)
+    #expect(try object(document, "dev")["mf"] == .string("Maker"))
+    #expect(try object(document, "dev")["mdl"] == .string("Thing"))
+  }
+
+  // MARK: Names from the air
+
+  /// Whatever a name holds, the document stays what it is, but for the name.
+  @Test(arguments: [
+    #"","x":"#, #"\"}"#, "\\", "{{ states('person.me') }}", "{% for x in range(9999999) %}", "a\nb\u{0}c",
+    "\u{202E}gro.live", "micro\u{200D}bit", "🌡 Küche", "\u{FFFF}\u{FFFE}",
+    String(repeating: "x", count: 9999),
+  ])
+  func namesChangeNothingElse(name: String) throws {
+    var named = device
+    named.name = name
+    named.area = name
+    named.model = name
+    named.firmware = name
+    named.serial = name
+    let document = document(named)
+    #expect(try object(document, "cmps") == object(self.document(device), "cmps"))
+    let allowed = ["ids", "name", "mf", "mdl", "sw", "sn", "sa", "cns", "via_device"]
+    #expect(try object(document, "dev").names.allSatisfy(allowed.contains))
+    #expect(try object(document).names == ["dev", "o", "avty", "avty_mode", "cmps"])
+    #expect(document.payload.count < 4096)
+  }
+
+  @Test func aNameOfNothingIsPassedOver() throws {
+    var device = device
+    device.name = "\u{1}\u{200B} "
+    #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
+    device.label = "\t"
+    #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
+  }
+
+  // MARK: What was announced before
+
+  @Test func whatIsAnnouncedIsEveryComponent() {
+    let components: [(String, Platform)] = [
+      ("temperature", .sensor), ("period", .number), ("connectivity", .binarySensor), ("rssi", .sensor),
+      ("firmware", .sensor), ("model", .sensor), ("reconnect", .button),
+    ]
+    let expected = Announced(
+      prefix: "homeassistant",
+      components: components.map { Announced.Component(key: $0.0, platform: $0.1) })
+    #expect(document(device).announced == expected)
+  }
+
+  /// Again and again: the announcement before this one may never have been heard.
+  @Test func whatNoLongerExistsIsNamedWithItsPlatformAlone() throws {
+    let earlier = Announced(
+      prefix: "homeassistant",
+      components: [
+        Announced.Component(key: "humidity", platform: .sensor),
+        Announced.Component(key: "model", platform: .sensor),
+      ])
+    var announced = earlier
+    for _ in 0..<2 {
+      let document = document(device, before: announced)
+      let components = try object(document, "cmps")
+      try expect(components["humidity"], #"{ "p": "sensor" }"#)
+      #expect(components.names.count == 8)
+      #expect(document.announced.components.map(\.key).contains("humidity"))
+      announced = document.announced
+    }
+    #expect(announced.components.count == 8)
+  }
+
+  /// Only what Home Assistant knows it can be told to forget: after its start it is told of both once more.
+  @Test func whatIsGoneIsAnnouncedAgainToBeForgotten() throws {
+    let before = document(device)
+    let earlier = Announced(
+      prefix: before.announced.prefix,
+      components: before.announced.components + [Announced.Component(key: "valve", platform: .number)])
+    let topics = topics(device)
+    let reannouncement = discovery.document(
+      of: device, topics: topics, before: earlier, isReannouncement: true)
+    try expect(
+      try object(reannouncement, "cmps")["valve"],
+      """
+      { "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_valve", "qos": 1,
+        "cmd_t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed",
+        "min": -2147483648, "max": 2147483647,
+        "avty": [{ "t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed" }] }
+      """)
+    #expect(reannouncement.announced == earlier)
+    #expect(reannouncement.settled == before.announced)
+    #expect(document(device, before: earlier).settled == before.announced)
+    // With nothing to be forgotten there is nothing special about it.
+    let same = discovery.document(
+      of: device, topics: topics, before: before.announced, isReannouncement: true)
+    #expect(same == document(device, before: before.announced))
+    #expect(same.announced == same.settled)
+  }
+
+  /// Home Assistant would make up a gateway that it is not told of.
+  @Test func refersToNoGatewayThatIsNotAnnounced() throws {
+    let alone = discovery.document(of: device, topics: topics(device), hasGateway: false)
+    #expect(try object(alone, "dev")["via_device"] == nil)
+    #expect(try object(document(device), "dev")["via_device"] == "microbit_gateway_attic")
+  }
+
+  @Test func knowsTheWordOfAnotherGateway() throws {
+    func document(by gateway: String, base: String = "microbit") -> [UInt8] {
+      let map = TopicMap(base: base, gateway: GatewayID(hostName: gateway))
+      return Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
+        .document(of: device, topics: map.topics(of: device.id, device.profile)).payload
+    }
+    #expect(discovery.isOfAnotherGateway(document(by: "cellar")))
+    #expect(!discovery.isOfAnotherGateway(document(by: "attic")))
+    #expect(!discovery.isOfAnotherGateway(document(by: "cellar", base: "elsewhere")))
+    let removal = Removal(object: "microbit_c5a1b2c3d4e5", self.document(device).announced)
+    #expect(!discovery.isOfAnotherGateway(removal.reannouncement(qos: .atLeastOnce).payload))
+    for text in ["", "{", "[]", "{}", #"{"avty":1}"#, #"{"avty":[1,{},{"t":1},{"t":""}]}"#] {
+      #expect(!discovery.isOfAnotherGateway(Array(text.utf8)), "\(text)")
+    }
+  }
+
+  /// There the whole topic is cleared.
+  @Test func whatWasAnnouncedElsewhereIsNotTakenBackHere() {
+    let earlier = Announced(
+      prefix: "other", components: [Announced.Component(key: "humidity", platform: .sensor)])
+    #expect(document(device, before: earlier) == document(device))
+  }
+
+  // MARK: Topics
+
+  @Test func knowsWhomATopicIsAbout() throws {
+    let subject = Discovery.Subject.device(device.identifier)
+    #expect(discovery.topic(of: subject) == document(device).topic)
+    #expect(discovery.subject(of: "homeassistant/device/microbit_c5a1b2c3d4e5/config") == subject)
+    #expect(discovery.subject(of: "homeassistant/device/microbit_gateway_attic/config") == .gateway)
+    #expect(discovery.status.string == "homeassistant/status")
+  }
+
+  @Test(arguments: [
+    "", "config", "homeassistant/device/microbit_C5A1B2C3D4E5/config",
+    "homeassistant/device/microbit_c5a1b2c3d4e/config",
+    "homeassistant/device/microbit_c5a1b2c3d4e5f/config", "homeassistant/device/c5a1b2c3d4e5/config",
+    "homeassistant/device/microbit_c5a1b2c3d4e5/config/x", "homeassistant/device/microbit_c5a1b2c3d4e5",
+    "homeassistant/sensor/microbit_c5a1b2c3d4e5/config",
+    "homeassistant/device/x/microbit_c5a1b2c3d4e5/config",
+    "homeassistant2/device/microbit_c5a1b2c3d4e5/config",
+    "homeassistant/device/microbit_gateway_cellar/config", "homeassistant/status", "microbit/kitchen/info",
+  ])
+  func isAboutNobodyElse(topic: String) {
+    #expect(discovery.subject(of: topic) == nil)
+  }
+}

@@ -1,0 +1,12 @@
+import Configuration
+import GATT
+
+@testable import Devices
+
+extension DeviceDescription {
+  /// A micro:bit with the properties of the profile that are used by default.
+  init(_ id: DeviceID, _ identifier: BluetoothAddress) {
+    let properties = Set(Profile.microbit.defaultProperties)
+    self.init(id: id, identifier: identifier, profile: Profile.microbit.limited(to: properties))
+  }
+}

@@ -1,0 +1,128 @@
+import Configuration
+import GATT
+import MQTT
+import Testing
+
+@testable import Bridge
+@testable import Devices
+@testable import HomeAssistant
+
+@Suite struct GatewayDiscoveryTests {
+  let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"))
+  let discovery: Discovery
+
+  init() {
+    discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
+  }
+
+  @Test func isTheWholeGateway() throws {
+    let document = discovery.document(ofGatewayIn: "Attic", adapter: "hci1")
+    #expect(document.topic.string == "homeassistant/device/microbit_gateway_attic/config")
+    try expect(
+      document, at: "dev",
+      """
+      { "ids": ["microbit_gateway_attic"], "name": "Micro:bit gateway attic", "mdl": "microbit-gateway",
+        "sw": "\(Version.current)", "sa": "Attic" }
+      """)
+    let whole = try object(document)
+    #expect(whole.names == ["dev", "o", "avty", "avty_mode", "cmps"])
+    try expect(whole["avty"], #"[{ "t": "microbit/bridge/attic/state" }]"#)
+    let components = try object(document, "cmps")
+    #expect(
+      components.names == [
+        "state", "broker", "connects", "adapter", "known", "online", "readings", "malformed", "commands",
+        "turned_away", "sent", "queued", "lost", "refused", "scan", "restart",
+      ])
+    try expect(
+      components["state"],
+      """
+      { "p": "binary_sensor", "uniq_id": "microbit_gateway_attic_state", "qos": 1, "name": "State",
+        "dev_cla": "connectivity", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/state",
+        "pl_on": "online", "pl_off": "offline", "avty": [] }
+      """)
+    try expect(
+      components["broker"],
+      """
+      { "p": "sensor", "uniq_id": "microbit_gateway_attic_broker", "qos": 1,
+        "name": "Broker connected since", "dev_cla": "timestamp", "ent_cat": "diagnostic",
+        "stat_t": "microbit/bridge/attic/info",
+        "val_tpl":
+          "{{ ((value_json|default({})).broker|default({})).connected_since|default(none) }}" }
+      """)
+    try expect(
+      components["adapter"],
+      """
+      { "p": "sensor", "uniq_id": "microbit_gateway_attic_adapter", "qos": 1, "name": "Adapter",
+        "dev_cla": "enum", "ent_cat": "diagnostic", "ops": ["on", "off", "blocked", "in_use", "absent"],
+        "stat_t": "microbit/bridge/attic/info",
+        "val_tpl": "{{ ((value_json|default({})).adapters|default([{}],true)|first).state|default(none) }}" }
+      """)
+    try expect(
+      components["online"],
+      """
+      { "p": "sensor", "uniq_id": "microbit_gateway_attic_online", "qos": 1, "name": "Micro:bits online",
+        "stat_cla": "measurement", "stat_t": "microbit/bridge/attic/info",
+        "val_tpl": "{{ ((value_json|default({})).devices|default({})).online|default(none) }}" }
+      """)
+    try expect(
+      components["turned_away"],
+      """
+      { "p": "sensor", "uniq_id": "microbit_gateway_attic_turned_away", "qos": 1, "name": "Turned away",
+        "stat_cla": "total_increasing", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
+        "val_tpl": "{{ ((value_json|default({})).counters|default({})).turned_away|default(none) }}" }
+      """)
+    try expect(
+      components["scan"],
+      """
+      { "p": "button", "uniq_id": "microbit_gateway_attic_scan", "qos": 1, "name": "Scan",
+        "ent_cat": "diagnostic", "cmd_t": "microbit/bridge/attic/request/scan", "pl_prs": "{}" }
+      """)
+    try expect(
+      components["restart"],
+      """
+      { "p": "button", "uniq_id": "microbit_gateway_attic_restart", "qos": 1, "name": "Restart adapter",
+        "dev_cla": "restart", "ent_cat": "diagnostic",
+        "cmd_t": "microbit/bridge/attic/request/adapter/reset", "pl_prs": "{\\"adapter\\":\\"hci1\\"}" }
+      """)
+    #expect(document.payload.count < 5000)
+  }
+
+  @Test func hasAnEntityForEveryCounterOfItsInfo() throws {
+    let document = discovery.document(ofGatewayIn: nil, adapter: "hci0")
+    let components = try object(document, "cmps")
+    for (name, _) in BridgeReport.list(DeviceCounters(), commands: 0, MQTTStatistics()) {
+      guard case .object(let component) = components[name] else {
+        Issue.record("\(name) is missing")
+        continue
+      }
+      let growing = name != "queued"
+      #expect(component["stat_cla"] == .string(growing ? "total_increasing" : "measurement"))
+    }
+    #expect(try object(document, "dev")["sa"] == nil)
+  }
+
+  /// An underscore is a letter of gateways' ids: `a` with `b_c` is not to be `a_b` with `c`.
+  @Test func entitiesOfTwoGatewaysAreNeverTheSame() throws {
+    let keys = try object(discovery.document(ofGatewayIn: nil, adapter: "hci0"), "cmps").names
+    #expect(Set(keys).count == keys.count)
+    for key in keys {
+      for other in keys { #expect(!key.hasSuffix("_\(other)")) }
+    }
+  }
+
+  /// Where the micro:bits say that they belong.
+  @Test func isTheDeviceThatMicrobitsComeBy() throws {
+    let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
+    let description = DeviceDescription(DeviceID(address), address)
+    let topics = map.topics(of: description.id, description.profile)
+    let device = try object(discovery.document(of: description, topics: topics), "dev")
+    let gateway = try object(discovery.document(ofGatewayIn: nil, adapter: "hci0"), "dev")
+    #expect(gateway["ids"] == device["via_device"].map { .array([$0]) })
+  }
+
+  @Test func asksForWhatTheGatewayUnderstands() {
+    for verb in ["scan", "adapter/reset", "device/reconnect"] {
+      #expect(map.inbound(map.bridgeRequest(verb).string) == .request(verb: verb))
+    }
+  }
+}

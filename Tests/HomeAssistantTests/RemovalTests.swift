@@ -1,0 +1,110 @@
+import Bridge
+import GATT
+import MQTT
+import Testing
+
+@testable import HomeAssistant
+
+@Suite struct RemovalTests {
+  let announced = Announced(
+    prefix: "home/assistant",
+    components: Platform.allCases.map { Announced.Component(key: $0.rawValue, platform: $0) })
+  var removal: Removal { Removal(object: "microbit_c5a1b2c3d4e5", announced) }
+
+  @Test func isWrittenAndReadBack() {
+    let key = removal.topic.string
+    #expect(key == "home/assistant/device/microbit_c5a1b2c3d4e5/config")
+    #expect(Removal(key: key, bytes: announced.json.bytes) == removal)
+    // The longest id of a gateway.
+    let gateway = Removal(object: "microbit_gateway_" + String(repeating: "x", count: 64), announced)
+    #expect(Removal(key: gateway.topic.string, bytes: announced.json.bytes) == gateway)
+  }
+
+  @Test(arguments: [
+    "", "gateway", "C5:A1:B2:C3:D4:E5", "home/assistant/device//config", "home/assistant/device/a+b/config",
+    "homeassistant/device/microbit_c5a1b2c3d4e5/config", "home/assistant/device/microbit_c5a1b2c3d4e5/state",
+    "home/assistant/device/microbit/c5a1b2c3d4e5/config", "home/assistant/device/config",
+    "home/assistant/device/é/config",
+  ])
+  func isNothingElse(key: String) {
+    #expect(Removal(key: key, bytes: announced.json.bytes) == nil)
+  }
+
+  @Test func isNoneWithoutWhatWasAnnounced() {
+    #expect(Removal(key: removal.topic.string, bytes: Array("{}".utf8)) == nil)
+    #expect(Removal(key: removal.topic.string, bytes: []) == nil)
+  }
+
+  /// The same entities by their platforms and unique ids, which publish nothing and receive nothing.
+  @Test func announcesAgainWhatIsToBeForgotten() throws {
+    let document = removal.reannouncement(qos: .atMostOnce)
+    #expect(document.topic == removal.topic)
+    let silent = "home/assistant/device/microbit_c5a1b2c3d4e5/removed"
+    let availability = #""avty": [{ "t": "\#(silent)" }]"#
+    func entity(_ platform: String, _ topic: String, _ more: String = "") -> String {
+      """
+      "\(platform)": { "p": "\(platform)", "uniq_id": "microbit_c5a1b2c3d4e5_\(platform)", \
+      "\(topic)": "\(silent)", \(more)\(availability) }
+      """
+    }
+    try expect(
+      document,
+      """
+      { "dev": { "ids": ["microbit_c5a1b2c3d4e5"] },
+        "o": { "name": "microbit-gateway", "sw": "\(Version.current)" },
+        \(availability), "avty_mode": "all",
+        "cmps": { \(entity("binary_sensor", "stat_t")), \(entity("button", "cmd_t")),
+          \(entity("event", "stat_t", #""evt_typ": [], "#)),
+          \(entity("number", "cmd_t", #""min": -2147483648, "max": 2147483647, "#)),
+          \(entity("sensor", "stat_t")), \(entity("text", "cmd_t")) } }
+      """)
+  }
+}
+
+@Suite struct AnnouncementQueueTests {
+  let address = BluetoothAddress("C5:A1:B2:C3:D4:E5")
+
+  @Test func keepsTheOrderAndEachOnce() throws {
+    let address = try #require(address)
+    var queue = AnnouncementQueue()
+    #expect(queue.isEmpty)
+    #expect(queue.next(10).isEmpty)
+    queue.append(.gateway(.plain))
+    queue.append(.device(address, .plain))
+    queue.append(.device(address, .reannounce))
+    queue.append(.device(address, .plain))
+    queue.append(.removal("a/device/b/config", .reannounce))
+    #expect(Array(queue.next(2)) == [.gateway(.plain), .device(address, .plain)])
+    // What has gone may come again.
+    queue.append(.gateway(.plain))
+    #expect(!queue.isEmpty)
+    #expect(
+      Array(queue.next(10)) == [
+        .device(address, .reannounce), .removal("a/device/b/config", .reannounce), .gateway(.plain),
+      ])
+    #expect(queue.isEmpty)
+    queue.append(.device(address, .remove))
+    queue.append(.device(address, .plain))
+    #expect(Array(queue.next(1)) == [.device(address, .remove)])
+    queue.prepend(.gateway(.remove))
+    queue.prepend(.device(address, .plain))
+    #expect(Array(queue.next(3)) == [.gateway(.remove), .device(address, .plain)])
+    #expect(queue.isEmpty)
+  }
+
+  @Test func whatIsHeldIsNotTold() throws {
+    let address = try #require(address)
+    var queue = AnnouncementQueue()
+    let held = [queue.hold(.device(address, .plain)), queue.hold(.device(address, .plain))]
+    #expect(held == [true, false])
+    queue.append(.device(address, .plain))
+    queue.prepend(.device(address, .plain))
+    queue.append(.device(address, .reannounce))
+    #expect(Array(queue.next(10)) == [.device(address, .reannounce)])
+    #expect(queue.isEmpty)
+    let released = [queue.release(.device(address, .plain)), queue.release(.device(address, .plain))]
+    #expect(released == [true, false])
+    queue.append(.device(address, .plain))
+    #expect(Array(queue.next(10)) == [.device(address, .plain)])
+  }
+}
