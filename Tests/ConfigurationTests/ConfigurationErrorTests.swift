@@ -16,7 +16,7 @@ private let oneOf =
     }
   }
 
-  @Test(arguments: [
+  private static let mistakes: [(String, String)] = [
     // Unknown keys.
     (#"{"mqtt":{"prot":1}}"#, "mqtt.prot: unknown key (did you mean port?)"),
     (#"{"mqqt":{}}"#, "mqqt: unknown key (did you mean mqtt?)"),
@@ -179,7 +179,9 @@ private let oneOf =
       "expected a key in double quotes, found \"}\" (trailing comma: remove the comma before it)"
     ),
     (#"{"mqtt":{},"mqtt":{}}"#, #"the key "mqtt" is there already"#),
-  ])
+  ]
+
+  @Test(arguments: mistakes)
   func saysWhatIsWrong(text: String, expected: String) {
     #expect(errors(text) == [expected])
   }

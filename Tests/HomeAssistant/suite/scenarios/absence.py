@@ -75,7 +75,7 @@ def device_is_removed_while_the_broker_is_away(house):
     house.gateway.end()
     house.configure(but=room)
     # By a request of another scenario: it would be known all the same.
-    house.doctor_state(room.address, lambda record: record.pop("added", None))
+    house.doctor_state(f"devices/{room.address}", lambda record: record.pop("added", None))
     house.start_gateway()
     mark = house.broker.messages.mark()
     house.broker.start()
@@ -99,7 +99,8 @@ def entity_of_an_earlier_version(house, room):
     house.broker.publish(room.discovery_topic, document, retain=True)
     room.until("Teapot", "unavailable")
     house.doctor_state(
-        room.address, lambda record: record["announced"]["components"].update(teapot="sensor")
+        f"home_assistant/{room.address}",
+        lambda record: record["announced"]["components"].update(teapot="sensor"),
     )
 
 
