@@ -186,7 +186,7 @@ private let oneOf =
     #expect(errors(text) == [expected])
   }
 
-  @Test(arguments: [
+  private static let places: [(String, [String])] = [
     // No JSON.
     ("", ["c.json:1:1: the text is empty"]),
     (
@@ -248,7 +248,9 @@ private let oneOf =
       ["c.json:3:3: devices[1].id: devices[0] already has the id 00000000000a"]
     ),
     ("\n []", ["c.json:2:2: expected an object, found a list"]),
-  ])
+  ]
+
+  @Test(arguments: places)
   func saysWhereItIsWrong(text: String, expected: [String]) throws {
     guard case .failure(let failure) = Configuration.parse(Array(text.utf8)) else {
       throw Failure("no error")

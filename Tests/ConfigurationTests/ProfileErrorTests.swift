@@ -203,7 +203,7 @@ import Testing
     #""a":{"service":"1111","characteristic":"2222","access":["notify"],"type":"uint8"},"#
     + #""b":{"service":"1111","characteristic":"2223","access":["write"],"type":"uint8"}"#
 
-  @Test(arguments: [
+  private static let mistakes: [(String, String)] = [
     (#"{"x":{}}"#, "1:18: profiles.x.properties: this is missing"),
     (#"{"x":{"properties":{}}}"#, "1:32: profiles.x.properties: there is no property"),
     (#"{"x":[]}"#, "1:18: profiles.x: expected an object, found a list"),
@@ -245,7 +245,9 @@ import Testing
       #"{"x":{"alive":{"property":"a","period":"b"},"properties":{\#(pair)}}}"#,
       "1:52: profiles.x.alive.period: b must be a state that can be read, and a number (of ms)"
     ),
-  ])
+  ]
+
+  @Test(arguments: mistakes)
   func aProfileIsWrong(profiles: String, expected: String) {
     #expect(ProfileTests.errors(#"{"profiles":\#(profiles)}"#) == [expected])
   }

@@ -35,14 +35,16 @@ import Testing
       access: .notify,
       codec: try Codec(.scalar(.init(.uint8, values: [0: "none", 1: "right", 2: "left", 3: "both"]))),
       homeAssistant: HomeAssistantEntity(.event, name: "Keys"))
-    #expect(examples[0].profiles == [try Profile(name: "sensortag", requires: [service], properties: [keys])])
+    let profile0 = try Profile(name: "sensortag", requires: [service], properties: [keys])
+    #expect(examples[0].profiles == [profile0])
 
     let counter = BluetoothUUID(short: 0x1111)
     let add = Property(
       name: "add", service: counter, characteristic: BluetoothUUID(short: 0x2222), kind: .event,
       access: .write,
       writeMode: .request, codec: .uint8)
-    #expect(examples[1].profiles == [try Profile(name: "counter", requires: [counter], properties: [add])])
+    let profile1 = try Profile(name: "counter", requires: [counter], properties: [add])
+    #expect(examples[1].profiles == [profile1])
   }
 
   @Test func theHeartRateIsDecodedByItsFlags() throws {
