@@ -28,6 +28,8 @@ import Testing
       try await house.online("kitchen")
       for hex in ["01", "02", "00"] { try await Self.set(house, Self.buttonA, hex) }
       try await house.message("kitchen/button_a") { $0.text.contains("press_end") }
+      // The reading follows its event.
+      try await house.message("kitchen/readings") { $0.text.contains("press_end") }
       let events = try house.observer.messages(on: "microbit/kitchen/button_a")
       #expect(
         try events.map { try $0.json()["event_type"]?.string } == [
@@ -85,7 +87,8 @@ import Testing
       let replayed = try house.observer.messages(on: "microbit/kitchen/readings", after: mark)
         .map { try $0.json() }
         .filter { $0["property"]?.string == "button_a" && $0["replayed"]?.bool == true }
-      #expect(replayed.map { $0["value"]?.string } == ["press_end", "press_start", "press_end"])
+      // One before them that the broker had not acknowledged may come twice.
+      #expect(replayed.suffix(3).map { $0["value"]?.string } == ["press_end", "press_start", "press_end"])
       #expect(try house.observer.messages(on: "microbit/kitchen/button_a", after: mark).isEmpty)
       try await Self.set(house, Self.buttonA, "01")
       try await house.message("kitchen/button_a", after: mark) { $0.text.contains("press_start") }
