@@ -28,11 +28,7 @@ extension Central {
     case .failure(.timedOut(let text)): return .failure(.timedOut(text))
     case .success, .failure: break
     }
-    do throws(CentralError) {
-      return .success(try await read(characteristic))
-    } catch {
-      return .failure(error)
-    }
+    return await result(of: characteristic)
   }
 
   /// Writes the value of a characteristic, and reads nothing back.
@@ -125,12 +121,7 @@ extension Central {
           log.debug("no notifications yet", ["error": error])
         }
       }
-      let result: Result<[UInt8], CentralError>
-      do throws(CentralError) {
-        result = .success(try await read(characteristic))
-      } catch {
-        result = .failure(error)
-      }
+      let result = await result(of: characteristic)
       if link.hasEnded { return false }
       handler(result)
     }
@@ -145,14 +136,17 @@ extension Central {
     while true {
       try? await loop.sleep(for: interval)
       if link.hasEnded { return }
-      let result: Result<[UInt8], CentralError>
-      do throws(CentralError) {
-        result = .success(try await read(characteristic))
-      } catch {
-        result = .failure(error)
-      }
+      let result = await result(of: characteristic)
       if link.hasEnded { return }
       handler(result)
+    }
+  }
+
+  private func result(of characteristic: Characteristic) async -> Result<[UInt8], CentralError> {
+    do throws(CentralError) {
+      return .success(try await read(characteristic))
+    } catch {
+      return .failure(error)
     }
   }
 

@@ -96,6 +96,10 @@ final class FakeBlueZ: @unchecked Sendable {
 
   static let never: Answer = { _, _ in }
   static let ok: Answer = { $0.reply($1) }
+  static let removed: Answer = { fake, call in
+    fake.reply(call)
+    for event in Recorded.deviceRemoved { fake.tell(event) }
+  }
   static func error(_ name: String, _ text: String) -> Answer { { $0.refuse($1, name, text) } }
 
   static let linked: [BlueZEvent] =

@@ -217,11 +217,7 @@ import Testing
   @Test(arguments: [true, false])
   func aPeripheralWhoseReadIsNeverAnsweredIsRemovedAndFoundAgain(isEndedHere: Bool) async throws {
     let faults = try await Faults(answers: [
-      "ReadValue": FakeBlueZ.never,
-      "RemoveDevice": { fake, call in
-        fake.reply(call)
-        for event in Recorded.deviceRemoved { fake.tell(event) }
-      },
+      "ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.removed,
     ]) {
       $0.operation = .milliseconds(50)
       $0.settle = .milliseconds(50)
@@ -248,11 +244,7 @@ import Testing
 
   @Test func aPeripheralThatWasRemovedAndIsNotFoundAgainIsLost() async throws {
     let faults = try await Faults(answers: [
-      "ReadValue": FakeBlueZ.never,
-      "RemoveDevice": { fake, call in
-        fake.reply(call)
-        for event in Recorded.deviceRemoved { fake.tell(event) }
-      },
+      "ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.removed,
     ]) {
       $0.operation = .milliseconds(50)
       $0.settle = .milliseconds(50)
