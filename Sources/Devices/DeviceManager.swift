@@ -97,9 +97,6 @@ package actor DeviceManager {
   package var counters: DeviceCounters { context.counters }
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
-  package func device(_ address: BluetoothAddress) -> DeviceDescription? {
-    registry.byAddress[address]?.description
-  }
 
   /// Whether the device is more than a name from the air: an entry names its address, or its record says so.
   package func isNamed(_ address: BluetoothAddress) -> Bool {

@@ -132,9 +132,6 @@ final class FakeBlueZ: @unchecked Sendable {
     "StopNotify": ok,
   ]
 
-  /// Forgets the device.
-  static let removal = Recorded.deviceRemoved
-
   private static func properties(_ properties: BlueZEvent.Properties) -> DBusValue {
     .dictionary(
       key: "s", value: "v", properties.map { .init(.string($0.key), .variant($0.value)) })
