@@ -92,6 +92,19 @@ extension Central {
     }
   }
 
+  /// A characteristic of a resolved link has come or gone: reported once the others have followed.
+  func servicesChanged(_ id: PeripheralID) {
+    guard let link = links[id], connecting != id else { return }
+    link.servicesTimer?.cancel()
+    link.servicesTimer = loop.timer(after: limits.exportRest) { [weak self] in
+      self?.assumeIsolated { central in
+        guard !link.hasEnded else { return }
+        link.end { !central.tree.contains($0) }
+        central.handler(.servicesChanged(id, central.tree.characteristics(of: id)))
+      }
+    }
+  }
+
   /// Ends the link, or the attempt to get one. Returns when it is gone, or when bluetoothd was given its time.
   public func disconnect(_ id: PeripheralID) async {
     // bluetoothd takes 2 s over it, and notifications would go on meanwhile.

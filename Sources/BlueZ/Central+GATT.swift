@@ -55,11 +55,11 @@ extension Central {
   ) async throws(CentralError) {
     if (method ?? notifications) == .socket, try await acquire(characteristic, handler) { return }
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
-    link.listen(to: characteristic.path, handler)
+    link.listen(to: characteristic, handler)
     do throws(CentralError) {
       _ = try await operate(.startNotify, on: characteristic)
     } catch {
-      link.stopListening(to: characteristic.path)
+      link.stopListening(to: characteristic)
       throw error
     }
   }
@@ -80,11 +80,10 @@ extension Central {
         throw .transient("AcquireNotify brought no socket")
       }
       guard let link = links[characteristic.peripheral] else { throw .disconnected }
-      let id = characteristic.peripheral
       link.add(
         NotificationStream(
-          descriptor, loop: loop, onEnd: { [weak self] in self?.assumeIsolated { $0.streamEnded(id, link) } },
-          handler))
+          descriptor, loop: loop,
+          onEnd: { [weak self] in self?.assumeIsolated { $0.streamEnded(characteristic, link) } }, handler))
       return true
     } catch {
       switch error {
@@ -111,7 +110,7 @@ extension Central {
     var nextTry = Moment.now + limits.notifyRetry
     while true {
       try? await loop.sleep(for: pause())
-      if link.hasEnded { return false }
+      if link.hasEnded || !tree.contains(characteristic) { return false }
       if nextTry <= .now {
         nextTry = .now + limits.notifyRetry
         do throws(CentralError) {
@@ -135,7 +134,7 @@ extension Central {
     guard let link = links[characteristic.peripheral] else { return }
     while true {
       try? await loop.sleep(for: interval)
-      if link.hasEnded { return }
+      if link.hasEnded || !tree.contains(characteristic) { return }
       let result = await result(of: characteristic)
       if link.hasEnded { return }
       handler(result)
@@ -151,11 +150,15 @@ extension Central {
   }
 
   /// Mostly the link has ended, and the news of it follow. A link that stays has lost what it is there for.
-  private func streamEnded(_ id: PeripheralID, _ link: Link) {
+  private func streamEnded(_ characteristic: Characteristic, _ link: Link) {
     loop.task(of: self) { central in
-      if await central.wait(central.limits.settle, until: { _ in link.hasEnded }) { return }
+      if await central.wait(
+        central.limits.settle, until: { link.hasEnded || !$0.tree.contains(characteristic) })
+      {
+        return
+      }
       central.log.notice("bluetoothd has ended the notifications: ending the link")
-      await central.disconnect(id)
+      await central.disconnect(characteristic.peripheral)
     }
   }
 
@@ -200,7 +203,7 @@ extension Central {
       let exchange = Exchange(of: operations.count) { continuation.resume(returning: $0) }
       // It may have ended while the turn was waited for. Another link to the same peripheral is none of ours.
       guard !link.hasEnded else { return exchange.end() }
-      link.begin(exchange)
+      link.begin(exchange, on: characteristic)
       for (index, operation) in operations.enumerated() {
         link.unanswered += 1
         call(

@@ -228,6 +228,8 @@ public actor Central {
         if tree.devices[path]?.adapter == adapterPath, let peripheral = tree.peripheral(at: path) {
           handler(.seen(peripheral))
         }
+      case .characteristics(let path):
+        servicesChanged(PeripheralID(path: path))
       case .disconnected(let path):
         let id = PeripheralID(path: path)
         linkEnded(id)

@@ -12,32 +12,43 @@ final class Link: @unchecked Sendable {
   private(set) var hasEnded = false
   /// Operations that bluetoothd has not answered, those included that were given up.
   var unanswered = 0
-  /// What is under way. Weak: its calls hold it, and with the last answer what came with it is let go, descriptors too.
+  /// Runs while the peripheral changes its services.
+  var servicesTimer: LoopTimer?
+  /// What is under way, and on which characteristic. Weak: its calls hold it, and with the last answer what came with it is let go, descriptors too.
   private weak var exchange: Exchange?
+  private var inUse: Characteristic?
   private var streams: [NotificationStream] = []
   private let values: ByteFeed
-  /// The paths of the characteristics that are listened to.
-  private var listening: Set<String> = []
+  private var listening: Set<Characteristic> = []
 
   /// - Parameter values: brings what is notified by signals.
   init(_ values: ByteFeed) { self.values = values }
 
-  /// The answers to `exchange` are awaited, until the link ends.
-  func begin(_ exchange: Exchange) { self.exchange = exchange }
+  /// The answers to `exchange` are awaited, until the link or the characteristic ends.
+  func begin(_ exchange: Exchange, on characteristic: Characteristic) {
+    self.exchange = exchange
+    inUse = characteristic
+  }
+
+  /// Ends what depends on a characteristic that is gone. bluetoothd never answers an operation on one.
+  func end(where isGone: (Characteristic) -> Bool) {
+    if let inUse, isGone(inUse) { exchange?.end(.refused("the characteristic is gone")) }
+    for characteristic in listening where isGone(characteristic) { stopListening(to: characteristic) }
+  }
 
   func add(_ stream: NotificationStream) {
     if hasEnded { stream.drain() } else { streams.append(stream) }
   }
 
   /// Values of `characteristic` arrive as signals and go to `handler`.
-  func listen(to characteristic: String, _ handler: @escaping ByteFeed.Handler) {
+  func listen(to characteristic: Characteristic, _ handler: @escaping ByteFeed.Handler) {
     guard !hasEnded else { return }
     listening.insert(characteristic)
-    values.listen(to: characteristic, handler)
+    values.listen(to: characteristic.path, handler)
   }
 
-  func stopListening(to characteristic: String) {
-    if listening.remove(characteristic) != nil { values.stopListening(to: characteristic) }
+  func stopListening(to characteristic: Characteristic) {
+    if listening.remove(characteristic) != nil { values.stopListening(to: characteristic.path) }
   }
 
   /// The link is gone: nobody waits in vain, and after what has come already nothing more is heard.
@@ -46,7 +57,7 @@ final class Link: @unchecked Sendable {
     exchange?.end()
     for stream in streams { stream.drain() }
     streams.removeAll()
-    for characteristic in listening { values.stopListening(to: characteristic) }
+    for characteristic in listening { values.stopListening(to: characteristic.path) }
     listening.removeAll()
   }
 }
@@ -86,8 +97,8 @@ final class Exchange: @unchecked Sendable {
     if case .failure(let error) = answer { fail(from: index + 1, error) } else { conclude() }
   }
 
-  /// The link has ended.
-  func end() { fail(from: 0, .disconnected) }
+  /// The link or the characteristic has ended.
+  func end(_ error: CentralError = .disconnected) { fail(from: 0, error) }
 
   /// Whether one failed as operations do whose link is ending.
   var isUnlikely: Bool {

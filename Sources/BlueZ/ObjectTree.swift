@@ -43,6 +43,7 @@ struct ObjectTree: Sendable {
     let name: String
     let uuid: BluetoothUUID
     let flags: Characteristic.Flags
+    let generation: Int
   }
 
   enum Change: Sendable, Equatable {
@@ -50,6 +51,8 @@ struct ObjectTree: Sendable {
     case adapter(String)
     /// The device is new or something about it changed.
     case device(String)
+    /// A characteristic of the device at this path has come or gone, while its services were resolved.
+    case characteristics(String)
     /// The link ended.
     case disconnected(String)
     /// The device is forgotten.
@@ -60,6 +63,8 @@ struct ObjectTree: Sendable {
 
   private(set) var adapters: [String: Adapter] = [:]
   private(set) var devices: [String: Device] = [:]
+  /// Counts the characteristics that have come.
+  private var generation = 0
 
   // MARK: Looking
 
@@ -78,9 +83,17 @@ struct ObjectTree: Sendable {
       service.characteristics.sorted { $0.name < $1.name }.map { characteristic in
         Characteristic(
           uuid: characteristic.uuid, service: service.uuid, flags: characteristic.flags,
-          path: "\(id.path)/\(service.name)/\(characteristic.name)", peripheral: id)
+          path: "\(id.path)/\(service.name)/\(characteristic.name)",
+          generation: characteristic.generation, peripheral: id)
       }
     }
+  }
+
+  /// Whether the device still has the characteristic.
+  func contains(_ characteristic: Characteristic) -> Bool {
+    devices[characteristic.peripheral.path]?.services.contains { service in
+      service.characteristics.contains { $0.generation == characteristic.generation }
+    } ?? false
   }
 
   // MARK: Learning
@@ -124,10 +137,11 @@ struct ObjectTree: Sendable {
         let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on)
       else { return [] }
       let flags = Characteristic.Flags(names: properties["Flags"]?.textArray ?? [])
+      generation += 1
       devices[place.on.device]?.services[index].characteristics.removeAll { $0.name == place.characteristic }
       devices[place.on.device]?.services[index].characteristics.append(
-        GATTCharacteristic(name: place.characteristic, uuid: uuid, flags: flags))
-      return []
+        GATTCharacteristic(name: place.characteristic, uuid: uuid, flags: flags, generation: generation))
+      return characteristicsChanged(of: place.on.device)
     default:
       return []
     }
@@ -141,20 +155,21 @@ struct ObjectTree: Sendable {
       guard let device = devices.removeValue(forKey: path) else { return [] }
       return (device.isConnected ? [.disconnected(path)] : []) + [.deviceRemoved(path)]
     case BlueZName.gattService:
-      if let place = ServicePath(path) {
-        devices[place.device]?.services.removeAll { $0.name == place.service }
-      }
-      return []
+      guard let place = ServicePath(path) else { return [] }
+      devices[place.device]?.services.removeAll { $0.name == place.service }
+      return characteristicsChanged(of: place.device)
     case BlueZName.characteristic:
-      if let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on) {
-        devices[place.on.device]?.services[index].characteristics.removeAll {
-          $0.name == place.characteristic
-        }
-      }
-      return []
+      guard let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on)
+      else { return [] }
+      devices[place.on.device]?.services[index].characteristics.removeAll { $0.name == place.characteristic }
+      return characteristicsChanged(of: place.on.device)
     default:
       return []
     }
+  }
+
+  private func characteristicsChanged(of device: String) -> [Change] {
+    devices[device]?.servicesResolved == true ? [.characteristics(device)] : []
   }
 
   private mutating func change(

@@ -44,6 +44,8 @@ public struct Characteristic: Sendable, Hashable {
   /// As bluetoothd tells them; whether pairing is needed first they do not say.
   public let flags: Flags
   let path: String
+  /// Tells it from an earlier one at the same path, which the peripheral has removed.
+  let generation: Int
   let peripheral: PeripheralID
 
   /// What the characteristic says can be done with it (GATT characteristic properties, Core Specification
@@ -115,6 +117,9 @@ public enum CentralEvent: Sendable {
   case seen(Peripheral)
   /// The link ended: by the peripheral, by its being out of reach, by the adapter, by bluetoothd's end.
   case disconnected(PeripheralID)
+  /// The peripheral has changed its services on a link that goes on (Service Changed, Core Specification Vol 3, Part G,
+  /// 7.1): these are its characteristics now. Those that are not among them any more are void.
+  case servicesChanged(PeripheralID, [Characteristic])
   /// bluetoothd has forgotten the peripheral; it can only come back by being seen again.
   case lost(PeripheralID)
 }

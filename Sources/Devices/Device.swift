@@ -29,6 +29,8 @@ final class Device: @unchecked Sendable {
   private(set) var peripheral: PeripheralID?
   /// The characteristics of the Device Information Service, while there is a link that offers them.
   private var information: [Characteristic] = []
+  /// The peripheral changed its services while the session was subscribing: handled when it is live.
+  private var changedServices: [Characteristic]?
   /// Counts the readings of this run.
   private var sequence: UInt64 = 0
 
@@ -122,7 +124,7 @@ final class Device: @unchecked Sendable {
     description.label = new.name.value
     description.area = new.area.value
     description.isEnabled = new.isEnabled.value
-    for channel in channels { channel.configure(new.desired[channel.property.name]) }
+    for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.isEnabled.value != before.isEnabled.value {
       if new.isEnabled.value {
         beginSession()
@@ -149,7 +151,7 @@ final class Device: @unchecked Sendable {
     owner = new
     guard case .other = new else { return }
     for channel in channels {
-      channel.handOver(desired: desired[channel.property.name], wasOwned: before != .unknown)
+      channel.writer?.handOver(desired: desired[channel.property.name], wasOwned: before != .unknown)
     }
     perform(session.handedOver())
   }
@@ -163,7 +165,7 @@ final class Device: @unchecked Sendable {
   }
 
   func abandonWrites(reason: String) {
-    for channel in channels { channel.abandonWrites(reason: reason) }
+    for channel in channels { channel.writer?.abandon(reason: reason) }
   }
 
   func isUnresponsive() { perform(session.unresponsive()) }
@@ -185,7 +187,7 @@ final class Device: @unchecked Sendable {
 
   private var shownDesired: [String: Value] {
     var shown: [String: Value] = [:]
-    for channel in channels { shown[channel.property.name] = channel.desired.shown }
+    for channel in channels { shown[channel.property.name] = channel.writer?.desired.shown }
     return shown
   }
 
@@ -292,19 +294,45 @@ final class Device: @unchecked Sendable {
     }
   }
 
-  /// Gives the channels the characteristics of a link; false when it lacks what the profile requires.
+  /// Gives the channels the characteristics of a new link.
+  /// - Returns: whether the link offers what the profile requires.
   private func resolve(_ characteristics: [Characteristic]) -> Bool {
-    let profile = description.profile
-    for channel in channels { channel.resolve(characteristics) }
-    information = characteristics.filter {
-      $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)
-        && $0.flags.contains(.read)
-    }
+    let resolution = Resolution(description.profile, characteristics)
+    for channel in channels { channel.resolve(resolution.characteristics[channel.index]) }
+    information = resolution.information
     if Logger.isEnabled(.debug) { log(characteristics) }
-    let services = Set(characteristics.map(\.service))
-    guard profile.requires.allSatisfy(services.contains) else { return false }
-    if let alive = profile.alive { return channels[alive.property].characteristic != nil }
-    return channels.contains { $0.characteristic != nil }
+    return resolution.isSuitable
+  }
+
+  /// The peripheral has changed its services on the link: what went ends, what came is used, everything else goes on.
+  func servicesChanged(_ characteristics: [Characteristic]) {
+    switch session.state {
+    case .live: break
+    case .subscribing: return changedServices = characteristics
+    case .absent, .waiting, .connecting, .leaving, .stopped: return
+    }
+    let resolution = Resolution(description.profile, characteristics)
+    let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
+    context.log.info("services changed", fields)
+    if Logger.isEnabled(.debug) { log(characteristics) }
+    for channel in changed {
+      channel.linkEnded()
+      channel.resolve(resolution.characteristics[channel.index])
+    }
+    learnOffered()
+    report(.description)
+    let number = sessionNumber
+    context.loop.task(of: context.central) { [self] central in
+      for channel in changed {
+        do throws(CentralError) {
+          try await channel.subscribe(on: central)
+        } catch {
+          channel.leaveOut(because: error)
+        }
+        guard sessionNumber == number, session.state == .live else { return }
+        channel.linkIsLive()
+      }
+    }
   }
 
   private func subscribe() {
@@ -352,18 +380,25 @@ final class Device: @unchecked Sendable {
     context.log.notice("online", fields)
     description.connectedSince = .now
     owner = .this
-    description.learn(
-      offered: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)))
+    learnOffered()
     context.store.change(address) { record in
       record.id = id
       record.advertisement = advertisement
-      record.offered = description.offered
     }
     // What an earlier link or run has read is still good enough.
     description.isInformationPending = !information.isEmpty && !description.hasInformation
     report(.availability)
     for channel in channels { channel.linkIsLive() }
     readInformation()
+    if let changedServices { servicesChanged(changedServices) }
+    changedServices = nil
+  }
+
+  /// What the link offers is remembered.
+  private func learnOffered() {
+    description.learn(
+      offered: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)))
+    context.store.change(address) { $0.offered = description.offered }
   }
 
   private func becameOffline() {
@@ -376,6 +411,7 @@ final class Device: @unchecked Sendable {
   private func linkEnded() {
     for channel in channels { channel.linkEnded() }
     information = []
+    changedServices = nil
   }
 
   private func log(_ trouble: PeripheralSession.Trouble) {

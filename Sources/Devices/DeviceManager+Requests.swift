@@ -89,7 +89,7 @@ extension DeviceManager {
 
   private func setPeriod(_ value: Value?, of device: Device) {
     let index = device.description.profile.alive?.period
-    if let index { device.channels[index].override(value) }
+    if let index { device.channels[index].writer?.override(value) }
   }
 
   /// - Returns: the state of its session after it.

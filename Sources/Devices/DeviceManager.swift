@@ -119,6 +119,8 @@ package actor DeviceManager {
       self.device(of: peripheral)?.found(peripheral)
     case .disconnected(let id):
       registry.byPeripheral[id]?.disconnected()
+    case .servicesChanged(let id, let characteristics):
+      registry.byPeripheral[id]?.servicesChanged(characteristics)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }

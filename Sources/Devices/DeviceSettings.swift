@@ -87,7 +87,7 @@ extension DeviceSettings {
     name = Self.layered(changes.name, entry?.name)
     self.area = Self.layered(changes.area, entry?.area ?? configuration.gateway.area)
     profile = entry.map { configuration.profile(of: $0) } ?? Self.defaultProfile
-    desired = entry.map { configuration.desired(of: $0) } ?? [:]
+    desired = profile.initialValues.merging(entry.map { configuration.desired(of: $0) } ?? [:]) { $1 }
     let enabled = Self.layered(changes.isEnabled, entry?.isEnabled)
     isEnabled = Sourced(enabled.value ?? true, enabled.source)
     gateway = Self.layered(changes.gateway, entry?.gateway)

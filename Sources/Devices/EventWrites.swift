@@ -1,37 +1,25 @@
 import EventLoop
 import GATT
 
-/// The writes of an event property of one device: in order, each once, never repeated and never superseded.
-///
-/// A pure machine. Each input returns the actions to run, in order. One write is in flight at most.
-struct EventWrites: Sendable {
-  struct Request: Sendable {
-    let value: EncodedValue
-    let command: Command
-  }
-
-  enum Action: Sendable {
-    /// Write the value, then call ``EventWrites/wrote(_:_:)``.
-    case write(EncodedValue, number: UInt64)
-    case answer(Request, Outcome)
-    /// The device does not answer: end the link.
-    case unresponsive
-  }
+/// The writes of an event: in order, each once, never repeated and never superseded.
+struct EventWrites<Tag: Sendable>: WriteMachine {
+  typealias Command = WriteCommand<Tag>
+  typealias Action = WriteAction<Tag>
 
   /// Writes that wait; more are refused.
-  static let capacity = 64
+  static var capacity: Int { 64 }
 
   private struct Waiting {
-    let request: Request
+    let command: Command
     var isPendingReported = false
 
-    var timeToLive: TimeToLive? { request.command.timeToLive }
+    var timeToLive: TimeToLive? { command.timeToLive }
   }
 
   private var isLinked = false
   private var waiting: [Waiting] = []
-  private var inFlight: Request?
-  private var number: UInt64 = 0
+  private var inFlight: Command?
+  private var operation = WriteOperation()
   /// What a write that succeeded is answered with.
   private let success: Outcome
 
@@ -39,7 +27,6 @@ struct EventWrites: Sendable {
     success = mode == .command ? .sent : .accepted
   }
 
-  /// When ``expire(at:)`` is to be called. May change with every input.
   var deadline: Moment? { waiting.compactMap { $0.timeToLive?.deadline }.min() }
 
   mutating func linkUp() -> [Action] {
@@ -47,7 +34,6 @@ struct EventWrites: Sendable {
     return proceed()
   }
 
-  /// The connection is gone. Harmless when repeated.
   mutating func linkDown() -> [Action] {
     guard isLinked else { return [] }
     isLinked = false
@@ -58,61 +44,69 @@ struct EventWrites: Sendable {
     }
     inFlight = nil
     for index in waiting.indices {
-      let request = waiting[index].request
-      if waiting[index].timeToLive == nil {
-        actions.append(.answer(request, .failed(reason: "the device went offline")))
+      let command = waiting[index].command
+      if command.timeToLive == nil {
+        actions.append(.answer(command, .failed(reason: "the device went offline")))
       } else if !waiting[index].isPendingReported {
         waiting[index].isPendingReported = true
-        actions.append(.answer(request, .pending))
+        actions.append(.answer(command, .pending))
       }
     }
     waiting.removeAll { $0.timeToLive == nil }
     return actions
   }
 
-  mutating func command(_ request: Request) -> [Action] {
+  mutating func command(_ command: Command) -> [Action] {
     guard waiting.count < Self.capacity else {
-      return [.answer(request, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
+      return [.answer(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
     }
-    if !isLinked, request.command.timeToLive == nil {
-      return [.answer(request, .failed(reason: "the device is offline; a ttl would keep the command"))]
+    if !isLinked, command.timeToLive == nil {
+      return [.answer(command, .failed(reason: "the device is offline; a ttl would keep the command"))]
     }
-    waiting.append(Waiting(request: request, isPendingReported: !isLinked))
-    return isLinked ? proceed() : [.answer(request, .pending)]
+    waiting.append(Waiting(command: command, isPendingReported: !isLinked))
+    return isLinked ? proceed() : [.answer(command, .pending)]
   }
 
-  /// Harmless when nothing is due.
+  /// An event has no desired value.
+  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action] { [] }
+
+  mutating func handOver(desired: EncodedValue?) -> [Action] {
+    abandon(reason: "another gateway has taken the device over")
+  }
+
   mutating func expire(at now: Moment) -> [Action] {
     var actions: [Action] = []
     waiting.removeAll { waiting in
       guard let timeToLive = waiting.timeToLive, timeToLive.deadline <= now else { return false }
-      actions.append(
-        .answer(waiting.request, .timeout(reason: "not applied within its ttl of \(timeToLive.seconds) s")))
+      actions.append(.answer(waiting.command, waiting.command.expired))
       return true
     }
     return actions
   }
 
-  /// How a write ended; nil: it succeeded.
-  mutating func wrote(_ number: UInt64, _ failure: WriteFailure?) -> [Action] {
-    guard number == self.number, let request = inFlight else { return [] }
-    inFlight = nil
-    switch failure {
-    case nil: return [.answer(request, success)] + proceed()
-    case .linkLost:
-      inFlight = request
+  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [Action] {
+    guard operation == self.operation, let command = inFlight else { return [] }
+    switch result {
+    case .holds, .notConfirmed, .notReadBack:
+      inFlight = nil
+      return [.answer(command, success)] + proceed()
+    case .notWritten(.linkLost):
       return linkDown()
-    case .timeout:
-      return [.answer(request, .timeout(reason: "the write was not answered in time")), .unresponsive]
+    case .notWritten(.timeout):
+      inFlight = nil
+      return [.answer(command, .timeout(reason: "the write was not answered in time")), .unresponsive]
         + linkDown()
-    case .failed(let reason):
-      return [.answer(request, .failed(reason: "the write failed: \(reason)"))] + proceed()
+    case .notWritten(.failed(let reason)):
+      inFlight = nil
+      return [.answer(command, .failed(reason: "the write failed: \(reason)"))] + proceed()
     }
   }
 
-  /// Nothing will be written any more.
+  /// An event is never read.
+  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action] { [] }
+
   mutating func abandon(reason: String) -> [Action] {
-    let all = (inFlight.map { [$0] } ?? []) + waiting.map(\.request)
+    let all = (inFlight.map { [$0] } ?? []) + waiting.map(\.command)
     inFlight = nil
     waiting = []
     isLinked = false
@@ -121,9 +115,8 @@ struct EventWrites: Sendable {
 
   private mutating func proceed() -> [Action] {
     guard isLinked, inFlight == nil, !waiting.isEmpty else { return [] }
-    let request = waiting.removeFirst().request
-    inFlight = request
-    number += 1
-    return [.write(request.value, number: number)]
+    let command = waiting.removeFirst().command
+    inFlight = command
+    return [.write(command.value, operation.next())]
   }
 }

@@ -59,6 +59,8 @@ package enum Outcome: Sendable, Equatable {
 enum Written: Sendable, Equatable {
   /// The device accepted the value and then held this one.
   case holds(EncodedValue)
+  /// Accepted by the device, or given to the radio; it was not to be read back.
+  case notConfirmed
   case notWritten(WriteFailure)
   /// Accepted, and what the device holds is not known.
   case notReadBack(WriteFailure)

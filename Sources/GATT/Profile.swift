@@ -74,6 +74,11 @@ public struct Profile: Sendable, Hashable {
     }
   }
 
+  /// The values that are written on every link where the configuration names no others, by property.
+  public var initialValues: [String: Value] {
+    properties.reduce(into: [:]) { values, property in values[property.name] = property.initial }
+  }
+
   /// The property of this name, if there is one.
   public func property(named name: some StringProtocol) -> Property? {
     properties.first { $0.name == name }

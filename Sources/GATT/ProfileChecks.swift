@@ -19,7 +19,8 @@ extension Property {
       guard report.minInterval >= .zero, report.change >= 0, report.change.isFinite else { throw .report }
     }
     if let initial {
-      do throws(CodecError) { _ = try codec.encode(initial) } catch { throw .initial(error) }
+      guard isWritable else { throw .needs(access: "write", key: "initial") }
+      do throws(CodecError) { _ = try encode(initial) } catch { throw .initial(error) }
     }
     try homeAssistant?.check(for: self)
   }

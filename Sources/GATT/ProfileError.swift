@@ -118,7 +118,7 @@ extension PropertyError: CustomStringConvertible {
     case .maxLength(let length): length < 1 ? "\(length) is no length" : "only text and bytes have a length"
     case .poll: "poll must be longer than 0"
     case .report: "min_interval and change must not be below 0"
-    case .initial(let error): "the initial value is none: \(error)"
+    case .initial(let error): "not a valid initial value: \(error)"
     case .homeAssistant(let needs): "needs \(needs)"
     }
   }

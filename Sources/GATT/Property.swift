@@ -85,7 +85,7 @@ public struct Property: Sendable, Hashable {
   public let poll: Duration?
   /// Nil: every value is published.
   public let report: Report?
-  /// What is published when nothing has come yet.
+  /// The desired value where the configuration names none: written on every link.
   public let initial: Value?
   /// How Home Assistant shows it; nil: not at all.
   public let homeAssistant: HomeAssistantEntity?

@@ -66,7 +66,7 @@ actor Scan {
       }
     case .seen(let peripheral):
       request.add(peripheral)
-    case .disconnected, .lost:
+    case .disconnected, .servicesChanged, .lost:
       break
     }
   }

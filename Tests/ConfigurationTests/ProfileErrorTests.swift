@@ -180,11 +180,11 @@ import Testing
       #"notify needs "notify" in access"#
     ),
     (
-      property(#""access":["read"],"initial":256,"type":"uint8""#), "a.initial",
-      "the initial value is none: 256 is outside 0…255"
+      property(#""access":["read","write"],"initial":256,"type":"uint8""#), "a.initial",
+      "not a valid initial value: 256 is outside 0…255"
     ),
     (
-      property(#""access":["read"],"initial":null,"type":"uint8""#), "a.initial",
+      property(#""access":["read","write"],"initial":null,"type":"uint8""#), "a.initial",
       "expected a whole number in plain digits, found null"
     ),
     (

@@ -76,12 +76,12 @@ import Testing
           "properties": {
             "a": { "service": "0000180F-0000-1000-8000-00805F9B34FB", "characteristic": "00002a19", "instance": 1,
                    "kind": "state", "access": ["notify", "read"], "type": "int16", "scale": 0.5, "offset": -40,
-                   "endian": "big", "notify": "socket", "unit": "°C", "poll": 0.5, "initial": 21.5,
+                   "endian": "big", "notify": "socket", "unit": "°C", "poll": 0.5,
                    "report": { "min_interval": 200, "change": 0.25 },
                    "home_assistant": { "platform": "sensor", "name": "A", "device_class": "temperature",
                                        "state_class": "measurement", "unit": "C", "category": "diagnostic" } },
             "b": { "service": "180f", "characteristic": "2a1a", "access": ["read", "write"], "write": "request",
-                   "type": "uint16", "range": [20, 65535],
+                   "type": "uint16", "range": [20, 65535], "initial": 5000,
                    "home_assistant": { "platform": "number", "name": "B", "mode": "slider", "category": "config" } },
             "c": { "service": "180f", "characteristic": "2a1b", "access": ["write"], "write": "command",
                    "kind": "event", "type": "utf8", "max_length": 20,
@@ -100,13 +100,13 @@ import Testing
         name: "a", service: battery, characteristic: uuid(0x2A19), instance: 1, access: [.read, .notify],
         codec: try Codec(.scalar(.init(.int16, scale: 0.5, offset: -40, endian: .big))), unit: "°C",
         notify: .socket, poll: .milliseconds(500),
-        report: Property.Report(minInterval: .milliseconds(200), change: 0.25), initial: .number(21.5),
+        report: Property.Report(minInterval: .milliseconds(200), change: 0.25),
         homeAssistant: HomeAssistantEntity(
           .sensor(.measurement), name: "A", deviceClass: "temperature", unit: "C", category: .diagnostic)),
       Property(
         name: "b", service: battery, characteristic: uuid(0x2A1A), access: [.read, .write],
         writeMode: .request,
-        codec: .uint16, range: 20...65535,
+        codec: .uint16, range: 20...65535, initial: .integer(5000),
         homeAssistant: HomeAssistantEntity(.number(.slider), name: "B", category: .config)),
       Property(
         name: "c", service: battery, characteristic: uuid(0x2A1B), kind: .event, access: .write,

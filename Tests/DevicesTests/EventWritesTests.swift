@@ -7,34 +7,37 @@ import Testing
 
 /// Event writes whose commands are told apart by their values.
 private struct EventBench {
-  var machine: EventWrites
-  private let device = DeviceID(BluetoothAddress(truncating: 1))
+  typealias Machine = EventWrites<Int>
+  var machine: Machine
+  private var operations: [WriteOperation] = []
 
   init(_ mode: Property.WriteMode = .request, isLinked: Bool = true) {
-    machine = EventWrites(mode: mode)
+    machine = Machine(mode: mode)
     if isLinked { _ = machine.linkUp() }
   }
 
   /// The actions in short: `write 5 as 1`, `5: accepted`, `unresponsive`.
-  func texts(_ actions: [EventWrites.Action]) -> [String] {
+  mutating func texts(_ actions: [Machine.Action]) -> [String] {
     actions.map { action in
       switch action {
-      case .write(let value, let number): return "write \(value.value) as \(number)"
-      case .answer(let request, let outcome):
-        return "\(request.value.value): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
+      case .write(let value, let operation):
+        operations.append(operation)
+        return "write \(value.value) as \(operation.number)"
+      case .answer(let command, let outcome):
+        return "\(command.tag): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
+      case .read, .publish, .desired, .restoreFailed: return "\(action)"
       }
     }
   }
 
   mutating func command(_ value: Int, ttl: Int? = nil, at now: Moment = .now) -> [String] {
-    let command = Command(
-      device: device, property: 0, value: .integer(value),
-      timeToLive: ttl.map { TimeToLive(seconds: $0, from: now) }, reply: { _ in })
-    return texts(machine.command(.init(value: EncodedValue(value), command: command)))
+    let timeToLive = ttl.map { TimeToLive(seconds: $0, from: now) }
+    return texts(machine.command(.init(value: EncodedValue(value), tag: value, timeToLive: timeToLive)))
   }
-  mutating func wrote(_ number: UInt64, _ failure: WriteFailure? = nil) -> [String] {
-    texts(machine.wrote(number, failure))
+  /// How the write of this number ended.
+  mutating func wrote(_ number: Int, _ failure: WriteFailure? = nil) -> [String] {
+    texts(machine.wrote(operations[number - 1], failure.map { .notWritten($0) } ?? .notConfirmed))
   }
   mutating func linkUp() -> [String] { texts(machine.linkUp()) }
   mutating func linkDown() -> [String] { texts(machine.linkDown()) }
@@ -72,7 +75,7 @@ private struct EventBench {
     #expect(bench.wrote(1) == ["0: accepted", "write 1 as 2"])
     #expect(bench.command(66) == [], "there is room again")
     for value in 1...63 {
-      #expect(bench.wrote(UInt64(value + 1)).last == "write \(value + 1) as \(value + 2)")
+      #expect(bench.wrote(value + 1).last == "write \(value + 1) as \(value + 2)")
     }
     #expect(bench.wrote(65) == ["64: accepted", "write 66 as 66"])
     #expect(bench.wrote(66) == ["66: accepted"])

@@ -123,7 +123,7 @@ import Testing
       case .state(let state): state.isOn ? "on" : "\(state)"
       case .disconnected(id): "disconnected"
       case .lost(id): "lost"
-      case .seen, .disconnected, .lost: nil
+      case .seen, .disconnected, .servicesChanged, .lost: nil
       }
     }
     // An end in order tells of the adapter first; a crash tells nothing but that.

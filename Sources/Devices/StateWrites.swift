@@ -1,55 +1,18 @@
 import EventLoop
 import GATT
 
-/// A writable property of one device: writes what is asked for, reads it back, and says what came of it.
+/// The writes of a state: each command is written and, in the mode `confirm`, read back; the newest wins. The desired value
+/// is applied on every link.
 ///
-/// A pure machine. Each input returns the actions to run, in order. One operation is in flight at most; its
-/// result comes back with the ``Operation`` it was started with, so that a late one, of a link that is gone, is
-/// known as such and changes nothing.
-///
-/// Every command gets exactly one final outcome; before it, at most one `pending`. Only where another gateway
-/// takes the device over, a command that waits is left to that one.
-struct ConfirmedWrite<Tag: Sendable>: Sendable {
-  /// A value asked for, and what its sender needs with the answer.
-  struct Command: Sendable {
-    let value: EncodedValue
-    let tag: Tag
-    /// Nil: it waits as long as it takes.
-    let timeToLive: TimeToLive?
-
-    init(value: EncodedValue, tag: Tag, timeToLive: TimeToLive? = nil) {
-      self.value = value
-      self.tag = tag
-      self.timeToLive = timeToLive
-    }
-  }
-
-  /// Tells an operation from those before it.
-  struct Operation: Sendable, Hashable {
-    fileprivate let number: UInt64
-  }
-
-  enum Action: Sendable {
-    /// Write this value and read it back, then call ``ConfirmedWrite/wrote(_:_:)``.
-    case write(EncodedValue, Operation)
-    /// Read the property, then call ``ConfirmedWrite/read(_:_:)``.
-    case read(Operation)
-    /// Tell the command's sender.
-    case answer(Command, Outcome)
-    /// This is what the device answered to a read: the property's value from now on.
-    case publish(EncodedValue)
-    /// A command made this the desired value: to be kept for the next run.
-    case desired(EncodedValue)
-    /// The desired value could not be applied on arrival; it stays desired, and the next arrival tries again.
-    case restoreFailed(EncodedValue, WriteFailure)
-    /// The device does not answer: end the link. ``ConfirmedWrite/linkUp()`` follows when there is another.
-    case unresponsive
-  }
+/// Only where another gateway takes the device over, a command that waits is left to that one.
+struct StateWrites<Tag: Sendable>: WriteMachine {
+  typealias Command = WriteCommand<Tag>
+  typealias Action = WriteAction<Tag>
 
   /// What a write is for.
   private enum Purpose {
     case command(Request)
-    /// To make the desired value hold again, not for a command.
+    /// To apply the desired value on a new link.
     case restore(EncodedValue)
 
     var value: EncodedValue {
@@ -64,7 +27,7 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
   private struct Request {
     let command: Command
     var isPendingReported = false
-    /// A request of later on says what shall hold.
+    /// A later request names another desired value.
     var isSuperseded = false
   }
 
@@ -73,41 +36,51 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     case absent
     /// Nothing to do → writing, absent.
     case idle
-    /// The link is new: what does the device hold? → writing, idle, absent.
+    /// The link is new: the device is asked what it holds → writing, idle, absent.
     case reading
-    /// A value is on its way to the device, and read back from it → writing, idle, absent.
+    /// A value is being written, and read back → writing, idle, absent.
     case writing(Purpose)
   }
 
   private var state = State.absent
   private var waiting: Request?
-  private var operation: UInt64 = 0
-  /// Whether this link still owes the device its desired value.
-  private var owesRestore = false
+  private var operation = WriteOperation()
+  /// Whether the desired value is still to be applied on this link.
+  private var isRestorePending = false
 
-  /// The value that shall hold, and is applied on every link: the last one that a command set or a
-  /// request named, before that the configured one.
+  /// The value that is applied on every link: the last one that a command set or a request named, before that the
+  /// configured one.
   private(set) var desired: EncodedValue?
+  /// A command that is written without being read back has this outcome; nil: its outcome is what was read back.
+  private let unconfirmed: Outcome?
+  private let isReadable: Bool
 
-  /// - Parameter desired: the configured value; nil leaves the device as it is found.
-  init(desired: EncodedValue? = nil) {
+  /// - Parameters:
+  ///   - desired: the configured value; nil leaves the device as it is found.
+  ///   - isReadable: whether the device can be asked what it holds.
+  init(desired: EncodedValue? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true) {
     self.desired = desired
+    self.isReadable = isReadable
+    unconfirmed =
+      switch mode {
+      case .confirm: nil
+      case .request: .accepted
+      case .command: .sent
+      }
   }
 
-  /// When ``expire(at:)`` is to be called: when the waiting command ends. May change with every input.
   var deadline: Moment? { waiting?.command.timeToLive?.deadline }
 
   // MARK: Inputs
 
-  /// The device is connected and the property can be used.
   mutating func linkUp() -> [Action] {
     guard case .absent = state else { return [] }
-    owesRestore = desired != nil
+    isRestorePending = desired != nil
+    guard isReadable else { return proceed() }
     state = .reading
-    return [.read(begin())]
+    return [.read(operation.next())]
   }
 
-  /// The connection is gone. Harmless when repeated.
   mutating func linkDown() -> [Action] {
     let before = state
     state = .absent
@@ -121,7 +94,6 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     }
   }
 
-  /// A command for another value, which has been validated.
   mutating func command(_ command: Command) -> [Action] {
     var actions: [Action] = []
     if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
@@ -133,17 +105,13 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     }
   }
 
-  /// The ``deadline`` is over. Harmless when it is not, or not any more.
-  ///
   /// A command that is being carried out does not end: the device may hold its value already.
   mutating func expire(at now: Moment) -> [Action] {
-    guard let command = waiting?.command, let timeToLive = command.timeToLive, timeToLive.deadline <= now
-    else { return [] }
+    guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
-    return [.answer(command, .timeout(reason: "not applied within its ttl of \(timeToLive.seconds) s"))]
+    return [.answer(command, command.expired)]
   }
 
-  /// Another value shall hold from now on; nil: whatever the device has. On a link it is brought about now.
   mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action] {
     var actions: [Action] = []
     switch origin {
@@ -155,17 +123,15 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     }
     desired = value
     // Even where the last read returned the same value: a write that was not answered may have changed it since.
-    owesRestore = value != nil
+    isRestorePending = value != nil
     switch state {
     case .absent, .reading, .writing: return actions
     case .idle: return actions + proceed()
     }
   }
 
-  /// Another gateway has the device now, and with it the command that waits: it is that one's to answer.
-  ///
-  /// - Parameter value: what the other gateway says is desired; nil: it says nothing.
-  mutating func standBy(desired value: EncodedValue?) -> [Action] {
+  /// The command that waits goes with the device: the other gateway answers it.
+  mutating func handOver(desired value: EncodedValue?) -> [Action] {
     let before = state
     state = .absent
     waiting = nil
@@ -173,30 +139,32 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     switch before {
     case .absent, .idle, .reading, .writing(.restore): return []
     case .writing(.command(let request)):
-      // The other one never had it: it was this gateway's to carry out.
+      // The other gateway does not know of it.
       return [.answer(request.command, .failed(reason: "another gateway has taken the device over"))]
     }
   }
 
-  /// How a ``Action/write(_:_:)`` ended.
-  mutating func wrote(_ operation: Operation, _ result: Written) -> [Action] {
-    guard isCurrent(operation), case .writing(let purpose) = state else { return [] }
+  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [Action] {
+    guard operation == self.operation, case .writing(let purpose) = state else { return [] }
     switch result {
     case .holds(let value):
       learn(value)
-      return conclude(purpose, value) + [.publish(value)] + proceed()
+      let outcome: Outcome =
+        value == purpose.value ? .applied(actual: value.value) : .adjusted(actual: value.value)
+      return conclude(purpose, outcome) + [.publish(value)] + proceed()
+    case .notConfirmed:
+      return conclude(purpose, unconfirmed ?? .accepted) + proceed()
     case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):
       // It may hold what a command asked for and is answered as failed.
-      if case .command = purpose { owesRestore = desired != nil }
+      if case .command = purpose { isRestorePending = desired != nil }
       return fail(purpose, failure, while: "the read-back")
     }
   }
 
-  /// How a ``Action/read(_:)`` ended.
-  mutating func read(_ operation: Operation, _ result: Result<EncodedValue, WriteFailure>) -> [Action] {
-    guard isCurrent(operation), case .reading = state else { return [] }
+  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action] {
+    guard operation == self.operation, case .reading = state else { return [] }
     switch result {
     case .success(let value):
       learn(value)
@@ -211,7 +179,6 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     }
   }
 
-  /// Nothing will be done any more: whoever waits for an answer gets it.
   mutating func abandon(reason: String) -> [Action] {
     var actions: [Action] = []
     if case .writing(.command(let request)) = state {
@@ -231,40 +198,39 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     if let request = waiting {
       waiting = nil
       purpose = .command(request)
-    } else if owesRestore, let desired {
+    } else if isRestorePending, let desired {
       // Once per link: a device that rounds the value would be written to for ever.
-      owesRestore = false
+      isRestorePending = false
       purpose = .restore(desired)
     } else {
       state = .idle
       return []
     }
     state = .writing(purpose)
-    return [.write(purpose.value, begin())]
+    return [.write(purpose.value, operation.next())]
   }
 
-  /// The device answered to the read-back.
-  private mutating func conclude(_ purpose: Purpose, _ value: EncodedValue) -> [Action] {
+  /// The value was written.
+  private mutating func conclude(_ purpose: Purpose, _ outcome: Outcome) -> [Action] {
     switch purpose {
     case .restore: return []
     case .command(let request):
-      let asked = request.command.value
-      let answer = Action.answer(
-        request.command, value == asked ? .applied(actual: value.value) : .adjusted(actual: value.value))
+      let answer = Action.answer(request.command, outcome)
       if request.isSuperseded { return [answer] }
-      // An adjusted value is still the request that shall hold: the device would adjust it again.
+      // Also where the device adjusted it: it would adjust it again.
+      let asked = request.command.value
       desired = asked
-      owesRestore = false
+      isRestorePending = false
       return [answer, .desired(asked)]
     }
   }
 
   /// The device answered what it holds: it may be what is desired already.
   private mutating func learn(_ value: EncodedValue) {
-    if value == desired { owesRestore = false }
+    if value == desired { isRestorePending = false }
   }
 
-  /// Whether something else shall hold when the command in flight is done.
+  /// Whether another value is desired when the command in flight is done.
   private func isSuperseded(_ request: Request) -> Bool { waiting != nil || request.isSuperseded }
 
   private mutating func supersedeCommandInFlight() {
@@ -294,26 +260,15 @@ struct ConfirmedWrite<Tag: Sendable>: Sendable {
     return actions + (failure == .timeout ? abandonLink() : proceed())
   }
 
-  /// What waits, waits for the next link.
   private mutating func abandonLink() -> [Action] {
     state = .absent
     return [.unresponsive] + keepWaiting()
   }
 
-  /// Tells the waiting command, once, that it waits for the device.
+  /// Reports once that the waiting command is pending.
   private mutating func keepWaiting() -> [Action] {
     guard let request = waiting, !request.isPendingReported else { return [] }
     waiting?.isPendingReported = true
     return [.answer(request.command, .pending)]
   }
-
-  private mutating func begin() -> Operation {
-    operation += 1
-    return Operation(number: operation)
-  }
-
-  private func isCurrent(_ operation: Operation) -> Bool { operation.number == self.operation }
 }
-
-extension ConfirmedWrite.Command: Equatable where Tag: Equatable {}
-extension ConfirmedWrite.Action: Equatable where Tag: Equatable {}

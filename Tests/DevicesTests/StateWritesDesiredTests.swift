@@ -4,7 +4,7 @@ import Testing
 @testable import Devices
 
 /// Deadlines, changes of the desired value by requests and the configuration, and other gateways.
-@Suite struct ConfirmedWriteDesiredTests {
+@Suite struct StateWritesDesiredTests {
   let start = Moment.now
 
   // MARK: Time to live
@@ -177,7 +177,7 @@ import Testing
   @Test func theCommandThatWaitsIsLeftToTheOtherGateway() {
     var bench = Bench(desired: 5)
     _ = bench.command("a", 6, ttl: 60, at: start)
-    #expect(bench.standBy(desired: 7) == [])
+    #expect(bench.handOver(desired: 7) == [])
     #expect(bench.machine.deadline == nil)
     #expect(bench.machine.desired == 7)
     _ = bench.linkUp()
@@ -186,7 +186,7 @@ import Testing
 
   @Test func whatTheOtherGatewayDoesNotSayStaysDesired() {
     var bench = Bench(desired: 5)
-    #expect(bench.standBy() == [])
+    #expect(bench.handOver() == [])
     #expect(bench.machine.desired == 5)
   }
 
@@ -194,8 +194,8 @@ import Testing
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
-    #expect(bench.standBy(desired: 7) == ["a: failed another gateway has taken the device over"])
-    #expect(bench.standBy(desired: 7) == [])
+    #expect(bench.handOver(desired: 7) == ["a: failed another gateway has taken the device over"])
+    #expect(bench.handOver(desired: 7) == [])
     #expect(bench.holds(6) == [], "of the link before")
     #expect(bench.machine.desired == 7)
     #expect(bench.linkDown() == [])

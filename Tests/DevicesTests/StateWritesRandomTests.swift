@@ -6,7 +6,7 @@ import Testing
 @testable import Devices
 
 /// What holds whatever happens, tried with what happens by chance; a failure names the seed that repeats it.
-@Suite struct ConfirmedWriteRandomTests {
+@Suite struct StateWritesRandomTests {
   @Test(arguments: 0..<200)
   func everyCommandGetsOneFinalAnswerAndOneOperationIsInFlight(seed: UInt64) {
     var world = World(seed: seed)
@@ -21,11 +21,11 @@ import Testing
 
 /// A machine, the device it writes to, and a link that comes and goes.
 private struct World {
-  typealias Machine = ConfirmedWrite<Int>
+  typealias Machine = StateWrites<Int>
 
   enum InFlight {
-    case write(EncodedValue, Machine.Operation)
-    case read(Machine.Operation)
+    case write(EncodedValue, WriteOperation)
+    case read(WriteOperation)
   }
 
   struct Asked {
@@ -76,7 +76,7 @@ private struct World {
     case 2, 3: command()
     case 4: lateResult()
     case 5: setDesired()
-    case 6: if Int.random(in: 0..<4, using: &random) == 0 { standBy() }
+    case 6: if Int.random(in: 0..<4, using: &random) == 0 { handOver() }
     case 7, 8: pass()
     default: finish(fault: Int.random(in: 0..<8, using: &random))
     }
@@ -151,13 +151,13 @@ private struct World {
     run(machine.setDesired(value, by: origin))
   }
 
-  private mutating func standBy() {
+  private mutating func handOver() {
     let value = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
     if let value { desired = value }
     if let inFlight { late.append(inFlight) }
     inFlight = nil
     isUp = false
-    run(machine.standBy(desired: value))
+    run(machine.handOver(desired: value))
     let open = commands.filter { $0.value.final == nil && !$0.value.isDropped }
     if open.count > 1 { violations.append("more than the one that waits is dropped") }
     for tag in open.keys { commands[tag]?.isDropped = true }

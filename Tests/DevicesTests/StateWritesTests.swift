@@ -3,13 +3,13 @@ import Testing
 
 @testable import Devices
 
-/// A confirmed write whose commands are told apart by a word, and whose operations are answered by order.
+/// The writes of a state whose commands are told apart by a word, and whose operations are answered by order.
 struct Bench {
-  typealias Machine = ConfirmedWrite<String>
+  typealias Machine = StateWrites<String>
   var machine: Machine
   enum Started {
-    case write(Machine.Operation)
-    case read(Machine.Operation)
+    case write(WriteOperation)
+    case read(WriteOperation)
   }
   private(set) var started: [Started] = []
 
@@ -51,8 +51,8 @@ struct Bench {
   mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {
     run(machine.setDesired(value.map { EncodedValue($0) }, by: origin))
   }
-  mutating func standBy(desired: Int? = nil) -> [String] {
-    run(machine.standBy(desired: desired.map { EncodedValue($0) }))
+  mutating func handOver(desired: Int? = nil) -> [String] {
+    run(machine.handOver(desired: desired.map { EncodedValue($0) }))
   }
   /// The device answers the read, or accepts what is written, and holds this.
   mutating func holds(_ value: Int) -> [String] { answer(started.last!, value) }
@@ -84,7 +84,7 @@ struct Bench {
   }
 }
 
-@Suite struct ConfirmedWriteTests {
+@Suite struct StateWritesTests {
   @Test func writesReadsBackAndAnswers() {
     var bench = Bench.idle()
     #expect(bench.command("a", 2000) == ["write 2000"])

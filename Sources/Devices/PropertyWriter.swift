@@ -1,0 +1,221 @@
+import BlueZ
+import Configuration
+import EventLoop
+import GATT
+import Log
+
+/// The commands for one property of a device, and its desired value: runs a ``WriteMachine``.
+final class PropertyWriter: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private struct Expiry {
+    let deadline: Moment
+    let timer: LoopTimer
+  }
+
+  private(set) var desired: DesiredValue
+  private var machine: any WriteMachine<Command>
+  private var expiry: Expiry?
+  private unowned let channel: Channel
+  private unowned let device: Device
+
+  private var property: Property { channel.property }
+  private var context: DeviceContext { device.context }
+
+  init(for channel: Channel, of device: Device, desired: DesiredValue) {
+    self.channel = channel
+    self.device = device
+    self.desired = desired
+    let property = channel.property
+    switch property.kind {
+    case .state:
+      machine = StateWrites(
+        desired: desired.effective.flatMap(property.encoded), mode: property.writeMode,
+        isReadable: property.isReadable)
+    case .event:
+      machine = EventWrites(mode: property.writeMode)
+    }
+  }
+
+  func linkIsLive() { perform { $0.linkUp() } }
+  func linkEnded() { perform { $0.linkDown() } }
+  func abandon(reason: String) { perform { $0.abandon(reason: reason) } }
+
+  func execute(_ command: Command) {
+    if let problem = property.problem(with: command.value) {
+      return command.reply(.rejected(reason: problem))
+    }
+    if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
+    guard let value = property.encoded(command.value) else {
+      return command.reply(.rejected(reason: "\(property.name) cannot be encoded"))
+    }
+    perform { $0.command(WriteCommand(value: value, tag: command, timeToLive: command.timeToLive)) }
+  }
+
+  // MARK: Desired state
+
+  /// The configuration names another value, or none.
+  func configure(_ value: Value?) {
+    guard value != desired.configured else { return }
+    let before = desired.effective
+    desired.configured = value
+    if desired.effective != before { applyDesired(by: .configuration) }
+  }
+
+  /// A request names a value; nil: back to the configured one.
+  func override(_ value: Value?) {
+    desired.override = value.map { DesiredValue.Override(value: $0, source: .request) }
+    desired.waiting = nil
+    applyDesired(by: .request)
+    persistDesired()
+  }
+
+  private func applyDesired(by origin: DesiredOrigin) {
+    let value = desired.effective.flatMap(property.encoded)
+    perform { $0.setDesired(value, by: origin) }
+    device.desiredChanged()
+  }
+
+  /// Another gateway has the device now, and says what is desired; nil: it does not say.
+  func handOver(desired value: Value?, wasOwned: Bool) {
+    // While no gateway owned the device, every gateway that knows it has the command that waits here.
+    if wasOwned { abandon(reason: "another gateway has taken the device over") }
+    let encoded = value.flatMap(property.encoded)
+    perform { $0.handOver(desired: encoded) }
+    guard let encoded else { return }
+    desired.override = DesiredValue.Override(value: encoded.value, source: .command)
+    desired.waiting = nil
+    persistDesired()
+  }
+
+  private func persistDesired() {
+    let stored = desired.persistent.map { value in
+      DeviceRecord.Desired(value: property.codec.json(value.value), source: value.source)
+    }
+    context.store.change(device.address) { $0.desired[property.name] = stored }
+    device.desiredChanged()
+  }
+
+  // MARK: The machine
+
+  /// Gives the machine an input, and carries out what it asks for.
+  private func perform(_ input: (inout any WriteMachine<Command>) -> [WriteAction<Command>]) {
+    for action in input(&machine) { perform(action) }
+    watchDeadline()
+  }
+
+  private func perform(_ action: WriteAction<Command>) {
+    switch action {
+    case .write(let value, let operation):
+      channel.task { [self] central in
+        let result = await write(value, on: central)
+        perform { $0.wrote(operation, result) }
+      }
+    case .read(let operation):
+      channel.task { [self] central in
+        let result = await read(on: central)
+        perform { $0.read(operation, result) }
+      }
+    case .publish(let value):
+      channel.wasReadBack(value.value)
+    case .answer(let command, let outcome):
+      context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
+      command.tag.reply(outcome)
+      if property.kind == .state { keep(command, outcome) }
+    case .desired(let value):
+      desired.override = DesiredValue.Override(value: value.value, source: .command)
+      desired.waiting = nil
+      persistDesired()
+    case .restoreFailed(let value, let failure):
+      context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
+    case .unresponsive:
+      device.isUnresponsive()
+    }
+  }
+
+  /// A command without time to live that waits, waits through a restart as well; one that failed does not.
+  private func keep(_ command: WriteCommand<Command>, _ outcome: Outcome) {
+    switch outcome {
+    case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
+    // What is unfinished is applied after the next start.
+    case .failed where context.isStopping && command.timeToLive == nil: desired.waiting = command.value.value
+    case .failed, .timeout: desired.waiting = nil
+    case .applied, .adjusted, .accepted, .sent, .read, .rejected, .superseded: return
+    }
+    persistDesired()
+  }
+
+  /// A command that waits and has a time to live ends in time.
+  private func watchDeadline() {
+    let deadline = machine.deadline
+    guard deadline != expiry?.deadline else { return }
+    expiry?.timer.cancel()
+    expiry = deadline.map { deadline in
+      let timer = context.loop.timer(after: Moment.now.duration(to: deadline)) { [weak self] in
+        guard let self else { return }
+        expiry = nil
+        perform { $0.expire(at: .now) }
+      }
+      return Expiry(deadline: deadline, timer: timer)
+    }
+  }
+
+  // MARK: The characteristic
+
+  private func write(_ value: EncodedValue, on central: isolated Central) async -> Written {
+    guard let characteristic = channel.characteristic else { return .notWritten(.linkLost) }
+    do throws(CentralError) {
+      switch property.writeMode {
+      case .confirm:
+        switch decoded(try await central.write(value.bytes, to: characteristic)) {
+        case .success(let held): return .holds(held)
+        case .failure(let failure): return .notReadBack(failure)
+        }
+      case .request, .command:
+        try await central.send(
+          value.bytes, to: characteristic, withResponse: property.writeMode == .request)
+        return .notConfirmed
+      }
+    } catch {
+      return .notWritten(WriteFailure(error))
+    }
+  }
+
+  private func read(on central: isolated Central) async -> Result<EncodedValue, WriteFailure> {
+    guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
+    do throws(CentralError) {
+      return decoded(.success(try await central.read(characteristic)))
+    } catch {
+      return .failure(WriteFailure(error))
+    }
+  }
+
+  private func decoded(_ bytes: Result<[UInt8], CentralError>) -> Result<EncodedValue, WriteFailure> {
+    switch bytes {
+    case .failure(let error): return .failure(WriteFailure(error))
+    case .success(let bytes):
+      do throws(CodecError) {
+        return .success(EncodedValue(value: try property.codec.decode(bytes), bytes: bytes))
+      } catch {
+        return .failure(.failed(reason: "\(error)"))
+      }
+    }
+  }
+}
+
+extension Property {
+  /// Nil for what the codec cannot encode.
+  fileprivate func encoded(_ value: Value) -> EncodedValue? {
+    (try? codec.encode(value)).map { EncodedValue(value: value, bytes: $0) }
+  }
+}
+
+extension WriteFailure {
+  fileprivate init(_ error: CentralError) {
+    switch error {
+    case .disconnected, .gone, .unavailable: self = .linkLost
+    case .timedOut: self = .timeout
+    case .transient, .busy, .unlikely, .refused, .notifyAcquired: self = .failed(reason: "\(error)")
+    }
+  }
+}

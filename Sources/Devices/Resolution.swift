@@ -1,0 +1,40 @@
+import BlueZ
+import GATT
+
+/// What a link offers of a profile.
+struct Resolution: Sendable {
+  /// The characteristic of each property, in the order of the profile's properties; nil: it is not offered.
+  let characteristics: [Characteristic?]
+  /// Those of the Device Information Service that are read.
+  let information: [Characteristic]
+  /// Whether the link offers what the profile requires.
+  let isSuitable: Bool
+
+  init(_ profile: Profile, _ all: [Characteristic]) {
+    let characteristics: [Characteristic?] = profile.properties.map { property in
+      let matching = all.filter {
+        $0.service == property.service && $0.uuid == property.characteristic && $0.flags.allow(property)
+      }
+      return property.instance < matching.count ? matching[property.instance] : nil
+    }
+    self.characteristics = characteristics
+    information = all.filter {
+      $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)
+        && $0.flags.contains(.read)
+    }
+    let services = Set(all.map(\.service))
+    isSuitable =
+      profile.requires.allSatisfy(services.contains)
+      && (profile.alive.map { characteristics[$0.property] != nil }
+        ?? characteristics.contains { $0 != nil })
+  }
+}
+
+extension Characteristic.Flags {
+  /// Whether the characteristic can do what the property needs of it.
+  fileprivate func allow(_ property: Property) -> Bool {
+    (!property.isReadable || contains(.read))
+      && (!property.isWritable || contains(property.writeMode == .command ? .writeWithoutResponse : .write))
+      && (!property.isNotifying || contains(.notify) || contains(.indicate))
+  }
+}
