@@ -96,7 +96,7 @@ extension Central {
   func servicesChanged(_ id: PeripheralID) {
     guard let link = links[id], connecting != id else { return }
     link.servicesTimer?.cancel()
-    link.servicesTimer = loop.timer(after: limits.exportRest) { [weak self] in
+    link.servicesTimer = loop.timer(after: limits.servicesChange) { [weak self] in
       self?.assumeIsolated { central in
         guard !link.hasEnded else { return }
         link.end { !central.tree.contains($0) }

@@ -9,6 +9,10 @@ struct Limits: Sendable {
   var export = Duration.seconds(5)
   /// From the first of these objects, where they come late, to the last.
   var exportRest = Duration.milliseconds(500)
+  /// Without a change, before services that change on a link count as complete: bluetoothd says of neither when it is
+  /// (recorded: 0.5 s between what goes and what comes, at 50 ms for each answer of the peripheral). Nothing may be
+  /// subscribed to before: bluetoothd crashes when it removes a characteristic that it is subscribing to.
+  var servicesChange = Duration.seconds(1)
   /// For a read or a write, once more for the read-back that follows one; then its outcome is unknown. (bluetoothd itself
   /// gives up after 30 s.)
   var operation = Duration.seconds(10)

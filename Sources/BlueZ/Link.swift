@@ -32,7 +32,10 @@ final class Link: @unchecked Sendable {
 
   /// Ends what depends on a characteristic that is gone. bluetoothd never answers an operation on one.
   func end(where isGone: (Characteristic) -> Bool) {
-    if let inUse, isGone(inUse) { exchange?.end(.refused("the characteristic is gone")) }
+    if let exchange, let inUse, isGone(inUse) {
+      unanswered -= exchange.pending
+      exchange.end(.refused("the characteristic is gone"))
+    }
     for characteristic in listening where isGone(characteristic) { stopListening(to: characteristic) }
   }
 
@@ -78,6 +81,9 @@ final class Exchange: @unchecked Sendable {
     answers = Array(repeating: nil, count: count)
     self.done = done
   }
+
+  /// How many are not answered yet.
+  var pending: Int { answers.count { $0 == nil } }
 
   /// One whose link is gone already.
   static func disconnected(of count: Int) -> Exchange {

@@ -321,6 +321,7 @@ final class Device: @unchecked Sendable {
     }
     learnOffered()
     report(.description)
+    guard resolution.isSuitable else { return perform(session.servicesLost()) }
     let number = sessionNumber
     context.loop.task(of: context.central) { [self] central in
       for channel in changed {
@@ -431,6 +432,7 @@ final class Device: @unchecked Sendable {
         """, fields)
     case .silent(let limit): log.warning("no reading for \(limit): reconnecting", fields)
     case .unresponsive: log.warning("does not respond: reconnecting", fields)
+    case .servicesLost: log.warning("its services are gone: reconnecting", fields)
     }
   }
 

@@ -103,7 +103,9 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
   }
 
   /// An event is never read.
-  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action] { [] }
+  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action] {
+    []
+  }
 
   mutating func abandon(reason: String) -> [Action] {
     let all = (inFlight.map { [$0] } ?? []) + waiting.map(\.command)

@@ -48,6 +48,8 @@ package struct PeripheralSession: Sendable {
     case silent(Duration)
     /// An operation was not answered: the link is as good as dead.
     case unresponsive
+    /// The services that the profile requires went on a live link.
+    case servicesLost
   }
 
   /// How an attempt to connect ended.
@@ -179,6 +181,13 @@ package struct PeripheralSession: Sendable {
     guard state == .live else { return [] }
     linkWasGood(until: lastSign)
     return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
+  }
+
+  /// The peripheral has removed what the profile requires, or bluetoothd has lost it: the next link shows which.
+  mutating func servicesLost() -> [Action] {
+    guard state == .live else { return [] }
+    linkWasGood(until: lastSign)
+    return [.offline] + trouble(.servicesLost) + leave(for: backOff.next())
   }
 
   /// Another gateway has the device now: the link here is no longer alive.

@@ -1,4 +1,5 @@
 import EventLoop
+import GATT
 import Testing
 
 @testable import Devices
@@ -13,8 +14,8 @@ struct Bench {
   }
   private(set) var started: [Started] = []
 
-  init(desired: Int? = nil) {
-    machine = Machine(desired: desired.map { EncodedValue($0) })
+  init(desired: Int? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true) {
+    machine = Machine(desired: desired.map { EncodedValue($0) }, mode: mode, isReadable: isReadable)
   }
 
   /// The actions in short: `read`, `write 5`, `a: applied 5`, `publish 5`.
@@ -67,6 +68,11 @@ struct Bench {
     guard case .write(let operation) = operation else { return ["nothing was to be written"] }
     return run(machine.wrote(operation, .notWritten(failure)))
   }
+  /// The device accepts what is written, and it is not to be read back.
+  mutating func accepted() -> [String] {
+    guard case .write(let operation) = started.last! else { return ["nothing was to be written"] }
+    return run(machine.wrote(operation, .notConfirmed))
+  }
   /// Neither the read nor the read-back is answered.
   mutating func readFailed(_ failure: WriteFailure) -> [String] {
     switch started.last! {
@@ -97,6 +103,27 @@ struct Bench {
     _ = bench.command("a", 2000)
     #expect(bench.holds(2048) == ["a: adjusted 2048", "desired 2000", "publish 2048"])
     #expect(bench.machine.desired == 2000)
+  }
+
+  @Test(arguments: [(Property.WriteMode.request, "accepted"), (.command, "sent")])
+  func whatIsNotReadBackIsAnsweredWhenItIsWritten(mode: Property.WriteMode, word: String) {
+    var bench = Bench(desired: 7, mode: mode, isReadable: false)
+    #expect(bench.linkUp() == ["write 7"], "it cannot be asked what it holds")
+    #expect(bench.accepted() == [])
+    #expect(bench.command("a", 2000) == ["write 2000"])
+    #expect(bench.command("b", 3000) == [])
+    #expect(bench.accepted() == ["a: \(word)", "desired 2000", "write 3000"])
+    #expect(bench.linkDown() == ["b: pending"], "a state is written again on the next link")
+    #expect(bench.linkUp() == ["write 3000"])
+    #expect(bench.accepted() == ["b: \(word)", "desired 3000"])
+    #expect(bench.linkDown() == [])
+    #expect(bench.linkUp() == ["write 3000"])
+  }
+
+  @Test func aReadableStateThatHoldsWhatIsDesiredIsNotWritten() {
+    var bench = Bench(desired: 7, mode: .request)
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.holds(7) == ["publish 7"])
   }
 
   @Test func theNewestWaitingCommandWins() {

@@ -54,6 +54,8 @@ import Testing
     (property(report: Property.Report(minInterval: .milliseconds(-1))), .report),
     (property(report: Property.Report(change: -1)), .report),
     (property(report: Property.Report(change: .infinity)), .report),
+    (property(access: .read, initial: .integer(0)), .needs(access: "write", key: "initial")),
+    (property(range: 1...9, initial: .integer(0)), .initial(.range(value: 0, allowed: 1...9))),
     (property(initial: .integer(256)), .initial(.range(value: 256, allowed: 0...255))),
     (property(initial: .text("a")), .initial(.kind(expected: "a number", found: "text"))),
   ]

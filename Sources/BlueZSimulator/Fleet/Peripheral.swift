@@ -6,7 +6,10 @@ struct Peripheral: Sendable {
   let address: String
   /// The services that it advertises.
   var advertised: [String] = []
+  /// Everything that it may serve.
   let database: GATTDatabase
+  /// The handles of the services that it does not have at present.
+  var hidden: Set<UInt16> = []
   /// nil for what is no micro:bit.
   var microBit: MicroBit?
   /// nil unless it serves its accelerometer.
@@ -34,6 +37,15 @@ struct Peripheral: Sendable {
 
   /// What bluetoothd calls it: the address in the place of a missing name.
   var alias: String { name.isEmpty ? String(address.map { $0 == ":" ? "-" : $0 }) : name }
+
+  /// Those that it has at present.
+  var services: [GATTDatabase.Service] { database.services.filter { !hidden.contains($0.handle) } }
+
+  /// `Device1.UUIDs` once its services are resolved.
+  var uuids: [String] {
+    let gone = Set(database.services.map(\.uuid)).subtracting(services.map(\.uuid))
+    return database.uuids.filter { !gone.contains($0) }
+  }
 
   var inRange: Bool { goneSince == nil }
 

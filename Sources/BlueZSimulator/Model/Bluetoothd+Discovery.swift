@@ -109,7 +109,7 @@ extension Bluetoothd {
     devices[index] = device
     let interfaces = Describe.device(
       peripheral, rssi: rssi, connected: peripheral.linked,
-      uuids: known ? peripheral.database.uuids : peripheral.advertised)
+      uuids: known ? peripheral.uuids : peripheral.advertised)
     emit(.signal(tree.add(device.path, .device(index), under: BlueZName.adapterPath, interfaces)))
   }
 

@@ -92,41 +92,16 @@ extension Bluetoothd {
       return
     }
     devices[index]?.link = .up
+    withdrawServices(of: index)
     exportServices(of: index)
     let resolved: (String, DBusValue?) = ("ServicesResolved", .boolean(true))
     if device.discovered {
       change(device: index, [resolved])
     } else {
       devices[index]?.discovered = true
-      change(device: index, [("UUIDs", .strings(peripherals[index].database.uuids)), resolved])
+      change(device: index, [("UUIDs", .strings(peripherals[index].uuids)), resolved])
     }
     resubscribe(index, at: now)
-  }
-
-  private mutating func exportServices(of index: Int) {
-    guard let device = devices[index], !device.exported else { return }
-    devices[index]?.exported = true
-    for service in peripherals[index].database.services {
-      let servicePath = Self.servicePath(device.path, service.handle)
-      emit(
-        .signal(
-          tree.add(
-            servicePath, .service(index), under: device.path, Describe.service(service, of: device.path))))
-      for characteristic in service.characteristics {
-        let path = Self.characteristicPath(device.path, service.handle, characteristic.handle)
-        emit(
-          .signal(
-            tree.add(
-              path, .characteristic(index, characteristic.handle), under: servicePath,
-              Describe.characteristic(characteristic, of: servicePath))))
-        guard let configuration = characteristic.configuration else { continue }
-        emit(
-          .signal(
-            tree.add(
-              "\(path)/desc\(hex(Int(configuration), digits: 4).lowercased())",
-              .descriptor(index, configuration), under: path, Describe.descriptor(of: path))))
-      }
-    }
   }
 
   mutating func connectTimesOut(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {

@@ -98,8 +98,8 @@ struct Device: Sendable {
   /// When to see whether a temporary device has become too old.
   var expiry: ContinuousClock.Instant
   var link = Link.none
-  /// The GATT objects are on the bus; they stay there over a disconnect.
-  var exported = false
+  /// The handles of the services that are on the bus; they stay there over a disconnect.
+  var exported: Set<UInt16> = []
   /// The UUIDs property is known.
   var discovered = false
   var subscriptions: [UInt16: Subscription] = [:]

@@ -20,6 +20,8 @@ struct ControlRequest: Decodable, Sendable {
     case value
     /// The writes that a characteristic has taken; it is named as for `value`.
     case writes
+    /// Has the service `service` (`on`), or no longer; on a link Service Changed says so.
+    case serve
     /// Sends no more notifications (`on`), or does again.
     case silent
     /// Out of range, and back.

@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import GATT
 
 /// Why the simulator cannot serve, or no longer.
 public enum SimulatorError: Error, Sendable, Equatable {
@@ -239,7 +240,7 @@ public actor Simulator {
         return .error("no such characteristic")
       }
       return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
-    case .temp, .value, .silent, .vanish, .return, .disconnect, .adv, .reset:
+    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .adv, .reset:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
       if let error = control(request, index, at: now) { return .error(error) }
@@ -266,6 +267,12 @@ public actor Simulator {
         return "no value of that characteristic: hex"
       }
       perform(effects)
+    case .serve:
+      let uuid = request.service.flatMap { BluetoothUUID($0) }?.description
+      guard let service = model.peripherals[index].database.services.first(where: { $0.uuid == uuid }) else {
+        return "no such service: service"
+      }
+      perform(model.serve(index, service.handle, request.on ?? true))
     case .silent: model.peripherals[index].silent = request.on ?? true
     case .vanish: perform(model.vanish(index, at: now))
     case .return: perform(model.comeBack(index, at: now))

@@ -60,6 +60,13 @@ final class World: Sendable {
     _ = await simulator.control(ControlRequest(op: .value, i: 0, hex: hex))
   }
 
+  /// The micro:bit has a service, or no longer.
+  func serve(_ service: BluetoothUUID, _ isServed: Bool) async {
+    var request = ControlRequest(op: .serve, i: 0, on: isServed)
+    request.service = service.description
+    _ = await simulator.control(request)
+  }
+
   /// Whether the micro:bit itself has a link.
   func isLinked(_ index: Int = 0) async -> Bool {
     guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return false }

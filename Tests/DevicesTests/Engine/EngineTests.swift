@@ -3,6 +3,7 @@ import GATT
 import TestSupport
 import Testing
 
+@testable import BlueZSimulator
 @testable import Devices
 
 /// The engine as its front ends see it.
@@ -402,6 +403,93 @@ import Testing
     #expect(waits.elements == [.pending])
     await tested.comeBack()
     #expect(try await waits.final() == .accepted)
+    await tested.end()
+  }
+
+  // MARK: Services that change
+
+  @Test func servicesThatGoAndComeAreFollowedOnTheSameLink() async throws {
+    let everything = everything
+    let tested = try await Engine(configuration { $0.properties = everything }) {
+      $0.services = [.temperature, .buttons, .led]
+    }
+    let online = try await tested.frontEnd.availability(true)
+    let button = Property.microbitButtonA
+    var before = tested.frontEnd.events.count
+    for service in [button.service, Property.microbitLEDText.service] { await tested.serve(service, false) }
+    try await tested.frontEnd.change(from: before, "missing") { $0.missing == ["button_a", "led_text"] }
+    #expect(
+      await tested.command(.text("Hi"), ledText, ttl: 60).elements == [
+        .failed(reason: "the device does not offer led_text")
+      ])
+    before = tested.frontEnd.events.count
+    for service in [button.service, Property.microbitLEDText.service] { await tested.serve(service, true) }
+    try await tested.frontEnd.change(from: before, "nothing missing") { $0.missing == [] }
+    #expect(try await tested.command(.text("Hi"), ledText).final() == .accepted)
+    await tested.notify(button.characteristic, "01")
+    try await tested.frontEnd.reading(2, .text("press_start"), from: before)
+    try await tested.frontEnd.event(from: tested.frontEnd.events.count, "readings go on") {
+      if case .reading(Engine.temperature, _, _) = $0 { true } else { false }
+    }
+    #expect(await tested.engine.device(Engine.id)?.connectedSince == online.connectedSince)
+    await tested.end()
+  }
+
+  @Test func aLinkWithoutARequiredServiceIsMadeAnew() async throws {
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    let before = tested.frontEnd.events.count
+    let service = Property.microbitTemperature.service
+    await tested.serve(service, false)
+    try await tested.frontEnd.availability(false, from: before)
+    await tested.serve(service, true)
+    try await tested.frontEnd.availability(true, from: before)
+    await tested.end()
+  }
+
+  // MARK: Another profile
+
+  private static let service = BluetoothUUID(short: 0x1111)
+
+  private static func property(
+    _ name: String, _ characteristic: UInt32, in service: BluetoothUUID = service,
+    kind: Property.Kind = .state,
+    _ access: Property.Access, _ mode: Property.WriteMode? = nil, initial: Value? = nil
+  ) -> Property {
+    Property(
+      name: name, service: service, characteristic: BluetoothUUID(short: characteristic), kind: kind,
+      access: access, writeMode: mode, codec: .uint8, initial: initial)
+  }
+
+  /// Starts an engine with a peripheral of this profile alone.
+  private func engine(_ profile: Profile) async throws -> Engine {
+    var configuration = configuration { $0.profile = profile.name }
+    configuration.profiles = [profile]
+    return try await Engine(configuration) {
+      $0.devices = 0
+      $0.others = [PeripheralDescription(name: "Lamp", profile: profile, address: Engine.address)]
+    }
+  }
+
+  @Test func aStateIsWrittenWithoutBeingReadBack() async throws {
+    let profile = try Profile(
+      name: "lamp",
+      properties: [
+        Self.property("level", 0x2221, .write, .request, initial: 7),
+        Self.property("colour", 0x2222, .write, .command),
+      ])
+    let tested = try await engine(profile)
+    let online = try await tested.frontEnd.availability(true)
+    #expect(online.desired == ["level": 7])
+    #expect(try await tested.command(9, 0).final() == .accepted)
+    #expect(try await tested.command(3, 1).final() == .sent)
+    #expect(try await tested.writes(0x2221) == [[7], [9]])
+    let before = tested.frontEnd.events.count
+    await tested.hangUp()
+    try await tested.frontEnd.availability(true, from: before)
+    #expect(try await tested.command(4, 1).final() == .sent, "after the desired values")
+    #expect(try await tested.writes(0x2221) == [[7], [9], [9]])
+    #expect(try await tested.writes(0x2222) == [[3], [3], [4]])
     await tested.end()
   }
 

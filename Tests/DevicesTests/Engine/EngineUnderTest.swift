@@ -96,10 +96,30 @@ final class EngineUnderTest: Sendable {
   func vanish() async { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
   func comeBack() async { _ = await simulator.control(ControlRequest(op: .return, i: 0)) }
   func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
+  /// The peripheral has a service, or no longer.
+  func serve(_ service: BluetoothUUID, _ isServed: Bool) async {
+    var request = ControlRequest(op: .serve, i: 0, on: isServed)
+    request.service = service.description
+    _ = await simulator.control(request)
+  }
+  /// A characteristic holds and notifies these bytes.
+  func notify(_ characteristic: BluetoothUUID, _ hex: String) async {
+    var request = ControlRequest(op: .value, i: 0, hex: hex)
+    request.characteristic = characteristic.description
+    _ = await simulator.control(request)
+  }
   /// The period that the micro:bit itself holds.
   func heldPeriod() async -> Int? {
     guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
     return states[0].period
+  }
+
+  /// What was written to a characteristic, in order.
+  func writes(_ characteristic: UInt32) async throws -> [[UInt8]] {
+    var request = ControlRequest(op: .writes)
+    request.characteristic = BluetoothUUID(short: characteristic).description
+    guard case .writes(let writes) = await simulator.control(request) else { throw Failure("no writes") }
+    return writes.last
   }
 
   // MARK: State

@@ -1,0 +1,69 @@
+import DBus
+
+/// The services of a peripheral on the bus, and their change on a link (Service Changed).
+extension Bluetoothd {
+  /// The peripheral has a service, or no longer has it.
+  ///
+  /// On a link bluetoothd is told by Service Changed: as recorded (service_changed), the objects of what went are
+  /// removed, `UUIDs` is set, then what came is added; `ServicesResolved` stays true, and operations in flight on what
+  /// went are never answered. Without a link bluetoothd finds out on the next one.
+  mutating func serve(_ index: Int, _ service: UInt16, _ isServed: Bool) -> [Effect] {
+    if isServed {
+      peripherals[index].hidden.remove(service)
+    } else {
+      peripherals[index].hidden.insert(service)
+    }
+    if devices[index]?.isUsable == true {
+      withdrawServices(of: index)
+      change(device: index, [("UUIDs", .strings(peripherals[index].uuids))])
+      exportServices(of: index)
+    }
+    return takeEffects()
+  }
+
+  /// Adds the objects of services that are not on the bus yet.
+  mutating func exportServices(of index: Int) {
+    guard let device = devices[index] else { return }
+    for service in peripherals[index].services where !device.exported.contains(service.handle) {
+      devices[index]?.exported.insert(service.handle)
+      let servicePath = Self.servicePath(device.path, service.handle)
+      emit(
+        .signal(
+          tree.add(
+            servicePath, .service(index), under: device.path, Describe.service(service, of: device.path))))
+      for characteristic in service.characteristics {
+        let path = Self.characteristicPath(device.path, service.handle, characteristic.handle)
+        emit(
+          .signal(
+            tree.add(
+              path, .characteristic(index, characteristic.handle), under: servicePath,
+              Describe.characteristic(characteristic, of: servicePath))))
+        guard let configuration = characteristic.configuration else { continue }
+        emit(
+          .signal(
+            tree.add(
+              "\(path)/desc\(hex(Int(configuration), digits: 4).lowercased())",
+              .descriptor(index, configuration), under: path, Describe.descriptor(of: path))))
+      }
+    }
+  }
+
+  /// Removes the objects of services that the peripheral no longer has.
+  mutating func withdrawServices(of index: Int) {
+    guard let device = devices[index] else { return }
+    let hidden = peripherals[index].hidden
+    for service in peripherals[index].database.services
+    where hidden.contains(service.handle) && device.exported.contains(service.handle) {
+      devices[index]?.exported.remove(service.handle)
+      for handle in service.characteristics.map(\.handle) {
+        if let channel = device.subscriptions[handle]?.channel { emit(.hangUp(channel)) }
+        devices[index]?.subscriptions[handle] = nil
+        for operation in device.operations where operation.handle == handle {
+          for call in operation.calls { emit(.abandon(call)) }
+        }
+        devices[index]?.operations.removeAll { $0.handle == handle }
+      }
+      emit(tree.remove(Self.servicePath(device.path, service.handle)))
+    }
+  }
+}
