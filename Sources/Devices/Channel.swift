@@ -128,7 +128,7 @@ final class Channel: @unchecked Sendable {
   private func polled(_ result: Result<[UInt8], CentralError>) {
     switch result {
     case .success(let bytes): received(bytes)
-    case .failure(.timedOut): device.isUnresponsive()
+    case .failure(.timedOut): device.session.unresponsive()
     case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
     }
   }
@@ -136,7 +136,7 @@ final class Channel: @unchecked Sendable {
   /// A value came: on the path of every notification.
   private func received(_ bytes: [UInt8]) {
     // A link that is being left lasts a little longer.
-    guard device.isReceiving else { return }
+    guard device.session.isReceiving else { return }
     let value: Value
     do throws(CodecError) {
       value = try property.codec.decode(bytes)
@@ -177,7 +177,7 @@ final class Channel: @unchecked Sendable {
         if !property.isNotifying { publish(value) }
         reply(.read(actual: value))
       } catch {
-        if case .timedOut = error { device.isUnresponsive() }
+        if case .timedOut = error { device.session.unresponsive() }
         reply(.failed(reason: "\(error)"))
       }
     }

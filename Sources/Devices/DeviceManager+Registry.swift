@@ -135,7 +135,7 @@ extension DeviceManager {
     for frontEnd in frontEnds {
       if let observer = frontEnd.attach(device.description) { device.attach(observer) }
     }
-    if !settings.isEnabled.value { device.stop() }
+    if !settings.isEnabled.value { device.session.stop() }
     engineChanged()
     return device
   }
@@ -193,7 +193,7 @@ extension DeviceManager {
     device.abandonWrites(
       reason: reason == .neverConnected
         ? "the device is out of range, and was never connected" : "the device was removed")
-    device.stop()
+    device.session.stop()
     registry.remove(device)
     engineChanged()
     let isOwnedElsewhere = if case .other = device.owner { true } else { false }
@@ -205,7 +205,7 @@ extension DeviceManager {
   /// Its profile is another: it begins anew.
   private func replace(_ device: Device) {
     device.abandonWrites(reason: "the device's properties were changed")
-    device.stop()
+    device.session.stop()
     registry.remove(device)
     device.detach(.replaced)
     _ = makeDevice(device.address, device.advertisement)

@@ -98,6 +98,7 @@ extension DeviceManager {
     guard device.settings.isEnabled.value else {
       throw RequestError("\(id) is disabled: enable it by device/options")
     }
-    return device.reconnect()
+    device.session.reconnect()
+    return device.state
   }
 }

@@ -75,7 +75,7 @@ package actor DeviceManager {
     for device in registry.all {
       device.abandonWrites(
         reason: "the gateway is stopping; a command without ttl is applied after the next start")
-      device.stop()
+      device.session.stop()
     }
     store.flush()
   }
@@ -118,13 +118,13 @@ package actor DeviceManager {
       // By what it says of itself it may be another one now.
       self.device(of: peripheral)?.found(peripheral)
     case .disconnected(let id):
-      registry.byPeripheral[id]?.disconnected()
+      registry.byPeripheral[id]?.session.disconnected()
     case .servicesChanged(let id, let characteristics):
-      registry.byPeripheral[id]?.servicesChanged(characteristics)
+      registry.byPeripheral[id]?.session.servicesChanged(characteristics)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }
-      device.lost()
+      device.session.lost()
       removeIfUnknown(device)
     }
   }
@@ -143,7 +143,7 @@ package actor DeviceManager {
     case .adapterBlocked: log.warning("the adapter is blocked: waiting for it (rfkill unblock bluetooth)")
     case .on(let adapter, let address): log.notice("scanning", ["adapter": adapter, "address": address])
     }
-    if !state.isOn { for device in registry.all { device.adapterWentAway() } }
+    if !state.isOn { for device in registry.all { device.session.adapterWentAway() } }
     updateScan()
     engineChanged()
   }

@@ -129,7 +129,7 @@ final class PropertyWriter: @unchecked Sendable {
     case .restoreFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
-      device.isUnresponsive()
+      device.session.unresponsive()
     }
   }
 

@@ -64,6 +64,8 @@ struct Arguments: Sendable {
                                       tell characteristics of the same UUID apart
       {"op":"writes","i":I,"characteristic":"2a37"}
                                       what was written to it: {"count":N,"writes":["0a",…]}
+      {"op":"serve","i":I,"service":"180d","on":false}
+                                      remove a service, on a link by Service Changed
       {"op":"silent","i":I,"on":true} stop the notifications
       {"op":"vanish","i":I}, {"op":"return","i":I}
       {"op":"disconnect","i":I}, {"op":"reset","i":I}

@@ -1,0 +1,311 @@
+import BlueZ
+import EventLoop
+import GATT
+import Log
+
+/// Runs the ``PeripheralSession`` of one device: connects, gives the channels their characteristics, subscribes, ends the
+/// link.
+final class DeviceSession: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// In this run of bluetoothd.
+  private(set) var peripheral: PeripheralID?
+  private var machine: PeripheralSession
+  /// Tells the session from those before it: a result of an earlier one is dropped.
+  private var number = 0
+  /// The state that was reported last.
+  private var reportedState = PeripheralSession.State.absent
+  private var timer: LoopTimer?
+  /// The characteristics of the Device Information Service, while there is a link that offers them.
+  private var information: [Characteristic] = []
+  /// The peripheral changed its services while they were being subscribed to: handled when the session is live.
+  private var changedServices: [Characteristic]?
+  private unowned let device: Device
+
+  private var context: DeviceContext { device.context }
+  private var log: Logger { context.log }
+  private var profile: Profile { device.description.profile }
+  private var channels: [Channel] { device.channels }
+
+  init(of device: Device) {
+    self.device = device
+    machine = PeripheralSession(now: .now, endsForSilence: device.description.profile.alive != nil)
+  }
+
+  var state: PeripheralSession.State { machine.state }
+  /// Whether values of its link are readings.
+  var isReceiving: Bool { machine.isReceiving }
+
+  // MARK: Inputs
+
+  /// A reading came: on the path of every notification.
+  func received() { machine.received(at: .now) }
+
+  func periodIs(_ milliseconds: Int) { perform(machine.periodIs(milliseconds)) }
+  func unresponsive() { perform(machine.unresponsive()) }
+  func reconnect() { perform(machine.reconnect()) }
+  func handedOver() { perform(machine.handedOver()) }
+
+  func seen(_ id: PeripheralID, inRange: Bool) {
+    peripheral = id
+    perform(machine.seen(inRange: inRange))
+  }
+
+  /// bluetoothd no longer knows it.
+  func lost() {
+    peripheral = nil
+    perform(machine.lost())
+  }
+
+  func disconnected() {
+    linkEnded()
+    perform(machine.disconnected(at: .now))
+  }
+
+  func adapterWentAway() {
+    linkEnded()
+    perform(machine.adapterWentAway())
+  }
+
+  /// Begins anew after ``stop()``.
+  func restart() {
+    machine = PeripheralSession(now: .now, endsForSilence: profile.alive != nil)
+    number += 1
+  }
+
+  /// Ends the session and the link.
+  func stop() {
+    perform(machine.stop())
+    linkEnded()
+    if context.isStopping { return }
+    guard let peripheral else { return }
+    context.loop.task(of: context.central) { await $0.disconnect(peripheral) }
+  }
+
+  /// The peripheral has changed its services on the link: what went ends, what came is used, everything else goes on.
+  func servicesChanged(_ characteristics: [Characteristic]) {
+    switch machine.state {
+    case .live: break
+    case .subscribing: return changedServices = characteristics
+    case .absent, .waiting, .connecting, .leaving, .stopped: return
+    }
+    log.info("services changed", device.fields)
+    let resolution = Resolution(profile, characteristics)
+    logCharacteristics(characteristics, resolution)
+    let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
+    for channel in changed {
+      channel.linkEnded()
+      channel.resolve(resolution.characteristics[channel.index])
+    }
+    device.offeredChanged()
+    guard resolution.isSuitable else { return perform(machine.servicesLost()) }
+    let number = number
+    task { [self] central in
+      for channel in changed {
+        do throws(CentralError) {
+          try await channel.subscribe(on: central)
+        } catch {
+          channel.leaveOut(because: error)
+        }
+        guard self.number == number, machine.state == .live else { return }
+        channel.linkIsLive()
+      }
+    }
+  }
+
+  // MARK: Actions
+
+  private func perform(_ actions: [PeripheralSession.Action]) {
+    for action in actions {
+      switch action {
+      case .connect: connect()
+      case .subscribe: subscribe()
+      case .disconnect: disconnect()
+      case .online: becameLive()
+      case .offline: device.becameOffline()
+      case .setTimer(let delay):
+        timer?.cancel()
+        timer = context.loop.timer(after: delay) { [weak self] in
+          guard let self else { return }
+          perform(machine.timer(at: .now))
+        }
+      case .cancelTimer: timer?.cancel()
+      case .report(let trouble): log(trouble)
+      }
+    }
+    // Most events change nothing: a peripheral that is seen again, or a silence that is not long enough.
+    guard machine.state != reportedState else { return }
+    reportedState = machine.state
+    device.report(.session)
+    context.sessionChanged(device)
+  }
+
+  /// Does something on the link. The device may be removed meanwhile: it stays until that is done.
+  private func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
+    context.loop.task(of: context.central) { [device] central in
+      await body(central)
+      withExtendedLifetime(device) {}
+    }
+  }
+
+  private func connect() {
+    guard let peripheral else { return perform(machine.connected(.failed(.gone))) }
+    log.debug("connecting", device.fields)
+    let number = number
+    let wasConnected = context.store.records[device.address]?.id != nil
+    task { [self] central in
+      let connection: PeripheralSession.Connection
+      do throws(CentralError) {
+        let characteristics = try await central.connect(
+          peripheral, isPreferred: wasConnected,
+          while: { self.number == number && self.machine.state == .connecting })
+        connection = resolve(characteristics) ? .connected : .unsuitable
+      } catch {
+        connection = .failed(error)
+      }
+      // Removed or disabled meanwhile: nothing else would end the link, if there is one.
+      guard machine.state != .stopped, self.number == number else {
+        if case .failed = connection { return }
+        return await central.disconnect(peripheral)
+      }
+      perform(machine.connected(connection))
+    }
+  }
+
+  /// Gives the channels the characteristics of a new link.
+  /// - Returns: whether the link offers what the profile requires.
+  private func resolve(_ characteristics: [Characteristic]) -> Bool {
+    let resolution = Resolution(profile, characteristics)
+    for channel in channels { channel.resolve(resolution.characteristics[channel.index]) }
+    information = resolution.information
+    logCharacteristics(characteristics, resolution)
+    return resolution.isSuitable
+  }
+
+  private func subscribe() {
+    let before = device.sequence
+    let number = number
+    task { [self] central in
+      do throws(CentralError) {
+        for channel in channels { try await subscribe(channel, on: central) }
+        guard self.number == number else { return }
+        perform(machine.subscribed(nil, at: .now))
+      } catch {
+        guard self.number == number else { return }
+        let isUnreadable = error.leavesLinkUp && device.sequence == before
+        perform(isUnreadable ? machine.unreadable(error) : machine.subscribed(error, at: .now))
+      }
+    }
+  }
+
+  /// What does not keep the link alive is left out when it fails.
+  private func subscribe(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
+    do throws(CentralError) {
+      try await channel.subscribe(on: central)
+    } catch {
+      let isOptional = profile.alive.map { $0.property != channel.index } ?? (channels.count > 1)
+      switch error {
+      case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
+        channel.leaveOut(because: error)
+      case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
+        .unavailable:
+        throw error
+      }
+    }
+  }
+
+  private func disconnect() {
+    linkEnded()
+    let peripheral = peripheral
+    task { [self] central in
+      if let peripheral { await central.disconnect(peripheral) }
+      perform(machine.left())
+    }
+  }
+
+  private func becameLive() {
+    device.becameOnline(hasInformation: !information.isEmpty)
+    for channel in channels { channel.linkIsLive() }
+    readInformation()
+    if let changedServices { servicesChanged(changedServices) }
+    changedServices = nil
+  }
+
+  /// Model, firmware and serial number, after everything else.
+  private func readInformation() {
+    let characteristics = information
+    guard !characteristics.isEmpty else { return }
+    task { [self] central in
+      var texts: [BluetoothUUID: String] = [:]
+      var isUnanswered = false
+      for characteristic in characteristics where !isUnanswered {
+        do throws(CentralError) {
+          texts[characteristic.uuid] = DeviceInformation.text(try await central.read(characteristic))
+        } catch .timedOut {
+          isUnanswered = true
+        } catch {
+          log.debug("cannot read its device information: \(error)", device.fields)
+        }
+      }
+      device.learn(information: texts)
+      if isUnanswered { unresponsive() }
+    }
+  }
+
+  /// What belonged to the link goes with it.
+  private func linkEnded() {
+    for channel in channels { channel.linkEnded() }
+    information = []
+    changedServices = nil
+  }
+
+  // MARK: Log
+
+  private func log(_ trouble: PeripheralSession.Trouble) {
+    let fields = device.fields
+    switch trouble {
+    case .unsuitable:
+      let hint = profile.missingHint ?? "it lacks what the profile \(profile.name) requires"
+      log.warning("cannot be served: \(hint)", fields)
+    case .connectFailed(let reason): log.info("cannot connect yet: \(reason)", fields)
+    case .subscribeFailed(let reason): log.warning("cannot get its readings: \(reason)", fields)
+    case .wantsPairing:
+      log.warning(
+        """
+        no readings: it probably requires pairing, which this gateway does not support yet. In MakeCode, choose \
+        "No Pairing Required" in the project settings and download the program again
+        """, fields)
+    case .silent(let limit): log.warning("no reading for \(limit): reconnecting", fields)
+    case .unresponsive: log.warning("does not respond: reconnecting", fields)
+    case .servicesLost: log.warning("its services are gone: reconnecting", fields)
+    }
+  }
+
+  private static let mostLogged = 100
+
+  /// What a peripheral has, and what it is used for.
+  private func logCharacteristics(_ characteristics: [Characteristic], _ resolution: Resolution) {
+    guard Logger.isEnabled(.debug) else { return }
+    for characteristic in characteristics.prefix(Self.mostLogged) {
+      let index = resolution.characteristics.firstIndex(of: characteristic)
+      log.debug(
+        "characteristic",
+        [
+          "device": device.id, "service": characteristic.service, "uuid": characteristic.uuid,
+          "flags": characteristic.flags, "property": index.map { profile.properties[$0].name } ?? "-",
+        ])
+    }
+    let rest = characteristics.count - Self.mostLogged
+    if rest > 0 { log.debug("more characteristics", ["device": device.id, "count": rest]) }
+  }
+}
+
+extension CentralError {
+  /// Whether an operation failed on a link that goes on.
+  fileprivate var leavesLinkUp: Bool {
+    switch self {
+    case .timedOut, .unlikely: true
+    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .unavailable: false
+    }
+  }
+}
