@@ -31,7 +31,8 @@ extension Codec {
     case .bool: return "true or false"
     case .utf8: return "a text"
     case .bytes: return "bytes in hexadecimal digits"
-    case .float32, .float64: return "a number"
+    case .bits: return "rows of # and ., with / between them"
+    case .float32, .float64, .sfloat, .float: return "a number"
     case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
       return scalar.scale == nil && scalar.offset == nil ? "a whole number in plain digits" : "a number"
     }
@@ -40,7 +41,7 @@ extension Codec {
   /// Whether a payload is the value itself, and no JSON: a text, the word of an enumeration, or bytes.
   package var isText: Bool {
     guard case .scalar(let scalar) = description else { return false }
-    return scalar.type == .utf8 || scalar.type == .bytes || !scalar.values.isEmpty
+    return scalar.type == .utf8 || scalar.type == .bytes || scalar.type == .bits || !scalar.values.isEmpty
   }
 
   /// The value that `json` is, if the codec can have one of its kind; whether it can be encoded is another question.
@@ -89,7 +90,7 @@ extension Codec.Scalar {
   /// Whether whole numbers are its values, and no others.
   private var isInteger: Bool {
     switch type {
-    case .float32, .float64, .bool, .utf8, .bytes: false
+    case .float32, .float64, .sfloat, .float, .bool, .utf8, .bytes, .bits: false
     case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
       scale == nil && offset == nil
     }
@@ -98,9 +99,9 @@ extension Codec.Scalar {
   fileprivate func value(_ json: JSONValue) -> Value? {
     switch (type, json) {
     case (.bool, .bool(let bool)): .bool(bool)
-    case (.utf8, .string(let text)): .text(text)
+    case (.utf8, .string(let text)), (.bits, .string(let text)): .text(text)
     case (.bytes, .string(let text)): Value(hexadecimal: text)
-    case (.bool, _), (.utf8, _), (.bytes, _): nil
+    case (.bool, _), (.utf8, _), (.bytes, _), (.bits, _): nil
     case (_, .integer(let number)): .integer(number)
     // What is beyond the range is refused for that; a number with a fraction is none.
     case (_, .number(let number)): isInteger && abs(number) < 0x1p53 ? nil : .number(number)
@@ -121,11 +122,9 @@ extension Property {
         return "\(value) is below the smallest \(name), \(text(range.lowerBound))"
       }
     }
-    if let maxLength, let count = value.byteCount, count > maxLength {
-      return "\(name) has \(count) bytes, \(maxLength) are the most"
-    }
     do throws(CodecError) {
-      _ = try codec.encode(value)
+      let count = try codec.encode(value).count
+      if let maxLength, count > maxLength { return "\(name) has \(count) bytes, \(maxLength) are the most" }
       return nil
     } catch {
       return "\(error)"
@@ -149,13 +148,5 @@ extension Value {
     guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
     self = .bytes(
       stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) })
-  }
-
-  fileprivate var byteCount: Int? {
-    switch self {
-    case .text(let text): text.utf8.count
-    case .bytes(let bytes): bytes.count
-    case .integer, .number, .bool, .record, .list: nil
-    }
   }
 }

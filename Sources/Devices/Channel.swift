@@ -19,6 +19,9 @@ final class Channel: @unchecked Sendable {
   private var isMalformed = false
   /// It is read because bluetoothd does not notify it: logged once, until it does.
   private var isPolled = false
+  /// For a property that comes in pieces, and what ends the wait for the rest.
+  private var frames: FrameAssembler?
+  private var frameTimer: LoopTimer?
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -27,6 +30,7 @@ final class Channel: @unchecked Sendable {
     self.index = index
     property = device.description.profile.properties[index]
     self.device = device
+    frames = property.frame.map { FrameAssembler(delimiter: $0) }
     if property.isWritable { writer = PropertyWriter(for: self, of: device, desired: desired) }
   }
 
@@ -40,6 +44,7 @@ final class Channel: @unchecked Sendable {
 
   /// The link, or its characteristic, is gone.
   func linkEnded() {
+    flushFrame()
     characteristic = nil
     writer?.linkEnded()
   }
@@ -133,10 +138,30 @@ final class Channel: @unchecked Sendable {
     }
   }
 
-  /// A value came: on the path of every notification.
+  /// Bytes came: on the path of every notification.
   private func received(_ bytes: [UInt8]) {
     // A link that is being left lasts a little longer.
     guard device.session.isReceiving else { return }
+    if frames == nil { decode(bytes) } else { assemble(bytes) }
+  }
+
+  /// How long the end of a frame may follow its beginning.
+  private static let frameTimeout = Duration.milliseconds(500)
+
+  private func assemble(_ bytes: [UInt8]) {
+    for frame in frames?.append(bytes) ?? [] { decode(frame) }
+    frameTimer?.cancel()
+    guard frames?.isIncomplete == true else { return }
+    frameTimer = context.loop.timer(after: Self.frameTimeout) { [weak self] in self?.flushFrame() }
+  }
+
+  private func flushFrame() {
+    frameTimer?.cancel()
+    guard frames?.isIncomplete == true, let frame = frames?.flush() else { return }
+    decode(frame)
+  }
+
+  private func decode(_ bytes: [UInt8]) {
     let value: Value
     do throws(CodecError) {
       value = try property.codec.decode(bytes)

@@ -97,8 +97,10 @@ final class DeviceSession: @unchecked Sendable {
       channel.linkEnded()
       channel.resolve(resolution.characteristics[channel.index])
     }
-    device.offeredChanged()
-    guard resolution.isSuitable else { return perform(machine.servicesLost()) }
+    guard resolution.isSuitable else {
+      device.offeredChanged()
+      return perform(machine.servicesLost())
+    }
     let number = number
     task { [self] central in
       for channel in changed {
@@ -110,6 +112,8 @@ final class DeviceSession: @unchecked Sendable {
         guard self.number == number, machine.state == .live else { return }
         channel.linkIsLive()
       }
+      // Now that commands for what came can be carried out.
+      device.offeredChanged()
     }
   }
 

@@ -162,6 +162,9 @@ final class PropertyWriter: @unchecked Sendable {
 
   // MARK: The characteristic
 
+  /// Between two pieces of a value: a micro:bit's program must fetch what has come, or it is lost (60 bytes fit).
+  private static let pieceInterval = Duration.milliseconds(30)
+
   private func write(_ value: EncodedValue, on central: isolated Central) async -> Written {
     guard let characteristic = channel.characteristic else { return .notWritten(.linkLost) }
     do throws(CentralError) {
@@ -172,8 +175,11 @@ final class PropertyWriter: @unchecked Sendable {
         case .failure(let failure): return .notReadBack(failure)
         }
       case .request, .command:
-        try await central.send(
-          value.bytes, to: characteristic, withResponse: property.writeMode == .request)
+        for piece in property.pieces(of: value.bytes) {
+          if piece.startIndex > 0 { try? await context.loop.sleep(for: Self.pieceInterval) }
+          try await central.send(
+            Array(piece), to: characteristic, withResponse: property.writeMode == .request)
+        }
         return .notConfirmed
       }
     } catch {
@@ -207,6 +213,14 @@ extension Property {
   /// Nil for what the codec cannot encode.
   fileprivate func encoded(_ value: Value) -> EncodedValue? {
     (try? codec.encode(value)).map { EncodedValue(value: value, bytes: $0) }
+  }
+}
+
+extension Property {
+  /// What is written one after the other for a value of these bytes.
+  fileprivate func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+    guard let chunk, bytes.count > chunk else { return [bytes[...]] }
+    return stride(from: 0, to: bytes.count, by: chunk).map { bytes[$0..<min($0 + chunk, bytes.count)] }
   }
 }
 

@@ -17,12 +17,17 @@ extension Codec {
     case int8, int16, sint24, int32, int64
     /// IEEE 754.
     case float32, float64
+    /// IEEE 11073-20601, decimal: a mantissa of 12 or 24 bits times a power of ten, as in health devices. NaN, NRes (not
+    /// at this resolution) and reserved values are NaN.
+    case sfloat, float
     /// One byte: 0 is false, 1 is written for true, and every other value is read as true.
     case bool
     /// Text, to the end of the characteristic's value. No terminating zero is added or removed.
     case utf8
     /// Any bytes, to the end of the characteristic's value.
     case bytes
+    /// A picture of on and off, one byte for each row: see ``Codec/Scalar/bits(rows:columns:)``.
+    case bits
   }
 
   /// The order of a number's bytes.
@@ -44,17 +49,29 @@ extension Codec {
     public let endian: Endian
     /// The words of an enumeration by their numbers; empty for everything else.
     public let values: [Int: String]
+    /// Of ``Codec/ScalarType/bits``, else 0.
+    public let rows: Int
+    /// The lowest bits of each row, the highest of them at the left.
+    public let columns: Int
 
     /// Without scale, offset and words, and little-endian, unless they are given.
     public init(
       _ type: ScalarType, scale: Double? = nil, offset: Double? = nil, endian: Endian = .little,
-      values: [Int: String] = [:]
+      values: [Int: String] = [:], rows: Int = 0, columns: Int = 0
     ) {
+      self.rows = rows
+      self.columns = columns
       self.type = type
       self.scale = scale
       self.offset = offset
       self.endian = endian
       self.values = values
+    }
+
+    /// A picture: its value is a text with a line for each row, from the top, `#` for on and `.` for off, and `/` between
+    /// the rows: `.#.#./#####/#####/.###./..#..`.
+    public static func bits(rows: Int, columns: Int) -> Scalar {
+      Scalar(.bits, rows: rows, columns: columns)
     }
   }
 
@@ -127,11 +144,11 @@ extension Codec.ScalarType {
   var width: Int? {
     switch self {
     case .uint8, .int8, .bool: 1
-    case .uint16, .int16: 2
+    case .uint16, .int16, .sfloat: 2
     case .uint24, .sint24: 3
-    case .uint32, .int32, .float32: 4
+    case .uint32, .int32, .float32, .float: 4
     case .uint64, .int64, .float64: 8
-    case .utf8, .bytes: nil
+    case .utf8, .bytes, .bits: nil
     }
   }
 
@@ -148,7 +165,7 @@ extension Codec.ScalarType {
     case .sint24: -0x80_0000...0x7F_FFFF
     case .int32: -0x8000_0000...0x7FFF_FFFF
     case .int64: Int.min...Int.max
-    case .float32, .float64, .bool, .utf8, .bytes: nil
+    case .float32, .float64, .sfloat, .float, .bool, .utf8, .bytes, .bits: nil
     }
   }
 }

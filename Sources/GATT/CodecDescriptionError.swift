@@ -34,6 +34,8 @@ public enum CodecDescriptionError: Error, Sendable, Hashable {
   case scaledEnumeration
   /// The type does not hold this number.
   case number(Int, type: Codec.ScalarType)
+  /// The rows or columns of a picture are missing or too many, or they are given for another type.
+  case picture(key: String, isPicture: Bool)
   /// A word of the enumeration that is empty, or stands for two numbers.
   case word(String)
 }
@@ -50,7 +52,7 @@ extension CodecDescriptionError {
     case .notRepeatable: "repeat"
     case .scale: "scale"
     case .offset: "offset"
-    case .notAnInteger(let key, _): key
+    case .notAnInteger(let key, _), .picture(let key, _): key
     case .scaledEnumeration, .number, .word: "values"
     }
   }
@@ -80,6 +82,9 @@ extension CodecDescriptionError: CustomStringConvertible {
     case .scale(let scale): "\(scale) is not a usable scale"
     case .offset(let offset): "\(offset) is not a usable offset"
     case .notAnInteger(let key, let type): "\(key) needs an integer type, not \(type.rawValue)"
+    case .picture(let key, true):
+      "bits need \(key): 1 to \(key == "rows" ? Codec.longestValue : 8)"
+    case .picture(let key, false): "only bits have \(key)"
     case .scaledEnumeration: "an enumeration has no scale and no offset"
     case .number(let number, let type): "\(number) does not fit into \(type.rawValue)"
     case .word(let word): word.isEmpty ? "a word is empty" : "\"\(word)\" stands for two numbers"

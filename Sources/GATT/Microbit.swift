@@ -11,6 +11,20 @@ extension BluetoothUUID {
   public static let microbitButtonService = BluetoothUUID.microbit(0x9882)
   /// The accelerometer service (MicroBitAccelerometerService.cpp of both).
   public static let microbitAccelerometerService = BluetoothUUID.microbit(0x0753)
+  /// The magnetometer service (MicroBitMagnetometerService.cpp of both).
+  public static let microbitMagnetometerService = BluetoothUUID.microbit(0xF2D8)
+  /// The service of the edge connector's pins (MicroBitIOPinService.cpp of both).
+  public static let microbitPinService = BluetoothUUID.microbit(0x127B)
+  /// The service of the message bus (MicroBitEventService.cpp of both).
+  public static let microbitEventService = BluetoothUUID.microbit(0x93AF)
+  /// Nordic's UART service, with the directions exchanged (MicroBitUARTService.cpp of both).
+  public static let microbitUARTService = BluetoothUUID.microbitUART(0x0001)
+
+  /// A UUID of Nordic's UART service: `6e40xxxx-b5a3-f393-e0a9-e50e24dcca9e`.
+  public static func microbitUART(_ number: UInt16) -> BluetoothUUID {
+    BluetoothUUID(high: 0x6E40_0000_B5A3_F393 | UInt64(number) << 32, low: 0xE0A9_E50E_24DC_CA9E)
+  }
+
   /// The service of the LED matrix (MicroBitLEDService.cpp of both).
   public static let microbitLEDService = BluetoothUUID.microbit(0xD91D)
 }
@@ -36,7 +50,11 @@ extension Profile {
         defaultProperties: ["temperature", "period"],
         properties: [
           .microbitTemperature, .microbitPeriod, .microbitButtonA, .microbitButtonB, .microbitAccelerometer,
-          .microbitAccelerometerPeriod, .microbitLEDText,
+          .microbitAccelerometerPeriod, .microbitLEDText, .microbitLEDMatrix, .microbitScrollDelay,
+          .microbitMagnetometer, .microbitBearing, .microbitMagnetometerPeriod, .microbitCalibration,
+          .microbitPins, .microbitAnalogPins, .microbitInputPins, .microbitPWM, .microbitUARTReceived,
+          .microbitUARTSent, .microbitEvent, .microbitSendEvent, .microbitEventFilter,
+          .microbitEventRequirement,
         ])
     } catch {
       preconditionFailure("\(error)")

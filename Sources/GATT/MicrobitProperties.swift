@@ -64,4 +64,147 @@ extension Property {
     name: "led_text", service: .microbitLEDService, characteristic: .microbit(0x93EE), kind: .event,
     access: .write, writeMode: .request, codec: .utf8, maxLength: 20,
     homeAssistant: HomeAssistantEntity(.text, name: "LED text"))
+
+  /// The LEDs that are on, five rows of five: a byte for each row, of which bit 4 is the LED at the left. A shorter value
+  /// leaves the rows that it does not have.
+  ///
+  /// It is what the display shows at the moment, also what the user's program draws, which may differ from what was
+  /// written a moment ago: then the result is `adjusted`. Writing stops a running animation; brightness is lost.
+  public static let microbitLEDMatrix = Property(
+    name: "led", service: .microbitLEDService, characteristic: .microbit(0x7B77), access: [.read, .write],
+    codec: Codec(builtIn: .scalar(.bits(rows: 5, columns: 5))),
+    homeAssistant: HomeAssistantEntity(.text, name: "LED matrix"))
+
+  /// How long a column of a scrolling text stays, in ms: uint16, little-endian, 120 after a reset. The firmware holds a 0,
+  /// and scrolls nothing then.
+  public static let microbitScrollDelay = Property(
+    name: "scroll_delay", service: .microbitLEDService, characteristic: .microbit(0x0D2D),
+    access: [.read, .write], codec: .uint16, unit: "ms", range: 1...0xFFFF,
+    homeAssistant: HomeAssistantEntity(
+      .number(.box), name: "Scroll delay", deviceClass: "duration", category: .config))
+
+  // MARK: Magnetometer
+
+  /// The magnetic field along three axes: three int16, little-endian. The firmware casts nT to 16 bits, which wrap beyond
+  /// ±32.7 µT, less than the Earth's field (lancaster-university/microbit-dal#472): use ``microbitBearing``.
+  public static let microbitMagnetometer = Property(
+    name: "magnetometer", service: .microbitMagnetometerService, characteristic: .microbit(0xFB11),
+    access: [.read, .notify],
+    codec: Codec(
+      builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
+    report: Report(minInterval: .milliseconds(200)),
+    homeAssistant: HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field"))
+
+  /// The bearing in degrees from north: uint16, little-endian. Notified only by a micro:bit that is calibrated: see
+  /// ``microbitCalibration``. It is sent right after the field and often lost on the way (the firmware's queue has one
+  /// place), hence it is read as well.
+  public static let microbitBearing = Property(
+    name: "bearing", service: .microbitMagnetometerService, characteristic: .microbit(0x9715),
+    access: [.read, .notify], codec: .uint16, unit: "°", notify: .poll, poll: .seconds(1),
+    report: Report(minInterval: .milliseconds(200), change: 1),
+    homeAssistant: HomeAssistantEntity(.sensor(.measurement), name: "Bearing"))
+
+  /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
+  public static let microbitMagnetometerPeriod = Property(
+    name: "magnetometer_period", service: .microbitMagnetometerService, characteristic: .microbit(0x386C),
+    access: [.read, .write], codec: .uint16, unit: "ms", range: 2...0xFFFF,
+    homeAssistant: HomeAssistantEntity(
+      .number(.box), name: "Magnetometer period", deviceClass: "duration", category: .config))
+
+  /// Starts a calibration, and tells how it ended. A person has to tilt the micro:bit meanwhile, and its program stands
+  /// still. Whether it is calibrated cannot be read (lancaster-university/microbit-dal#425).
+  public static let microbitCalibration = Property(
+    name: "calibration", service: .microbitMagnetometerService, characteristic: .microbit(0xB358),
+    kind: .event,
+    access: [.notify, .write], writeMode: .request,
+    codec: Codec(
+      builtIn: .scalar(
+        Codec.Scalar(.uint8, values: [0: "unknown", 1: "start", 2: "done", 3: "failed"]))),
+    homeAssistant: HomeAssistantEntity(.event, name: "Calibration", category: .diagnostic))
+
+  // MARK: Pins
+
+  /// As the firmware counts them: 17 and 18 are P19 and P20 (`MicroBitIOPinService.cpp`). A V2 takes any other number for
+  /// P0, a V1 reads beyond its array.
+  private static let pins = Dictionary(
+    uniqueKeysWithValues: (0...18).map { ($0, "P\($0 < 17 ? $0 : $0 + 2)") })
+
+  /// The values of pins that are inputs, when they change, and values for pins that are outputs: pairs of a pin and a byte,
+  /// ten at most. Digital pins have 0 and 1, analogue ones 0 to 255. What is written to an input is ignored.
+  public static let microbitPins = Property(
+    name: "pins", service: .microbitPinService, characteristic: .microbit(0x8D00), kind: .event,
+    access: [.notify, .write], writeMode: .request,
+    codec: Codec(
+      builtIn: .list(
+        of: .record([
+          Codec.Field("pin", Codec.Scalar(.uint8, values: pins)), Codec.Field("value", .uint8),
+        ]))), maxLength: 20)
+
+  /// Which pins are analogue: a bit for each, P19 and P20 at 17 and 18; uint32, little-endian. Held in RAM, over
+  /// disconnects. A write of fewer than four bytes is ignored.
+  public static let microbitAnalogPins = Property(
+    name: "analog_pins", service: .microbitPinService, characteristic: .microbit(0x5899),
+    access: [.read, .write], codec: .uint32, range: 0...0x7FFFF)
+
+  /// Which pins are inputs: as ``microbitAnalogPins``.
+  public static let microbitInputPins = Property(
+    name: "input_pins", service: .microbitPinService, characteristic: .microbit(0xB9FE),
+    access: [.read, .write], codec: .uint32, range: 0...0x7FFFF)
+
+  /// Pulse-width modulation of one or two pins: pin, value (0 to 1024) and period in µs. The firmware ignores every other
+  /// length.
+  public static let microbitPWM = Property(
+    name: "pwm", service: .microbitPinService, characteristic: .microbit(0xD822), kind: .event,
+    access: .write,
+    writeMode: .request,
+    codec: Codec(
+      builtIn: .list(
+        of: .record([
+          Codec.Field("pin", Codec.Scalar(.uint8, values: pins)), Codec.Field("value", .uint16),
+          Codec.Field("period", .uint32),
+        ]))), maxLength: 14)
+
+  // MARK: UART
+
+  /// Text from the micro:bit, line by line, by indications of 20 bytes at most. MakeCode's `uart write line` ends lines with
+  /// a line feed; what ends without is published 0.5 s after its last piece.
+  public static let microbitUARTReceived = Property(
+    name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002), kind: .event,
+    access: .notify, codec: .utf8, frame: "\n")
+
+  /// Text for the micro:bit, in pieces of 20 bytes. MakeCode's buffer has 60: what a program does not read in time is
+  /// lost, and nothing tells.
+  public static let microbitUARTSent = Property(
+    name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003), kind: .event,
+    access: .write, writeMode: .request, codec: .utf8, maxLength: 512, chunk: 20)
+
+  // MARK: Events
+
+  private static let event = Codec.Description.record([
+    Codec.Field("type", .uint16), Codec.Field("value", .uint16),
+  ])
+
+  /// Events of the micro:bit that ``microbitEventFilter`` names: their source and value, each uint16, little-endian. Their
+  /// numbers differ between V1 and V2 (docs/microbit.md).
+  public static let microbitEvent = Property(
+    name: "event", service: .microbitEventService, characteristic: .microbit(0x9775), kind: .event,
+    access: .notify, codec: Codec(builtIn: .list(of: event)))
+
+  /// Raises an event in the micro:bit's program.
+  public static let microbitSendEvent = Property(
+    name: "send_event", service: .microbitEventService, characteristic: .microbit(0x5404), kind: .event,
+    access: .write, writeMode: .request, codec: Codec(builtIn: event))
+
+  /// The events that are wanted from the micro:bit, which forgets them with the link; a value of 0 means any. A V2 takes
+  /// one with each write (`MicroBitEventService.cpp`).
+  public static let microbitEventFilter = Property(
+    name: "event_filter", service: .microbitEventService, characteristic: .microbit(0x23C4), access: .write,
+    writeMode: .request, codec: Codec(builtIn: .list(of: event)), maxLength: 64, chunk: 4)
+
+  /// An event that the micro:bit's program wants to get. It must have been read for the firmware to forget the filter of
+  /// a link that has ended.
+  public static let microbitEventRequirement = Property(
+    name: "event_requirement", service: .microbitEventService, characteristic: .microbit(0xB84C),
+    access: .read,
+    codec: Codec(builtIn: .list(of: event)))
 }

@@ -22,7 +22,19 @@ extension Property {
       guard isWritable else { throw .needs(access: "write", key: "initial") }
       do throws(CodecError) { _ = try encode(initial) } catch { throw .initial(error) }
     }
+    try checkPieces()
     try homeAssistant?.check(for: self)
+  }
+
+  private func checkPieces() throws(PropertyError) {
+    if let frame {
+      guard isNotifying else { throw .needs(access: "notify", key: "frame") }
+      guard kind == .event, codec.isText || codec.isBytes, !frame.isEmpty else { throw .frame }
+    }
+    if let chunk {
+      guard isWritable else { throw .needs(access: "write", key: "chunk") }
+      guard writeMode != .confirm, chunk > 0 else { throw .chunk }
+    }
   }
 
   /// It is never read, and there is no value of it that lasts.
@@ -42,7 +54,7 @@ extension Property {
     }
     if let maxLength {
       guard isWritable else { throw .needs(access: "write", key: "max_length") }
-      guard maxLength > 0, codec.isText || codec.isBytes else { throw .maxLength(maxLength) }
+      guard maxLength > 0, codec.isText || codec.isBytes || codec.isList else { throw .maxLength(maxLength) }
     }
   }
 
@@ -132,8 +144,8 @@ extension HomeAssistantEntity {
         throw .homeAssistant(needs: "an event that notifies, with the words of its types (\"values\")")
       }
     case .text:
-      guard property.isWritable, property.codec.isText else {
-        throw .homeAssistant(needs: "a text (utf8) that can be written")
+      guard property.isWritable, property.codec.isText || property.codec.isPicture else {
+        throw .homeAssistant(needs: "a text (utf8, bits) that can be written")
       }
     }
   }
@@ -141,6 +153,7 @@ extension HomeAssistantEntity {
 
 extension Codec {
   fileprivate var isText: Bool { isScalar(.utf8) }
+  fileprivate var isPicture: Bool { isScalar(.bits) }
   fileprivate var isBytes: Bool { isScalar(.bytes) }
   fileprivate var isList: Bool { if case .list = description { true } else { false } }
 

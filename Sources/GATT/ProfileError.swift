@@ -35,6 +35,8 @@ public enum PropertyError: Error, Sendable, Hashable {
   /// Not a range of numbers that the codec can encode.
   case range(ClosedRange<Double>, codec: ClosedRange<Double>?)
   case maxLength(Int)
+  case frame
+  case chunk
   case poll
   case report
   case initial(CodecError)
@@ -92,6 +94,8 @@ extension PropertyError: CustomStringConvertible {
     case .unconfirmable: "write"
     case .range: "range"
     case .maxLength: "max_length"
+    case .frame: "frame"
+    case .chunk: "chunk"
     case .poll: "poll"
     case .report: "report"
     case .initial: "initial"
@@ -115,7 +119,11 @@ extension PropertyError: CustomStringConvertible {
       "the range \(range.lowerBound)…\(range.upperBound) is more than the type holds, "
         + "\(codec.lowerBound)…\(codec.upperBound)"
     case .range: "only a number can have a range"
-    case .maxLength(let length): length < 1 ? "\(length) is no length" : "only text and bytes have a length"
+    case .maxLength(let length):
+      length < 1 ? "\(length) is no length" : "only text, bytes and lists have a length"
+    case .frame: "only an event of text or bytes comes in frames, with at least one character between them"
+    case .chunk:
+      "only what is not read back (\"request\", \"command\") can be written in pieces, of at least 1 byte"
     case .poll: "poll must be longer than 0"
     case .report: "min_interval and change must not be below 0"
     case .initial(let error): "not a valid initial value: \(error)"

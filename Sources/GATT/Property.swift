@@ -79,6 +79,10 @@ public struct Property: Sendable, Hashable {
   public let range: ClosedRange<Double>?
   /// Of text or bytes that a command asks for, in bytes; nil: what the characteristic holds.
   public let maxLength: Int?
+  /// What ends a text that comes in several notifications, a line for instance; nil: each notification is a value.
+  public let frame: String?
+  /// A value that is written goes in pieces of so many bytes; nil: in one.
+  public let chunk: Int?
   /// Nil: as the configuration's `bluetooth.notify` says.
   public let notify: Subscription?
   /// How often it is read.
@@ -96,7 +100,8 @@ public struct Property: Sendable, Hashable {
   public init(
     name: String, service: BluetoothUUID, characteristic: BluetoothUUID, instance: Int = 0,
     kind: Kind = .state, access: Access, writeMode: WriteMode? = nil, codec: Codec, unit: String? = nil,
-    range: ClosedRange<Double>? = nil, maxLength: Int? = nil, notify: Subscription? = nil,
+    range: ClosedRange<Double>? = nil, maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
+    notify: Subscription? = nil,
     poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
     homeAssistant: HomeAssistantEntity? = nil
   ) {
@@ -111,6 +116,8 @@ public struct Property: Sendable, Hashable {
     self.unit = unit
     self.range = range
     self.maxLength = maxLength
+    self.frame = frame
+    self.chunk = chunk
     self.notify = notify
     self.poll = poll
     self.report = report

@@ -2,6 +2,8 @@
 struct ScalarCodec: Sendable {
   private enum Form: Sendable {
     case unsigned, signed, float32, float64, bool, utf8, bytes
+    case decimal(DecimalFloat)
+    case bits(BitPicture)
   }
 
   private let form: Form
@@ -28,7 +30,11 @@ struct ScalarCodec: Sendable {
       case .bool: .bool
       case .utf8: .utf8
       case .bytes: .bytes
+      case .sfloat: .decimal(.sfloat)
+      case .float: .decimal(.float)
+      case .bits: .bits(BitPicture(rows: scalar.rows, columns: scalar.columns))
       }
+    try Self.checkPicture(scalar)
     width = type.width ?? 0
     isBigEndian = scalar.endian == .big
     integers = type.integers ?? 0...0
@@ -43,6 +49,16 @@ struct ScalarCodec: Sendable {
       scaling = try Scaling(scale: scalar.scale ?? 1, offset: scalar.offset ?? 0, of: integers)
     } else {
       scaling = nil
+    }
+  }
+
+  private static func checkPicture(_ scalar: Codec.Scalar) throws(CodecDescriptionError) {
+    let isPicture = scalar.type == .bits
+    guard isPicture ? (1...Codec.longestValue).contains(scalar.rows) : scalar.rows == 0 else {
+      throw .picture(key: "rows", isPicture: isPicture)
+    }
+    guard isPicture ? (1...8).contains(scalar.columns) : scalar.columns == 0 else {
+      throw .picture(key: "columns", isPicture: isPicture)
     }
   }
 
@@ -67,7 +83,8 @@ struct ScalarCodec: Sendable {
       let most = Double(Float.greatestFiniteMagnitude)
       return -most...most
     case .float64: return -Double.greatestFiniteMagnitude...Double.greatestFiniteMagnitude
-    case .bool, .utf8, .bytes: return nil
+    case .decimal(let decimal): return -decimal.limit...decimal.limit
+    case .bool, .utf8, .bytes, .bits: return nil
     }
   }
 
@@ -89,6 +106,8 @@ struct ScalarCodec: Sendable {
       return .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number))
     case .float64:
       return .number(Double(bitPattern: bits(bytes, at: start)))
+    case .decimal(let decimal):
+      return .number(decimal.decode(bits(bytes, at: start)))
     case .bool:
       return .bool(bytes[start] != 0)
     case .utf8:
@@ -98,6 +117,11 @@ struct ScalarCodec: Sendable {
       return .text(text)
     case .bytes:
       return .bytes(end - start == bytes.count ? bytes : Array(bytes[start..<end]))
+    case .bits(let picture):
+      guard (1...picture.rows).contains(end - start) else {
+        throw .length(expected: picture.rows, bytes: bytes)
+      }
+      return .text(picture.text(bytes[start..<end]))
     }
   }
 
@@ -146,6 +170,10 @@ struct ScalarCodec: Sendable {
       append(UInt64(single.bitPattern), to: &bytes)
     case .float64:
       append(try number(value).bitPattern, to: &bytes)
+    case .decimal(let decimal):
+      let number = try self.number(value)
+      guard let bits = decimal.encode(number) else { throw outOfRange(number) }
+      append(bits, to: &bytes)
     case .bool:
       guard case .bool(let isTrue) = value else { throw wrongKind(value, "true or false") }
       bytes.append(isTrue ? 1 : 0)
@@ -155,6 +183,11 @@ struct ScalarCodec: Sendable {
     case .bytes:
       guard case .bytes(let content) = value else { throw wrongKind(value, "bytes") }
       bytes.append(contentsOf: content)
+    case .bits(let picture):
+      guard case .text(let text) = value, let rows = picture.bytes(text) else {
+        throw wrongKind(value, "up to \(picture.rows) rows such as \(picture.example)")
+      }
+      bytes.append(contentsOf: rows)
     }
   }
 

@@ -24,7 +24,8 @@ struct Arguments: Sendable {
       --devices N          number of micro:bits (3)
       --strangers N        number of other peripherals (0)
       --peripheral FILE    another peripheral, described in JSON (see below); may be repeated
-      --services LIST      what the micro:bits serve, comma-separated: temperature, buttons, accelerometer, led
+      --services LIST      what the micro:bits serve, comma-separated: temperature, buttons, accelerometer, led,
+                           magnetometer, pins, uart, events
                            (temperature)
       --bus ADDRESS        address of the bus ($DBUS_SYSTEM_BUS_ADDRESS)
       --system-bus         serve even on this machine's real system bus

@@ -57,6 +57,15 @@ import Testing
         "service001b/char001c read,notify", "service001b/char001f read,notify",
         "service0022/char0023 read,notify", "service0022/char0026 read,write",
         "service0028/char0029 read,write", "service0028/char002b write", "service0028/char002d read,write",
+        "service002f/char0030 read,notify", "service002f/char0033 read,notify",
+        "service002f/char0036 read,write",
+        "service002f/char0038 write,notify", "service003b/char003c read,write",
+        "service003b/char003e read,write",
+        "service003b/char0040 write", "service003b/char0042 read,write,notify",
+        "service0045/char0046 indicate",
+        "service0045/char0049 write-without-response,write", "service004b/char004c read,notify",
+        "service004b/char004f write-without-response,write", "service004b/char0051 write",
+        "service004b/char0053 read,notify",
       ])
     let descriptors = lines.filter { $0.contains("/desc") }.map {
       String($0.split(separator: "\t")[1].suffix(8))

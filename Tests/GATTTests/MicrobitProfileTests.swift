@@ -5,10 +5,15 @@ import Testing
 @Suite struct MicrobitProfileTests {
   let profile = Profile.microbit
 
-  static let characteristics = [
+  /// Name, service, characteristic; `e95d` and the rest of the micro:bit's UUIDs are left out.
+  static let characteristics: [(String, String, String)] = [
     ("temperature", "6100", "9250"), ("period", "6100", "1b25"), ("button_a", "9882", "da90"),
     ("button_b", "9882", "da91"), ("accelerometer", "0753", "ca4b"), ("accelerometer_period", "0753", "fb24"),
-    ("led_text", "d91d", "93ee"),
+    ("led_text", "d91d", "93ee"), ("led", "d91d", "7b77"), ("scroll_delay", "d91d", "0d2d"),
+    ("magnetometer", "f2d8", "fb11"), ("bearing", "f2d8", "9715"), ("magnetometer_period", "f2d8", "386c"),
+    ("calibration", "f2d8", "b358"), ("pins", "127b", "8d00"), ("analog_pins", "127b", "5899"),
+    ("input_pins", "127b", "b9fe"), ("pwm", "127b", "d822"), ("event", "93af", "9775"),
+    ("send_event", "93af", "5404"), ("event_filter", "93af", "23c4"), ("event_requirement", "93af", "b84c"),
   ]
 
   @Test(arguments: characteristics)
@@ -16,11 +21,18 @@ import Testing
     let property = try #require(profile.property(named: name))
     #expect(property.service.description == "e95d\(service)-251d-470a-a062-fa1922dfa9a8")
     #expect(property.characteristic.description == "e95d\(characteristic)-251d-470a-a062-fa1922dfa9a8")
-    #expect(property.homeAssistant != nil)
+  }
+
+  @Test(arguments: [("uart_rx", "0002"), ("uart_tx", "0003")])
+  func hasNordicsUART(name: String, characteristic: String) throws {
+    let property = try #require(profile.property(named: name))
+    #expect(property.service.description == "6e400001-b5a3-f393-e0a9-e50e24dcca9e")
+    #expect(property.characteristic.description == "6e40\(characteristic)-b5a3-f393-e0a9-e50e24dcca9e")
   }
 
   @Test func hasNoOthers() {
-    #expect(profile.properties.map(\.name) == Self.characteristics.map(\.0))
+    let known = Self.characteristics.map(\.0) + ["uart_rx", "uart_tx"]
+    #expect(Set(profile.properties.map(\.name)) == Set(known))
   }
 
   @Test func temperatureAndPeriod() throws {
@@ -82,6 +94,54 @@ import Testing
       try text.encode(.text("123456789012345678901"))
     }
     #expect(text.homeAssistant?.kind == .text)
+  }
+
+  @Test func ledMatrix() throws {
+    let led = Property.microbitLEDMatrix
+    #expect(led.kind == .state && led.access == [.read, .write] && led.writeMode == .confirm)
+    #expect(try led.encode(.text(".#.#./#####/#####/.###./..#..")) == [0x0A, 0x1F, 0x1F, 0x0E, 0x04])
+    // The firmware holds a 0, and scrolls nothing.
+    #expect(error(of: CodecError.self) { try Property.microbitScrollDelay.encode(.integer(0)) } != nil)
+  }
+
+  /// Pairs of a pin and a value; P19 and P20 have the numbers 17 and 18, and there are no others.
+  @Test func pins() throws {
+    let pins = Property.microbitPins
+    func value(_ names: [String]) -> Value { .list(names.map { .record([.text($0), .integer(1)]) }) }
+    #expect(try pins.encode(value(["P0", "P16", "P19", "P20"])) == [0, 1, 16, 1, 17, 1, 18, 1])
+    #expect(try pins.codec.decode([17, 255]) == .list([.record([.text("P19"), .integer(255)])]))
+    for wrong in ["P17", "P18", "P21", "0"] {
+      #expect(error(of: CodecError.self) { try pins.encode(value([wrong])) } != nil, "\(wrong)")
+    }
+    let ten = Array(repeating: "P0", count: 10)
+    #expect(try pins.encode(value(ten)).count == 20)
+    #expect(throws: CodecError.tooLong(count: 22, most: 20)) { try pins.encode(value(ten + ["P1"])) }
+    let pwm = Property.microbitPWM
+    let record = Value.record([.text("P1"), .integer(512), .integer(20_000)])
+    #expect(try pwm.encode(.list([record])) == [1, 0, 2, 0x20, 0x4E, 0, 0])
+    #expect(throws: CodecError.tooLong(count: 21, most: 14)) {
+      try pwm.encode(.list([record, record, record]))
+    }
+    for mask in [Property.microbitAnalogPins, .microbitInputPins] {
+      #expect(try mask.encode(.integer(0x7FFFF)) == [0xFF, 0xFF, 7, 0])
+      #expect(error(of: CodecError.self) { try mask.encode(.integer(0x80000)) } != nil)
+    }
+  }
+
+  @Test func eventsAreRecordsOfTypeAndValue() throws {
+    let event = Value.record([.integer(27), .integer(11)])
+    #expect(try Property.microbitSendEvent.encode(event) == [27, 0, 11, 0])
+    #expect(try Property.microbitEvent.codec.decode([27, 0, 11, 0]) == .list([event]))
+    let filter = Property.microbitEventFilter
+    // A V2 takes one record with each write.
+    #expect(filter.chunk == 4 && filter.kind == .state && filter.writeMode == .request)
+    #expect(try filter.encode(.list([event, event])) == [27, 0, 11, 0, 27, 0, 11, 0])
+    #expect(try Property.microbitEventRequirement.codec.decode([]) == .list([]))
+  }
+
+  @Test func uart() {
+    #expect(Property.microbitUARTReceived.frame == "\n")
+    #expect(Property.microbitUARTSent.chunk == 20 && Property.microbitUARTSent.kind == .event)
   }
 
   @Test func usesTheTemperatureUnlessOthersAreNamed() throws {

@@ -7,13 +7,15 @@ import Testing
     _ name: String = "level", characteristic: UInt32 = 1, instance: Int = 0, kind: Property.Kind = .state,
     access: Property.Access = [.read, .notify, .write], writeMode: Property.WriteMode? = nil,
     codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
-    notify: Property.Subscription? = nil, poll: Duration? = nil, report: Property.Report? = nil,
+    frame: String? = nil, chunk: Int? = nil, notify: Property.Subscription? = nil, poll: Duration? = nil,
+    report: Property.Report? = nil,
     initial: Value? = nil, homeAssistant: HomeAssistantEntity? = nil
   ) -> Property {
     Property(
       name: name, service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: characteristic),
       instance: instance, kind: kind, access: access, writeMode: writeMode, codec: codec, range: range,
-      maxLength: maxLength, notify: notify, poll: poll, report: report, initial: initial,
+      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll, report: report,
+      initial: initial,
       homeAssistant: homeAssistant)
   }
 
@@ -56,6 +58,12 @@ import Testing
     (property(report: Property.Report(change: .infinity)), .report),
     (property(access: .read, initial: .integer(0)), .needs(access: "write", key: "initial")),
     (property(range: 1...9, initial: .integer(0)), .initial(.range(value: 0, allowed: 1...9))),
+    (property(access: .write, frame: "\n"), .needs(access: "notify", key: "frame")),
+    (property(codec: .utf8, frame: "\n"), .frame),
+    (property(kind: .event, access: event, frame: "\n"), .frame),
+    (property(kind: .event, access: event, codec: .utf8, frame: ""), .frame),
+    (property(access: .read, chunk: 4), .needs(access: "write", key: "chunk")),
+    (property(chunk: 4), .chunk), (property(access: .write, chunk: 0), .chunk),
     (property(initial: .integer(256)), .initial(.range(value: 256, allowed: 0...255))),
     (property(initial: .text("a")), .initial(.kind(expected: "a number", found: "text"))),
   ]

@@ -75,7 +75,7 @@ import Testing
   }
 
   private static func scalar(_ random: inout SeededGenerator, isFixed: Bool) -> Codec.Scalar {
-    let types = Codec.ScalarType.allCases.filter { !isFixed || ($0 != .utf8 && $0 != .bytes) }
+    let types = Codec.ScalarType.allCases.filter { !isFixed || ![.utf8, .bytes, .bits].contains($0) }
     let type = types.randomElement(using: &random) ?? .uint8
     let endian: Codec.Endian = Bool.random(using: &random) ? .little : .big
     switch (type, Int.random(in: 0..<4, using: &random)) {
@@ -86,6 +86,9 @@ import Testing
       let scale = [0.01, 0.1, 0.5, 0.0009765625, 1.0 / 3, -0.2, 7, 1e-9].randomElement(using: &random)
       let offset = [nil, -40, 0.1, 273.15].randomElement(using: &random) ?? nil
       return Codec.Scalar(type, scale: scale, offset: offset, endian: endian)
+    case (.bits, _):
+      return .bits(
+        rows: Int.random(in: 1...6, using: &random), columns: Int.random(in: 1...8, using: &random))
     default:
       return Codec.Scalar(type, endian: endian)
     }
@@ -158,6 +161,13 @@ import Testing
     case .bytes:
       return .bytes(
         (0..<Int.random(in: 0...9, using: &random)).map { _ in .random(in: 0...255, using: &random) })
+    case .bits:
+      let rows = (0..<Int.random(in: 1...scalar.rows, using: &random)).map { _ in
+        String((0..<scalar.columns).map { _ in Bool.random(using: &random) ? "#" : "." })
+      }
+      return .text(rows.joined(separator: "/"))
+    case .sfloat: return .number([0, 36.4, -0.1, 2.045e10, .infinity].randomElement(using: &random) ?? 0)
+    case .float: return .number([0, 36.4, -12.345, 1e100, -.infinity].randomElement(using: &random) ?? 0)
     case .float32: return .number([0, 21.3, -0.1, 1e30, .infinity].randomElement(using: &random) ?? 0)
     case .float64: return .number(.random(in: -1e9...1e9, using: &random))
     case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
@@ -184,7 +194,7 @@ import Testing
       case .sint24: -0x80_0000...0x7F_FFFF
       case .int32: -0x8000_0000...0x7FFF_FFFF
       case .int64: Int.min...Int.max
-      case .float32, .float64, .bool, .utf8, .bytes: 0...0
+      case .float32, .float64, .sfloat, .float, .bool, .utf8, .bytes, .bits: 0...0
       }
     return [range.lowerBound, range.upperBound, Int.random(in: range, using: &random)]
       .randomElement(using: &random) ?? 0

@@ -74,7 +74,8 @@ import Testing
 
   static let sizes: [(Codec.ScalarType, Int)] = [
     (.uint8, 1), (.uint16, 2), (.uint24, 3), (.uint32, 4), (.uint64, 8), (.int8, 1), (.int16, 2),
-    (.sint24, 3), (.int32, 4), (.int64, 8), (.float32, 4), (.float64, 8), (.bool, 1),
+    (.sint24, 3), (.int32, 4), (.int64, 8), (.float32, 4), (.float64, 8), (.bool, 1), (.sfloat, 2),
+    (.float, 4),
   ]
 
   @Test(arguments: sizes)
@@ -89,7 +90,7 @@ import Testing
 
   @Test func tableOfSizesIsComplete() {
     let fixed = Set(Self.sizes.map(\.0))
-    #expect(fixed.union([.utf8, .bytes]) == Set(Codec.ScalarType.allCases))
+    #expect(fixed.union([.utf8, .bytes, .bits]) == Set(Codec.ScalarType.allCases))
   }
 
   @Test(arguments: [0x8000_0000_0000_0000, UInt64.max])

@@ -8,6 +8,14 @@ public enum MicroBitService: String, Sendable, CaseIterable {
   case accelerometer
   /// The LEDs, the text that scrolls over them, and how long it takes for a column.
   case led
+  /// The magnetic field, the bearing, the period, calibration. Values come on command.
+  case magnetometer
+  /// The edge connector: values of pins, what they are, pulse-width modulation.
+  case pins
+  /// Text in both directions.
+  case uart
+  /// The message bus, in both directions.
+  case events
 }
 
 extension MicroBitService {
@@ -43,7 +51,45 @@ extension MicroBitService {
           Characteristic(Self.uuid(0x93EE), ["write"], .stored(0...20)),
           Characteristic(Self.uuid(0x0D2D), ["read", "write"], .stored(2...2), [120, 0]),
         ])
+    case .magnetometer:
+      return GATTDatabase.Service(
+        Self.uuid(0xF2D8),
+        [
+          Characteristic(Self.uuid(0xFB11), ["read", "notify"], .fixed, [0, 0, 0, 0, 0, 0]),
+          Characteristic(Self.uuid(0x9715), ["read", "notify"], .fixed, [0, 0]),
+          Characteristic(Self.uuid(0x386C), ["read", "write"], .stored(2...2), [100, 0]),
+          Characteristic(Self.uuid(0xB358), ["write", "notify"], .stored(1...1), [0]),
+        ])
+    case .pins:
+      return GATTDatabase.Service(
+        Self.uuid(0x127B),
+        [
+          Characteristic(Self.uuid(0x5899), ["read", "write"], .stored(4...4), [0, 0, 0, 0]),
+          Characteristic(Self.uuid(0xB9FE), ["read", "write"], .stored(4...4), [0, 0, 0, 0]),
+          Characteristic(Self.uuid(0xD822), ["write"], .stored(7...14)),
+          Characteristic(Self.uuid(0x8D00), ["read", "write", "notify"], .stored(2...20)),
+        ])
+    case .uart:
+      return GATTDatabase.Service(
+        Self.uart(1),
+        [
+          Characteristic(Self.uart(2), ["indicate"], .fixed),
+          Characteristic(Self.uart(3), ["write-without-response", "write"], .stored(1...20)),
+        ])
+    case .events:
+      return GATTDatabase.Service(
+        Self.uuid(0x93AF),
+        [
+          Characteristic(Self.uuid(0x9775), ["read", "notify"], .fixed, [0, 0, 0, 0]),
+          Characteristic(Self.uuid(0x5404), ["write-without-response", "write"], .stored(4...4)),
+          Characteristic(Self.uuid(0x23C4), ["write"], .stored(4...4)),
+          Characteristic(Self.uuid(0xB84C), ["read", "notify"], .fixed),
+        ])
     }
+  }
+
+  private static func uart(_ number: Int) -> String {
+    "6e40\(hex(number, digits: 4).lowercased())-b5a3-f393-e0a9-e50e24dcca9e"
   }
 
   private static func uuid(_ number: Int) -> String {

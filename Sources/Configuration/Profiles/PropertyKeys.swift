@@ -16,6 +16,8 @@ struct PropertyKeys: ConfigurationSection {
   var unit: String?
   var range: ClosedRange<Double>?
   var maxLength: Int?
+  var frame: String?
+  var chunk: Int?
   /// In s.
   var poll: Double?
   var report: ReportKeys?
@@ -38,6 +40,8 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("range", \.range, .optional(.numberRange)),
       ConfigurationKey("max_length", \.maxLength, .optional(.integer(1...Codec.longestValue))),
+      ConfigurationKey("frame", \.frame, .optional(.text(longest: 16))),
+      ConfigurationKey("chunk", \.chunk, .optional(.integer(1...Codec.longestValue))),
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
       ConfigurationKey("initial", \.initial, .optional(.any)),
@@ -205,7 +209,7 @@ extension PropertyKeys {
     return Property(
       name: name, service: service, characteristic: characteristic, instance: instance ?? 0,
       kind: kind ?? .state, access: access, writeMode: writeMode, codec: codec, unit: unit, range: range,
-      maxLength: maxLength, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
+      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
       initial: value, homeAssistant: homeAssistant?.entity)
   }
 
@@ -244,6 +248,8 @@ extension PropertyKeys {
     unit = property.unit
     range = property.range
     maxLength = property.maxLength
+    frame = property.frame
+    chunk = property.chunk
     poll = property.poll.map { $0 / .seconds(1) }
     report = property.report.map { ReportKeys($0) }
     initial = property.initial.map(property.codec.json)

@@ -8,6 +8,8 @@ struct ScalarKeys {
   var offset: Double?
   var endian: Codec.Endian?
   var values: [Int: String]?
+  var rows: Int?
+  var columns: Int?
 
   /// The keys but `type`, which a field must have and a property may do without.
   static func keys<Section>(in place: WritableKeyPath<Section, ScalarKeys>) -> [ConfigurationKey<Section>] {
@@ -16,6 +18,8 @@ struct ScalarKeys {
       ConfigurationKey("offset", place.appending(path: \.offset), .optional(.number())),
       ConfigurationKey("endian", place.appending(path: \.endian), .optional(.choice)),
       ConfigurationKey("values", place.appending(path: \.values), .optional(.words)),
+      ConfigurationKey("rows", place.appending(path: \.rows), .optional(.integer(1...Codec.longestValue))),
+      ConfigurationKey("columns", place.appending(path: \.columns), .optional(.integer(1...8))),
     ]
   }
 
@@ -24,13 +28,16 @@ struct ScalarKeys {
     if scale != nil { return "scale" }
     if offset != nil { return "offset" }
     if endian != nil { return "endian" }
-    return values == nil ? nil : "values"
+    if values != nil { return "values" }
+    if rows != nil { return "rows" }
+    return columns == nil ? nil : "columns"
   }
 
   /// Nil without a type.
   var scalar: Codec.Scalar? {
     type.map {
-      Codec.Scalar($0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:])
+      Codec.Scalar($0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:], rows: rows ?? 0,
+        columns: columns ?? 0)
     }
   }
 
@@ -42,6 +49,8 @@ struct ScalarKeys {
     offset = scalar.offset
     endian = scalar.endian == .little ? nil : scalar.endian
     values = scalar.values.isEmpty ? nil : scalar.values
+    rows = scalar.rows == 0 ? nil : scalar.rows
+    columns = scalar.columns == 0 ? nil : scalar.columns
   }
 }
 
