@@ -85,7 +85,7 @@ final class Device: @unchecked Sendable {
   func found(_ seen: Peripheral) {
     peripheral = seen.id
     if let rssi = seen.rssi { description.rssi = rssi }
-    perform(session.seen(inRange: seen.isInReach))
+    perform(session.seen(inRange: seen.isInRange))
   }
 
   /// - Returns: whether more is known of it now.

@@ -44,7 +44,7 @@ import Testing
       for number in numbers {
         await client.client.publish(
           MQTTMessage(
-            topic: topic("e"), payload: Array("\(number)".utf8), whenHeld: { $0 + Array(" held".utf8) }))
+            topic: topic("e"), payload: Array("\(number)".utf8), replayTransform: { $0 + Array(" held".utf8) }))
       }
     }
     await publish(0..<10)
@@ -69,7 +69,7 @@ import Testing
     for number in 0..<200 {
       await client.client.publish(
         MQTTMessage(
-          topic: topic("e"), payload: Array("\(number)".utf8), whenHeld: { $0 + Array(" held".utf8) }))
+          topic: topic("e"), payload: Array("\(number)".utf8), replayTransform: { $0 + Array(" held".utf8) }))
     }
     let statistics = await client.client.statistics
     #expect(statistics.inFlight == 20 && statistics.queued == 180, "mosquitto allows 20 in flight")

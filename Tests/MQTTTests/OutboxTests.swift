@@ -7,7 +7,7 @@ import Testing
 
   private func event(_ text: String, qos: QoS = .atLeastOnce) -> MQTTMessage {
     MQTTMessage(
-      topic: topic("e"), payload: Array(text.utf8), qos: qos, whenHeld: { Array("held ".utf8) + $0 })
+      topic: topic("e"), payload: Array(text.utf8), qos: qos, replayTransform: { Array("held ".utf8) + $0 })
   }
 
   private func outbox(events: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {

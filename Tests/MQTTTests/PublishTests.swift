@@ -189,7 +189,7 @@ import Testing
     }
     let messages = (0..<8).map(message)
     // One job is one turn of the loop. What waits goes before what does not.
-    let sent = await client.client.inOneTurn { client in
+    let sent = await client.client.isolated { client in
       messages.enumerated().map { number, message in
         client.publish(message, atOnce: number > 0)
         return client.statistics.sent

@@ -72,7 +72,7 @@ final class TestClient: Sendable {
 }
 
 extension MQTTClient {
-  func inOneTurn<Value: Sendable>(_ body: @Sendable (isolated MQTTClient) -> Value) -> Value { body(self) }
+  func isolated<Value: Sendable>(_ body: @Sendable (isolated MQTTClient) -> Value) -> Value { body(self) }
 }
 
 extension MQTTReceived {

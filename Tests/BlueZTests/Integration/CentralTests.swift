@@ -84,7 +84,7 @@ import Testing
       second.events.entries.compactMap { event -> BlueZ.Peripheral? in
         if case .seen(let peripheral) = event { peripheral } else { nil }
       }.last)
-    #expect(seen.isConnected && seen.isInReach)
+    #expect(seen.isConnected && seen.isInRange)
     let characteristics = try await second.central.connect(seen.id)
     let value = try await second.central.read(try #require(characteristics.temperature))
     #expect(value.count == 1)
@@ -95,7 +95,7 @@ import Testing
   @Test func takesSignalsWhereSomebodyElseIsNotifiedAlready() async throws {
     let world = try await World()
     var limits = Limits.test
-    limits.inProgress = [.milliseconds(1), .milliseconds(1)]
+    limits.busyRetries = 2
     let (tested, id) = try await world.centralAndMicroBit(limits: limits)
     let temperature = try #require(try await tested.central.connect(id).temperature)
     let other = try await DBusConnection.open(.at(world.bus.address), on: world.loop) { _ in }

@@ -45,7 +45,7 @@ final class CentralUnderTest: Sendable {
   /// The next sighting of a peripheral in reach, of the one at `address` if that is given.
   func seen(_ address: String? = nil) async throws -> BlueZ.Peripheral {
     try await events.next("a peripheral \(address ?? "") in reach") { event in
-      guard case .seen(let peripheral) = event, peripheral.isInReach,
+      guard case .seen(let peripheral) = event, peripheral.isInRange,
         address == nil || peripheral.address.description == address
       else { return nil }
       return peripheral
@@ -71,7 +71,7 @@ final class CentralUnderTest: Sendable {
 
   func isOutOfRange(_ id: PeripheralID) async throws {
     _ = try await events.next("a peripheral's being out of range") { event -> Bool? in
-      if case .seen(let peripheral) = event, peripheral.id == id, !peripheral.isInReach { true } else { nil }
+      if case .seen(let peripheral) = event, peripheral.id == id, !peripheral.isInRange { true } else { nil }
     }
   }
 
@@ -83,10 +83,11 @@ final class CentralUnderTest: Sendable {
 }
 
 extension Limits {
-  /// As in earnest, but for a bus that is tried again soon.
+  /// As in production, but with short back-offs.
   static var test: Limits {
     var limits = Limits()
-    limits.busRetry = (.milliseconds(10), .milliseconds(50))
+    limits.busBackOff = BackOff(first: .milliseconds(10), longest: .milliseconds(50))
+    limits.busyBackOff = BackOff(first: .milliseconds(1), longest: .milliseconds(1))
     limits.startup = .milliseconds(100)
     return limits
   }

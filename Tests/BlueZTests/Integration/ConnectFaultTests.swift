@@ -23,7 +23,7 @@ import Testing
     let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) {
       $0.connect = .milliseconds(50)
       $0.scanPause = .milliseconds(20)
-      $0.scanBreath = .milliseconds(10)
+      $0.briefScan = .milliseconds(10)
     }
     await faults.central.scan(true)
     await withTaskGroup(of: Void.self) { group in
@@ -72,7 +72,7 @@ import Testing
   @Test func aLinkThatWasAnsweredButIsNotThereIsNone() async throws {
     let faults = try await Faults(answers: [
       "Connect": FakeBlueZ.ok, "Get": { fake, call in fake.reply(call, .variant(.boolean(false))) },
-    ]) { $0.settle = .milliseconds(20) }
+    ]) { $0.treeUpdate = .milliseconds(20) }
     await #expect(throws: CentralError.disconnected) { try await faults.connect() }
     try await faults.tested.end()
   }
@@ -85,7 +85,7 @@ import Testing
         fake.reply(call, .variant(.boolean(true)))
         fake.tell(Recorded.device(["Connected": .boolean(false)]))
       },
-    ]) { $0.settle = .milliseconds(20) }
+    ]) { $0.treeUpdate = .milliseconds(20) }
     for attempt in 1...20 {
       try await deadline(patience, "a connect to fail") { () async throws -> Void in
         await #expect(throws: CentralError.disconnected) { try await faults.connect() }

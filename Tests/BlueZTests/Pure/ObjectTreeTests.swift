@@ -29,14 +29,14 @@ import Testing
       id: Recorded.id, address: BluetoothAddress("D0:5A:00:00:C0:DE")!, name: "BBC micro:bit [zugev]",
       rssi: -50, isConnected: false, isPaired: false)
     #expect(tree.peripheral(at: device) == expected)
-    #expect(expected.isInReach)
+    #expect(expected.isInRange)
     // Discovery has stopped.
     #expect(tree.apply(Recorded.device([:], invalidated: ["RSSI"])) == [.device(device)])
     expected = Peripheral(
       id: expected.id, address: expected.address, name: expected.name, rssi: nil, isConnected: false,
       isPaired: false)
     #expect(tree.peripheral(at: device) == expected)
-    #expect(!expected.isInReach)
+    #expect(!expected.isInRange)
     #expect(tree.apply(Recorded.device(["RSSI": .int16(-53)])) == [.device(device)])
     #expect(tree.peripheral(at: device)?.rssi == -53)
   }
