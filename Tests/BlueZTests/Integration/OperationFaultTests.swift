@@ -312,7 +312,7 @@ import Testing
       "StartNotify": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported"),
     ])
     let temperature = try #require(try await faults.connect().temperature)
-    await #expect(throws: CentralError.transient("ReadValue brought no bytes")) {
+    await #expect(throws: CentralError.transient("the reply to ReadValue has no bytes")) {
       try await faults.central.read(temperature)
     }
     await #expect(throws: CentralError.refused("NotSupported: Operation is not supported")) {
