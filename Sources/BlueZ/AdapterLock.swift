@@ -33,7 +33,7 @@ final class AdapterLock: Sendable {
 
   /// The process that holds the lock.
   final class Owner: @unchecked Sendable {
-    // @unchecked: touched on the loop's thread alone.
+    // @unchecked: accessed on the loop's thread only.
     private let descriptor: Int32
     private var watch: Watch?
     private(set) var hasEnded = false

@@ -4,7 +4,7 @@ import Glibc
 
 /// The link to a peripheral: the lock for its operations, those in progress, and its notifications.
 final class Link: @unchecked Sendable {
-  // @unchecked: touched by the central alone, on the loop's thread.
+  // @unchecked: accessed by the central only, on the loop's thread.
 
   /// One exchange at a time: bluetoothd answers `InProgress` to a second write to a characteristic.
   let mutex = AsyncMutex()
@@ -52,7 +52,7 @@ final class Link: @unchecked Sendable {
 
 /// Operations requested together, and their replies.
 final class Exchange: @unchecked Sendable {
-  // @unchecked: touched by the central alone, on the loop's thread.
+  // @unchecked: accessed by the central only, on the loop's thread.
   typealias Answer = Result<[DBusValue], CentralError>
 
   private var answers: [Answer?]
@@ -115,7 +115,7 @@ final class Exchange: @unchecked Sendable {
 /// Notifications by a socket (BlueZ's `AcquireNotify`): each packet is a value, and the end of file is the end of the
 /// link.
 final class NotificationStream: @unchecked Sendable {
-  // @unchecked: touched on the loop's thread alone.
+  // @unchecked: accessed on the loop's thread only.
   private let descriptor: FileDescriptor
   private let onEnd: @Sendable () -> Void
   private let handler: @Sendable ([UInt8]) -> Void

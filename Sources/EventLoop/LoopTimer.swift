@@ -1,6 +1,6 @@
 /// A timer of the loop: fires once, unless cancelled first.
 public final class LoopTimer: @unchecked Sendable {
-  // @unchecked: touched on the loop's thread alone.
+  // @unchecked: accessed on the loop's thread only.
   let deadline: Moment
   private var handler: (@Sendable () -> Void)?
 

@@ -113,7 +113,7 @@ import Testing
       Issue.record("no error")
     } catch {
       #expect(error.hint == hint)
-      // Senders are told what they always were.
+      // The text for senders of messages has no hint.
       #expect(!error.description.contains(hint ?? "comma before"))
     }
   }

@@ -71,7 +71,7 @@ import Testing
     #expect(pipe.drain() == "<4>warning test: again\n")
   }
 
-  @Test func linesThatNobodyWillReadAreDropped() {
+  @Test func linesWithoutAReaderAreDropped() {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
     close(ends[0])

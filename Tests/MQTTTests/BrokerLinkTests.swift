@@ -109,7 +109,8 @@ import Testing
   @Test func aLookUpThatTakesTooLongIsReportedAndWaitedFor() {
     var link = link()
     _ = link.start()
-    #expect(link.timeout(in: .lookUp, at: start, jitter: 0) == [.reportFailure(.timedOut(.lookUp), retryIn: nil)])
+    #expect(
+      link.timeout(in: .lookUp, at: start, jitter: 0) == [.reportFailure(.timedOut(.lookUp), retryIn: nil)])
     #expect(link.dialled() == [.setTimer(.seconds(10))], "the broker gets its own time")
     #expect(link.accepted(at: start) == [.cancelTimer, .begin])
   }

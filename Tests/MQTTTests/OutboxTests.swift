@@ -259,7 +259,7 @@ import Testing
   }
 
   /// Its place in the order is not what another topic left there.
-  @Test func stateThatTakesTheSlotOfAForgottenOneWaitsForItsTurn() {
+  @Test func stateThatReusesTheSlotOfAReleasedOneKeepsItsPlaceInTheQueue() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("old"), Array("1".utf8), qos: .atLeastOnce)

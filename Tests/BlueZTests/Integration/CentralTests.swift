@@ -92,7 +92,7 @@ import Testing
     try await second.end()
   }
 
-  @Test func takesSignalsWhereSomebodyElseIsNotifiedAlready() async throws {
+  @Test func subscribesBySignalsBesideAnotherSubscriber() async throws {
     let world = try await World()
     var limits = Limits.test
     limits.busyRetries = 2
@@ -107,7 +107,7 @@ import Testing
     try await tested.central.subscribe(to: temperature) { values.add($0) }
     for _ in 0..<3 { #expect(try await values.next("a notification") { $0 }.count == 1) }
     await other.close()
-    // Its leaving ends nothing of ours.
+    // The other subscriber's end does not affect this one.
     values.skip()
     for _ in 0..<3 { _ = try await values.next("a notification") { $0 } }
     try await tested.end()

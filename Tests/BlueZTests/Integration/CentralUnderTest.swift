@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import BlueZ
 
-/// A central at work, and what it told its owner.
+/// A running central and the events that it has reported.
 final class CentralUnderTest: Sendable {
   let central: Central
   let events = Journal<CentralEvent>()
@@ -31,7 +31,7 @@ final class CentralUnderTest: Sendable {
     try await deadline(patience, "the end of a cancelled central") { await self.running.value }
   }
 
-  /// The next state that it tells.
+  /// The next state that it reports.
   func state() async throws -> CentralState {
     try await events.next("a state") { if case .state(let state) = $0 { state } else { nil } }
   }
@@ -98,7 +98,7 @@ extension [Characteristic] {
   var period: Characteristic? { first { $0.uuid == Property.microbitPeriod.characteristic } }
 }
 
-/// What passes over a bus, by a monitor: calls as `Connect dev_…`, changes as `Connected=true dev_…`.
+/// The traffic of a bus, from a monitor: calls as `Connect dev_…`, changes as `Connected=true dev_…`.
 final class Monitor: Sendable {
   let lines = Journal<String>()
   private let connection: DBusConnection

@@ -183,7 +183,7 @@ import Testing
     await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
       try await faults.central.read(characteristics[0])
     }
-    // The turn was given back.
+    // The lock was released.
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([1, 0])) }
     #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
     try await faults.tested.end()
@@ -206,7 +206,7 @@ import Testing
       await #expect(throws: CentralError.disconnected) { try await writing.value }
     }
     if !forgotten {
-      // What had waited does not befall the next link.
+      // Waiting operations are not performed on the next link.
       _ = try await faults.connect()
       #expect(faults.fake.count("WriteValue") == 0)
     }
@@ -271,7 +271,7 @@ import Testing
         fake.refuse(late.elements[0], "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e")
       }
       fake.reply(call)
-      fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+      fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
     }
     let characteristics = try await faults.connect()
     if reason == "paired" { await faults.fake.emit(Recorded.device(["Paired": .boolean(true)])) }
@@ -290,7 +290,7 @@ import Testing
     await faults.fake.answer("ReadValue") { fake, call in
       Self.unlikely(fake, call)
       fake.later(.milliseconds(30)) {
-        fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+        fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
       }
     }
     await #expect(throws: CentralError.disconnected) { try await faults.central.read(temperature) }

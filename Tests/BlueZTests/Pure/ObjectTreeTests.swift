@@ -97,7 +97,7 @@ import Testing
     #expect(tree.apply(Recorded.device(["ServicesResolved": .boolean(false)])) == [.device(device)])
     #expect(
       tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.disconnected(device), .device(device)])
-    // Told once more, it is no other end.
+    // Reported again: not another disconnect.
     #expect(tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.device(device)])
   }
 
@@ -138,7 +138,7 @@ import Testing
     #expect(changes == [.disconnected(device), .deviceRemoved(device)])
     #expect(tree.devices.isEmpty)
     #expect(tree.characteristics(of: Recorded.id).isEmpty)
-    // Told twice, it is gone once.
+    // Reported twice, but removed once.
     #expect(tree.apply(Recorded.deviceRemoved.last!) == [])
   }
 
@@ -161,7 +161,7 @@ import Testing
         .disconnected(device), .device(device), .deviceRemoved(device), .adapter(adapter), .adapter(adapter),
       ])
     #expect(tree.adapters.isEmpty)
-    // What is said of an adapter that is not there means nothing.
+    // A change of an unknown adapter is ignored.
     #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [])
     #expect(tree.apply(Recorded.adapterAdded(powered: false)) == [.adapter(adapter)])
     #expect(tree.adapters[adapter]?.isPowered == false)
@@ -181,7 +181,7 @@ import Testing
 
   @Test func anObjectThatIsToldTwiceDoesNotBlink() {
     var tree = linked
-    // In GetManagedObjects, after a signal told it: as it was before, then as it is.
+    // In GetManagedObjects after a signal: first the old state, then the new one.
     #expect(tree.apply(Recorded.adapterAdded()) == [.adapter(adapter)])
     let again = BlueZEvent.added(
       path: device, interfaces: ["org.bluez.Device1": ["Connected": .boolean(true)]])
@@ -213,7 +213,7 @@ import Testing
       #expect(tree.apply(.added(path: "/s", interfaces: ["org.bluez.GattService1": properties])) == [])
       #expect(tree.apply(.added(path: "/c", interfaces: ["org.bluez.GattCharacteristic1": properties])) == [])
     }
-    // A characteristic of a service that nobody told of.
+    // A characteristic of an unknown service.
     _ = tree.apply(
       .added(
         path: "/c",
