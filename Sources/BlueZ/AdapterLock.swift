@@ -2,24 +2,24 @@ import DBus
 import EventLoop
 import Glibc
 
-/// The right to be the one process that works with an adapter, as long as the object lives.
+/// An exclusive lock on a Bluetooth adapter, held for the lifetime of the object.
 ///
-/// It is an abstract unix socket (unix(7)) on which the owner listens and accepts nobody. The kernel takes it away with
-/// the process, however that ends: no file stays behind, and no folder or permission is needed. Who comes second
-/// connects to it, learns whose it is, and gets the hang-up when that process ends. It holds within one network namespace
-/// (not between containers), and any local user could take it.
+/// It is an abstract Unix socket (unix(7)) that the holder listens on without accepting connections. The kernel removes
+/// it when the process ends for any reason, so it leaves no file behind and needs no directory or permission. Other
+/// processes connect to it to learn the holder's process id and to be notified (hang-up) when that process ends. It is
+/// valid within one network namespace (not across containers), and any local user could hold it.
 final class AdapterLock: Sendable {
   let name: LockName
   let descriptor: Int32
 
-  /// How many processes can wait for the hang-up; others look again after a while.
+  /// Processes that can wait for the hang-up; any further ones poll.
   private static let mostWaiting: Int32 = 64
 
-  /// Takes it; nil when somebody else has it.
-  /// - Throws: ``LockError`` when there is no socket to be had.
+  /// Acquires the lock; nil if another process holds it.
+  /// - Throws: ``LockError`` if no socket can be created.
   init?(_ name: LockName) throws(LockError) {
     self.name = name
-    // From here on `deinit` closes it, also where this fails.
+    // From here on `deinit` closes the descriptor, also if this initializer fails.
     descriptor = try LockError.check(socket(AF_UNIX, LockName.socketType, 0))
     guard name.withAddress({ bind(descriptor, $0, $1) }) == 0 else {
       let error = LockError()
@@ -31,16 +31,16 @@ final class AdapterLock: Sendable {
 
   deinit { close(descriptor) }
 
-  /// The process that has it, and the moment when it has it no more.
+  /// The process that holds the lock.
   final class Owner: @unchecked Sendable {
-    // @unchecked: touched on the loop's thread alone.
+    // @unchecked: accessed on the loop's thread only.
     private let descriptor: Int32
     private var watch: Watch?
     private(set) var hasEnded = false
 
-    /// Connects to it; nil when it has ended already, or has not begun to listen.
-    /// - Parameter ended: called on the loop when it has it no more.
-    /// - Throws: ``LockError``; EAGAIN when too many wait already.
+    /// Connects to the holder's socket; nil if it has ended already, or does not listen yet.
+    /// - Parameter ended: called on the loop when the process has released the lock.
+    /// - Throws: ``LockError``; EAGAIN if too many processes wait already.
     init?(_ name: LockName, on loop: EventLoop, ended: @escaping @Sendable () -> Void) throws(LockError) {
       descriptor = try LockError.check(socket(AF_UNIX, LockName.socketType, 0))
       guard name.withAddress({ connect(descriptor, $0, $1) }) == 0 else {
@@ -60,9 +60,9 @@ final class AdapterLock: Sendable {
       close(descriptor)
     }
 
-    /// Its process; nil when that is not to be seen from here, as from another container.
+    /// The process id; nil if it is not visible from here, as from another container.
     var pid: Int32? {
-      // As `struct ucred`, which glibc hides from Swift: process, user, group.
+      // `struct ucred` (process, user, group), which glibc hides from Swift.
       var credentials: [Int32] = [0, 0, 0]
       var size = socklen_t(credentials.count * MemoryLayout<Int32>.size)
       guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 else { return nil }
@@ -71,7 +71,7 @@ final class AdapterLock: Sendable {
   }
 }
 
-/// Of which adapter of which bus: gateways on private buses do not exclude each other.
+/// Names an adapter on a bus: gateways on different buses do not exclude each other.
 struct LockName: Sendable, Equatable {
   static let socketType = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
 
@@ -82,7 +82,7 @@ struct LockName: Sendable, Equatable {
   fileprivate func withAddress<T>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    // Abstract: after a zero byte, without one at the end.
+    // The name of an abstract socket begins with a NUL and has no terminator.
     let name = text.utf8.prefix(MemoryLayout.size(ofValue: address.sun_path) - 1)
     withUnsafeMutableBytes(of: &address.sun_path) { $0[1...].copyBytes(from: name) }
     let size = socklen_t(MemoryLayout<sockaddr_un>.offset(of: \.sun_path)! + 1 + name.count)
@@ -92,7 +92,7 @@ struct LockName: Sendable, Equatable {
   }
 }
 
-/// A socket for the lock cannot be had.
+/// The socket of the lock could not be created.
 struct LockError: Error, CustomStringConvertible {
   let code = errno
 
@@ -105,15 +105,15 @@ struct LockError: Error, CustomStringConvertible {
 }
 
 extension Central {
-  /// Returns when this process has the adapter for itself. As long as another one has it, nothing is asked of
-  /// bluetoothd: two of them would end each other's scans and links.
+  /// Returns when this process holds the adapter's lock. Until then nothing is sent to bluetoothd: two gateways on one
+  /// adapter would end each other's scans and links.
   func lockAdapter(on bus: DBusConnection) async throws {
     let identity = DBusCall("GetId", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus)
     guard let id = try await bus.call(identity, timeout: limits.local).first?.text else {
       throw DBusError.invalid("the bus has no id")
     }
     let name = LockName(bus: id, adapter: adapterName)
-    // Kept from the connection before, to the same bus.
+    // Held since an earlier connection to the same bus.
     if adapterLock?.name == name { return }
     adapterLock = nil
     var next = Moment.now
@@ -122,18 +122,18 @@ extension Central {
       if isBusLost { throw DBusError.disconnected }
       adapterLock = try AdapterLock(name)
       if adapterLock != nil { return }
-      // A socket that turns everybody away is not tried without end.
+      // Limits the rate of attempts if the socket refuses every connection.
       let pause = Moment.now.duration(to: next)
       if pause > .zero { try await loop.sleep(for: pause) }
       next = .now + limits.lockRetry
       let ended: @Sendable () -> Void = { [weak self] in self?.assumeIsolated { $0.checkConditions() } }
       do throws(LockError) {
         guard let owner = try AdapterLock.Owner(name, on: loop, ended: ended) else { continue }
-        become(.adapterInUse(by: owner.pid))
+        setState(.adapterInUse(by: owner.pid))
         _ = await wait(limits.lockWait) { owner.hasEnded || $0.isBusLost }
       } catch {
         guard error.code == EAGAIN else { throw error }
-        become(.adapterInUse(by: nil))
+        setState(.adapterInUse(by: nil))
       }
     }
   }

@@ -1,18 +1,18 @@
 import DBus
 
-/// What a signal says about BlueZ's objects.
+/// A change of BlueZ's objects, decoded from a signal.
 enum BlueZEvent: Sendable, Equatable {
   typealias Properties = [String: DBusValue]
 
-  /// An object has come, or has got more interfaces.
+  /// An object was added, or has new interfaces.
   case added(path: String, interfaces: [String: Properties])
-  /// Interfaces of an object have gone; with the last of them the object.
+  /// Interfaces of an object were removed; the object is gone with its last interface.
   case removed(path: String, interfaces: [String])
   case changed(path: String, interface: String, properties: Properties, invalidated: [String])
-  /// `org.bluez` has another owner; nil: none, bluetoothd is gone and with it every object.
+  /// The owner of `org.bluez` changed; nil: bluetoothd has ended, and its objects are gone.
   case owner(String?)
 
-  /// - Parameter owner: the unique name of bluetoothd. Signals of others say nothing about its objects.
+  /// - Parameter owner: bluetoothd's unique name; signals from other senders are ignored.
   init?(_ signal: DBusSignal, owner: String?) {
     if signal.interface == DBusName.bus, signal.member == "NameOwnerChanged",
       signal.sender == DBusName.bus
@@ -45,7 +45,7 @@ enum BlueZEvent: Sendable, Equatable {
     }
   }
 
-  /// The objects in the answer to `GetManagedObjects`, parents before their children.
+  /// The objects in the reply to `GetManagedObjects`, parents before their children.
   static func objects(_ reply: [DBusValue]) -> [BlueZEvent]? {
     guard let objects = reply.first?.map else { return nil }
     return objects.sorted { $0.key < $1.key }.map { path, interfaces in

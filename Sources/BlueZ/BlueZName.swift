@@ -6,7 +6,7 @@ enum BlueZName {
   static let gattService = "org.bluez.GattService1"
   static let characteristic = "org.bluez.GattCharacteristic1"
 
-  /// The errors that a central meets (recorded on bluetoothd 5.66).
+  /// Errors that a central encounters (recorded with bluetoothd 5.66).
   enum Failure {
     static let inProgress = "org.bluez.Error.InProgress"
     static let failed = "org.bluez.Error.Failed"
@@ -17,12 +17,12 @@ enum BlueZName {
     static let notSupported = "org.bluez.Error.NotSupported"
     static let invalidArguments = "org.bluez.Error.InvalidArguments"
     static let doesNotExist = "org.bluez.Error.DoesNotExist"
-    // The bus's own.
+    // Errors of the bus.
     static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
     static let serviceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
     static let nameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
     static let noReply = "org.freedesktop.DBus.Error.NoReply"
-    /// What the errors begin with by which the bus tells that it could not start a service.
+    /// Prefix of the errors that report that the bus could not start a service.
     static let spawn = "org.freedesktop.DBus.Error.Spawn."
   }
 }

@@ -2,7 +2,7 @@ import DBus
 import EventLoop
 
 extension Central {
-  /// Powers the adapter off and on again: every link ends, and what hangs in the controller with it.
+  /// Powers the adapter off and on again, which ends every link and clears the controller's state.
   public func resetAdapter() async throws(CentralError) {
     guard state.isOn, !isStopping else { throw .unavailable }
     isResetting = true
@@ -13,11 +13,11 @@ extension Central {
     var failure: CentralError?
     do throws(CentralError) {
       try await power(false)
-      _ = await wait(limits.settle) { !$0.state.isOn }
+      _ = await wait(limits.treeUpdate) { !$0.state.isOn }
     } catch {
       failure = error
     }
-    // Off may come about although it was not answered, and nobody else would switch it on again.
+    // The adapter may have powered off although the call failed, and nothing else would power it on again.
     do throws(CentralError) { try await power(true) } catch { try await power(true) }
     if let failure { throw failure }
     guard await wait(limits.local, until: { $0.state.isOn }) else {
@@ -26,12 +26,13 @@ extension Central {
   }
 
   private func power(_ isOn: Bool) async throws(CentralError) {
-    for pause in limits.inProgress {
+    var backOff = limits.busyBackOff
+    for _ in 0..<limits.busyRetries {
       do throws(CentralError) {
         return try await setPower(isOn)
       } catch .busy {
-        // The change before it, or the end of a link, may still be under way.
-        try? await loop.sleep(for: pause)
+        // An earlier change of the power, or a disconnect, is still in progress.
+        try? await loop.sleep(for: backOff.next())
       }
     }
     try await setPower(isOn)

@@ -2,18 +2,18 @@ import DBus
 import EventLoop
 
 extension Central {
-  /// Connects, and waits until the services are known. One at a time, in the order of asking, while scanning
-  /// pauses; a link that is there already is adopted.
-  /// - Parameter isPreferred: it was connected to before: it goes before newcomers, of which there may be a crowd
-  ///   that cannot be connected to.
-  /// - Parameter isWanted: asked on the loop when it is its turn, which may be long after.
-  /// - Returns: the characteristics; none when the peripheral does not tell its services.
+  /// Connects, and waits until the services are resolved. Connects run one at a time, with scanning paused; an existing
+  /// link is adopted.
+  /// - Parameter isPreferred: whether to go ahead of other waiting connects: peripherals that were connected before are
+  ///   not delayed by many new ones that may be unreachable.
+  /// - Parameter isNeeded: called on the loop before connecting, which may be long after the call.
+  /// - Returns: the characteristics; empty if the peripheral does not report its services.
   public func connect(
-    _ id: PeripheralID, isPreferred: Bool = false, while isWanted: @Sendable () -> Bool = { true }
+    _ id: PeripheralID, isPreferred: Bool = false, while isNeeded: @Sendable () -> Bool = { true }
   ) async throws(CentralError) -> [Characteristic] {
-    await connectTurn.take(isPreferred: isPreferred)
-    guard isWanted() else {
-      connectTurn.pass()
+    await connectMutex.lock(isPreferred: isPreferred)
+    guard isNeeded() else {
+      connectMutex.unlock()
       reconcileScan()
       throw .disconnected
     }
@@ -24,28 +24,28 @@ extension Central {
     } catch {
       result = .failure(error)
       if error != .gone, error != .unavailable {
-        // Whatever half of a link there is must not outlive the attempt.
+        // End a link that is partly established.
         await disconnect(id)
       }
     }
     connecting = nil
-    connectTurn.pass()
+    connectMutex.unlock()
     reconcileScan()
     checkConditions()
     return try result.get()
   }
 
   private func attempt(_ id: PeripheralID) async throws(CentralError) -> [Characteristic] {
-    // A Connect beside a Disconnect says ok, and then the link goes all the same.
-    _ = await wait(limits.disconnect) { !$0.leaving.contains(id) }
+    // A Connect during a Disconnect succeeds, and the link then ends all the same.
+    _ = await wait(limits.disconnect) { !$0.disconnecting.contains(id) }
     try check(id)
     if !isConnected(id) {
-      await letScanBreathe()
+      await scanBriefly()
       await pauseScan()
       try check(id)
       _ = try await call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect)
       try await confirmConnected(id)
-      // Asked here: what another function has found may be out of date when it returns.
+      // Checked here: the link may have ended since `confirmConnected` returned.
       guard isConnected(id) else { throw .disconnected }
     }
     let link = links[id] ?? Link(values)
@@ -53,7 +53,7 @@ extension Central {
     guard await wait(limits.resolve, until: { link.hasEnded || $0.isResolved(id) }) else {
       throw .timedOut("the services were not resolved in time")
     }
-    // They may be exported a little after they are said to be resolved, and come one by one.
+    // The objects may be exported a little after `ServicesResolved`, one by one.
     if tree.characteristics(of: id).isEmpty,
       await wait(limits.export, until: { link.hasEnded || !$0.tree.characteristics(of: id).isEmpty })
     {
@@ -71,28 +71,28 @@ extension Central {
   private func isConnected(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.isConnected == true }
   private func isResolved(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.servicesResolved == true }
 
-  /// Whether there is a link, or an attempt at one.
+  /// Whether the peripheral is connected or being connected.
   func isLinked(_ id: PeripheralID) -> Bool { isConnected(id) || connecting == id }
 
-  /// Makes sure, when Connect is answered, that the tree knows of the link.
+  /// Makes sure that the tree shows the link once Connect has been answered.
   ///
-  /// A link that comes up instantly may be answered before `Connected` is true, and then no signal tells: the
-  /// property has to be asked for.
+  /// If the link comes up instantly, bluetoothd may reply before it sets `Connected`, and never signal the change: the
+  /// property has to be read.
   private func confirmConnected(_ id: PeripheralID) async throws(CentralError) {
     if isConnected(id) { return }
-    let told = tree.devices[id.path]?.linkChanges
+    let linkChanges = tree.devices[id.path]?.linkChanges
     let reply = try await call(
       "Get", on: DBusName.properties, of: id.path, [.string(BlueZName.device), .string("Connected")],
       timeout: limits.local)
-    // A signal that came meanwhile is newer than the answer.
-    if reply.first?.bool == true, tree.devices[id.path]?.linkChanges == told {
-      learn(["Connected": .boolean(true)], of: id)
+    // A signal received meanwhile is newer than the reply.
+    if reply.first?.bool == true, tree.devices[id.path]?.linkChanges == linkChanges {
+      update(["Connected": .boolean(true)], of: id)
     } else {
-      _ = await wait(limits.settle) { $0.isConnected(id) }
+      _ = await wait(limits.treeUpdate) { $0.isConnected(id) }
     }
   }
 
-  /// A characteristic of a resolved link has come or gone: reported once the others have followed.
+  /// A characteristic of a resolved link was added or removed: reported once no more changes follow.
   func servicesChanged(_ id: PeripheralID) {
     guard let link = links[id], connecting != id else { return }
     link.servicesTimer?.cancel()
@@ -105,60 +105,60 @@ extension Central {
     }
   }
 
-  /// Ends the link, or the attempt to get one. Returns when it is gone, or when bluetoothd was given its time.
+  /// Ends the link or the connection attempt. Returns when it has ended, or when bluetoothd takes too long.
   public func disconnect(_ id: PeripheralID) async {
-    // bluetoothd takes 2 s over it, and notifications would go on meanwhile.
+    // Ended first: bluetoothd takes 2 s to disconnect, and notifications would arrive until then.
     let link = links.removeValue(forKey: id)
     link?.end()
-    leaving.insert(id)
+    disconnecting.insert(id)
     checkConditions()
     do throws(CentralError) {
       _ = try await call("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
     } catch {
       log.debug("Disconnect", ["error": error])
     }
-    _ = await wait(limits.settle) { !$0.isConnected(id) }
+    _ = await wait(limits.treeUpdate) { !$0.isConnected(id) }
     if let link, link.unanswered > 0 { await removeUnlessAnswered(id, link) }
-    leaving.remove(id)
+    disconnecting.remove(id)
     checkConditions()
   }
 
-  /// The link has ended, not by ``disconnect(_:)``.
+  /// The link ended without a call to ``disconnect(_:)``.
   func linkEnded(_ id: PeripheralID) {
     guard let link = links.removeValue(forKey: id) else { return }
     link.end()
-    guard link.unanswered > 0, leaving.insert(id).inserted else { return }
+    guard link.unanswered > 0, disconnecting.insert(id).inserted else { return }
     loop.task(of: self) { central in
       await central.removeUnlessAnswered(id, link)
-      central.leaving.remove(id)
+      central.disconnecting.remove(id)
       central.checkConditions()
     }
   }
 
-  /// Removes the peripheral's objects from bluetoothd where an operation on its last link stays without an answer; it
-  /// is found anew by the next scan.
+  /// Removes the peripheral's device object from bluetoothd if an operation on its last link stays unanswered; the next
+  /// scan finds it again.
   ///
-  /// bluetoothd since 5.67 frees, without an answer, a read that waits for pairing when the link ends (src/shared/att.c:
+  /// bluetoothd since 5.67 frees a read that waits for pairing when the link ends, without replying (src/shared/att.c:
   /// what `handle_error_rsp` has put back into the channel's queue). The next read of that object uses the freed memory:
   /// it is never answered, or bluetoothd crashes (both seen with 5.82).
   private func removeUnlessAnswered(_ id: PeripheralID, _ link: Link) async {
     guard let ended = tree.devices[id.path]?.linkChanges else { return }
-    try? await loop.sleep(for: limits.settle)
+    try? await loop.sleep(for: limits.treeUpdate)
     guard link.unanswered > 0, let device = tree.devices[id.path], device.linkChanges == ended,
       !device.isConnected,
-      // Its bond would go, too.
+      // Removal would delete the bond too.
       !device.isPaired,
-      // A bluetoothd before 5.84 would crash.
+      // Removal would crash bluetoothd before 5.84.
       await !isNotifyAcquired(id)
     else { return }
     await remove(id)
   }
 
-  /// Its owner is told that it is out of range, and that it is lost only if it is not found again.
+  /// Reports the peripheral as out of range, and as lost only if it is not found again.
   private func remove(_ id: PeripheralID) async {
     guard let peripheral = tree.peripheral(at: id.path) else { return }
-    log.debug("removing the peripheral from bluetoothd, which does not answer for it", ["path": id.path])
-    removed.insert(id)
+    log.debug("removing the peripheral from bluetoothd: an operation was never answered", ["path": id.path])
+    awaitingRediscovery.insert(id)
     do throws(CentralError) {
       _ = try await call(
         "RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)], timeout: limits.local)
@@ -168,12 +168,12 @@ extension Central {
     }
     loop.task(of: self) { central in
       let isBack = await central.wait(central.limits.rediscovery) { $0.tree.devices[id.path] != nil }
-      central.removed.remove(id)
+      central.awaitingRediscovery.remove(id)
       if !isBack { central.handler(.lost(id)) }
     }
   }
 
-  /// Whether bluetoothd believes that a program has taken notifications of the peripheral by a socket.
+  /// Whether bluetoothd reports that a program has acquired notifications of the peripheral (`AcquireNotify`).
   private func isNotifyAcquired(_ id: PeripheralID) async -> Bool {
     for characteristic in tree.characteristics(of: id) where characteristic.flags.contains(.notify) {
       let reply = try? await call(

@@ -8,15 +8,15 @@ extension Central {
     try Self.bytes(try await operate(.read, on: characteristic))
   }
 
-  /// Writes the value of a characteristic, waits for the peripheral's response, and reads the value back.
+  /// Writes the value of a characteristic with response, and reads it back.
   ///
-  /// Both are asked for at once: bluetoothd hands them to the peripheral in this order, one after the other (Core
-  /// Specification Vol 3, Part F, 3.3.2), and it is a connection interval quicker. Counted is only what is answered
-  /// after the write, and is what was written. Anything else may be older than the write (bluetoothd lets a read join
-  /// another program's, and a link may have several bearers): the value is read once more.
+  /// Both operations are requested at once, which saves a connection interval: bluetoothd sends them in this order, one
+  /// after the other (Core Specification Vol 3, Part F, 3.3.2). The read-back counts only if it was answered after the
+  /// write and returned the written value. Otherwise it may be older than the write (bluetoothd lets a read join
+  /// another program's, and a link may have several bearers), and the value is read again.
   ///
-  /// - Returns: what was read back, or why that failed; the value is written all the same.
-  /// - Throws: when the value was not written, or may not have been.
+  /// - Returns: the value read back, or why the read failed; the write has succeeded in either case.
+  /// - Throws: if the value was not written, or may not have been.
   @discardableResult
   public func write(
     _ bytes: [UInt8], to characteristic: Characteristic
@@ -31,9 +31,9 @@ extension Central {
     return await result(of: characteristic)
   }
 
-  /// Writes the value of a characteristic, and reads nothing back.
+  /// Writes the value of a characteristic without reading it back.
   ///
-  /// - Parameter withResponse: whether the peripheral acknowledges it; without, it is over when bluetoothd has it.
+  /// - Parameter withResponse: whether to wait for the peripheral's response, or only until bluetoothd has the value.
   public func send(
     _ bytes: [UInt8], to characteristic: Characteristic, withResponse: Bool
   ) async throws(CentralError) {
@@ -41,14 +41,14 @@ extension Central {
   }
 
   private static func bytes(_ reply: [DBusValue]) throws(CentralError) -> [UInt8] {
-    guard let bytes = reply.first?.byteArray else { throw .transient("ReadValue brought no bytes") }
+    guard let bytes = reply.first?.byteArray else { throw .transient("the reply to ReadValue has no bytes") }
     return bytes
   }
 
-  /// From now on `handler` gets, on the loop, each value that the peripheral notifies, until the link ends.
+  /// Subscribes to a characteristic: `handler` is called on the loop with each notified value until the link ends.
   ///
-  /// - Parameter method: how the notifications come; nil: as the central was told.
-  /// - Throws: ``CentralError/notifyAcquired`` when bluetoothd gives the notifications to nobody else: ``poll`` then.
+  /// - Parameter method: overrides the central's method.
+  /// - Throws: ``CentralError/notifyAcquired`` if another program has acquired the notifications: use ``poll`` then.
   public func subscribe(
     to characteristic: Characteristic, by method: NotificationMethod? = nil,
     _ handler: @escaping @Sendable ([UInt8]) -> Void
@@ -64,20 +64,20 @@ extension Central {
     }
   }
 
-  /// Takes the notifications by a socket; false where bluetoothd does not grant one.
+  /// Subscribes by a socket (`AcquireNotify`); false if bluetoothd does not provide one.
   ///
-  /// bluetoothd before 5.84 never answers AcquireNotify, and refuses all notifications from then on, when its first
-  /// write of the client configuration fails. So that write is tried by StartNotify first, which fails properly.
+  /// If its first write of the client configuration fails, bluetoothd before 5.84 never answers AcquireNotify, and
+  /// refuses all notifications from then on. So that write is tried by StartNotify first, which reports the failure.
   private func acquire(
     _ characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
   ) async throws(CentralError) -> Bool {
     _ = try await operate(.startNotify, on: characteristic)
     do throws(CentralError) {
       _ = try await operate(.stopNotify, on: characteristic)
-      // Not tried again when bluetoothd is busy with it: then another program takes them by signals.
-      let reply = try await operate(.acquireNotify, on: characteristic, pauses: [])
+      // Not retried if bluetoothd is busy: then another program is subscribed by signals.
+      let reply = try await operate(.acquireNotify, on: characteristic, retries: 0)
       guard let descriptor = reply.first?.descriptor else {
-        throw .transient("AcquireNotify brought no socket")
+        throw .transient("the reply to AcquireNotify has no socket")
       }
       guard let link = links[characteristic.peripheral] else { throw .disconnected }
       link.add(
@@ -90,40 +90,23 @@ extension Central {
       case .disconnected, .gone, .unavailable, .timedOut: throw error
       case .refused, .transient, .busy, .unlikely, .notifyAcquired: break
       }
-      log.debug("no socket for notifications: taking signals", ["error": error])
+      log.debug("no socket for notifications: using signals", ["error": error])
       return false
     }
   }
 
-  /// Reads the value again and again: for what cannot be subscribed to. Now and then it is tried to subscribe all the
-  /// same, as the program that has the notifications may let them go.
+  /// Reads the value repeatedly, for a characteristic whose notifications another program has acquired. Tries to
+  /// subscribe from time to time, as that program may release them.
   ///
   /// - Parameters:
-  ///   - pause: asked before each read for the time until then.
-  ///   - handler: gets each value, or why it could not be read.
-  /// - Returns: true when it is subscribed to, and `handler` gets what is notified; false when the link has ended.
+  ///   - pause: returns the time to wait before the next read.
+  ///   - handler: called with each value, or the reason why the read failed.
+  /// - Returns: true once subscribed, when `handler` is called with notified values; false when the link has ended.
   public func poll(
     _ characteristic: Characteristic, every pause: @Sendable () -> Duration,
     _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
   ) async -> Bool {
-    guard let link = links[characteristic.peripheral] else { return false }
-    var nextTry = Moment.now + limits.notifyRetry
-    while true {
-      try? await loop.sleep(for: pause())
-      if link.hasEnded || !tree.contains(characteristic) { return false }
-      if nextTry <= .now {
-        nextTry = .now + limits.notifyRetry
-        do throws(CentralError) {
-          try await subscribe(to: characteristic) { handler(.success($0)) }
-          return true
-        } catch {
-          log.debug("no notifications yet", ["error": error])
-        }
-      }
-      let result = await result(of: characteristic)
-      if link.hasEnded { return false }
-      handler(result)
-    }
+    await poll(characteristic, every: pause, firstSubscription: .now + limits.notifyRetry, handler)
   }
 
   /// Reads the value every `interval`, until the link ends.
@@ -131,12 +114,29 @@ extension Central {
     _ characteristic: Characteristic, every interval: Duration,
     _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
   ) async {
-    guard let link = links[characteristic.peripheral] else { return }
+    _ = await poll(characteristic, every: { interval }, firstSubscription: nil, handler)
+  }
+
+  private func poll(
+    _ characteristic: Characteristic, every pause: @Sendable () -> Duration, firstSubscription: Moment?,
+    _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
+  ) async -> Bool {
+    guard let link = links[characteristic.peripheral] else { return false }
+    var nextSubscription = firstSubscription
     while true {
-      try? await loop.sleep(for: interval)
-      if link.hasEnded || !tree.contains(characteristic) { return }
+      try? await loop.sleep(for: pause())
+      if link.hasEnded || !tree.contains(characteristic) { return false }
+      if let next = nextSubscription, next <= .now {
+        nextSubscription = .now + limits.notifyRetry
+        do throws(CentralError) {
+          try await subscribe(to: characteristic) { handler(.success($0)) }
+          return true
+        } catch {
+          log.debug("notifications are still unavailable", ["error": error])
+        }
+      }
       let result = await result(of: characteristic)
-      if link.hasEnded { return }
+      if link.hasEnded { return false }
       handler(result)
     }
   }
@@ -149,11 +149,12 @@ extension Central {
     }
   }
 
-  /// Mostly the link has ended, and the news of it follow. A link that stays has lost what it is there for.
+  /// Usually the link or the characteristic is gone and the signal follows. Otherwise the link is useless without
+  /// notifications.
   private func streamEnded(_ characteristic: Characteristic, _ link: Link) {
     loop.task(of: self) { central in
       if await central.wait(
-        central.limits.settle, until: { link.hasEnded || !$0.tree.contains(characteristic) })
+        central.limits.treeUpdate, until: { link.hasEnded || !$0.tree.contains(characteristic) })
       {
         return
       }
@@ -162,53 +163,47 @@ extension Central {
     }
   }
 
-  /// One operation by itself.
+  /// A single operation.
   private func operate(
-    _ operation: Operation, on characteristic: Characteristic, pauses: [Duration]? = nil
+    _ operation: Operation, on characteristic: Characteristic, retries: Int? = nil
   ) async throws(CentralError) -> [DBusValue] {
-    try await exchange([operation], on: characteristic, pauses: pauses)[0].get()
+    try await exchange([operation], on: characteristic, retries: retries)[0].get()
   }
 
-  /// Operations on a link: in their turn, again when bluetoothd is busy, and over when the link is.
+  /// Performs operations on a link, one exchange at a time; retries them while bluetoothd is busy.
   private func exchange(
-    _ operations: [Operation], on characteristic: Characteristic, pauses: [Duration]? = nil
+    _ operations: [Operation], on characteristic: Characteristic, retries: Int? = nil
   ) async -> Exchange {
     guard let link = links[characteristic.peripheral] else { return .disconnected(of: operations.count) }
-    await link.turn.take()
-    let exchange = await repeatWhileBusy(
-      operations, on: characteristic, over: link, pauses: pauses ?? limits.inProgress)
-    link.turn.pass()
-    if exchange.isUnlikely, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
+    await link.mutex.lock()
+    var exchange = await once(operations, on: characteristic, over: link)
+    var backOff = limits.busyBackOff
+    for _ in 0..<(retries ?? limits.busyRetries) {
+      guard case .failure(.busy) = exchange[0] else { break }
+      try? await loop.sleep(for: backOff.next())
+      exchange = await once(operations, on: characteristic, over: link)
+    }
+    link.mutex.unlock()
+    if exchange.hasUnlikelyError, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
       exchange.linkHasEnded()
     }
     return exchange
   }
 
-  private func repeatWhileBusy(
-    _ operations: [Operation], on characteristic: Characteristic, over link: Link, pauses: [Duration]
-  ) async -> Exchange {
-    for pause in pauses {
-      let exchange = await once(operations, on: characteristic, over: link)
-      guard case .failure(.busy) = exchange[0] else { return exchange }
-      try? await loop.sleep(for: pause)
-    }
-    return await once(operations, on: characteristic, over: link)
-  }
-
-  /// One call for each; all end with the link at the latest, as bluetoothd never answers for a device that is gone.
+  /// Calls a method for each operation. All end with the link, as bluetoothd never answers for a device that is gone.
   private func once(
     _ operations: [Operation], on characteristic: Characteristic, over link: Link
   ) async -> Exchange {
     await withCheckedContinuation { continuation in
       let exchange = Exchange(of: operations.count) { continuation.resume(returning: $0) }
-      // It may have ended while the turn was waited for. Another link to the same peripheral is none of ours.
+      // The link may have ended while the lock was awaited, and a new link is not meant.
       guard !link.hasEnded else { return exchange.end() }
       link.begin(exchange, on: characteristic)
       for (index, operation) in operations.enumerated() {
         link.unanswered += 1
         call(
           operation.method, on: BlueZName.characteristic, of: characteristic.path, operation.arguments,
-          // One follows the other on the air.
+          // The operations run one after the other.
           timeout: limits.operation * (index + 1)
         ) { answer in
           if case .failure(.timedOut) = answer {} else { link.unanswered -= 1 }

@@ -1,30 +1,30 @@
 import DBus
 import EventLoop
 
-/// Where discovery stands. bluetoothd is told one thing at a time, and what is wanted meanwhile afterwards.
+/// The state of discovery. Calls are made one at a time; changes requested meanwhile follow.
 struct Scanner {
   enum Phase {
-    /// bluetoothd is not scanning for us → changing.
+    /// No discovery → changing.
     case off
-    /// StartDiscovery or StopDiscovery is on its way → on, off, failed.
+    /// StartDiscovery or StopDiscovery is in progress → on, off, failed.
     case changing
-    /// bluetoothd scans for us → changing; off when the adapter goes.
+    /// Discovering → changing; off when the adapter goes.
     case on
-    /// bluetoothd would not start; it is asked again later → off.
+    /// StartDiscovery failed; to be retried → off.
     case failed
   }
 
   var phase = Phase.off
-  /// Whether the owner of the central wants to see peripherals.
-  var isWanted = false
-  /// How often in a row it failed; told once.
+  /// Whether the user of the central wants to scan.
+  var isRequested = false
+  /// How often StartDiscovery failed in succession; only the first failure is logged.
   var failures = 0
-  /// Looks whether discovery is still on.
+  /// Checks that discovery is still active.
   var health: LoopTimer?
-  /// Since when it pauses for connects; nil when it does not.
+  /// Since when scanning has been paused for connects; nil when it is not.
   var pausedSince: Moment?
-  /// It goes on for a moment although connects wait.
-  var isBreathing = false
+  /// Scanning is resumed briefly although connects are waiting.
+  var isBriefScan = false
 
   var isIdle: Bool {
     switch phase {
@@ -33,7 +33,7 @@ struct Scanner {
     }
   }
 
-  mutating func adapterWentAway() {
+  mutating func adapterTurnedOff() {
     switch phase {
     case .on, .failed: phase = .off
     case .off, .changing: break
@@ -43,15 +43,15 @@ struct Scanner {
 }
 
 extension Central {
-  /// Scans from now on, or no longer. While a connect is under way scanning pauses: beside a running scan
-  /// bluetoothd takes 11 s for one instead of 2.
-  public func scan(_ isWanted: Bool) {
-    scanner.isWanted = isWanted
+  /// Starts or stops scanning. Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to
+  /// connect instead of 2.
+  public func scan(_ isRequested: Bool) {
+    scanner.isRequested = isRequested
     reconcileScan()
   }
 
-  /// Tells every peripheral that is known once more, as ``CentralEvent/seen(_:)``.
-  public func retell() {
+  /// Reports every known peripheral as ``CentralEvent/seen(_:)`` again.
+  public func replayPeripherals() {
     for path in tree.devices.keys.sorted() {
       if tree.devices[path]?.adapter == adapterPath, let peripheral = tree.peripheral(at: path) {
         handler(.seen(peripheral))
@@ -59,14 +59,14 @@ extension Central {
     }
   }
 
-  /// Brings discovery to what is wanted, one call at a time.
+  /// Starts or stops discovery as requested, one call at a time.
   func reconcileScan() {
-    let isFree = !connectTurn.isWanted || scanner.isBreathing
-    let wanted = scanner.isWanted && state.isOn && isFree && !isStopping
-    switch (scanner.phase, wanted) {
+    let isAllowed = !connectMutex.isLocked || scanner.isBriefScan
+    let desired = scanner.isRequested && state.isOn && isAllowed && !isStopping
+    switch (scanner.phase, desired) {
     case (.off, true): change { await $0.startDiscovery() }
     case (.on, false):
-      if scanner.isWanted { scanner.pausedSince = .now }
+      if scanner.isRequested { scanner.pausedSince = .now }
       change { await $0.stopDiscovery() }
     case (.failed, false): scanner.phase = .off
     case (.off, false), (.on, true), (.changing, _), (.failed, true): break
@@ -95,17 +95,14 @@ extension Central {
 
   private func startDiscovery() async -> Scanner.Phase {
     do throws(CentralError) {
-      // Without a filter bluetoothd would not report peripherals that are not discoverable, among them
-      // bonded micro:bits.
+      // Without a filter bluetoothd does not report peripherals that are not discoverable, such as bonded micro:bits.
       _ = try await call(
         "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath,
         [.properties(["Transport": .string("le")])], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
-      if case .busy = error {
-        // It is on already: a stop of ours that was not answered in time.
-        return .on
-      }
+      // Discovery is active already: an earlier StopDiscovery was not answered in time.
+      if case .busy = error { return .on }
       if case .unavailable = error { return .off }
       scanner.failures += 1
       if scanner.failures == 1 { log.warning("cannot start scanning", ["error": error]) }
@@ -135,7 +132,7 @@ extension Central {
     }
   }
 
-  /// bluetoothd can stop scanning without a word (a controller that resets itself); then start again.
+  /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller.
   private func watchScan() {
     scanner.health = loop.timer(after: limits.scanCheck) { [weak self] in
       self?.assumeIsolated { central in
@@ -143,24 +140,24 @@ extension Central {
         if central.tree.adapters[central.adapterPath]?.isDiscovering == true {
           central.watchScan()
         } else {
-          central.log.notice("bluetoothd has stopped scanning by itself: starting it again")
+          central.log.notice("bluetoothd has stopped scanning: restarting")
           central.change { await $0.stopDiscovery() }
         }
       }
     }
   }
 
-  /// A queue of connects, each of which may take its full time, must not keep the scan off for ever: a peripheral that
-  /// is not seen cannot be asked for. So it goes on for a moment before the next one.
-  func letScanBreathe() async {
+  /// Resumes scanning briefly when consecutive connects have paused it for long: peripherals that are not seen are not
+  /// connected to.
+  func scanBriefly() async {
     guard let since = scanner.pausedSince, since.duration(to: .now) >= limits.scanPause else { return }
-    scanner.isBreathing = true
+    scanner.isBriefScan = true
     reconcileScan()
-    try? await loop.sleep(for: limits.scanBreath)
-    scanner.isBreathing = false
+    try? await loop.sleep(for: limits.briefScan)
+    scanner.isBriefScan = false
   }
 
-  /// Waits until the adapter is free of our discovery.
+  /// Pauses scanning, and waits until discovery has stopped.
   func pauseScan() async {
     reconcileScan()
     _ = await wait(.seconds(12)) { $0.scanner.isIdle }

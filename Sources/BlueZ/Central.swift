@@ -3,14 +3,13 @@ import EventLoop
 import GATT
 import Log
 
-/// The central: finds peripherals by an adapter of BlueZ, connects to them, and works on their
-/// characteristics.
+/// A central: finds peripherals by a BlueZ adapter, connects to them, and operates on their characteristics.
 ///
-/// It follows bluetoothd through its absence, its end and its return, and the adapter likewise; its owner
-/// hears of both by events, called synchronously on the loop. D-Bus and object paths stop here.
+/// It recovers from the absence and the restart of bluetoothd and of the adapter, and reports both as events, called
+/// synchronously on the loop. D-Bus and object paths are hidden from the users of this module.
 public actor Central {
   nonisolated let loop: EventLoop
-  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
+  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let log = Logger(component: "bluetooth")
@@ -19,45 +18,45 @@ public actor Central {
   private let isExclusive: Bool
   let handler: @Sendable (CentralEvent) -> Void
   let notifications: NotificationMethod
-  /// The values of characteristics that come as signals.
+  /// Values of characteristics that arrive as signals.
   let values = ByteFeed(of: "Value", on: BlueZName.characteristic)
 
   private var bus: DBusConnection?
   private var busEnded = Waiter<Void>()
   private(set) var isBusLost = false
-  /// From the first connection to the bus to the end of the run.
+  /// Held from the first connection to the bus until the end of ``run()``.
   var adapterLock: AdapterLock?
-  private var busRetry: Duration
+  private var busBackOff: BackOff
   private var owner: String?
-  /// Runs when bluetoothd has just come: its adapters follow one by one, and get their power after that.
+  /// Runs after bluetoothd has started: its adapters appear and are powered one by one.
   private var startup: LoopTimer?
-  /// How often the bus has told who owns `org.bluez`.
-  private var ownersTold = 0
-  /// What came while the object tree was being fetched, to be applied to it; nil when it is not.
+  /// How many signals have reported the owner of `org.bluez`.
+  private var ownerSignals = 0
+  /// Events received while the object tree is being fetched, to be applied to it; nil at other times.
   private var backlog: [BlueZEvent]?
   private var conditions: [Condition] = []
 
   var tree = ObjectTree()
   private(set) var state = CentralState.noBus("not connected yet")
-  private var told: CentralState?
+  private var reportedState: CentralState?
   var links: [PeripheralID: Link] = [:]
-  let connectTurn = Turn()
+  let connectMutex = AsyncMutex()
   var connecting: PeripheralID?
-  /// Peripherals that a Disconnect is under way for.
-  var leaving: Set<PeripheralID> = []
-  /// Peripherals that were removed from bluetoothd here, and are to be found again.
-  var removed: Set<PeripheralID> = []
+  /// Peripherals whose link is being ended.
+  var disconnecting: Set<PeripheralID> = []
+  /// Peripherals that the central has removed from bluetoothd, and expects to be found again.
+  var awaitingRediscovery: Set<PeripheralID> = []
   var scanner = Scanner()
   var isStopping = false
-  /// The adapter is being switched off and on again: not to be left half-way.
+  /// The adapter is being powered off and on again, which must be completed.
   var isResetting = false
   let limits: Limits
 
   /// - Parameters:
-  ///   - adapter: BlueZ's name of the adapter to use: `hci0`.
-  ///   - notifications: how they come from bluetoothd.
-  ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
-  ///   - isExclusive: whether it waits until no other exclusive central works with the adapter.
+  ///   - adapter: BlueZ's name of the adapter: `hci0`.
+  ///   - notifications: how bluetoothd delivers notifications.
+  ///   - bus: bluetoothd's bus; another than the system bus only in tests.
+  ///   - isExclusive: whether to lock the adapter, and to wait while another exclusive central holds the lock.
   public init(
     adapter: String, notifications: NotificationMethod = .signal, bus: DBusAddress = .system,
     isExclusive: Bool = true, loop: EventLoop, handler: @escaping @Sendable (CentralEvent) -> Void
@@ -76,7 +75,7 @@ public actor Central {
     self.isExclusive = isExclusive
     self.address = bus
     self.limits = limits
-    self.busRetry = limits.busRetry.first
+    self.busBackOff = limits.busBackOff
     self.loop = loop
     self.handler = handler
   }
@@ -85,21 +84,20 @@ public actor Central {
 
   // MARK: Running
 
-  /// Works until it is cancelled. What is missing (bus, bluetoothd, adapter) is told once and waited for.
+  /// Runs until cancelled. Reports once what is missing (bus, bluetoothd, adapter) and waits for it.
   public func run() async {
     while !Task.isCancelled {
       do {
         try await serve()
       } catch {
-        if !Task.isCancelled { become(.noBus("\(error)")) }
+        if !Task.isCancelled { setState(.noBus("\(error)")) }
       }
-      await leaveBus()
-      do { try await loop.sleep(for: busRetry) } catch { return }
-      busRetry = min(busRetry * 2, limits.busRetry.longest)
+      await closeBus()
+      do { try await loop.sleep(for: busBackOff.next()) } catch { return }
     }
   }
 
-  /// One connection to the bus, to its end.
+  /// Runs one connection to the bus until it ends.
   private func serve() async throws {
     busEnded = Waiter()
     isBusLost = false
@@ -108,18 +106,18 @@ public actor Central {
     }
     self.bus = bus
     if isExclusive { try await lockAdapter(on: bus) }
-    let told = ownersTold
-    // The matches first, then the look: what changes in between is then not missed.
+    let signals = ownerSignals
+    // Subscribed before the owner is queried, so that no change between the two is missed.
     for rule in Self.rules { try await bus.addMatch(rule) }
     let owner = try await currentOwner(on: bus)
-    // What a signal has told on this connection is newer than the answer, or the same.
-    if told == ownersTold { becomeOwned(by: owner) }
-    busRetry = limits.busRetry.first
+    // A signal received on this connection is at least as new as the reply.
+    if signals == ownerSignals { ownerChanged(to: owner) }
+    busBackOff.reset()
     try await busEnded.value()
     throw DBusError.disconnected
   }
 
-  /// What is told of org.bluez.
+  /// Match rules for the signals of bluetoothd.
   private static let rules =
     [
       "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
@@ -143,11 +141,11 @@ public actor Central {
     }
   }
 
-  private func leaveBus() async {
+  private func closeBus() async {
     await bus?.close()
     bus = nil
     if Task.isCancelled { adapterLock = nil }
-    becomeOwned(by: nil)
+    ownerChanged(to: nil)
   }
 
   private func receive(_ event: DBusEvent) {
@@ -155,17 +153,17 @@ public actor Central {
     case .signal(let signal):
       guard let event = BlueZEvent(signal, owner: owner) else { return }
       if case .owner(let owner) = event {
-        ownersTold += 1
-        becomeOwned(by: owner)
+        ownerSignals += 1
+        ownerChanged(to: owner)
       } else if backlog != nil {
         backlog?.append(event)
       } else {
         apply(event)
       }
     case .call(let call):
-      // Nothing is offered to anybody.
+      // The central exports no objects.
       bus?.assumeIsolated {
-        try? $0.reply(to: call, error: DBusName.unknownMethod, "this is a central")
+        try? $0.reply(to: call, error: DBusName.unknownMethod, "no such method")
       }
     case .disconnected:
       isBusLost = true
@@ -176,10 +174,10 @@ public actor Central {
 
   // MARK: bluetoothd
 
-  private func becomeOwned(by owner: String?) {
+  private func ownerChanged(to owner: String?) {
     self.owner = owner
     values.setSender(owner)
-    // Until the objects are fetched, nothing is known of the adapter.
+    // The state of the adapter is unknown until the objects are fetched.
     backlog = owner == nil ? nil : []
     apply(.owner(owner))
     startup?.cancel()
@@ -201,16 +199,18 @@ public actor Central {
     while self.owner == owner {
       do throws(DBusError) {
         guard let reply = try await bus?.call(get, timeout: .seconds(30)), self.owner == owner else { return }
-        guard let objects = BlueZEvent.objects(reply) else { throw DBusError.invalid("no objects in it") }
+        guard let objects = BlueZEvent.objects(reply) else {
+          throw DBusError.invalid("the reply has no objects")
+        }
         let changes = (objects + (backlog ?? [])).flatMap { tree.apply($0) }
         backlog = nil
-        // The adapter is told before what it has heard.
+        // The adapter's state is reported before its peripherals.
         updateState()
         return handle(changes)
       } catch {
         if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
         hasFailed = true
-        // The next answer comes after all of it.
+        // The next reply includes them.
         backlog = []
         try? await loop.sleep(for: limits.retry)
       }
@@ -236,47 +236,47 @@ public actor Central {
         handler(.disconnected(id))
       case .deviceRemoved(let path):
         let id = PeripheralID(path: path)
-        if !removed.contains(id) { handler(.lost(id)) }
+        if !awaitingRediscovery.contains(id) { handler(.lost(id)) }
       }
     }
     checkConditions()
   }
 
-  /// Tells the tree what was learnt otherwise than by a signal.
-  func learn(_ properties: BlueZEvent.Properties, of id: PeripheralID) {
+  /// Applies properties that were read rather than signalled.
+  func update(_ properties: BlueZEvent.Properties, of id: PeripheralID) {
     apply(.changed(path: id.path, interface: BlueZName.device, properties: properties, invalidated: []))
   }
 
   private func updateState() {
-    guard owner != nil else { return become(bus == nil ? state : .noBluetoothd) }
+    guard owner != nil else { return setState(bus == nil ? state : .noBluetoothd) }
     guard backlog == nil else { return }
     let adapter = tree.adapters[adapterPath]
     if let adapter, adapter.isPowered {
       startup?.cancel()
       startup = nil
-      return become(.on(adapter: adapterName, address: adapter.address))
+      return setState(.on(adapter: adapterName, address: adapter.address))
     }
     if startup != nil { return }
-    guard let adapter else { return become(.adapterAbsent) }
+    guard let adapter else { return setState(.adapterAbsent) }
     if adapter.powerState == "off-blocked" || RFKill.blocks(adapter: adapterName) {
-      become(.adapterBlocked)
+      setState(.adapterBlocked)
     } else {
-      become(.adapterOff)
+      setState(.adapterOff)
     }
   }
 
-  func become(_ new: CentralState) {
-    // Discovery does not survive the adapter's being off.
-    if state.isOn, !new.isOn { scanner.adapterWentAway() }
-    let isNews =
-      switch (told, new) {
-      // Another reason why there is no bus is none to say so again.
+  func setState(_ new: CentralState) {
+    // Discovery ends when the adapter is powered off.
+    if state.isOn, !new.isOn { scanner.adapterTurnedOff() }
+    let isChange =
+      switch (reportedState, new) {
+      // A different reason for the missing bus is not reported again.
       case (.noBus, .noBus): false
-      default: told != new
+      default: reportedState != new
       }
     state = new
-    if isNews {
-      told = new
+    if isChange {
+      reportedState = new
       handler(.state(new))
     }
     reconcileScan()
@@ -284,7 +284,7 @@ public actor Central {
 
   // MARK: Calls and waits
 
-  /// Calls bluetoothd; `done` gets the answer.
+  /// Calls a method of bluetoothd; `done` is called with the answer.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
     _ done: @escaping @Sendable (Result<[DBusValue], CentralError>) -> Void
@@ -303,7 +303,7 @@ public actor Central {
     bus.assumeIsolated { $0.call(call, timeout: timeout, answered) }
   }
 
-  /// Calls bluetoothd and waits for the answer.
+  /// Calls a method of bluetoothd and waits for the answer.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
     timeout: Duration
@@ -315,19 +315,19 @@ public actor Central {
     }.get()
   }
 
-  /// The bus counts the calls that bluetoothd never answered. A new connection starts from nothing.
+  /// The bus counts calls that bluetoothd never answered; a new connection resets the count.
   private func tooManyCalls() {
-    log.warning("too many calls were never answered: connecting to the bus again")
+    log.warning("too many D-Bus calls were never answered: reconnecting to the bus")
     busEnded.resume(.success(()))
   }
 
-  /// Somebody who waits for the tree to come to something.
+  /// A condition that a task waits for.
   private struct Condition {
     let isMet: @Sendable (isolated Central) -> Bool
     let waiter: Waiter<Bool>
   }
 
-  /// Waits until `condition` holds, for at most `limit`; whether it does then.
+  /// Waits until `condition` holds, for at most `limit`; returns whether it does.
   func wait(_ limit: Duration, until condition: @escaping @Sendable (isolated Central) -> Bool) async -> Bool
   {
     if condition(self) { return true }
@@ -346,13 +346,13 @@ public actor Central {
 
   // MARK: Ending
 
-  /// Stops scanning and ends every link, for at most `limit`. Then cancel ``run()``.
+  /// Stops scanning and ends every link, waiting for at most `limit`. Cancel ``run()`` afterwards.
   public func stop(within limit: Duration) async {
     isStopping = true
-    scanner.isWanted = false
+    scanner.isRequested = false
     reconcileScan()
     let ends = Set(links.keys).union(connecting.map { [$0] } ?? [])
-    // What bluetoothd does not answer in time is left to it.
+    // Links that bluetoothd does not end in time are left to it.
     for id in ends { loop.task(of: self) { await $0.disconnect(id) } }
     _ = await wait(limit) { central in
       central.scanner.isIdle && !central.isResetting && ends.allSatisfy { !central.isLinked($0) }

@@ -1,29 +1,29 @@
 import DBus
 
-/// Why an operation of the central did not succeed, by what can be done about it.
+/// Why an operation of the central failed, by what can be done about it.
 public enum CentralError: Error, Sendable, Equatable {
-  /// It may go better next time.
+  /// May succeed on the next attempt.
   case transient(String)
-  /// Another operation on the same object is under way: it may go better in a moment.
+  /// Another operation on the same object is in progress: may succeed in a moment.
   case busy(String)
-  /// ATT's "unlikely error" (Core Specification Vol 3, Part F, 3.4.1.1): what bluetoothd fails operations in flight
-  /// with when the link has ended, before it says that it has.
+  /// ATT's "unlikely error" (Core Specification Vol 3, Part F, 3.4.1.1): bluetoothd fails operations in flight with it
+  /// when the link ends, before it reports the end of the link.
   case unlikely(String)
   /// No answer within the operation's own time-out: whether it took effect is unknown.
   case timedOut(String)
   /// bluetoothd no longer knows the peripheral: wait until it is seen again.
   case gone
-  /// The link is not there, or ended under the operation.
+  /// There is no link, or it ended during the operation.
   case disconnected
-  /// The peripheral or bluetoothd will not do this, however often it is asked.
+  /// The peripheral or bluetoothd rejects the operation; retrying does not help.
   case refused(String)
-  /// Another program has taken the notifications by a socket; or a bluetoothd before 5.84 wrongly believes so, until
-  /// it is restarted: a link was lost while a program took them.
+  /// Another program has acquired the notifications (`AcquireNotify`); or bluetoothd before 5.84 wrongly reports so until
+  /// it is restarted, because a link was lost during AcquireNotify.
   case notifyAcquired
-  /// No bus, no bluetoothd, or no adapter that is on.
+  /// No bus, no bluetoothd, or no powered adapter.
   case unavailable
 
-  /// - Parameter operation: what was tried, for the text of a time-out.
+  /// - Parameter operation: the D-Bus method, for the error's text.
   init(_ error: DBusError, during operation: String) {
     switch error {
     case .timedOut: self = .timedOut("\(operation): no answer in time")
@@ -45,11 +45,10 @@ public enum CentralError: Error, Sendable, Equatable {
         self = .refused(text)
       case BlueZName.Failure.serviceUnknown, BlueZName.Failure.nameHasNoOwner, BlueZName.Failure.noReply,
         BlueZName.Failure.limitsExceeded:
-        // The bus itself says so when bluetoothd went away under the call, or when it takes no more of them.
+        // Reported by the bus when bluetoothd ended during the call, or when too many calls are pending.
         self = .unavailable
-      case _ where name.hasPrefix(BlueZName.Failure.spawn):
-        // Nor could the bus start it.
-        self = .unavailable
+      // The bus could not start bluetoothd.
+      case _ where name.hasPrefix(BlueZName.Failure.spawn): self = .unavailable
       default: self = .transient(text)
       }
     }

@@ -2,48 +2,49 @@ import DBus
 import EventLoop
 import Glibc
 
-/// The link to one peripheral, from its being connected to its end: the turn of its operations, who waits
-/// for them, and its notifications.
+/// The link to a peripheral: the lock for its operations, those in progress, and its notifications.
 final class Link: @unchecked Sendable {
-  // @unchecked: touched by the central alone, on the loop's thread.
+  // @unchecked: accessed by the central only, on the loop's thread.
 
-  /// One at a time, or one exchange: to a second write to a characteristic, bluetoothd answers `InProgress`.
-  let turn = Turn()
+  /// One exchange at a time: bluetoothd answers `InProgress` to a second write to a characteristic.
+  let mutex = AsyncMutex()
   private(set) var hasEnded = false
-  /// Operations that bluetoothd has not answered, those included that were given up.
+  /// Operations that bluetoothd has not answered, including those that timed out.
   var unanswered = 0
   /// Runs while the peripheral changes its services.
   var servicesTimer: LoopTimer?
-  /// What is under way, and on which characteristic. Weak: its calls hold it, and with the last answer what came with it is let go, descriptors too.
+  /// In progress, on this characteristic. Weak: retained by its calls, so that the replies, with their descriptors, are
+  /// released with it.
   private weak var exchange: Exchange?
   private var inUse: Characteristic?
   private var streams: [NotificationStream] = []
   private let values: ByteFeed
+  /// The characteristics subscribed to by signals.
   private var listening: Set<Characteristic> = []
 
-  /// - Parameter values: brings what is notified by signals.
+  /// - Parameter values: delivers values notified by signals.
   init(_ values: ByteFeed) { self.values = values }
 
-  /// The answers to `exchange` are awaited, until the link or the characteristic ends.
+  /// `exchange` is in progress; it fails if the link or the characteristic ends first.
   func begin(_ exchange: Exchange, on characteristic: Characteristic) {
     self.exchange = exchange
     inUse = characteristic
   }
 
-  /// Ends what depends on a characteristic that is gone. bluetoothd never answers an operation on one.
-  func end(where isGone: (Characteristic) -> Bool) {
-    if let exchange, let inUse, isGone(inUse) {
-      unanswered -= exchange.pending
-      exchange.end(.refused("the characteristic is gone"))
+  /// Ends what depends on a removed characteristic: bluetoothd never answers an operation on one.
+  func end(where isRemoved: (Characteristic) -> Bool) {
+    if let exchange, let inUse, isRemoved(inUse) {
+      unanswered -= exchange.unansweredCount
+      exchange.end(.refused("the characteristic was removed"))
     }
-    for characteristic in listening where isGone(characteristic) { stopListening(to: characteristic) }
+    for characteristic in listening where isRemoved(characteristic) { stopListening(to: characteristic) }
   }
 
   func add(_ stream: NotificationStream) {
     if hasEnded { stream.drain() } else { streams.append(stream) }
   }
 
-  /// Values of `characteristic` arrive as signals and go to `handler`.
+  /// Values of `characteristic` that arrive as signals are passed to `handler`.
   func listen(to characteristic: Characteristic, _ handler: @escaping ByteFeed.Handler) {
     guard !hasEnded else { return }
     listening.insert(characteristic)
@@ -54,7 +55,7 @@ final class Link: @unchecked Sendable {
     if listening.remove(characteristic) != nil { values.stopListening(to: characteristic.path) }
   }
 
-  /// The link is gone: nobody waits in vain, and after what has come already nothing more is heard.
+  /// The link has ended: operations fail, and after values already received none follow.
   func end() {
     hasEnded = true
     exchange?.end()
@@ -65,53 +66,52 @@ final class Link: @unchecked Sendable {
   }
 }
 
-/// Operations that are under way together, and their answers.
+/// Operations requested together, and their replies.
 final class Exchange: @unchecked Sendable {
-  // @unchecked: touched by the central alone, on the loop's thread.
+  // @unchecked: accessed by the central only, on the loop's thread.
   typealias Answer = Result<[DBusValue], CentralError>
 
   private var answers: [Answer?]
-  /// Whether they were answered in the order in which they were asked for.
+  /// Whether the replies came in the order of the operations.
   private(set) var isInOrder = true
-  /// Until it was called.
+  /// Nil once called.
   private var done: (@Sendable (Exchange) -> Void)?
 
-  /// - Parameter done: called once, when all are answered; what follows one that fails counts as failed with it.
+  /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
   init(of count: Int, _ done: @escaping @Sendable (Exchange) -> Void) {
     answers = Array(repeating: nil, count: count)
     self.done = done
   }
 
-  /// How many are not answered yet.
-  var pending: Int { answers.count { $0 == nil } }
+  var unansweredCount: Int { answers.count { $0 == nil } }
 
-  /// One whose link is gone already.
+  /// An exchange on a link that does not exist.
   static func disconnected(of count: Int) -> Exchange {
     let exchange = Exchange(of: count) { _ in }
     exchange.end()
     return exchange
   }
 
-  /// To be asked for when all are there.
+  /// Only valid when all operations are answered.
   subscript(index: Int) -> Answer { answers[index]! }
 
-  /// One is answered; of no use when it has failed already, with another or with the link.
+  /// Records a reply; ignored if the operation has already failed, with an earlier one or with the link.
   func answer(_ index: Int, _ answer: Answer) {
     guard answers[index] == nil else { return }
     if answers[..<index].contains(where: { $0 == nil }) { isInOrder = false }
     answers[index] = answer
-    if case .failure(let error) = answer { fail(from: index + 1, error) } else { conclude() }
+    if case .failure(let error) = answer { fail(from: index + 1, error) } else { completeIfAnswered() }
   }
 
   /// The link or the characteristic has ended.
   func end(_ error: CentralError = .disconnected) { fail(from: 0, error) }
 
-  /// Whether one failed as operations do whose link is ending.
-  var isUnlikely: Bool {
+  /// Whether one failed with the error of operations whose link is ending.
+  var hasUnlikelyError: Bool {
     answers.contains { if case .failure(.unlikely) = $0 { true } else { false } }
   }
 
-  /// It was ending: that is why they failed.
+  /// The unlikely errors were caused by the end of the link.
   func linkHasEnded() {
     for index in answers.indices {
       if case .failure(.unlikely) = answers[index] { answers[index] = .failure(.disconnected) }
@@ -120,20 +120,20 @@ final class Exchange: @unchecked Sendable {
 
   private func fail(from first: Int, _ error: CentralError) {
     for index in first..<answers.count where answers[index] == nil { answers[index] = .failure(error) }
-    conclude()
+    completeIfAnswered()
   }
 
-  private func conclude() {
+  private func completeIfAnswered() {
     guard let done, !answers.contains(where: { $0 == nil }) else { return }
     self.done = nil
     done(self)
   }
 }
 
-/// Notifications by a socket of their own (BlueZ's `AcquireNotify`): a packet is a value, the end of file
-/// the end of the link.
+/// Notifications by a socket (BlueZ's `AcquireNotify`): each packet is a value, and the end of file is the end of the
+/// link.
 final class NotificationStream: @unchecked Sendable {
-  // @unchecked: touched on the loop's thread alone.
+  // @unchecked: accessed on the loop's thread only.
   private let descriptor: FileDescriptor
   private let onEnd: @Sendable () -> Void
   private let handler: @Sendable ([UInt8]) -> Void
@@ -144,7 +144,7 @@ final class NotificationStream: @unchecked Sendable {
   /// More packets than a socket of the usual size (212992 bytes) holds.
   private static let mostPackets = 1024
 
-  /// - Parameter onEnd: called when the socket ends from bluetoothd's side.
+  /// - Parameter onEnd: called when bluetoothd closes the socket.
   init(
     _ descriptor: FileDescriptor, loop: EventLoop, onEnd: @escaping @Sendable () -> Void,
     _ handler: @escaping @Sendable ([UInt8]) -> Void
@@ -154,13 +154,13 @@ final class NotificationStream: @unchecked Sendable {
     self.handler = handler
     let fd = descriptor.raw
     _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
-    // One packet a call: the loop calls again while there are more, and other peripherals get their turn.
+    // One packet per call, for fairness between peripherals: the loop calls again while there are more.
     watch = loop.watch(fd, for: .readable) { [weak self] readiness in self?.receive(readiness) }
   }
 
   private enum Packet {
     case value([UInt8])
-    /// Nothing more for now.
+    /// No packet available.
     case none
     /// An empty value, or the end of the socket.
     case empty
@@ -170,7 +170,7 @@ final class NotificationStream: @unchecked Sendable {
   private func receive(_ readiness: Readiness) {
     switch next() {
     case .value(let bytes): handler(bytes)
-    // A notification may be empty: only of a closed socket nothing means the end.
+    // A notification may be empty: a packet of no bytes means the end only if the socket is closed.
     case .empty where readiness.isDisjoint(with: .closed): handler([])
     case .none: break
     case .empty, .failed:
@@ -187,7 +187,7 @@ final class NotificationStream: @unchecked Sendable {
     }
   }
 
-  /// Hands over what the socket still holds, and ends it; the descriptor is closed with the object.
+  /// Delivers the packets still in the socket, and stops. The descriptor is closed with the object.
   func drain() {
     guard watch != nil else { return }
     close()

@@ -1,10 +1,10 @@
 import DBus
 import GATT
 
-/// BlueZ's objects as its signals tell them: adapters, devices, their services and characteristics.
+/// BlueZ's objects as reported by its signals: adapters, devices, their services and characteristics.
 ///
-/// A pure machine: each event returns what it changed. It is the truth that the central goes by; the reply
-/// to a call says less (an answered Connect may lose its link before the answer is read).
+/// A pure state machine: each event returns what it changed. Signals are authoritative, not the replies to calls (the
+/// link may have ended before the reply to Connect is read).
 struct ObjectTree: Sendable {
   struct Adapter: Sendable, Equatable {
     var address = ""
@@ -20,19 +20,19 @@ struct ObjectTree: Sendable {
     var name: String?
     var rssi: Int?
     var isConnected = false
-    /// How often was told whether it is connected.
+    /// How many signals have reported `Connected`.
     var linkChanges = 0
     var isPaired = false
     var servicesResolved = false
-    /// `UUIDs`: advertised, or found.
+    /// `UUIDs`: advertised or discovered.
     var uuids: [BluetoothUUID] = []
     /// The keys of `ManufacturerData`, in ascending order.
     var manufacturers: [Int] = []
     fileprivate var services: [Service] = []
   }
 
-  /// What is on a device goes by the last part of its path alone (`service0015`, `char0019`): there are dozens of them
-  /// on each.
+  /// Services and characteristics are identified by the last component of their path (`service0015`, `char0019`), as
+  /// each device has dozens of them.
   fileprivate struct Service: Sendable, Equatable {
     let name: String
     let uuid: BluetoothUUID
@@ -47,17 +47,17 @@ struct ObjectTree: Sendable {
   }
 
   enum Change: Sendable, Equatable {
-    /// The adapter at this path has come, changed or gone.
+    /// The adapter at this path was added, changed or removed.
     case adapter(String)
-    /// The device is new or something about it changed.
+    /// The device is new or was changed.
     case device(String)
     /// A characteristic of the device at this path has come or gone, while its services were resolved.
     case characteristics(String)
     /// The link ended.
     case disconnected(String)
-    /// The device is forgotten.
+    /// The device was removed.
     case deviceRemoved(String)
-    /// Nothing is left: bluetoothd ended. Another may have begun.
+    /// bluetoothd has ended, and all objects with it; another bluetoothd may have started.
     case owner(String?)
   }
 
@@ -66,7 +66,7 @@ struct ObjectTree: Sendable {
   /// Counts the characteristics that have come.
   private var generation = 0
 
-  // MARK: Looking
+  // MARK: Queries
 
   func peripheral(at path: String) -> Peripheral? {
     guard let device = devices[path], let address = device.address else { return nil }
@@ -96,7 +96,7 @@ struct ObjectTree: Sendable {
     } ?? false
   }
 
-  // MARK: Learning
+  // MARK: Events
 
   mutating func apply(_ event: BlueZEvent) -> [Change] {
     switch event {
@@ -121,7 +121,7 @@ struct ObjectTree: Sendable {
       adapters[path] = Adapter()
       return change(path, interface, properties, [])
     case BlueZName.device:
-      // An object may be told twice (in GetManagedObjects and by a signal): its link is not to blink.
+      // An object may be reported twice (by GetManagedObjects and by a signal): keep its state.
       if devices[path] == nil { devices[path] = Device() }
       return change(path, interface, properties, [])
     case BlueZName.gattService:
@@ -208,7 +208,7 @@ struct ObjectTree: Sendable {
   }
 }
 
-/// Where a service is: `/org/bluez/hci0/dev_…/service0015`.
+/// The path of a service: `/org/bluez/hci0/dev_…/service0015`.
 private struct ServicePath {
   let device: String
   let service: String
@@ -220,7 +220,7 @@ private struct ServicePath {
   }
 }
 
-/// Where a characteristic is: `/org/bluez/hci0/dev_…/service0015/char0019`.
+/// The path of a characteristic: `/org/bluez/hci0/dev_…/service0015/char0019`.
 private struct CharacteristicPath {
   let on: ServicePath
   let characteristic: String

@@ -1,9 +1,9 @@
 import Glibc
 
-/// The kernel's switch that holds radios off (Linux, Documentation/driver-api/rfkill.rst).
+/// The kernel's switch that blocks radios (Linux, Documentation/driver-api/rfkill.rst).
 enum RFKill {
-  /// Whether the adapter (`hci0`) is blocked, by software or by a switch. bluetoothd 5.66 does not tell: its
-  /// adapter is only not powered.
+  /// Whether the adapter (`hci0`) is blocked by software or by a hardware switch. bluetoothd 5.66 does not report it:
+  /// it only shows the adapter as not powered.
   static func blocks(adapter: String) -> Bool {
     var found = glob_t()
     defer { globfree(&found) }

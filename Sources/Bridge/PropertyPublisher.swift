@@ -40,7 +40,7 @@ final class PropertyPublisher: @unchecked Sendable {
     context.publish(
       MQTTMessage(
         topic: readings, payload: encoder.encode(reading, sequence: sequence), qos: context.qos,
-        whenHeld: ReadingEncoder.markReplayed), atOnce: true)
+        replayTransform: ReadingEncoder.markReplayed), atOnce: true)
   }
 
   private func publishState(_ value: Value) {

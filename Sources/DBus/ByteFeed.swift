@@ -1,14 +1,14 @@
 import CDBus
 import Glibc
 
-/// Delivers a byte-array property of many objects, for changes that come thousands of times a second.
+/// Delivers a byte-array property of many objects, at thousands of changes per second.
 ///
-/// From a `PropertiesChanged` signal it takes the one property and decodes nothing else: no strings are made, and the
-/// object is found by the bytes of its path. Confined to the loop of the connection that uses it.
+/// It reads only this property of a `PropertiesChanged` signal: no strings are created, and the object is looked up by
+/// the bytes of its path. Confined to the loop of its connection.
 public final class ByteFeed: @unchecked Sendable {
-  // @unchecked: touched on the loop's thread alone.
+  // @unchecked: accessed on the loop's thread only.
 
-  /// Gets the property's new value, on the loop.
+  /// Called on the loop with the property's new value.
   public typealias Handler = @Sendable ([UInt8]) -> Void
 
   private struct Listener {
@@ -19,36 +19,34 @@ public final class ByteFeed: @unchecked Sendable {
   private let interface: CString
   private let property: CString
   private var sender: CString?
-  /// By the hash of their paths.
+  /// By the hash of the path.
   private var listeners: [UInt64: [Listener]] = [:]
 
-  /// - Parameters:
-  ///   - property: its name: `Value`.
-  ///   - interface: the interface that it belongs to.
+  /// - Parameter property: the name of the property: `Value`.
   public init(of property: String, on interface: String) {
     self.property = CString(property)
     self.interface = CString(interface)
   }
 
-  /// Whose signals are delivered: a unique name; nil: nobody's.
+  /// Delivers only signals from this unique name; nil: none.
   public func setSender(_ name: String?) { sender = name.map(CString.init) }
 
-  /// From now on `handler` gets the changes of the object at `path`; it replaces the one before.
+  /// Calls `handler` with each change of the object at `path`; replaces an earlier handler.
   public func listen(to path: String, _ handler: @escaping Handler) {
     stopListening(to: path)
     let path = CString(path)
     listeners[path.hash, default: []].append(Listener(path: path, handler: handler))
   }
 
-  /// Changes of the object at `path` are dropped from now on.
+  /// Drops further changes of the object at `path`.
   public func stopListening(to path: String) {
     let path = CString(path)
     listeners[path.hash]?.removeAll { $0.path == path }
     if listeners[path.hash]?.isEmpty == true { listeners[path.hash] = nil }
   }
 
-  /// Delivers the signal, if it is a `PropertiesChanged` of the feed's interface.
-  /// - Returns: whether it is; then nobody else needs it.
+  /// Delivers the signal if it is a `PropertiesChanged` of the feed's interface.
+  /// - Returns: whether it is; then it needs no further handling.
   func deliver(_ message: IncomingMessage) -> Bool {
     let raw = message.raw
     var arguments = DBusMessageIter()
@@ -64,8 +62,8 @@ public final class ByteFeed: @unchecked Sendable {
     return true
   }
 
-  /// The property in the dictionary that follows the interface's name. The signature says what everything is, but for
-  /// the property itself.
+  /// The property's value in the dictionary that follows the interface name. The message's signature has been checked,
+  /// but not the type of the property.
   private func value(in arguments: inout DBusMessageIter) -> [UInt8]? {
     var entries = DBusMessageIter()
     dbus_message_iter_next(&arguments)
@@ -98,7 +96,7 @@ public final class ByteFeed: @unchecked Sendable {
   }
 }
 
-/// A string in C's form, to be compared with those in a message.
+/// A C string, to be compared with strings in a message.
 private struct CString: Equatable {
   private let bytes: [CChar]
   let hash: UInt64

@@ -2,32 +2,31 @@ import CDBus
 import EventLoop
 import Glibc
 
-/// The owner of a libdbus connection: its watches on the loop, its dispatching, its end.
+/// Owns a libdbus connection: its watches, its dispatching, its end.
 ///
-/// libdbus reports a descriptor as two watches (one to read, one to write); `epoll` wants one
-/// registration, so they are joined here. Which reply belongs to which call is the connection's actor's business, and
-/// so is a call's time: libdbus's own `DBusPendingCall` makes the error of a time-out beforehand, with every call. So
-/// no `DBusTimeout` ever exists.
+/// libdbus uses two watches for a descriptor (one to read, one to write); `epoll` allows one registration, so they are
+/// merged here. ``DBusConnection`` matches replies to calls and limits their time: libdbus's own `DBusPendingCall` would
+/// allocate the time-out error in advance for every call.
 final class ConnectionHandle: @unchecked Sendable {
-  // @unchecked: touched on the loop's thread alone; the loop checks that at each watch.
+  // @unchecked: accessed on the loop's thread only, which the loop checks for each watch.
 
   let raw: OpaquePointer
   private let loop: EventLoop
   private let receive: @Sendable (IncomingMessage) -> Void
-  private var watches: [Int32: Joined] = [:]
+  private var watches: [Int32: MergedWatch] = [:]
   private var dispatching = false
-  /// Messages are read from the socket, and dispatched after that.
+  /// Messages are being read from the socket, and dispatched afterwards.
   private var isReading = false
   private var closing = false
   private var closed = false
 
   /// The watches of one descriptor.
-  private struct Joined {
+  private struct MergedWatch {
     var members: [OpaquePointer] = []
     var watch: Watch?
   }
 
-  /// Connects, without the greeting (`Hello`) that a bus wants first.
+  /// Connects, without the `Hello` that a bus expects first.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   init(
     address: String, loop: EventLoop, receive: @escaping @Sendable (IncomingMessage) -> Void
@@ -43,7 +42,7 @@ final class ConnectionHandle: @unchecked Sendable {
     self.loop = loop
     self.receive = receive
     dbus_connection_set_exit_on_disconnect(raw, 0)
-    // Unretained: `close` takes both callbacks out again before this object can go.
+    // Unretained: `close` removes the callbacks before this object is released.
     let me = Unmanaged.passUnretained(self).toOpaque()
     dbus_connection_set_watch_functions(
       raw,
@@ -54,7 +53,7 @@ final class ConnectionHandle: @unchecked Sendable {
       { watch, me in ConnectionHandle.from(me).remove(watch!) },
       { watch, me in ConnectionHandle.from(me).update(dbus_watch_get_unix_fd(watch)) },
       me, nil)
-    // Messages may be queued by something other than a readable socket, by a blocking flush for one.
+    // Messages may be queued other than by a readable socket, for example by a blocking flush.
     dbus_connection_set_dispatch_status_function(
       raw,
       { _, status, me in
@@ -64,7 +63,7 @@ final class ConnectionHandle: @unchecked Sendable {
       }, me, nil)
   }
 
-  /// Ends the connection; its owner must call it before letting go. While a message is being dispatched it waits until that is done.
+  /// Ends the connection; to be called before the object is released. Deferred while a message is being dispatched.
   func close() {
     guard !closed else { return }
     if dispatching {
@@ -74,10 +73,10 @@ final class ConnectionHandle: @unchecked Sendable {
     closed = true
     dbus_connection_set_dispatch_status_function(raw, nil, nil, nil)
     dbus_connection_set_watch_functions(raw, nil, nil, nil, nil, nil)
-    for joined in watches.values { joined.watch?.cancel() }
+    for merged in watches.values { merged.watch?.cancel() }
     watches.removeAll()
     dbus_connection_close(raw)
-    // What has arrived is let go here, unseen.
+    // Drop received messages.
     while let message = dbus_connection_pop_message(raw) { dbus_message_unref(message) }
     dbus_connection_unref(raw)
   }
@@ -88,8 +87,8 @@ final class ConnectionHandle: @unchecked Sendable {
 
   // MARK: Dispatching
 
-  /// Handles what has arrived, until nothing remains. Taken from the queue one by one, as libdbus's own dispatching
-  /// costs more than all that is done with a message here.
+  /// Handles all received messages. They are taken from the queue one by one, as libdbus's own dispatching costs more
+  /// than all processing here.
   func dispatch() {
     guard !dispatching, !closed else { return }
     dispatching = true
@@ -103,7 +102,7 @@ final class ConnectionHandle: @unchecked Sendable {
 
   // MARK: Sending
 
-  /// Sends `message`; returns its serial number, or nil when there is no memory for it.
+  /// Sends `message`; returns its serial number, or nil if out of memory.
   func send(_ message: OutgoingMessage) -> UInt32? {
     var serial: UInt32 = 0
     return dbus_connection_send(raw, message.raw, &serial) != 0 ? serial : nil
@@ -113,7 +112,7 @@ final class ConnectionHandle: @unchecked Sendable {
 
   private func add(_ watch: OpaquePointer) {
     let fd = dbus_watch_get_unix_fd(watch)
-    watches[fd, default: Joined()].members.append(watch)
+    watches[fd, default: MergedWatch()].members.append(watch)
     update(fd)
   }
 
@@ -124,24 +123,24 @@ final class ConnectionHandle: @unchecked Sendable {
   }
 
   private func update(_ fd: Int32) {
-    guard var joined = watches[fd] else { return }
+    guard var merged = watches[fd] else { return }
     var interest: Readiness = []
-    for watch in joined.members where dbus_watch_get_enabled(watch) != 0 {
+    for watch in merged.members where dbus_watch_get_enabled(watch) != 0 {
       let flags = dbus_watch_get_flags(watch)
       if flags & DBUS_WATCH_READABLE.rawValue != 0 { interest.insert(.readable) }
       if flags & DBUS_WATCH_WRITABLE.rawValue != 0 { interest.insert(.writable) }
     }
-    if joined.members.isEmpty {
-      joined.watch?.cancel()
+    if merged.members.isEmpty {
+      merged.watch?.cancel()
       watches[fd] = nil
       return
     }
-    if let watch = joined.watch {
+    if let watch = merged.watch {
       watch.interest = interest
     } else {
-      joined.watch = loop.watch(fd, for: interest) { [weak self] in self?.ready(fd, $0) }
+      merged.watch = loop.watch(fd, for: interest) { [weak self] in self?.ready(fd, $0) }
     }
-    watches[fd] = joined
+    watches[fd] = merged
   }
 
   private func ready(_ fd: Int32, _ readiness: Readiness) {

@@ -3,22 +3,22 @@ import EventLoop
 
 /// A connection to a message bus.
 ///
-/// It lives once: after ``DBusEvent/disconnected`` make a new one. Events go to the one handler, called
-/// synchronously on the loop, in the order in which the bus sent them.
+/// Not reusable after ``DBusEvent/disconnected``. Events are passed to the handler synchronously on the loop, in the
+/// order in which they were received.
 public actor DBusConnection {
   nonisolated let loop: EventLoop
-  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
+  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let handler: @Sendable (DBusEvent) -> Void
   private let feed: ByteFeed?
   private var handle: ConnectionHandle?
-  /// Calls on their way, by the serial number that the reply refers to.
+  /// Calls awaiting a reply, by their serial number.
   private var inFlight: [UInt32: PendingCall] = [:]
-  /// Calls that wait until fewer are on their way.
+  /// Calls not sent yet.
   private var waiting: ArraySlice<PendingCall> = []
 
-  /// The stock system bus allows a connection 128 replies at a time; further calls wait their turn.
+  /// The default system bus allows 128 pending replies per connection.
   private static let callsInFlight = 100
 
   private init(loop: EventLoop, feed: ByteFeed?, handler: @escaping @Sendable (DBusEvent) -> Void) {
@@ -28,13 +28,13 @@ public actor DBusConnection {
   }
 
   deinit {
-    // Whoever lets go of it last may be on any thread; libdbus's watches belong to the loop's.
+    // The last reference may be released on any thread; libdbus's watches belong to the loop's.
     if let handle { loop.onLoop { handle.close() } }
   }
 
-  /// Connects to the bus at `address` and greets it.
-  /// - Parameter feed: gets the changes of its property; `handler` gets every other signal.
-  /// - Throws: ``DBusError/unreachable(address:reason:)``, or what the bus answered to the greeting.
+  /// Connects to the bus at `address` and registers with it (`Hello`).
+  /// - Parameter feed: receives the changes of its property; `handler` receives all other signals.
+  /// - Throws: ``DBusError/unreachable(address:reason:)``.
   public static func open(
     _ address: DBusAddress, on loop: EventLoop, feed: ByteFeed? = nil,
     handler: @escaping @Sendable (DBusEvent) -> Void
@@ -52,8 +52,8 @@ public actor DBusConnection {
     do {
       let reply = try await call(
         DBusCall("Hello", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus), timeout: .seconds(10))
-      guard let name = reply.first?.text else { throw DBusError.invalid("Hello brought no name") }
-      // The bus may have died since it answered.
+      guard let name = reply.first?.text else { throw DBusError.invalid("the reply to Hello has no name") }
+      // The connection may have ended since the reply.
       guard let handle else { throw DBusError.disconnected }
       dbus_bus_set_unique_name(handle.raw, name)
     } catch {
@@ -62,7 +62,7 @@ public actor DBusConnection {
     }
   }
 
-  /// Ends the connection; calls in flight fail with ``DBusError/disconnected``. Harmless when repeated.
+  /// Ends the connection; pending calls fail with ``DBusError/disconnected``. Harmless when repeated.
   public func close() {
     handle?.close()
     handle = nil
@@ -77,8 +77,8 @@ public actor DBusConnection {
 
   // MARK: Calling
 
-  /// Calls a method. `done` gets the answer, on the loop: the arguments of the reply, or the error that `timeout`
-  /// makes at the latest. At once when the call cannot be sent.
+  /// Calls a method. `done` is called on the loop with the reply's arguments or an error, after `timeout` at the latest;
+  /// at once if the call cannot be sent.
   public func call(
     _ call: DBusCall, timeout: Duration, _ done: @escaping @Sendable (DBusAnswer) -> Void
   ) {
@@ -90,8 +90,8 @@ public actor DBusConnection {
     }
   }
 
-  /// Calls a method and waits for its answer, for at most `timeout`. A cancelled task still waits: the
-  /// outcome of what was sent must be known.
+  /// Calls a method and waits for the reply, for at most `timeout`. Cancellation does not end the wait: the outcome of a
+  /// call that was sent must be known.
   /// - Returns: the arguments of the reply.
   public func call(_ call: DBusCall, timeout: Duration) async throws(DBusError) -> [DBusValue] {
     try await withCheckedContinuation { continuation in
@@ -109,7 +109,7 @@ public actor DBusConnection {
     }
   }
 
-  /// A call has ended; not for the first time when its reply comes after its time-out.
+  /// Completes a call; ignored if its reply arrives after its time-out.
   private func end(_ serial: UInt32, _ answer: @autoclosure () -> DBusAnswer) {
     guard let call = inFlight.removeValue(forKey: serial) else { return }
     call.timer?.cancel()
@@ -117,7 +117,7 @@ public actor DBusConnection {
     call.done(answer())
   }
 
-  /// Asks the bus for the signals that match `rule`, and returns when it will send them.
+  /// Subscribes to the signals that match `rule`; returns when the bus has confirmed it.
   public func addMatch(_ rule: String) async throws(DBusError) {
     _ = try await call(
       DBusCall(
@@ -127,7 +127,7 @@ public actor DBusConnection {
 
   // MARK: Serving
 
-  /// Takes the well-known name `name`; false when somebody else has it.
+  /// Acquires the well-known name `name`; false if another connection owns it.
   public func requestName(_ name: String) async throws(DBusError) -> Bool {
     let doNotQueue = UInt32(DBUS_NAME_FLAG_DO_NOT_QUEUE)
     let reply = try await call(
@@ -138,25 +138,25 @@ public actor DBusConnection {
     return reply.first?.integer == Int(DBUS_REQUEST_NAME_REPLY_PRIMARY_OWNER)
   }
 
-  /// Answers a received call; nothing is sent when the caller wants no reply.
+  /// Replies to a received call; sends nothing if the caller expects no reply.
   public func reply(to call: DBusCall, _ arguments: [DBusValue] = []) throws(DBusError) {
     guard let serial = call.replySerial else { return }
     try send(OutgoingMessage(replyTo: serial, sender: call.sender, error: nil, arguments))
   }
 
-  /// Answers a received call with an error.
+  /// Replies to a received call with an error.
   public func reply(to call: DBusCall, error name: String, _ text: String) throws(DBusError) {
     guard let serial = call.replySerial else { return }
     try send(OutgoingMessage(replyTo: serial, sender: call.sender, error: name, [.string(text)]))
   }
 
-  /// Sends `signal` to all who have asked the bus for it; nobody may have.
+  /// Sends `signal` to all connections that subscribed to it.
   /// - Throws: ``DBusError/disconnected``; ``DBusError/invalid(_:)``.
   public func emit(_ signal: DBusSignal) throws(DBusError) {
     try send(OutgoingMessage(signal: signal))
   }
 
-  /// Sends `signal`, like the other of this name; it can be sent again.
+  /// Sends a copy of `signal`.
   public func emit(_ signal: PreparedSignal) throws(DBusError) {
     try send(OutgoingMessage(copy: signal.message))
   }
@@ -192,13 +192,13 @@ public actor DBusConnection {
   }
 }
 
-/// Names that the bus itself goes by.
+/// Names defined by the D-Bus specification and libdbus.
 public enum DBusName {
   /// The bus as a destination, as a sender, and as the interface of its own methods and signals.
   public static let bus = "org.freedesktop.DBus"
-  /// What libdbus itself says, of the connection.
+  /// The interface of signals that libdbus itself generates about the connection.
   static let local = "org.freedesktop.DBus.Local"
-  /// The object that the bus's own methods are called on.
+  /// The object of the bus's own methods.
   public static let busPath = "/org/freedesktop/DBus"
   /// The interface of Get, Set, GetAll and PropertiesChanged.
   public static let properties = "org.freedesktop.DBus.Properties"
@@ -206,8 +206,8 @@ public enum DBusName {
   public static let objectManager = "org.freedesktop.DBus.ObjectManager"
   /// The interface of Introspect, which describes an object in XML.
   public static let introspectable = "org.freedesktop.DBus.Introspectable"
-  /// The error of a call to a path where nothing is, or nothing is any more.
+  /// The error of a call to a path without an object.
   public static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
-  /// The error of a call that the object's interface does not have.
+  /// The error of a call to a method that the interface does not have.
   public static let unknownMethod = "org.freedesktop.DBus.Error.UnknownMethod"
 }

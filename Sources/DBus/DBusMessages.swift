@@ -3,20 +3,20 @@ import Glibc
 /// A method call, to be sent or as received.
 public struct DBusCall: Sendable {
   var destination: String?
-  /// The object that is called.
+  /// The object's path.
   public var path: String
-  /// Whose method it is. A received call need not say (D-Bus specification, "Method Calls").
+  /// The method's interface; optional in a received call (D-Bus specification, "Method Calls").
   public var interface: String?
   /// The method's name.
   public var member: String
-  /// In their order; what types they must have is the method's to say.
+  /// The arguments, of the types that the method requires.
   public var arguments: [DBusValue]
   /// Received calls only: the caller's unique name.
   public let sender: String?
-  /// Received calls only: what a reply refers to; nil when the caller wants none.
+  /// Received calls only: the serial number that a reply refers to; nil if no reply is expected.
   let replySerial: UInt32?
 
-  /// A call to be sent to the bus name `destination`. It is checked when it is sent: ``DBusError/invalid(_:)``.
+  /// A call to the bus name `destination`. Checked when it is sent: ``DBusError/invalid(_:)``.
   public init(
     _ member: String, on interface: String, of path: String, at destination: String,
     _ arguments: [DBusValue] = []
@@ -44,23 +44,23 @@ public struct DBusCall: Sendable {
   }
 }
 
-/// What a call came to: the arguments of its reply, or why there is none.
+/// The result of a call: the arguments of its reply, or an error.
 public typealias DBusAnswer = Result<[DBusValue], DBusError>
 
 /// A signal, to be sent or as received.
 public struct DBusSignal: Sendable {
-  /// The unique name of its sender; nil on a signal to be sent.
+  /// The unique name of its sender; nil in a signal to be sent.
   public let sender: String?
-  /// The object that it comes from.
+  /// The path of the object that emits it.
   public var path: String
-  /// Which interface's signal it is: names of signals are unique in one only.
+  /// The signal's interface.
   public var interface: String
   /// The signal's name.
   public var member: String
-  /// In their order, as sent: another process may send any, so look at their types.
+  /// The arguments; in a received signal of any types.
   public var arguments: [DBusValue]
 
-  /// A signal to be sent. `sender` is for what shall look like a received one.
+  /// A signal to be sent. A `sender` makes it look like a received one, for tests.
   public init(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
     sender: String? = nil
@@ -73,26 +73,26 @@ public struct DBusSignal: Sendable {
   }
 }
 
-/// A signal that is sent many times: to make a message takes libdbus much longer than to copy one.
+/// A signal that is sent many times: libdbus copies a message much faster than it builds one.
 public final class PreparedSignal: @unchecked Sendable {
-  // @unchecked: the message is never changed nor sent, only copied.
+  // @unchecked: the message is only copied, never changed or sent.
   let message: OutgoingMessage
 
   /// - Throws: ``DBusError/invalid(_:)``.
   public init(_ signal: DBusSignal) throws(DBusError) { message = try OutgoingMessage(signal: signal) }
 }
 
-/// What arrives unasked.
+/// An unsolicited message, or the end of the connection.
 public enum DBusEvent: Sendable {
-  /// One that was asked for by ``DBusConnection/addMatch(_:)``, or that the bus sends unasked.
+  /// A signal subscribed to by ``DBusConnection/addMatch(_:)``, or addressed to this connection.
   case signal(DBusSignal)
   /// To be answered by ``DBusConnection/reply(to:_:)``.
   case call(DBusCall)
-  /// The connection ended from outside. Nothing follows.
+  /// The connection was closed by the other side. No events follow.
   case disconnected
 }
 
-/// Where a bus is.
+/// The address of a bus.
 public enum DBusAddress: Sendable, Hashable {
   /// `$DBUS_SYSTEM_BUS_ADDRESS`, else the well-known socket.
   case system
@@ -101,7 +101,6 @@ public enum DBusAddress: Sendable, Hashable {
 }
 
 extension DBusAddress {
-  /// The address in libdbus's form.
   var text: String {
     switch self {
     case .system: getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? Self.wellKnown

@@ -22,31 +22,31 @@ public indirect enum DBusValue: Sendable, Hashable {
   case double(Double)
   /// `s`: UTF-8 without NUL.
   case string(String)
-  /// `o`: one that is none is refused when it is to be sent, by ``DBusError/invalid(_:)``.
+  /// `o`; an invalid path is rejected when it is sent, with ``DBusError/invalid(_:)``.
   case objectPath(String)
   /// `g`: types as text, such as `a{sv}`; checked like an object path.
   case signature(String)
-  /// `h`: on the wire a place in the list of those that come with the message.
+  /// `h`: sent as an index into the descriptors of the message.
   case fileDescriptor(FileDescriptor)
-  /// `ay`, kept whole: the values of characteristics come as these.
+  /// `ay`, as one value: values of characteristics have this type.
   case bytes([UInt8])
   /// An array of anything but bytes and dictionary entries; `of` is the signature of an element.
   case array(of: String, [DBusValue])
-  /// `a{kv}`, in the order of the wire.
+  /// `a{kv}`, in the order of the message.
   case dictionary(key: String, value: String, [Entry])
   /// `(…)`: at least one member.
   case structure([DBusValue])
-  /// `v`: a value that brings its own signature.
+  /// `v`: a value with its own signature.
   case variant(DBusValue)
 
   /// An entry of a dictionary.
   public struct Entry: Sendable, Hashable {
-    /// Of a basic type, which stands in the signature of the dictionary.
+    /// Of a basic type, the dictionary's key type.
     public var key: DBusValue
-    /// Of any single type; mostly a ``DBusValue/variant(_:)``.
+    /// Of the dictionary's value type, usually a ``DBusValue/variant(_:)``.
     public var value: DBusValue
 
-    /// Of the types of the dictionary that it goes into: libdbus takes others for a mistake of the program.
+    /// The types must be those of the dictionary that contains the entry: libdbus aborts the process otherwise.
     public init(_ key: DBusValue, _ value: DBusValue) {
       self.key = key
       self.value = value
@@ -55,7 +55,7 @@ public indirect enum DBusValue: Sendable, Hashable {
 }
 
 extension DBusValue {
-  /// `a{sv}`, the form in which D-Bus passes named properties and options.
+  /// `a{sv}`: named properties and options.
   public static func properties(_ pairs: KeyValuePairs<String, DBusValue>) -> DBusValue {
     .dictionary(key: "s", value: "v", pairs.map { Entry(.string($0.key), .variant($0.value)) })
   }
@@ -89,9 +89,9 @@ extension DBusValue {
     }
   }
 
-  // MARK: What the value is, looked at through variants; nil when it is something else.
+  // MARK: Contents, also of variants; nil if the value is of another type
 
-  /// What is in the variant, and in that if it is one again; else the value itself.
+  /// The content of a variant, also of nested ones; else the value itself.
   public var unwrapped: DBusValue {
     if case .variant(let inner) = self { inner.unwrapped } else { self }
   }
@@ -104,7 +104,7 @@ extension DBusValue {
     }
   }
 
-  /// A boolean; no number counts as one.
+  /// A boolean; numbers do not count.
   public var bool: Bool? {
     if case .boolean(let value) = unwrapped { value } else { nil }
   }
@@ -123,12 +123,12 @@ extension DBusValue {
     }
   }
 
-  /// Bytes that came, or are to go, as `ay`.
+  /// `ay`.
   public var byteArray: [UInt8]? {
     if case .bytes(let bytes) = unwrapped { bytes } else { nil }
   }
 
-  /// The strings and object paths of an array; its other elements are left out.
+  /// The strings and object paths of an array; other elements are omitted.
   public var textArray: [String]? {
     if case .array(_, let elements) = unwrapped { elements.compactMap(\.text) } else { nil }
   }
@@ -149,25 +149,25 @@ extension DBusValue {
     return entries.compactMap(\.key.integer)
   }
 
-  /// A descriptor that is open. It is closed with the last who holds this.
+  /// An open descriptor.
   public var descriptor: FileDescriptor? {
-    // libdbus has none to give when the process is out of them.
+    // libdbus delivers -1 if the process is out of descriptors.
     if case .fileDescriptor(let descriptor) = unwrapped, descriptor.raw >= 0 { descriptor } else { nil }
   }
 }
 
-/// An open file descriptor that came, or goes, with a message. Closed when nobody holds it any more.
+/// An open file descriptor that is sent or received with a message, closed with the last reference.
 public final class FileDescriptor: Sendable, Hashable {
-  /// The number; -1 when the message should have brought one and libdbus had none. Not to be closed.
+  /// The number; -1 if libdbus could not provide one. Not to be closed.
   public let raw: Int32
 
-  /// Takes over `raw`.
+  /// Takes ownership of `raw`.
   public init(owning raw: Int32) { self.raw = raw }
 
   deinit { if raw >= 0 { close(raw) } }
 
-  /// By number: of open ones no two have the same.
+  /// By number: open descriptors have different ones.
   public static func == (a: FileDescriptor, b: FileDescriptor) -> Bool { a.raw == b.raw }
-  /// By number, as `==` compares.
+  /// By number.
   public func hash(into hasher: inout Hasher) { hasher.combine(raw) }
 }

@@ -1,9 +1,8 @@
 import CDBus
 
-/// A libdbus message that has arrived, borrowed for the length of the call that hands it over. What is in it is made
-/// a Swift value only where somebody looks at it.
+/// A received libdbus message, borrowed for the duration of a call. Its contents are converted to Swift values on access.
 struct IncomingMessage: @unchecked Sendable {
-  // @unchecked: handed over synchronously, on one thread.
+  // @unchecked: passed synchronously, on one thread.
   let raw: OpaquePointer
 
   var type: Int32 { dbus_message_get_type(raw) }
@@ -14,8 +13,8 @@ struct IncomingMessage: @unchecked Sendable {
   var errorName: String { dbus_message_get_error_name(raw).map(String.init(cString:)) ?? "" }
   /// The serial number of the call that a reply answers.
   var answeredSerial: UInt32 { dbus_message_get_reply_serial(raw) }
-  /// What a reply has to refer to; nil when none is wanted.
-  var wantedSerial: UInt32? { dbus_message_get_no_reply(raw) != 0 ? nil : dbus_message_get_serial(raw) }
+  /// The serial number for a reply to refer to; nil if none is expected.
+  var replySerial: UInt32? { dbus_message_get_no_reply(raw) != 0 ? nil : dbus_message_get_serial(raw) }
   var arguments: [DBusValue] { DBus.arguments(of: raw) }
 }
 
@@ -23,7 +22,7 @@ extension DBusCall {
   init(_ message: IncomingMessage) {
     self.init(
       received: message.member, interface: message.interface, path: message.path, sender: message.sender,
-      replySerial: message.wantedSerial, arguments: message.arguments)
+      replySerial: message.replySerial, arguments: message.arguments)
   }
 }
 

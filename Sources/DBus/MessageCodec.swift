@@ -1,7 +1,7 @@
 import CDBus
 
 /// Appends `arguments` to a message under construction.
-/// - Throws: ``DBusError/invalid(_:)`` when libdbus will not have a value.
+/// - Throws: ``DBusError/invalid(_:)`` if libdbus rejects a value.
 func append(_ arguments: [DBusValue], to message: OpaquePointer) throws(DBusError) {
   var iterator = DBusMessageIter()
   dbus_message_iter_init_append(message, &iterator)
@@ -22,7 +22,7 @@ private func append(_ value: DBusValue, to iterator: inout DBusMessageIter) thro
   case .fileDescriptor(let value): try append(basic: value.raw, cdbus_type_unix_fd, to: &iterator)
   case .string(let text): try append(text: text, cdbus_type_string, to: &iterator)
   case .objectPath(let path):
-    // libdbus aborts the process on a bad path or signature: ask first.
+    // Validated first: libdbus aborts the process on an invalid path or signature.
     guard dbus_validate_path(path, nil) != 0 else { throw .invalid("object path \(path)") }
     try append(text: path, cdbus_type_object_path, to: &iterator)
   case .signature(let signature):
@@ -93,7 +93,7 @@ private func appendContainer(
   if dbus_message_iter_close_container(&iterator, &inner) == 0 { throw .invalid("out of memory") }
 }
 
-/// The arguments of a received message. libdbus has checked its form, so this cannot fail.
+/// The arguments of a received message, which libdbus has validated.
 func arguments(of message: OpaquePointer) -> [DBusValue] {
   var iterator = DBusMessageIter()
   guard dbus_message_iter_init(message, &iterator) != 0 else { return [] }
@@ -143,7 +143,7 @@ func byteArray(_ iterator: inout DBusMessageIter) -> [UInt8] {
   dbus_message_iter_recurse(&iterator, &inner)
   var start: UnsafePointer<UInt8>?
   var count: Int32 = 0
-  // On an empty array libdbus leaves the pointer alone.
+  // On an empty array libdbus does not set the pointer.
   dbus_message_iter_get_fixed_array(&inner, &start, &count)
   return Array(UnsafeBufferPointer(start: start, count: Int(count)))
 }
@@ -155,7 +155,7 @@ private func array(_ iterator: inout DBusMessageIter) -> DBusValue {
   case cdbus_type_byte:
     return .bytes(byteArray(&iterator))
   case cdbus_type_dict_entry:
-    // `a{kv}`: take the key's and the value's signature out of the array's own.
+    // The signatures of key and value are parts of the array's: `a{kv}`.
     let signature = signature(&iterator)
     let key = signature.dropFirst(2).prefix(1)
     let value = signature.dropFirst(3).dropLast()

@@ -1,6 +1,6 @@
 import CDBus
 
-/// The owner of a libdbus message that is to be sent.
+/// Owns a libdbus message to be sent.
 final class OutgoingMessage {
   let raw: OpaquePointer
 
@@ -11,7 +11,7 @@ final class OutgoingMessage {
       let raw = dbus_message_new_method_call(call.destination, call.path, call.interface, call.member)
     else { throw .invalid("out of memory") }
     self.raw = raw
-    // Never start a service by asking it: a bluetoothd that is not there is to be reported.
+    // Never start a service by a call: an absent bluetoothd is to be reported.
     dbus_message_set_auto_start(raw, 0)
     try append(call.arguments, to: raw)
   }
@@ -36,7 +36,7 @@ final class OutgoingMessage {
     try append(arguments, to: raw)
   }
 
-  /// A copy, to be sent once more: a message that has been sent keeps its serial number.
+  /// A copy: a message that has been sent keeps its serial number, and cannot be sent again.
   init(copy message: OutgoingMessage) throws(DBusError) {
     guard let raw = dbus_message_copy(message.raw) else { throw .invalid("out of memory") }
     self.raw = raw

@@ -1,11 +1,11 @@
 import EventLoop
 
-/// A call that is to be answered: by its reply, by its time-out, or by the connection's end.
+/// A call that ends with its reply, its time-out, or the end of the connection.
 final class PendingCall {
   let message: OutgoingMessage
   let timeout: Duration
   let done: @Sendable (DBusAnswer) -> Void
-  /// Once it is on its way.
+  /// Set when the call has been sent.
   var timer: LoopTimer?
 
   init(_ message: OutgoingMessage, timeout: Duration, _ done: @escaping @Sendable (DBusAnswer) -> Void) {

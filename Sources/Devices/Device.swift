@@ -72,7 +72,7 @@ final class Device: @unchecked Sendable {
   /// The peripheral was seen, or something about it has changed.
   func found(_ seen: Peripheral) {
     if let rssi = seen.rssi { description.rssi = rssi }
-    session.seen(seen.id, inRange: seen.isInReach)
+    session.seen(seen.id, inRange: seen.isInRange)
   }
 
   /// - Returns: whether more is known of it now.

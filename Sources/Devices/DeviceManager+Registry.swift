@@ -39,7 +39,7 @@ extension DeviceManager {
     }
     loadKnownDevices()
     registry.ignored = [:]
-    central.assumeIsolated { $0.retell() }
+    central.assumeIsolated { $0.replayPeripherals() }
     updateScan()
     engineChanged()
   }

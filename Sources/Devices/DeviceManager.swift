@@ -212,7 +212,7 @@ package actor DeviceManager {
     scanCount += 1
     scans[scanCount] = ScanRequest()
     updateScan()
-    central.assumeIsolated { $0.retell() }
+    central.assumeIsolated { $0.replayPeripherals() }
     return scanCount
   }
 

@@ -8,7 +8,7 @@ package struct ScanRequest: Sendable {
 
   /// The last known signal is kept: bluetoothd forgets it when scanning stops.
   package mutating func add(_ peripheral: Peripheral) {
-    if peripheral.isInReach { found[peripheral.id] = peripheral }
+    if peripheral.isInRange { found[peripheral.id] = peripheral }
   }
 
   /// The strongest first.

@@ -1,16 +1,12 @@
-/// How long to wait before the next attempt: twice as long after each that failed, up to a limit, and never
-/// quite the same, so that many who failed together do not try again together.
+/// Delays between attempts: doubled after each failure up to a limit, and randomised, so that clients that failed
+/// together do not retry together.
 public struct BackOff: Sendable, Equatable {
-  /// The first wait.
-  public let first: Duration
-  /// The longest wait.
-  public let longest: Duration
-  /// The share of a wait that is left to chance: 0 none, 1 all of it.
-  public let spread: Double
-
+  private let first: Duration
+  private let longest: Duration
+  private let spread: Double
   private var span: Duration
-
-  /// The first wait must be above zero and no longer than the longest, `spread` in 0...1: a trap otherwise.
+  /// - Parameter spread: the share of each delay that is random: 0 none, 1 all of it.
+  /// - Precondition: `first` is above zero and at most `longest`; `spread` is in 0...1.
   public init(first: Duration, longest: Duration, spread: Double = 0.3) {
     precondition(first > .zero && first <= longest && (0...1).contains(spread))
     self.first = first
@@ -19,15 +15,15 @@ public struct BackOff: Sendable, Equatable {
     span = first
   }
 
-  /// The wait before the next attempt.
-  /// - Parameter chance: 0 for the shortest, 1 for the longest that it can be.
+  /// The delay before the next attempt.
+  /// - Parameter chance: 0 for the shortest possible delay, 1 for the longest.
   public mutating func next(chance: Double = .random(in: 0...1)) -> Duration {
-    let wait = span * (1 - spread * (1 - min(1, max(0, chance))))
-    // Compared before it is doubled, so that no number of failures overflows.
+    let delay = span * (1 - spread * (1 - min(1, max(0, chance))))
+    // Compared before doubling, so that it cannot overflow.
     span = span >= longest / 2 ? longest : span * 2
-    return wait
+    return delay
   }
 
-  /// Something succeeded: the next wait is the first again.
+  /// An attempt succeeded: the next delay is the first again.
   public mutating func reset() { span = first }
 }

@@ -1,4 +1,4 @@
-/// A wait that went on for longer than it was given.
+/// An operation exceeded its time limit.
 public struct TimedOut: Error, Sendable {}
 
 extension EventLoop {
@@ -12,14 +12,14 @@ extension EventLoop {
     do {
       try await waiter.value()
     } catch {
-      // Not left behind: a time-out that was not needed may be hours away.
+      // Removed at once: its deadline may be hours away.
       onLoop { timer.cancel() }
       throw error
     }
   }
 
-  /// What `operation` returns, or ``TimedOut`` when that takes longer than `limit`; `operation` is then
-  /// cancelled, and awaited.
+  /// Runs `operation`, and throws ``TimedOut`` if it takes longer than `limit`; `operation` is then cancelled, and
+  /// awaited.
   public func withTimeout<T: Sendable>(
     _ limit: Duration, _ operation: @escaping @Sendable () async throws -> T
   ) async throws -> T {
@@ -34,7 +34,7 @@ extension EventLoop {
     }
   }
 
-  /// Runs `body` on the loop: at once when the caller is there, else in a later turn.
+  /// Runs `body` on the loop: at once if the caller is on its thread, else in a later iteration.
   public func onLoop(_ body: @escaping @Sendable () -> Void) {
     if isCurrent { body() } else { Task(executorPreference: self) { body() } }
   }

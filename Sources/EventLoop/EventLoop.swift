@@ -2,46 +2,47 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// One thread, one `epoll`: the executor of every actor of the process.
+/// A thread with an `epoll` instance: the executor of every actor of the process.
 ///
-/// A turn of the loop runs the jobs that are ready, then the timers that are due, then waits for file
-/// descriptors. Everything on it therefore runs one at a time, and an actor on it may be entered
-/// synchronously from a handler of the loop by `assumeIsolated`, without a hop.
+/// An iteration of the loop runs the jobs that are ready and the timers that are due, then waits for file descriptors.
+/// Everything on it therefore runs one at a time, and a handler of the loop may enter an actor synchronously by
+/// `assumeIsolated`, without a context switch.
 ///
-/// Nothing on the loop may block. What must block (name look-up) goes through ``blocking(_:)``.
+/// Nothing on the loop may block: blocking work (name resolution) is done by ``blocking(_:)``.
 public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
-  // @unchecked: `foreign` is behind a mutex and `running` is atomic; all else is touched on the loop's
-  // thread alone, which `preconditionOnLoop` checks at each door.
+  // @unchecked: `foreign` is behind a mutex, `thread` and `stopping` are atomic; everything else is accessed on the
+  // loop's thread only, which the public methods check.
 
-  /// The descriptor's number in the low half would be -1: no watch has it.
+  /// Its lower half would be the descriptor -1, which no watch has.
+  private static let wakeUpToken = UInt64.max
   private static let wakeUpTicket = UInt64.max
 
   private let epoll: Int32
   private let wakeUp: Int32
+  /// Jobs enqueued by other threads.
   private let foreign = Mutex<[UnownedJob]>([])
   private let thread = Atomic<UInt>(0)
   private let stopping = Atomic<Bool>(false)
 
   private var ready: [UnownedJob] = []
   private var spare: [UnownedJob] = []
-  private var endings: [any TurnEnding] = []
-  private var spareEndings: [any TurnEnding] = []
+  private var endHandlers: [any IterationEndHandler] = []
+  private var spareEndHandlers: [any IterationEndHandler] = []
   private var watches: [Watch?] = []
-  /// Counts the watches, so that events of an old one are not taken for a new one's.
+  /// Counts the watches, to tell events of a cancelled watch from those of a new one with the same descriptor.
   private var watchesMade: UInt32 = 0
   private(set) var timers = TimerQueue()
-  /// Counts the turns. On the loop's thread only.
-  public private(set) var turn: UInt64 = 0
+  /// The number of the current iteration. On the loop's thread only.
+  public private(set) var iteration: UInt64 = 0
 
-  /// On any thread: which one is the loop's is decided by ``run()``. Traps when there are no descriptors left.
+  /// The thread that calls ``run()`` becomes the loop's. Traps if no descriptors are available.
   public init() {
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-    // Out of descriptors before anything has begun: there is no one to report it to.
     precondition(epoll >= 0 && wakeUp >= 0, "no epoll or eventfd: errno \(errno)")
     var event = epoll_event()
     event.events = EPOLLIN.rawValue
-    event.data.u64 = Self.wakeUpTicket
+    event.data.u64 = Self.wakeUpToken
     epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
   }
 
@@ -59,10 +60,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
     defer { events.deallocate() }
     while !stopping.load(ordering: .acquiring) {
-      turn &+= 1
+      iteration &+= 1
       runReadyJobs()
       fireTimers()
-      closeTurn()
+      endIteration()
       let count = epoll_wait(epoll, events, Int32(capacity), timeout())
       for index in 0..<max(0, Int(count)) { dispatch(events[index]) }
     }
@@ -70,22 +71,22 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     thread.store(0, ordering: .releasing)
   }
 
-  /// Ends ``run()`` after the present turn, for good. From any thread. Jobs that come later never run.
+  /// Ends ``run()`` for good after the current iteration. From any thread. Jobs enqueued later never run.
   public func stop() {
     stopping.store(true, ordering: .releasing)
     eventfd_write(wakeUp, 1)
   }
 
-  /// A loop on a thread of its own, for tests and tools.
+  /// A loop on a new thread, for tests and tools.
   public static func onNewThread() -> EventLoop {
     let loop = EventLoop()
     detach { loop.run() }
     return loop
   }
 
-  /// Runs `body` where it may block: on a thread of its own, which ends with it.
+  /// Runs blocking work on a new thread.
   ///
-  /// Meant for rare work (one name look-up per connection attempt), so there is no pool to size.
+  /// Meant for rare work (one name resolution per connection attempt), so there is no thread pool.
   public static func blocking<T: Sendable>(
     isolation: isolated (any Actor)? = #isolation, _ body: @escaping @Sendable () -> T
   ) async -> T {
@@ -94,39 +95,39 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
   }
 
-  /// `epoll_wait`'s time-out in ms: 0 when jobs are ready, -1 when there is nothing to wait for.
+  /// `epoll_wait`'s time-out in ms: 0 if jobs are ready, -1 if there is no timer.
   private func timeout() -> Int32 {
-    if !ready.isEmpty || !endings.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
-    // A timer that was cancelled is nothing to wake up for.
+    if !ready.isEmpty || !endHandlers.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
+    // Do not wake up for cancelled timers.
     timers.dropCancelled()
     guard let next = timers.next else { return -1 }
-    // Rounded up, so that a timer is never met early and spun on.
+    // Rounded up, so that the loop does not spin until the deadline.
     return Int32(clamping: Moment.now.milliseconds(until: next))
   }
 
-  /// Has `ending` told, once for each call, when everything that is ready now has been seen to, before the loop waits
-  /// again: what many events of a turn ask for is done once, together. On the loop's thread only.
-  public func atEndOfTurn(_ ending: any TurnEnding) {
+  /// Calls `handler` at the end of the current iteration, before the loop waits again: work requested by many events of
+  /// an iteration is done once. On the loop's thread only.
+  public func atEndOfIteration(_ handler: any IterationEndHandler) {
     preconditionOnLoop()
-    endings.append(ending)
+    endHandlers.append(handler)
   }
 
-  private func closeTurn() {
-    guard !endings.isEmpty else { return }
-    swap(&endings, &spareEndings)
-    while let ending = spareEndings.popLast() { ending.turnEnds() }
+  private func endIteration() {
+    guard !endHandlers.isEmpty else { return }
+    swap(&endHandlers, &spareEndHandlers)
+    while let handler = spareEndHandlers.popLast() { handler.iterationEnds() }
   }
 
   private func fireTimers() {
     guard timers.next != nil else { return }
-    // Those that are due now: a timer set by a handler waits for the next turn.
+    // A timer set by a handler waits for the next iteration.
     let now = Moment.now
     while let timer = timers.popDue(at: now) { timer.fire() }
   }
 
   private func runReadyJobs() {
-    // Jobs that make jobs must not keep descriptors and timers waiting for ever; but an `await` among actors of this
-    // loop is a few rounds, and each is not worth a look at the descriptors.
+    // Bounded, so that jobs that enqueue jobs do not starve descriptors and timers; more than one, as an `await` among
+    // actors of this loop takes a few rounds.
     var rounds = 0
     while !ready.isEmpty, rounds < 8 {
       rounds += 1
@@ -140,8 +141,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 
   private func dispatch(_ event: epoll_event) {
-    let ticket = event.data.u64
-    if ticket == Self.wakeUpTicket {
+    let token = event.data.u64
+    if token == Self.wakeUpToken {
       var count: eventfd_t = 0
       eventfd_read(wakeUp, &count)
       foreign.withLock { jobs in
@@ -150,16 +151,16 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
       }
       return
     }
-    // An event of this turn may be older than the watch: a handler before this one has closed the
-    // descriptor, and its number was given to another.
-    let fd = Int(UInt32(truncatingIfNeeded: ticket))
-    guard fd < watches.count, let watch = watches[fd], watch.ticket == ticket else { return }
+    // The event may be older than the watch: an earlier handler of this iteration may have closed the descriptor, and
+    // its number may have been reused.
+    let fd = Int(UInt32(truncatingIfNeeded: token))
+    guard fd < watches.count, let watch = watches[fd], watch.token == token else { return }
     watch.handler(Readiness(rawValue: event.events))
   }
 
   // MARK: Executor
 
-  /// For the concurrency runtime: any thread may bring a job; it runs in this turn of the loop or a later one.
+  /// For the concurrency runtime, from any thread: the job runs in this iteration or a later one.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if isCurrent {
@@ -173,13 +174,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
   }
 
-  /// For the concurrency runtime (SE-0424), of `assumeIsolated`: traps off the loop's thread.
+  /// For the concurrency runtime (SE-0424, `assumeIsolated`): traps off the loop's thread.
   public func checkIsolated() { preconditionOnLoop() }
 
-  /// Whether the caller runs on this loop's thread.
+  /// Whether the caller is on the loop's thread.
   public var isCurrent: Bool { thread.load(ordering: .acquiring) == UInt(pthread_self()) }
 
-  /// For the concurrency runtime (SE-0471): as ``checkIsolated()``, but answers.
+  /// For the concurrency runtime (SE-0471).
   public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
   func preconditionOnLoop() {
@@ -188,15 +189,15 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   // MARK: Descriptors
 
-  /// Calls `handler` whenever `fd` is ready for what `interest` names, until the watch is cancelled.
-  /// Level-triggered: what a handler leaves unread calls it again. On the loop's thread only.
+  /// Calls `handler` whenever `fd` is ready for `interest`, until the watch is cancelled. Level-triggered: `handler` is
+  /// called again while data is left unread. On the loop's thread only.
   public func watch(
     _ fd: Int32, for interest: Readiness, _ handler: @escaping @Sendable (Readiness) -> Void
   ) -> Watch {
     preconditionOnLoop()
     watchesMade &+= 1
-    let ticket = UInt64(watchesMade) << 32 | UInt64(UInt32(bitPattern: fd))
-    let watch = Watch(fd: fd, ticket: ticket, interest: interest, handler: handler, loop: self)
+    let token = UInt64(watchesMade) << 32 | UInt64(UInt32(bitPattern: fd))
+    let watch = Watch(fd: fd, token: token, interest: interest, handler: handler, loop: self)
     if Int(fd) >= watches.count {
       watches.append(contentsOf: repeatElement(nil, count: Int(fd) - watches.count + 16))
     }
@@ -208,21 +209,21 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   func control(_ operation: Int32, _ watch: Watch) {
     var event = epoll_event()
     event.events = watch.interest.rawValue
-    event.data.u64 = watch.ticket
+    event.data.u64 = watch.token
     epoll_ctl(epoll, operation, watch.fd, &event)
   }
 
-  func forget(_ watch: Watch) {
+  func remove(_ watch: Watch) {
     preconditionOnLoop()
     guard watches[Int(watch.fd)] === watch else { return }
     watches[Int(watch.fd)] = nil
-    // Fails harmlessly when a library has closed the descriptor already.
+    // Fails harmlessly if a library has closed the descriptor already.
     control(EPOLL_CTL_DEL, watch)
   }
 
   // MARK: Time
 
-  /// Calls `handler` once, after `delay`, unless the timer is cancelled first. On the loop's thread only.
+  /// Calls `handler` once after `delay`, unless the timer is cancelled first. On the loop's thread only.
   @discardableResult
   public func timer(after delay: Duration, _ handler: @escaping @Sendable () -> Void) -> LoopTimer {
     preconditionOnLoop()
@@ -237,9 +238,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 }
 
-/// Who has something to do at the end of a turn of the loop. An object rather than a closure: it is handed over in each
-/// turn that brings a reading.
-public protocol TurnEnding: AnyObject, Sendable {
+/// Is called at the end of an iteration. An object rather than a closure, as that would be allocated for every iteration
+/// that receives a reading.
+public protocol IterationEndHandler: AnyObject, Sendable {
   /// Called on the loop.
-  func turnEnds()
+  func iterationEnds()
 }

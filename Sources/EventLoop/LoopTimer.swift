@@ -1,6 +1,6 @@
-/// A timer of the loop: fires once, or never when cancelled first.
+/// A timer of the loop: fires once, unless cancelled first.
 public final class LoopTimer: @unchecked Sendable {
-  // @unchecked: touched on the loop's thread alone.
+  // @unchecked: accessed on the loop's thread only.
   let deadline: Moment
   private var handler: (@Sendable () -> Void)?
 
@@ -9,7 +9,7 @@ public final class LoopTimer: @unchecked Sendable {
     self.handler = handler
   }
 
-  /// From now on it does nothing, and what its handler held is let go.
+  /// Cancels the timer and releases its handler. Harmless when repeated.
   public func cancel() { handler = nil }
 
   var isCancelled: Bool { handler == nil }
@@ -23,7 +23,7 @@ public final class LoopTimer: @unchecked Sendable {
 
 /// The timers of a loop in the order of their deadlines, the next one last.
 ///
-/// A gateway has a few timers for each peripheral: a sorted array is smaller and quicker than a heap.
+/// A sorted array: with a few timers per peripheral it is smaller and faster than a heap.
 struct TimerQueue {
   private var timers: [LoopTimer] = []
 
@@ -31,25 +31,25 @@ struct TimerQueue {
 
   var next: Moment? { timers.last?.deadline }
 
-  /// Lets go of cancelled timers that would be the next.
+  /// Removes cancelled timers at the end of the array.
   mutating func dropCancelled() {
     while let timer = timers.last, timer.isCancelled { timers.removeLast() }
   }
 
   mutating func insert(_ timer: LoopTimer) {
-    // Cancelled ones leave when their time comes; were they to pile up, they leave here.
+    // Cancelled timers are removed when due; here too, so that they do not accumulate.
     if timers.count >= 1024, timers.count.nonzeroBitCount == 1 { timers.removeAll(where: \.isCancelled) }
     var low = 0
     var high = timers.count
     while low < high {
       let middle = (low + high) / 2
-      // Equal deadlines fire in the order of their insertion: the later one goes further front.
+      // Equal deadlines fire in insertion order.
       if timers[middle].deadline > timer.deadline { low = middle + 1 } else { high = middle }
     }
     timers.insert(timer, at: low)
   }
 
-  /// Takes out a timer that is due. One at a time, as its handler may set and cancel others.
+  /// Removes and returns a timer that is due. One at a time, as its handler may set and cancel others.
   mutating func popDue(at now: Moment) -> LoopTimer? {
     guard let timer = timers.last, timer.deadline <= now else { return nil }
     timers.removeLast()

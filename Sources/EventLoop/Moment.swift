@@ -1,11 +1,11 @@
 import Glibc
 
-/// A point of time on the clock that runs through a suspend as well: what ``ContinuousClock`` tells, as a plain number.
+/// A point in time of the clock that includes suspends, like ``ContinuousClock``'s, as a plain integer.
 ///
-/// `ContinuousClock.Instant` is a struct of unknown layout: whatever holds one is copied by way of its metadata, which
-/// would be felt with every message and in every turn of the loop, as would the 128 bits of a `Duration`.
+/// `ContinuousClock.Instant` is a struct of unknown layout, copied by way of its metadata, and `Duration` has 128 bits:
+/// both are measurable costs for every message and iteration.
 public struct Moment: Comparable, Sendable {
-  /// Since some moment in the past, the same one for the life of the process.
+  /// Since an arbitrary moment in the past.
   private let nanoseconds: Int64
 
   /// CLOCK_BOOTTIME (clock_gettime(2)); callable on any thread.
@@ -15,7 +15,7 @@ public struct Moment: Comparable, Sendable {
     return Moment(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
   }
 
-  /// A duration of more than 146 years counts as so many.
+  /// Durations are clamped to ±146 years.
   public static func + (moment: Moment, duration: Duration) -> Moment {
     let (seconds, attoseconds) = duration.components
     let most = Int64.max / 2 / 1_000_000_000
@@ -23,13 +23,13 @@ public struct Moment: Comparable, Sendable {
     return Moment(nanoseconds: moment.nanoseconds + whole + attoseconds / 1_000_000_000)
   }
 
-  /// How long after this one `other` is; negative when it is before.
+  /// The time from this moment to `other`; negative if `other` is earlier.
   public func duration(to other: Moment) -> Duration { .nanoseconds(other.nanoseconds - nanoseconds) }
 
-  /// Whether `a` is before `b`.
+  /// Whether `a` is earlier.
   public static func < (a: Moment, b: Moment) -> Bool { a.nanoseconds < b.nanoseconds }
 
-  /// Whole ms until `other`, rounded up; 0 when that is past.
+  /// Whole ms until `other`, rounded up; 0 if it is past.
   func milliseconds(until other: Moment) -> Int64 {
     max(0, (other.nanoseconds - nanoseconds + 999_999) / 1_000_000)
   }

@@ -1,14 +1,14 @@
 import Glibc
 
-/// What the program was started with.
+/// The program's command-line arguments.
 public enum ProgramArguments {
-  /// All of them, the program's own name first.
+  /// All arguments, the program's name first.
   ///
-  /// Swift's runtime finds them on the stack, by way of the environment, before `main` runs. Where a preloaded library
-  /// has given the process another environment by then, it finds none; the kernel knows them still.
+  /// Swift's runtime finds them on the stack next to the environment before `main` runs, and finds none if a preloaded
+  /// library has replaced the environment by then: read them from the kernel in that case.
   public static var all: [String] { CommandLine.arguments.isEmpty ? ofKernel : CommandLine.arguments }
 
-  /// As the kernel has them (proc(5), cmdline); none where there is no such file.
+  /// As the kernel reports them (proc(5), cmdline); empty if there is no such file.
   static var ofKernel: [String] {
     guard let file = fopen("/proc/self/cmdline", "re") else { return [] }
     defer { fclose(file) }
@@ -19,7 +19,7 @@ public enum ProgramArguments {
       if count == 0 { break }
       bytes += chunk[..<count]
     }
-    // Each ends with a null byte, the last one too.
+    // Each ends with a NUL, including the last.
     return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
       .map { String(decoding: $0, as: UTF8.self) }
   }

@@ -1,9 +1,9 @@
 import CLinux
 import Glibc
 
-/// The memory of the process that lies in RAM.
+/// The resident memory of the process.
 public enum ResidentMemory {
-  /// As the kernel counts it (proc(5), statm); nil where there is no such file.
+  /// As the kernel reports it (proc(5), statm); nil if there is no such file.
   public static var kibibytes: Int? {
     guard let file = fopen("/proc/self/statm", "re") else { return nil }
     defer { fclose(file) }

@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// Signals of the process as events of the loop.
+/// Signals of the process, delivered by the loop.
 public enum Signals {
-  /// Takes `signals` out of their default handling. Call it before any thread starts, as threads inherit
-  /// the mask; ``EventLoop/signals(_:_:)`` then delivers them.
+  /// Blocks the default handling of `signals`, for ``EventLoop/signals(_:_:)`` to deliver them. Call it before any thread
+  /// starts, as threads inherit the mask.
   public static func block(_ signals: [Int32]) {
     var set = mask(signals)
     pthread_sigmask(SIG_BLOCK, &set, nil)
@@ -19,7 +19,7 @@ public enum Signals {
 }
 
 extension EventLoop {
-  /// Calls `handler` with each of the blocked `signals` that arrives, for the rest of the process's life.
+  /// Calls `handler` with each of the blocked `signals` that arrives, until the process ends.
   public func signals(_ signals: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
     var set = Signals.mask(signals)
     let fd = signalfd(-1, &set, Int32(SFD_CLOEXEC | SFD_NONBLOCK))

@@ -1,18 +1,18 @@
 import Glibc
 
-/// Runs `body` on a new thread, which ends with it.
+/// Runs `body` on a new thread.
 public func detach(_ body: @escaping @Sendable () -> Void) {
-  // No thread to be had: do it here, late rather than never.
+  // No thread available: better to block the caller than not to run `body`.
   if !startThread(body) { body() }
 }
 
-/// Runs `body` on a new thread, which ends with it; false when there is none to be had, and `body` has not run.
+/// Runs `body` on a new thread; false if no thread could be created, and `body` has not run.
 public func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
   final class Box: Sendable {
     let body: @Sendable () -> Void
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }
   }
-  // Retained here, released exactly once: by the new thread, or here if there is none.
+  // Retained here, released once: by the new thread, or below if there is none.
   let box = Unmanaged.passRetained(Box(body))
   var attributes = pthread_attr_t()
   pthread_attr_init(&attributes)

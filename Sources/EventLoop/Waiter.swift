@@ -1,9 +1,9 @@
 import Synchronization
 
-/// One value that somebody else will bring, once: the bridge from a callback to `await`.
+/// A value that is delivered once, by a callback, to a task that awaits it.
 ///
-/// The value may come before anyone waits. A cancelled wait ends with `CancellationError`; what comes
-/// afterwards is dropped. At most one task waits.
+/// The value may be delivered before it is awaited. A cancelled wait throws `CancellationError`, and a value delivered
+/// later is dropped. At most one task may wait.
 public final class Waiter<Value: Sendable>: Sendable {
   private enum State {
     case empty
@@ -14,10 +14,10 @@ public final class Waiter<Value: Sendable>: Sendable {
 
   private let state = Mutex<State>(.empty)
 
-  /// With no value, and nobody waiting.
+  /// Without a value.
   public init() {}
 
-  /// Brings the value. The first call counts, later ones do nothing and return false.
+  /// Delivers the value. Only the first call has an effect; later ones return false.
   @discardableResult
   public func resume(_ result: Result<Value, any Error>) -> Bool {
     let (continuation, first) = state.withLock { state -> (CheckedContinuation<Value, any Error>?, Bool) in
@@ -36,8 +36,7 @@ public final class Waiter<Value: Sendable>: Sendable {
     return first
   }
 
-  /// Waits for the value, where the caller is: without `isolation` the wait would begin with a hop to the
-  /// global pool of threads, and end with one back.
+  /// Waits for the value in the caller's isolation, which avoids two hops through the global thread pool.
   public func value(_ isolation: isolated (any Actor)? = #isolation) async throws -> Value {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in

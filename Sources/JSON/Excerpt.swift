@@ -1,5 +1,5 @@
-/// A text from outside as it may stand in a sentence: in quotes, cut, without what steers a terminal or the
-/// direction of the text.
+/// An untrusted text to be quoted in a message: in quotes, truncated, without characters that control the terminal or the
+/// text direction.
 package struct Excerpt: CustomStringConvertible {
   /// In characters.
   static let longest = 40
@@ -10,30 +10,30 @@ package struct Excerpt: CustomStringConvertible {
   package init(_ text: String) {
     var shown = "\""
     for scalar in text.unicodeScalars.prefix(Self.longest) {
-      shown += Self.isSteering(scalar) ? "·" : String(Character(scalar))
+      shown += Self.isControl(scalar) ? "·" : String(Character(scalar))
     }
     description = shown + (text.unicodeScalars.count > Self.longest ? "…\"" : "\"")
   }
 
-  /// The beginning of a text in UTF-8; what is not UTF-8 becomes U+FFFD.
+  /// The beginning of a text in UTF-8; invalid bytes are replaced by U+FFFD.
   package init(_ bytes: some Collection<UInt8>) {
-    // Four bytes for a character at most, and one character more, so that the cut shows.
+    // At most four bytes per character, and one more character, to show that the text is truncated.
     self.init(String(decoding: bytes.prefix((Self.longest + 1) * 4), as: UTF8.self))
   }
 
-  /// The beginning of a payload, for a field of the log, which escapes it itself.
+  /// The beginning of a payload, not escaped: for a field of the log.
   package static func beginning(of payload: [UInt8]) -> String {
     let shown = String(decoding: payload.prefix(mostBytes), as: UTF8.self)
     return payload.count > mostBytes ? shown + "…" : shown
   }
   private static let mostBytes = 100
 
-  /// The whole text, without what steers a terminal.
+  /// The whole text, without control characters.
   package static func harmless(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { isSteering($0) ? "·" : $0 }))
+    String(String.UnicodeScalarView(text.unicodeScalars.map { isControl($0) ? "·" : $0 }))
   }
 
-  private static func isSteering(_ scalar: Unicode.Scalar) -> Bool {
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7F..<0xA0: true
     case ..<0xA0: false

@@ -1,10 +1,10 @@
 extension UInt8 {
-  /// Whether the byte is white space between the tokens of a JSON text.
+  /// Whether the byte is white space in JSON.
   var isWhiteSpace: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }
 
 extension [UInt8] {
-  /// The offset of the first byte that is not UTF-8; nil when all of it is.
+  /// The offset of the first invalid byte; nil if all is valid UTF-8.
   var firstInvalidUTF8: Int? {
     if String(validating: self, as: UTF8.self) != nil { return nil }
     var parser = Unicode.UTF8.ForwardParser()
@@ -16,7 +16,7 @@ extension [UInt8] {
 }
 
 extension ArraySlice<UInt8> {
-  /// What a text begins with, for a sentence: `"x"`, `a tab`, `the end`.
+  /// The first character, for an error text: `"x"`, `a tab`, `the end`.
   var firstCharacterDescription: String {
     guard let byte = first else { return "the end" }
     switch byte {

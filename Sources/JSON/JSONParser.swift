@@ -1,23 +1,23 @@
-/// Reads one JSON document: strictly RFC 8259, each name once in an object, nothing after it.
+/// A strict parser of RFC 8259, which rejects duplicate names.
 package struct JSONParser {
-  /// How deep lists and objects may nest: deeper than in any document of this program, and safe for the stack.
-  static let deepest = 32
+  /// The maximum nesting, which limits the use of the stack.
+  static let maximumDepth = 32
 
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
-  /// Nil: not asked for.
+  /// Nil if not requested.
   private var positions: JSONPositions?
 
-  /// Reads a document.
-  /// - Throws: the first error in the text.
+  /// Parses a document.
+  /// - Throws: the first error.
   package static func parse(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONValue {
     var parser = JSONParser(bytes: bytes)
     return try parser.document()
   }
 
-  /// Reads a document, and records where its names and values are: for a text that a person edits.
-  /// - Throws: the first error in the text.
+  /// Parses a document, and records the positions of its names and values, for error messages.
+  /// - Throws: the first error.
   package static func locate(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONDocument {
     var parser = JSONParser(bytes: bytes)
     parser.positions = JSONPositions()
@@ -34,7 +34,7 @@ package struct JSONParser {
       position = invalid
       throw error("this is not UTF-8")
     }
-    // A byte order mark, as some editors leave it.
+    // Skip a byte order mark.
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     skipWhiteSpace()
     guard position < bytes.count else { throw error("the text is empty") }
@@ -46,7 +46,7 @@ package struct JSONParser {
   }
 
   private mutating func value() throws(JSONSyntaxError) -> JSONValue {
-    // A byte that no value begins with stands for the end.
+    // 0, with which no value begins, at the end of the text.
     switch peek ?? 0 {
     case UInt8(ascii: "{"): return .object(try object())
     case UInt8(ascii: "["): return .array(try array())
@@ -84,7 +84,7 @@ package struct JSONParser {
         members.append(JSONObject.Member(name: name, value: value))
         guard names.insert(name).inserted else {
           position = start
-          throw error("the key \(Excerpt(name)) is there already")
+          throw error("duplicate key \(Excerpt(name))")
         }
         skipWhiteSpace()
       } while take(",")
@@ -113,7 +113,9 @@ package struct JSONParser {
 
   private mutating func enter() throws(JSONSyntaxError) {
     depth += 1
-    guard depth <= Self.deepest else { throw error("lists and objects nest deeper than \(Self.deepest)") }
+    guard depth <= Self.maximumDepth else {
+      throw error("lists and objects nest deeper than \(Self.maximumDepth)")
+    }
     position += 1
     skipWhiteSpace()
   }
@@ -166,7 +168,7 @@ package struct JSONParser {
     }
   }
 
-  /// The scalar of `\uXXXX`, or of two that are a surrogate pair; `position` is behind the first `u`.
+  /// The scalar of `\uXXXX`, or of a surrogate pair of two; `position` is after the first `u`.
   private mutating func escapedScalar() -> Unicode.Scalar? {
     guard let unit = fourDigits() else { return nil }
     guard UTF16.isLeadSurrogate(unit) else { return Unicode.Scalar(unit) }
@@ -177,7 +179,7 @@ package struct JSONParser {
   private mutating func fourDigits() -> UInt16? {
     guard position + 4 <= bytes.count else { return nil }
     let digits = bytes[position..<position + 4]
-    // UInt16(_:radix:) would take a sign.
+    // UInt16(_:radix:) would accept a sign.
     guard digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else { return nil }
     position += 4
     return UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
@@ -214,7 +216,7 @@ package struct JSONParser {
     return .number(number)
   }
 
-  /// How many digits there were.
+  /// Returns the number of digits.
   private mutating func skipDigits() -> Int {
     let start = position
     while let byte = peek, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
@@ -235,7 +237,7 @@ package struct JSONParser {
     while let byte = peek, byte.isWhiteSpace { position += 1 }
   }
 
-  /// What is at the position, for a sentence.
+  /// The character at the position, for an error text.
   private var found: String { bytes.dropFirst(position).firstCharacterDescription }
 
   private func error(_ problem: String) -> JSONSyntaxError {

@@ -1,56 +1,56 @@
-/// A place in a text, as editors show it.
+/// A position in a text, as shown by editors.
 package struct TextPosition: Sendable, Equatable {
-  /// From 1.
+  /// Counted from 1.
   package private(set) var line: Int
-  /// In characters, from 1.
+  /// In characters, counted from 1.
   package private(set) var column: Int
 
-  /// Without arguments: the beginning of the text.
+  /// By default the beginning of the text.
   package init(line: Int = 1, column: Int = 1) {
     self.line = line
     self.column = column
   }
 
-  /// The place after these bytes of UTF-8.
+  /// Moves past these bytes of UTF-8.
   mutating func advance(over bytes: ArraySlice<UInt8>) {
     for byte in bytes {
       if byte == 0x0A {
         line += 1
         column = 1
       } else if byte & 0xC0 != 0x80 {
-        // Characters are counted by their first bytes; those after it are 10xxxxxx.
+        // Only the first byte of a character counts; following bytes are 10xxxxxx.
         column += 1
       }
     }
   }
 }
 
-/// A step from an object or a list to what is in it.
+/// A component of a path in a document.
 package enum JSONStep: Sendable, Hashable {
-  /// To the value of the member with this name.
+  /// The value of the member with this name.
   case key(String)
-  /// To the name itself.
+  /// The name of a member.
   case name(String)
-  /// To the element.
+  /// The element with this index.
   case index(Int)
 }
 
-/// A document, and where in its text the names and values stand.
+/// A document with the positions of its names and values.
 package struct JSONDocument: Sendable {
   /// The document itself.
   package let value: JSONValue
-  /// The places of its names and values.
+  /// The positions of its names and values.
   package let positions: JSONPositions
 }
 
-/// Where the names and values of a document stand in its text.
+/// The positions of a document's names and values in its text.
 package struct JSONPositions: Sendable {
   private var positions: [[JSONStep]: TextPosition] = [:]
-  /// To the value that is being read.
+  /// The path of the value that is being parsed.
   private var path: [JSONStep] = []
   private var last = (offset: 0, position: TextPosition())
 
-  /// Where the path leads to; for what is not in the document, where it would belong.
+  /// The position of the value or name at `path`; if it is missing, that of the nearest value that contains it.
   package func position(of path: [JSONStep]) -> TextPosition? {
     var path = path
     while true {
@@ -59,9 +59,9 @@ package struct JSONPositions: Sendable {
     }
   }
 
-  // MARK: While the document is read
+  // MARK: Parsing
 
-  /// What is being read begins here: never before what began last.
+  /// Records the position of the current path. Offsets must not decrease.
   mutating func mark(_ offset: Int, in bytes: [UInt8]) {
     last.position.advance(over: bytes[last.offset..<offset])
     last.offset = offset

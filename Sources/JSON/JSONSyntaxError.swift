@@ -1,16 +1,16 @@
-/// Where and why a text is not a JSON document.
+/// A syntax error in a JSON text.
 package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// Where the error was noticed.
+  /// The position of the error.
   package let position: TextPosition
-  /// What is wrong there, for a sentence: "expected a value, found the end".
+  /// The error: "expected a value, found the end".
   package let problem: String
-  /// What to do about it, for the person who edits the text; nil where that is not known.
+  /// How to correct it, if known, for the author of the text.
   package let hint: String?
 
-  /// Without the hint: for the sender of a message.
+  /// Without the hint, for the sender of a message.
   package var description: String { "line \(position.line), column \(position.column): \(problem)" }
 
-  /// - Parameter offset: that of the byte where the error is, or one beyond the last.
+  /// - Parameter offset: of the byte at which the error was detected; at the end, the number of bytes.
   init(_ problem: String, at offset: Int, in bytes: [UInt8]) {
     let before = bytes[..<min(offset, bytes.count)]
     var position = TextPosition()
@@ -20,7 +20,7 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     hint = Self.hint(before: before, rest: bytes[before.endIndex...])
   }
 
-  /// Names what other kinds of JSON allow, and RFC 8259 does not.
+  /// Hints for extensions of JSON that RFC 8259 does not allow.
   private static func hint(before: ArraySlice<UInt8>, rest: ArraySlice<UInt8>) -> String? {
     if ["//", "/*", "#"].contains(where: { rest.starts(with: $0.utf8) }) {
       return "JSON has no comments: remove it"

@@ -1,19 +1,19 @@
-/// A JSON document (RFC 8259), as read from the configuration and from the broker, and as sent to it.
+/// A JSON value (RFC 8259).
 ///
-/// Its own, since Foundation's decoder says neither where a document is wrong nor that a key stands twice, takes
-/// trailing commas, and needs a second for a kilobyte of brackets; and it would double the program's size.
+/// Foundation's decoder is not used: it reports neither the position of an error nor duplicate keys, accepts trailing
+/// commas, needs a second for a kilobyte of brackets, and would double the program's size.
 package enum JSONValue: Sendable, Equatable {
   case null
   case bool(Bool)
-  /// A number written without fraction and exponent.
+  /// A number without fraction and exponent.
   case integer(Int)
-  /// Every other number, and those beyond `Int`.
+  /// Any other number, or one outside the range of `Int`.
   case number(Double)
   case string(String)
   case array([JSONValue])
   case object(JSONObject)
 
-  /// What it is, for a sentence: "expected a string, found a list".
+  /// The type, for an error text: "expected a string, found a list".
   package var kind: String {
     switch self {
     case .null: "null"
@@ -25,13 +25,13 @@ package enum JSONValue: Sendable, Equatable {
     }
   }
 
-  /// The member of this name; nil when there is none, or when this is no object.
+  /// The member of this name; nil if there is none, or this is not an object.
   package subscript(name: String) -> JSONValue? {
     if case .object(let object) = self { object[name] } else { nil }
   }
 }
 
-/// The members of a JSON object in their order; no name stands twice.
+/// The members of a JSON object in their order; the names are unique.
 package struct JSONObject: Sendable, Equatable {
   /// A name and its value.
   package struct Member: Sendable, Equatable {
@@ -47,7 +47,7 @@ package struct JSONObject: Sendable, Equatable {
   /// In the order of the text.
   package let members: [Member]
 
-  /// - Parameter members: with different names; this is not checked.
+  /// - Parameter members: with unique names, which is not checked.
   package init(_ members: [Member]) {
     self.members = members
   }
@@ -55,7 +55,7 @@ package struct JSONObject: Sendable, Equatable {
   /// The names of the members, in their order.
   package var names: [String] { members.map(\.name) }
 
-  /// The value of the member of this name; nil when there is none. Takes time in proportion to the members.
+  /// The value of the member of this name, found by linear search; nil if there is none.
   package subscript(name: String) -> JSONValue? { members.first { $0.name == name }?.value }
 }
 
@@ -65,7 +65,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, Expr
     self = .string(text)
   }
 
-  /// A member whose value is nil is left out.
+  /// Members with the value nil are omitted.
   package init(dictionaryLiteral members: (String, JSONValue?)...) {
     self = .object(
       JSONObject(members.compactMap { name, value in value.map { JSONObject.Member(name: name, value: $0) } })
@@ -79,7 +79,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, Expr
 }
 
 extension JSONValue {
-  /// The members of both, those of `other` last, where both are objects; else this value. The names must differ.
+  /// An object with the members of both, those of `other` last; this value if one is not an object. The names must differ.
   package func merging(_ other: JSONValue) -> JSONValue {
     guard case .object(let mine) = self, case .object(let others) = other else { return self }
     return .object(JSONObject(mine.members + others.members))
@@ -87,7 +87,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-  /// An object of these members, in the order of their names.
+  /// An object of these members, sorted by name.
   package static func object(_ members: [String: JSONValue]) -> JSONValue {
     .object(
       JSONObject(

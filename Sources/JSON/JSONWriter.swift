@@ -1,5 +1,5 @@
 extension JSONValue {
-  /// The document on one line, without white space, its members in their order.
+  /// The value as text, without white space.
   package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(128)
@@ -12,7 +12,7 @@ extension JSONValue {
     case .null: bytes += "null".utf8
     case .bool(let value): bytes += (value ? "true" : "false").utf8
     case .integer(let value): bytes += String(value).utf8
-    // JSON has no word for infinity and the like.
+    // JSON cannot express infinity and NaN.
     case .number(let value): bytes += (value.isFinite ? "\(value)" : "null").utf8
     case .string(let value): JSONValue.append(value, to: &bytes)
     case .array(let elements):

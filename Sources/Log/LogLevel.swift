@@ -1,14 +1,14 @@
-/// How much a line matters; the order is the order of severity.
+/// The severity of a line, in ascending order.
 public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
-  /// Every step, for whoever looks for a fault.
+  /// Every step, for debugging.
   case debug
-  /// What the gateway does.
+  /// Normal operation.
   case info
-  /// What a user wants to know without having asked: a micro:bit came or went.
+  /// Of interest to the user: a micro:bit has come or gone.
   case notice
-  /// Something is not as it should be, and the gateway goes on.
+  /// A problem that the gateway works around.
   case warning
-  /// Something the gateway was asked to do is not done.
+  /// A requested operation has failed.
   case error
 
   /// Reads `debug`, `info`, `notice`, `warning` or `error`; nil for anything else.
@@ -17,7 +17,7 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
     self = level
   }
 
-  /// The name as it is shown, and as `--log-level` takes it.
+  /// The name as shown, and as in `--log-level`.
   public var name: String {
     switch self {
     case .debug: "debug"
@@ -28,7 +28,7 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
     }
   }
 
-  /// The number of syslog(3), as sd-daemon(3) wants it in front of a line.
+  /// The priority of syslog(3), for the prefix of sd-daemon(3).
   var journalPriority: Int {
     switch self {
     case .debug: 7
@@ -39,6 +39,6 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
     }
   }
 
-  /// Whether `a` matters less than `b`.
+  /// Whether `a` is less severe than `b`.
   public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }

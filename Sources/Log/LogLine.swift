@@ -1,16 +1,15 @@
-/// One line of the log as text, whatever its parts contain.
+/// A line of the log as text.
 ///
-/// Names from the air and payloads from the broker end up in fields: no byte of theirs may begin a line of
-/// its own, look like another field, or reach the terminal as a control sequence.
+/// Fields contain advertised names and payloads from the broker: these must not begin a new line, look like another
+/// field, or send control sequences to the terminal.
 struct LogLine {
   let level: LogLevel
-  /// `level component: message key=value …` in UTF-8, without prefix and end of line.
+  /// `level component: message key=value …` in UTF-8, without prefix and line end.
   private(set) var bytes: [UInt8] = []
 
-  /// Where a line is cut, in bytes: what fits a pipe at once (PIPE_BUF) with room for the prefix, and what
-  /// people still read.
+  /// The maximum length in bytes: with the prefix below PIPE_BUF, so that it is written to a pipe at once.
   static let limit = 2048
-  /// Where a single value is cut, so that one does not push the others out of the line.
+  /// The maximum length of a value, so that one does not displace the others.
   static let valueLimit = 512
 
   init(level: LogLevel, component: String, message: String, _ fields: LogFields) {
@@ -37,9 +36,9 @@ struct LogLine {
     if quoted { bytes.append(UInt8(ascii: "\"")) }
   }
 
-  /// Appends `text` with everything escaped that is not to be seen as itself.
+  /// Appends `text`, and escapes invisible characters.
   private mutating func append(_ text: String, limit: Int, quoted: Bool) {
-    // Most text shows nothing but itself, and need not be looked at letter by letter.
+    // Printable ASCII, the usual case, is appended unchanged.
     let isPlain = text.utf8.allSatisfy { byte in
       (0x20..<0x7F).contains(byte) && !(quoted && (byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")))
     }
@@ -72,7 +71,7 @@ struct LogLine {
       || scalar == "=" || isInvisible(scalar)
   }
 
-  /// Whether the scalar steers the terminal or the direction of the text, or shows nothing at all.
+  /// Whether the scalar controls the terminal or the text direction, or is not displayed.
   private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
     if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
     switch scalar.properties.generalCategory {
@@ -88,12 +87,12 @@ struct LogLine {
     }
   }
 
-  /// Leaves the beginning of the line where it is too long.
+  /// Truncates a line that is too long.
   private mutating func cut() {
     guard bytes.count > LogLine.limit else { return }
     let mark = "…"
     var end = LogLine.limit - mark.utf8.count
-    // Back to the first byte of a character: those after it are 10xxxxxx.
+    // Back to the first byte of a character: following bytes are 10xxxxxx.
     while bytes[end] & 0xC0 == 0x80 { end -= 1 }
     bytes.removeSubrange(end...)
     bytes += mark.utf8

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The process's stderr, written to only as long as that does not block.
+/// The process's stderr, written without blocking.
 enum StandardError {
   private static let sink = Mutex(LineSink(descriptor: STDERR_FILENO))
 
@@ -10,13 +10,13 @@ enum StandardError {
   }
 }
 
-/// Writes lines to a descriptor that may not take them: then they are dropped and counted, since a gateway
-/// that waits for whoever reads its log is a gateway that stands still.
+/// Writes lines to a descriptor. Lines that it does not accept at once are dropped and counted, as a gateway must not
+/// wait for a reader of its log.
 struct LineSink {
   private let descriptor: Int32
   private let prefix: LinePrefix
   private var dropped = 0
-  /// A line went out in part only: the next one has to begin on a line of its own.
+  /// A line was written in part: begin a new line first.
   private var isTorn = false
 
   init(descriptor: Int32) {
@@ -33,7 +33,7 @@ struct LineSink {
   mutating func write(_ line: LogLine) {
     if dropped > 0 {
       let lost = LogLine(
-        level: .warning, component: "log", message: "lines lost, as stderr was not read",
+        level: .warning, component: "log", message: "lines dropped: stderr was not read",
         ["count": dropped])
       guard put(lost) else {
         dropped += 1
@@ -47,8 +47,8 @@ struct LineSink {
   /// Writes the line, unless that could block.
   private mutating func put(_ line: LogLine) -> Bool {
     var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    // A pipe is writable when PIPE_BUF fits, a socket when a quarter of its buffer does: a line does then.
-    // When nobody reads any more, writing would only bring SIGPIPE.
+    // Writable means that PIPE_BUF fits into a pipe, or a quarter of its buffer into a socket: enough for a line.
+    // If the reader is gone, writing would raise SIGPIPE.
     guard poll(&state, 1, 0) == 1, state.revents == Int16(POLLOUT) else { return false }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(line.bytes.count + 16)
@@ -62,9 +62,9 @@ struct LineSink {
   }
 }
 
-/// What stands in front of a line: what the journal wants there, or the time for people.
+/// The beginning of a line: the priority for the journal, or the time.
 enum LinePrefix {
-  /// `<6>`: the journal takes the priority from it and adds the time itself (sd-daemon(3)).
+  /// `<6>`: the journal reads the priority from it, and adds the time itself (sd-daemon(3)).
   case journalPriority
   /// `12:34:56.789 `, local time.
   case time
@@ -72,7 +72,7 @@ enum LinePrefix {
   /// - Parameter journalStream: the environment's `JOURNAL_STREAM`.
   init(descriptor: Int32, journalStream: String?) {
     var status = stat()
-    // As systemd.exec(5) says: the variable is inherited even when stderr has been redirected since.
+    // Compared, as systemd.exec(5) requires: the variable is inherited even if stderr has been redirected.
     let isJournal = fstat(descriptor, &status) == 0 && journalStream == "\(status.st_dev):\(status.st_ino)"
     self = isJournal ? .journalPriority : .time
   }

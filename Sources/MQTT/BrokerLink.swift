@@ -1,64 +1,62 @@
 import EventLoop
 
-/// Whether there is a connection to the broker, and what to do about it. Pure: each input returns what its
-/// owner shall do, in order, and time and chance are given to it.
+/// The state machine of the connection to the broker. Pure: each input returns the actions to perform, in order; time and
+/// random numbers are arguments.
 struct BrokerLink {
   enum State: Equatable {
-    /// Not begun. → dialling, stopped
+    /// Not started. → dialling, stopped
     case idle
-    /// The host name is being looked up, on a thread that cannot be interrupted; `isOverdue` once that has
-    /// taken longer than an attempt may. → joining, waiting, stopped
+    /// The host name is being resolved, on a thread that cannot be interrupted; `isOverdue` when that exceeds the time
+    /// limit of an attempt. → handshaking, waiting, stopped
     case dialling(isOverdue: Bool)
-    /// A socket is there; TCP, TLS and the broker's answer to CONNECT are awaited. → connected, waiting,
-    /// stopped
-    case joining
-    /// The broker has accepted. → waiting, withdrawing, flushing, leaving
+    /// There is a socket; TCP, TLS and the CONNACK are pending. → connected, waiting, stopped
+    case handshaking
+    /// The broker has accepted the connection. → waiting, pausing, flushing, disconnecting
     case connected
-    /// DISCONNECT is on its way, for as long as it was asked. → waiting, leaving
-    case withdrawing(for: Duration)
-    /// The last attempt failed, or the connection broke; the back-off runs. → dialling, stopped
+    /// DISCONNECT is being sent; to be connected again after the delay. → waiting, disconnecting
+    case pausing(for: Duration)
+    /// The last attempt failed, the connection was lost, or it is paused. → dialling, stopped
     case waiting
-    /// Asked to stop, while messages still wait for the broker. → leaving, stopped
+    /// Stopping; messages are still queued. → disconnecting, stopped
     case flushing
-    /// DISCONNECT is on its way. → stopped
-    case leaving
-    /// For ever.
+    /// Stopping; DISCONNECT is being sent. → stopped
+    case disconnecting
+    /// Final.
     case stopped
   }
 
   enum Action: Equatable {
-    /// Look the host name up and begin to connect: `dialled` or `failed` follows.
+    /// Resolve the host name and begin to connect: `dialled` or `failed` follows.
     case dial
-    /// Call `timeout` after this; replaces the timer before.
+    /// Call `timeout` after this delay; replaces an earlier timer.
     case setTimer(Duration)
     case cancelTimer
-    /// The broker is there: begin the session.
+    /// The broker has accepted: subscribe and publish.
     case begin
-    /// Give the connection up, whatever its state, as a crash would.
+    /// Close the connection without DISCONNECT, in whatever state it is.
     case drop
-    /// Say DISCONNECT: `failed` follows when the connection is closed.
-    case sayGoodBye
-    /// Tell the owner.
-    case reportFailure(MQTTError, retryIn: Duration)
+    /// Send DISCONNECT: `failed` follows when the connection is closed.
+    case disconnect
+    /// Report a failed attempt; `retryIn` is nil if the attempt continues.
+    case reportFailure(MQTTError, retryIn: Duration?)
     case reportLoss(MQTTError, retryIn: Duration)
-    case reportOverdue(MQTTError)
-    /// Everything is over.
+    /// The state is `stopped`.
     case finish
   }
 
-  /// How long the broker may take to close a connection that it is asked to close.
-  private static let goodBye = Duration.seconds(1)
-  /// How long a connection must last before its loss is met with the shortest wait again.
+  /// How long the broker may take to close the connection after DISCONNECT.
+  private static let disconnectTimeout = Duration.seconds(1)
+  /// How long a connection must last to reset the back-off.
   private static let stableAfter = Duration.seconds(30)
 
   private(set) var state = State.idle
-  /// Since when it is, or was last, connected.
+  /// Start of the current or last connection.
   private var connectedSince: Moment?
   private let connectTimeout: Duration
   private var backOff: BackOff
-  /// After an answer that only somebody's hand can change.
+  /// After errors that need a change of the configuration or of the broker.
   private var refusalBackOff: BackOff
-  /// Asked to stop while an attempt is under way that messages wait for.
+  /// Asked to stop during an attempt, while messages are queued.
   private var isStopping = false
 
   init(connectTimeout: Duration, backOff: BackOff, refusalBackOff: BackOff) {
@@ -67,10 +65,10 @@ struct BrokerLink {
     self.refusalBackOff = refusalBackOff
   }
 
-  /// Whether there is a broker that may be told something.
+  /// Whether packets can be sent.
   var isUp: Bool { state == .connected || isFlushing }
 
-  /// Whether the connection lasts only until all is said.
+  /// Whether to disconnect when the queue is empty.
   var isFlushing: Bool { state == .flushing }
 
   mutating func start() -> [Action] {
@@ -78,19 +76,18 @@ struct BrokerLink {
     return dial()
   }
 
-  /// There is a socket.
   mutating func dialled() -> [Action] {
     guard case .dialling(let isOverdue) = state else { return [] }
-    state = .joining
-    // Late, but there: the broker now gets its full time to answer.
+    state = .handshaking
+    // Although late, the broker gets its full time to answer.
     return isOverdue && !isStopping ? [.setTimer(connectTimeout)] : []
   }
 
-  /// The broker has accepted.
+  /// The broker has accepted the connection.
   mutating func accepted(at now: Moment) -> [Action] {
-    guard state == .joining else { return [] }
+    guard state == .handshaking else { return [] }
     if isStopping {
-      // The timer of the stop goes on.
+      // The timer of `stop` keeps running.
       state = .flushing
       return [.begin]
     }
@@ -99,12 +96,10 @@ struct BrokerLink {
     return [.cancelTimer, .begin]
   }
 
-  /// The attempt has failed, or the connection is gone.
-  mutating func failed(
-    _ error: MQTTError, at now: Moment, jitter: Double
-  ) -> [Action] {
+  /// The attempt has failed, or the connection has ended.
+  mutating func failed(_ error: MQTTError, at now: Moment, jitter: Double) -> [Action] {
     switch state {
-    case .dialling, .joining:
+    case .dialling, .handshaking:
       if isStopping { return finish() }
       state = .waiting
       let delay = delay(after: error, jitter)
@@ -117,51 +112,49 @@ struct BrokerLink {
       state = .waiting
       let delay = delay(after: error, jitter)
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]
-    case .withdrawing(let delay):
+    case .pausing(let delay):
       state = .waiting
       return [.drop, .setTimer(delay)]
-    case .flushing, .leaving:
+    case .flushing, .disconnecting:
       return finish()
     case .idle, .waiting, .stopped:
       return []
     }
   }
 
-  /// The timer is up. `phase` is how far an attempt has come.
-  mutating func timeout(
-    in phase: MQTTError.Phase, at now: Moment, jitter: Double
-  ) -> [Action] {
+  /// The timer has fired. `phase` is the progress of the attempt.
+  mutating func timeout(in phase: MQTTError.Phase, at now: Moment, jitter: Double) -> [Action] {
     switch state {
     case .waiting:
       return dial()
     case .dialling:
       if isStopping { return finish() }
-      // Its thread cannot be called back, and one more would only wait beside it.
+      // The thread cannot be interrupted, and a second one would be delayed in the same way.
       state = .dialling(isOverdue: true)
-      return [.reportOverdue(.timedOut(.lookUp))]
-    case .joining, .withdrawing:
+      return [.reportFailure(.timedOut(.lookUp), retryIn: nil)]
+    case .handshaking, .pausing:
       return failed(.timedOut(phase), at: now, jitter: jitter)
-    case .flushing, .leaving:
-      // Without a good-bye where not all is said: the will says then that the client is gone.
+    case .flushing, .disconnecting:
+      // Without DISCONNECT if messages are left, so that the broker publishes the will.
       return finish()
     case .idle, .connected, .stopped:
       return []
     }
   }
 
-  /// Leaves the broker in peace for `delay`, with a good-bye, and connects again after that.
-  mutating func withdraw(for delay: Duration) -> [Action] {
+  /// Disconnects, and connects again after `delay`.
+  mutating func reconnect(after delay: Duration) -> [Action] {
     guard state == .connected else { return [] }
-    state = .withdrawing(for: delay)
-    return [.setTimer(Self.goodBye), .sayGoodBye]
+    state = .pausing(for: delay)
+    return [.setTimer(Self.disconnectTimeout), .disconnect]
   }
 
-  /// Ends it within `deadline`; `isWaiting` when there is something left to say.
+  /// Stops within `deadline`; `isWaiting`: messages are queued.
   mutating func stop(isWaiting: Bool, deadline: Duration) -> [Action] {
     switch state {
     case .idle, .waiting:
       return finish()
-    case .dialling, .joining:
+    case .dialling, .handshaking:
       guard isWaiting else { return finish() }
       isStopping = true
       return [.setTimer(deadline)]
@@ -170,24 +163,24 @@ struct BrokerLink {
         state = .flushing
         return [.setTimer(deadline)]
       }
-      state = .leaving
-      return [.setTimer(deadline), .sayGoodBye]
-    case .withdrawing:
-      state = .leaving
+      state = .disconnecting
+      return [.setTimer(deadline), .disconnect]
+    case .pausing:
+      state = .disconnecting
       return [.setTimer(deadline)]
-    case .flushing, .leaving, .stopped:
+    case .flushing, .disconnecting, .stopped:
       return []
     }
   }
 
-  /// Nothing is left to say.
+  /// The queue is empty.
   mutating func drained() -> [Action] {
     guard state == .flushing else { return [] }
-    state = .leaving
-    return [.sayGoodBye]
+    state = .disconnecting
+    return [.disconnect]
   }
 
-  /// Ends it at once, as a crash would.
+  /// Stops at once, without DISCONNECT.
   mutating func abandon() -> [Action] {
     state == .stopped ? [] : finish()
   }

@@ -1,94 +1,93 @@
-/// Whether what the other end says first can be a CONNACK.
+/// Whether the first bytes received are a valid CONNACK.
 ///
-/// libmosquitto ends the process by an assertion when it meets a property that does not exist
-/// (`log__printf(NULL, …)` in property_mosq.c of 2.0.11 and 2.0.20), so something that is no broker must not
-/// get to it. Pure.
+/// libmosquitto aborts the process on an unknown property (`log__printf(NULL, …)` in property_mosq.c of 2.0.11 and
+/// 2.0.20), so it must not read the answer of a server that is not a broker. Pure.
 enum ConnackCheck: Equatable {
-  /// Go on: libmosquitto may read it.
-  case plausible
-  /// The CONNACK of a broker that knows 3.1.1 alone to a client of MQTT 5.
+  /// libmosquitto may read it.
+  case valid
+  /// The CONNACK to an MQTT 5 client of a broker that only supports 3.1.1.
   case olderProtocol
-  /// It has only begun to arrive.
+  /// Not completely received.
   case incomplete
-  case nonsense(String)
+  case invalid(String)
 
-  /// - Parameter bytes: what has arrived, and is still to be read.
+  /// - Parameter bytes: received, but not read yet.
   init(_ bytes: [UInt8], _ version: MQTTOptions.ProtocolVersion) {
     var reader = Reader(bytes: bytes[...])
-    do throws(Reader.Trouble) {
-      guard try reader.byte() == 0x20 else { throw .nonsense("it does not begin with a CONNACK") }
+    do throws(Reader.Failure) {
+      guard try reader.byte() == 0x20 else { throw .invalid("it does not begin with a CONNACK") }
       let length = try reader.variableInteger()
       if length == 2 {
         _ = try reader.byte()
         let code = try reader.byte()
         if version == .v311 {
-          self = .plausible
+          self = .valid
         } else if code == 1 {
           self = .olderProtocol
         } else {
-          throw .nonsense("a CONNACK of MQTT 3.1.1")
+          throw .invalid("a CONNACK of MQTT 3.1.1")
         }
         return
       }
       guard version == .v5, (3...65536).contains(length) else {
-        throw .nonsense("a CONNACK of \(length) bytes")
+        throw .invalid("a CONNACK of \(length) bytes")
       }
       var body = Reader(bytes: try reader.bytes(length))
-      do throws(Reader.Trouble) {
+      do throws(Reader.Failure) {
         _ = try body.bytes(2)
         let properties = try body.variableInteger()
-        guard properties == body.bytes.count else { throw .nonsense("a CONNACK with contradictory lengths") }
+        guard properties == body.bytes.count else { throw .invalid("a CONNACK with contradictory lengths") }
         while !body.bytes.isEmpty { try body.property() }
       } catch .incomplete {
-        throw .nonsense("a CONNACK that is too short for its contents")
+        throw .invalid("a CONNACK that is too short for its contents")
       }
-      self = .plausible
+      self = .valid
     } catch {
       switch error {
       case .incomplete: self = .incomplete
-      case .nonsense(let reason): self = .nonsense(reason)
+      case .invalid(let reason): self = .invalid(reason)
       }
     }
   }
 }
 
 private struct Reader {
-  enum Trouble: Error {
+  enum Failure: Error {
     case incomplete
-    case nonsense(String)
+    case invalid(String)
   }
 
   var bytes: ArraySlice<UInt8>
 
-  mutating func byte() throws(Trouble) -> UInt8 {
+  mutating func byte() throws(Failure) -> UInt8 {
     guard let byte = bytes.popFirst() else { throw .incomplete }
     return byte
   }
 
-  mutating func bytes(_ count: Int) throws(Trouble) -> ArraySlice<UInt8> {
+  mutating func bytes(_ count: Int) throws(Failure) -> ArraySlice<UInt8> {
     guard bytes.count >= count else { throw .incomplete }
     defer { bytes = bytes.dropFirst(count) }
     return bytes.prefix(count)
   }
 
-  /// MQTT 5, 1.5.5: seven bits a byte, the low ones first, four bytes at most.
-  mutating func variableInteger() throws(Trouble) -> Int {
+  /// MQTT 5, 1.5.5: seven bits per byte, the low ones first, at most four bytes.
+  mutating func variableInteger() throws(Failure) -> Int {
     var value = 0
     for shift in [0, 7, 14, 21] {
       let byte = try byte()
       value |= Int(byte & 0x7F) << shift
       if byte & 0x80 == 0 { return value }
     }
-    throw .nonsense("a length field of more than four bytes")
+    throw .invalid("a length field of more than four bytes")
   }
 
-  private mutating func skipString() throws(Trouble) {
+  private mutating func skipString() throws(Failure) {
     let count = Int(try byte()) << 8 | Int(try byte())
     _ = try bytes(count)
   }
 
-  /// One property (MQTT 5, 2.2.2.2), whatever it is.
-  mutating func property() throws(Trouble) {
+  /// Skips a property (MQTT 5, 2.2.2.2).
+  mutating func property() throws(Failure) {
     switch try variableInteger() {
     case 1, 23, 25, 36, 37, 40, 41, 42: _ = try byte()
     case 19, 33, 34, 35: _ = try bytes(2)
@@ -98,7 +97,7 @@ private struct Reader {
     case 38:
       try skipString()
       try skipString()
-    case let other: throw .nonsense("a CONNACK with the unknown property \(other)")
+    case let other: throw .invalid("a CONNACK with the unknown property \(other)")
     }
   }
 }

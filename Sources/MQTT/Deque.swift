@@ -1,4 +1,4 @@
-/// A queue open at both ends: a ring in an array that doubles when it is full.
+/// A double-ended queue: a ring buffer that doubles when it is full.
 struct Deque<Element> {
   private var slots: [Element?] = []
   private var head = 0
@@ -43,7 +43,7 @@ struct Deque<Element> {
     return element
   }
 
-  /// Takes out the element at `index`, at the cost of moving those before it.
+  /// Removes the element at `index`, by moving those before it.
   mutating func remove(at index: Int) -> Element {
     let element = self[index]
     for place in stride(from: index, to: 0, by: -1) { slots[slot(place)] = slots[slot(place - 1)] }
@@ -55,7 +55,7 @@ struct Deque<Element> {
 
   mutating func removeAll() { self = Deque() }
 
-  /// Where the element at `index` lies. The number of slots is a power of two, or none.
+  /// The slot of the element at `index`. The number of slots is a power of two, or 0.
   private func slot(_ index: Int) -> Int { (head &+ index) & (slots.count &- 1) }
 
   private mutating func makeRoom() {

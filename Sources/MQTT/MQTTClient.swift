@@ -1,22 +1,14 @@
 import EventLoop
 import Log
 
-/// What a client writes about itself: level and line.
-public typealias MQTTLog = @Sendable (_ level: LogLevel, _ line: String) -> Void
-
-extension MQTTClient {
-  /// To stderr, as component `mqtt`.
-  public static let standardLog: MQTTLog = { Logger(component: "mqtt").write($0, $1) }
-}
-
-/// A client of one broker: connects, stays connected, and keeps what it is told to say until it is said.
+/// A client of one broker, which reconnects automatically and queues messages meanwhile.
 ///
-/// What it says and subscribes to belongs to the client, not to a connection: every new connection begins with
-/// the subscriptions, then all retained state, then the events that waited. Another actor on the same loop may
-/// call it synchronously by `assumeIsolated`.
-public actor MQTTClient: TurnEnding {
+/// Subscriptions and messages belong to the client, not to a connection: every new connection begins with the
+/// subscriptions, then all retained state, then the waiting events. Another actor on the same loop may call it
+/// synchronously by `assumeIsolated`.
+public actor MQTTClient: IterationEndHandler {
   nonisolated let loop: EventLoop
-  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
+  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let options: MQTTOptions
@@ -25,31 +17,31 @@ public actor MQTTClient: TurnEnding {
 
   private var link: BrokerLink
   private var outbox: Outbox
-  private var troubles: TroubleLog
+  private var outages: OutageLog
   private struct Subscription {
     let filter: TopicFilter
     let qos: QoS
     let options: SubscribeOptions
   }
   private var subscriptions: [Subscription] = []
-  /// SUBSCRIBEs whose SUBACK is awaited, by packet identifier.
+  /// Subscriptions awaiting SUBACK, by packet identifier.
   private var subscribing: [Int32: TopicFilter] = [:]
   private var counters = MQTTStatistics()
 
   private var socket: BrokerSocket?
-  /// Whether this connection may say what is to be said.
+  /// Whether queued messages may be sent on this connection.
   private var isAdmitted = false
-  private var isPumpPlanned = false
-  /// How often something did not wait for the end of the turn of the loop, in the last one where that was so.
-  private var hurried = (turn: UInt64(0), count: 0)
+  private var isPumpScheduled = false
+  /// The number of messages sent immediately in an iteration of the loop.
+  private var immediate = (iteration: UInt64(0), count: 0)
   private var timer: LoopTimer?
   private var takesSecondFamily = false
-  private var awaitingEnd: [CheckedContinuation<Void, Never>] = []
+  private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
-  /// Nothing happens before ``run()``; what is said and subscribed to until then is kept.
+  /// Messages and subscriptions are queued until ``run()``.
   /// - Parameters:
-  ///   - loop: what the client runs on, as must all who call it by `assumeIsolated`.
-  ///   - log: gets its lines, on the loop; it must not call the client.
+  ///   - loop: the executor of the client, and of all who call it by `assumeIsolated`.
+  ///   - log: called on the loop; must not call the client.
   public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = MQTTClient.standardLog) {
     self.options = options
     self.loop = loop
@@ -58,17 +50,17 @@ public actor MQTTClient: TurnEnding {
       connectTimeout: options.connectTimeout, backOff: options.backOff, refusalBackOff: options.refusalBackOff
     )
     outbox = Outbox(limits: options.outbox)
-    troubles = TroubleLog(options)
+    outages = OutageLog(options)
   }
 
-  /// Who is told what happens: called on the loop, synchronously, but never from inside a call of ``publish(_:atOnce:)``
-  /// and its like. It may call this client.
+  /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:atOnce:)`` or a
+  /// similar method. It may call the client.
   public func setHandler(_ handler: @escaping @Sendable (MQTTEvent) -> Void) { self.handler = handler }
 
-  // MARK: Life
+  // MARK: Running
 
-  /// Connects, and connects again whenever the connection is lost, until ``stop(deadline:)``. Trouble with the
-  /// broker never ends it; cancellation closes the connection as a crash would, so that the will is published.
+  /// Connects, and reconnects whenever the connection is lost, until ``stop(deadline:)``. Cancellation closes the
+  /// connection without DISCONNECT, so that the broker publishes the will.
   public func run() async throws {
     perform(link.start())
     await withTaskCancellationHandler {
@@ -79,31 +71,31 @@ public actor MQTTClient: TurnEnding {
     try Task.checkCancellation()
   }
 
-  /// Sends what waits and awaits its PUBACKs, at most for `deadline`, then says good-bye to the broker, which
-  /// therefore does not publish the will. ``run()`` returns.
+  /// Sends queued messages and awaits their PUBACKs, for at most `deadline`, then disconnects; the broker does not publish
+  /// the will. ``run()`` returns.
   public func stop(deadline: Duration) async {
     perform(link.stop(isWaiting: !outbox.isEmpty, deadline: deadline))
     await end()
   }
 
-  /// On a connection that awaits it (``MQTTOptions/awaitsAdmission``): what is to be said may be said.
+  /// With ``MQTTOptions/awaitsAdmission``: starts sending queued messages on the current connection.
   public func admit() {
     guard session != nil, !isAdmitted else { return }
     isAdmitted = true
-    pumpSoon()
+    schedulePump()
   }
 
-  /// Leaves the broker in peace for `delay`, with a good-bye, and connects again after that.
-  public func withdraw(for delay: Duration) { perform(link.withdraw(for: delay)) }
+  /// Disconnects, and connects again after `delay`.
+  public func reconnect(after delay: Duration) { perform(link.reconnect(after: delay)) }
 
   private func end() async {
     await withCheckedContinuation { continuation in
-      // Asked inside: between the call and this there may be a turn of the loop, and in it the end.
-      if link.state == .stopped { continuation.resume() } else { awaitingEnd.append(continuation) }
+      // Checked inside the closure: the client may stop between the call and the closure.
+      if link.state == .stopped { continuation.resume() } else { endWaiters.append(continuation) }
     }
   }
 
-  /// As they are now, put together at each call.
+  /// The current values.
   public var statistics: MQTTStatistics {
     var result = counters
     result.lost = outbox.lost
@@ -113,83 +105,81 @@ public actor MQTTClient: TurnEnding {
     return result
   }
 
-  // MARK: Saying
+  // MARK: Publishing
 
-  /// Publishes `message`; what cannot be sent now waits, and of too many the oldest is lost.
+  /// Publishes `message`, or queues it; if the queue is full, the oldest is dropped.
   ///
-  /// - Parameter atOnce: somebody waits for it. Else it goes when the present turn of the loop ends, together with
-  ///   what else that brings.
+  /// - Parameter atOnce: send without delay. Otherwise the message is sent at the end of the loop's iteration, together
+  ///   with others.
   public func publish(_ message: MQTTMessage, atOnce: Bool = false) {
     let lost = outbox.lost
     outbox.append(message)
-    if outbox.lost != lost { say(troubles.lost()) }
-    pumpSoon(atOnce)
+    if outbox.lost != lost { write(outages.lost()) }
+    schedulePump(atOnce)
   }
 
-  /// Publishes `payload` as retained state of `topic`, now and after every CONNACK, until another value
-  /// follows. Every value goes out as long as the broker keeps up; else only the newest does.
+  /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set. Every
+  /// value is sent while the broker keeps up; otherwise only the newest.
   public func setState(
     _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
   ) {
     outbox.setState(topic, payload, qos: qos)
-    pumpSoon(atOnce)
+    schedulePump(atOnce)
   }
 
-  /// Takes the retained state of `topic` away from the broker, as soon as it can be told.
+  /// Deletes the retained state of `topic`.
   public func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {
     outbox.clearState(topic, qos: qos)
-    pumpSoon()
+    schedulePump()
   }
 
-  /// Forgets the retained state of `topic`, and leaves what the broker has: it is somebody else's now.
+  /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
   public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
 
-  /// Sends `message` now, past all that waits and unasked whether it is admitted; without a connection it is lost.
+  /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
   public func send(_ message: MQTTMessage) {
     guard let socket = session else { return }
     send(outbox.packet(once: message), over: socket)
     socket.updateInterest()
   }
 
-  /// What the events of one turn bring goes to the broker together, in as few segments as it fits into, unless somebody
-  /// waits for it. In a crowd of those that, too, is quicker: only the first few go at once.
-  private func pumpSoon(_ atOnce: Bool = false) {
+  /// Messages of one iteration are sent together at its end, in as few segments as possible. The first few that must be
+  /// sent at once are; with many of those, waiting for the end is faster.
+  private func schedulePump(_ atOnce: Bool = false) {
     guard isAdmitted, session != nil else { return }
-    if atOnce, mayHurry() { return pump() }
-    guard !isPumpPlanned else { return }
-    isPumpPlanned = true
-    loop.atEndOfTurn(self)
+    if atOnce, maySendImmediately() { return pump() }
+    guard !isPumpScheduled else { return }
+    isPumpScheduled = true
+    loop.atEndOfIteration(self)
   }
 
-  private func mayHurry() -> Bool {
-    if hurried.turn != loop.turn { hurried = (loop.turn, 0) }
-    hurried.count += 1
-    return hurried.count <= Self.few
+  private func maySendImmediately() -> Bool {
+    if immediate.iteration != loop.iteration { immediate = (loop.iteration, 0) }
+    immediate.count += 1
+    return immediate.count <= 4
   }
 
-  private static let few = 4
-
-  /// For the loop.
-  public nonisolated func turnEnds() {
+  /// Called by the loop.
+  public nonisolated func iterationEnds() {
     loop.enter(self, ()) { client, _ in
-      client.isPumpPlanned = false
+      client.isPumpScheduled = false
       client.pump()
     }
   }
 
-  /// Sends what the broker and the socket take now.
+  /// Sends as many packets as the broker and the socket accept now.
   private func pump() {
     guard isAdmitted, let socket = session else { return }
-    let isMany = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.wantsWrite
-    if isMany { socket.gather(true) }
+    let isCorked = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.handle.wantsWrite
+    if isCorked { socket.setCork(true) }
     send(over: socket)
-    if isMany { socket.gather(false) }
+    if isCorked { socket.setCork(false) }
   }
 
   private func send(over socket: BrokerSocket) {
-    // So many in a row: who waits for the loop's other ends waits for less than a millisecond or two.
+    // Bounded: other handlers of the loop wait for at most a millisecond or two.
     var budget = 128
-    while budget > 0, !socket.wantsWrite, let packet = outbox.next() {
+    while budget > 0, !socket.handle.wantsWrite, let packet = outbox.next() {
       budget -= 1
       guard send(packet, over: socket) else { return }
     }
@@ -197,73 +187,72 @@ public actor MQTTClient: TurnEnding {
     socket.updateInterest()
     if !outbox.tooLarge.isEmpty {
       for topic in outbox.takeTooLarge() {
-        say(troubles.refused(topic, "it is larger than the broker accepts"))
+        write(outages.refused(topic, "it is larger than the broker accepts"))
       }
     }
     if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
   }
 
-  /// False when the connection has ended over it.
+  /// False if the connection has failed.
   @discardableResult
   private func send(_ packet: Outbox.Packet, over socket: BrokerSocket) -> Bool {
     do throws(MQTTError) {
-      if let identifier = try socket.publish(packet) {
+      if let identifier = try socket.handle.publish(packet) {
         outbox.sent(packet, as: identifier)
         counters.sent += 1
       } else {
         outbox.unsendable(packet)
-        say(troubles.refused(packet.topic, "libmosquitto cannot send it"))
+        write(outages.refused(packet.topic, "libmosquitto cannot send it"))
       }
       return true
     } catch {
       outbox.unsent(packet)
-      socket.breakOff(error)
+      socket.fail(error)
       return false
     }
   }
 
-  // MARK: Hearing
+  // MARK: Subscribing
 
-  /// Subscribes, now and after every CONNACK.
+  /// Subscribes, now and on every new connection.
   public func subscribe(
     _ filter: TopicFilter, qos: QoS = .atLeastOnce, options: SubscribeOptions = []
   ) {
     let subscription = Subscription(filter: filter, qos: qos, options: options)
-    // At the end: what the broker retains for it is to come after that of all those before, at the next connection too.
+    // Appended: on every connection the retained messages of earlier subscriptions arrive first.
     subscriptions.removeAll { $0.filter == filter }
     subscriptions.append(subscription)
     if let session { send(subscription, to: session) }
   }
 
-  /// Takes ``subscribe(_:qos:options:)`` back, for the connections to come too. What is on its way still arrives.
+  /// Unsubscribes. Messages on their way still arrive.
   public func unsubscribe(_ filter: TopicFilter) {
     guard let index = subscriptions.firstIndex(where: { $0.filter == filter }) else { return }
     subscriptions.remove(at: index)
     guard let session else { return }
     do throws(MQTTError) {
-      try session.unsubscribe(filter)
+      try session.handle.unsubscribe(filter)
       session.updateInterest()
     } catch {
-      session.breakOff(error)
+      session.fail(error)
     }
   }
 
   private func send(_ subscription: Subscription, to socket: BrokerSocket) {
     do throws(MQTTError) {
-      let identifier = try socket.subscribe(
-        subscription.filter, qos: subscription.qos, subscription.options)
+      let identifier = try socket.subscribe(subscription.filter, qos: subscription.qos, subscription.options)
       subscribing[identifier] = subscription.filter
       socket.updateInterest()
     } catch {
-      socket.breakOff(error)
+      socket.fail(error)
     }
   }
 
-  // MARK: The connection
+  // MARK: Connection
 
-  /// The socket to a broker that listens to us.
+  /// The connection, if packets can be sent.
   private var session: BrokerSocket? {
-    guard link.isUp, let socket, !socket.isBroken else { return nil }
+    guard link.isUp, let socket, !socket.hasFailed else { return nil }
     return socket
   }
 
@@ -276,24 +265,21 @@ public actor MQTTClient: TurnEnding {
       case .begin:
         if let socket { for subscription in subscriptions { send(subscription, to: socket) } }
       case .drop: drop()
-      case .sayGoodBye: socket?.disconnect()
+      case .disconnect: socket?.disconnect()
       case .reportFailure(let error, let delay):
-        say(troubles.trouble(error, retryIn: delay))
-        handler?(.connectFailed(error, retryIn: delay))
+        write(outages.failed(error, retryIn: delay))
+        handler?(.connectFailed(error, retryIn: delay ?? .zero))
       case .reportLoss(let error, let delay):
-        say(troubles.trouble(error, retryIn: delay))
+        write(outages.failed(error, retryIn: delay))
         handler?(.disconnected(error))
-      case .reportOverdue(let error):
-        say(troubles.trouble(error, retryIn: nil))
-        handler?(.connectFailed(error, retryIn: .zero))
       case .finish:
-        for continuation in awaitingEnd { continuation.resume() }
-        awaitingEnd = []
+        for waiter in endWaiters { waiter.resume() }
+        endWaiters = []
       }
     }
   }
 
-  private func say(_ entry: (level: LogLevel, line: String)) { log(entry.level, entry.line) }
+  private func write(_ entry: OutageLog.Entry) { log(entry.level, entry.line) }
 
   private func setTimer(_ duration: Duration) {
     timer?.cancel()
@@ -317,10 +303,10 @@ public actor MQTTClient: TurnEnding {
   }
 
   private func dialled(_ handle: MosquittoHandle) {
-    // Stopped meanwhile: the handle goes, and the socket with it.
+    // Stopped meanwhile: the handle is released, which closes the socket.
     guard case .dialling = link.state else { return }
     let socket = BrokerSocket(handle, options, loop: loop) { [weak self] socket, error in
-      self?.assumeIsolated { $0.settle(socket, error) }
+      self?.assumeIsolated { $0.handleActivity(of: socket, error) }
     }
     self.socket = socket
     perform(link.dialled())
@@ -343,10 +329,10 @@ public actor MQTTClient: TurnEnding {
     if link.state == .stopped { handler?(.disconnected(nil)) }
   }
 
-  /// Something may have come, or the connection has ended.
-  private func settle(_ socket: BrokerSocket, _ error: MQTTError?) {
+  /// There may be events, or the connection has ended.
+  private func handleActivity(of socket: BrokerSocket, _ error: MQTTError?) {
     guard socket === self.socket else { return }
-    let events = socket.takeEvents()
+    let events = socket.handle.takeEvents()
     var error = error ?? (socket.isOpen ? nil : .connectionLost(reason: "closed by the other end"))
     if let reason = events.disconnectReason {
       error = .closedByBroker(reasonCode: Int(reason), reason: MosquittoText.reason(reason))
@@ -360,8 +346,8 @@ public actor MQTTClient: TurnEnding {
         accepted(connack.connection, socket)
       }
     }
-    take(events)
-    // The owner may have stopped the client, or a PUBLISH of its may have met the end.
+    handle(events)
+    // The handler may have stopped the client.
     guard socket === self.socket else { return }
     if let error { failed(error) } else { pump() }
   }
@@ -375,7 +361,7 @@ public actor MQTTClient: TurnEnding {
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
         maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
         hasProperties: options.protocolVersion == .v5))
-    say(troubles.over())
+    write(outages.connected())
     if !connection.retainAvailable {
       log(
         .warning,
@@ -386,11 +372,11 @@ public actor MQTTClient: TurnEnding {
     if socket === self.socket { handler?(.connected(connection)) }
   }
 
-  private func take(_ events: MosquittoHandle.Events) {
+  private func handle(_ events: MosquittoHandle.Events) {
     for (packet, reason) in events.acknowledgements {
       guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80) else { continue }
       counters.acknowledged += 1
-      if reason >= 0x80 { say(troubles.refused(topic, MosquittoText.reason(reason))) }
+      if reason >= 0x80 { write(outages.refused(topic, MosquittoText.reason(reason))) }
     }
     for (packet, reason) in events.subscriptions {
       guard let filter = subscribing.removeValue(forKey: packet) else { continue }

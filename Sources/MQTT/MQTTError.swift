@@ -1,35 +1,35 @@
-/// Why there is no connection to the broker, or no longer one.
+/// Why a connection to the broker failed or ended.
 public enum MQTTError: Error, Equatable, Sendable {
-  /// The host name leads to no address.
+  /// The host name has no address.
   case lookUpFailed(host: String, reason: String)
   /// No TCP connection: refused, no route, ….
   case unreachable(reason: String, errno: Int32)
   /// No answer within ``MQTTOptions/connectTimeout``.
   case timedOut(Phase)
-  /// The broker does not take these credentials (MQTT 5 reason 134, 135, 138, 140; 3.1.1 code 4, 5).
+  /// The broker rejects the credentials (MQTT 5 reason 134, 135, 138, 140; 3.1.1 code 4, 5).
   case notAuthorised(reasonCode: Int, reason: String)
-  /// The broker does not take the connection for another reason, which its answer names.
+  /// The broker rejects the connection for another reason.
   case refused(reasonCode: Int, reason: String)
-  /// The broker speaks another version of the protocol.
+  /// The broker does not support this version of the protocol.
   case unsupportedProtocol
-  /// TLS does not come about: mostly a certificate that one of the two sides does not trust.
+  /// The TLS handshake failed, usually because of a certificate that one side does not trust.
   case tls(reason: String)
-  /// A certificate or key file that cannot be used.
+  /// A certificate or key file cannot be used.
   case file(path: String, reason: String)
-  /// An option that cannot be meant.
+  /// An invalid option.
   case invalidOption(String)
-  /// What came from the other end is not MQTT.
+  /// The other end did not send valid MQTT.
   case protocolViolation(reason: String)
-  /// The broker has gone silent: no answer to a ping within ``MQTTOptions/keepAlive``.
+  /// The broker did not answer a ping within ``MQTTOptions/keepAlive``.
   case keepAliveTimedOut
-  /// The connection broke without a word.
+  /// The connection was closed without DISCONNECT.
   case connectionLost(reason: String)
-  /// The broker ended the connection, and said why (MQTT 5).
+  /// The broker closed the connection with a reason code (MQTT 5).
   case closedByBroker(reasonCode: Int, reason: String)
-  /// Anything else that libmosquitto reports.
+  /// Any other error of libmosquitto.
   case library(code: Int32, reason: String)
 
-  /// How far an attempt to connect had come.
+  /// The progress of an attempt to connect.
   public enum Phase: Sendable {
     /// From the start to the addresses of the host.
     case lookUp
@@ -41,13 +41,13 @@ public enum MQTTError: Error, Equatable, Sendable {
     case connack
   }
 
-  /// What may help.
+  /// What can be done about an error.
   enum Remedy: Sendable {
-    /// Time: the same again may well succeed.
+    /// Retry: the next attempt may succeed.
     case retry
-    /// Someone at the broker or its configuration: it is there, and it refuses.
+    /// Change the broker's configuration.
     case refused
-    /// Another configuration of this client.
+    /// Change this client's configuration.
     case configuration
   }
 
@@ -65,7 +65,7 @@ public enum MQTTError: Error, Equatable, Sendable {
 }
 
 extension MQTTError: CustomStringConvertible {
-  /// A line for the log, which escapes what it quotes of the broker.
+  /// A line for the log; it may quote the broker.
   public var description: String {
     switch self {
     case .lookUpFailed(let host, let reason): "cannot resolve the broker's host name \(host): \(reason)"

@@ -1,52 +1,52 @@
-/// What a client tells its owner, on the loop.
+/// An event of a client, reported on the loop.
 public enum MQTTEvent: Sendable {
-  /// The broker has accepted; subscriptions and retained state are on their way to it again.
+  /// The broker has accepted the connection; subscriptions and retained state are being sent.
   case connected(MQTTConnection)
-  /// The connection is over. It is being made again by itself, except after `nil`: the client was stopped.
+  /// The connection has ended. The client reconnects, except after `nil`, which means that it was stopped.
   case disconnected(MQTTError?)
-  /// An attempt to connect did not succeed; the next one follows by itself.
+  /// An attempt to connect has failed; the next one follows.
   case connectFailed(MQTTError, retryIn: Duration)
-  /// Something came for one of the subscriptions.
+  /// A message for one of the subscriptions.
   case message(MQTTReceived)
-  /// The broker does not let this client subscribe to `filter`.
+  /// The broker has refused a subscription.
   case subscriptionRefused(TopicFilter, reason: String)
 }
 
-/// What the broker said when it accepted.
+/// The parameters of a connection, from the broker's CONNACK.
 public struct MQTTConnection: Sendable, Equatable {
-  /// The highest QoS that it takes; what is published above goes out at it.
+  /// The highest QoS that the broker supports; messages of a higher one are sent with it.
   public var maximumQoS = QoS.exactlyOnce
-  /// Whether it keeps retained messages at all; one that does not may refuse them.
+  /// Whether the broker supports retained messages; otherwise it may refuse them.
   public var retainAvailable = true
-  /// How many QoS 1 messages it wants to have unacknowledged at most.
+  /// The maximum of unacknowledged QoS 1 messages.
   public var receiveMaximum: UInt16 = .max
-  /// The largest packet it takes, in bytes; nil: any.
+  /// The maximum packet size in bytes; nil: unlimited.
   public var maximumPacketSize: UInt32?
-  /// The keep-alive that it imposes, instead of ours.
+  /// Overrides the client's keep-alive.
   public var serverKeepAlive: Duration?
 }
 
-/// Counters since the client was made, and the present length of its queues.
+/// Counters since the client was created, and the current length of its queues.
 public struct MQTTStatistics: Sendable, Equatable {
-  /// PUBLISH packets handed to the network, repetitions included.
+  /// PUBLISH packets sent, including repetitions.
   public var sent = 0
   /// PUBACKs received.
   public var acknowledged = 0
-  /// Messages that arrived, for any subscription.
+  /// Messages received.
   public var received = 0
-  /// Connections that came about.
+  /// Connections that were established.
   public var connects = 0
-  /// Events given up because the queue was full: the oldest each time.
+  /// Events dropped because the queue was full, the oldest first.
   public var lost = 0
-  /// Messages the broker refused, or that are larger than it takes.
+  /// Messages that the broker refused, or that are larger than it accepts.
   public var refused = 0
-  /// Messages that arrived and were larger than is accepted here, or had an impossible topic.
+  /// Messages received that were too large or had an invalid topic.
   public var ignored = 0
-  /// Now waiting to be sent.
+  /// Messages waiting to be sent.
   public var queued = 0
-  /// Now sent and not yet acknowledged.
+  /// Messages sent but not acknowledged yet.
   public var inFlight = 0
 
-  /// All at 0: to learn of the counters without a client.
+  /// All at 0.
   public init() {}
 }

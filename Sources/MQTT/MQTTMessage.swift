@@ -1,56 +1,56 @@
-/// How hard a message is held on to on its way.
+/// The quality of service of a message.
 public enum QoS: UInt8, Sendable, Comparable {
-  /// Sent once, and forgotten.
+  /// Sent once, unacknowledged.
   case atMostOnce = 0
-  /// Sent until the other side has said that it has it: it may arrive twice.
+  /// Sent until acknowledged: may be received twice.
   case atLeastOnce = 1
-  /// Arrives once. Nothing here asks for it; a broker may name it as the highest it offers.
+  /// Received once. Not used here, but a broker may report it as its maximum.
   case exactlyOnce = 2
 
-  /// Whether `a` is held on to less than `b`: a broker names the highest that it takes.
+  /// By level.
   public static func < (a: QoS, b: QoS) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// What a subscription leaves out. MQTT 5 (3.8.3.1); with 3.1.1 everything comes.
+/// Options of a subscription (MQTT 5, 3.8.3.1). Ignored with 3.1.1.
 public struct SubscribeOptions: OptionSet, Sendable, Hashable {
-  /// The Subscription Options byte of MQTT 5 (3.8.3.1), but for the QoS in its lowest two bits.
+  /// The Subscription Options byte without the QoS in its lowest two bits.
   public let rawValue: Int32
-  /// Goes to the broker as it is: bits 6 and 7 and the two of the QoS stay 0.
+  /// Sent to the broker unchanged: bits 6 and 7 and the QoS must be 0.
   public init(rawValue: Int32) { self.rawValue = rawValue }
 
-  /// What this client publishes itself.
+  /// Do not receive messages published by this client.
   public static let noLocal = SubscribeOptions(rawValue: 0x04)
-  /// What the broker has retained until now.
+  /// Do not receive messages retained before the subscription.
   public static let noRetained = SubscribeOptions(rawValue: 0x20)
-  /// Messages keep the retain flag that they were published with, not only those from the broker's store. MQTT 5.
+  /// Messages keep the retain flag that they were published with.
   public static let retainAsPublished = SubscribeOptions(rawValue: 0x08)
 }
 
 /// A message to publish.
 public struct MQTTMessage: Sendable {
-  /// One topic, never a filter: the broker gives the message to whoever's filter matches.
+  /// The topic to publish to.
   public var topic: TopicName
-  /// Any bytes. None at all, retained: the broker forgets what it keeps for the topic (MQTT 5, 3.3.1.3).
+  /// Any bytes. An empty retained payload deletes the retained message (MQTT 5, 3.3.1.3).
   public var payload: [UInt8]
-  /// Goes out lower where the broker takes less (``MQTTConnection/maximumQoS``).
+  /// Reduced to the broker's maximum (``MQTTConnection/maximumQoS``).
   public var qos: QoS
-  /// Whether the broker keeps it for those who subscribe later. What is to stay true through a broker's
-  /// restart is better given to ``MQTTClient/setState(_:_:qos:atOnce:)``.
+  /// Whether the broker retains it for later subscribers. For state that is to be published again after every connect,
+  /// use ``MQTTClient/setState(_:_:qos:atOnce:)``.
   public var retain: Bool
-  /// Where the answer is wanted. MQTT 5; left out for 3.1.1.
+  /// The topic for the reply. MQTT 5; omitted with 3.1.1.
   public var responseTopic: TopicName?
-  /// What the asker knows its answer by, at most 65535 bytes. MQTT 5; left out for 3.1.1.
+  /// Identifies the reply, at most 65535 bytes. MQTT 5; omitted with 3.1.1.
   public var correlationData: [UInt8]?
-  /// What makes of the payload what is to be sent when the message has waited through a disconnection.
-  public var whenHeld: (@Sendable ([UInt8]) -> [UInt8])?
-  /// Whether it is dropped when it cannot be sent on the present connection: of no use later.
+  /// Transforms the payload of a message that was queued through a disconnection.
+  public var replayTransform: (@Sendable ([UInt8]) -> [UInt8])?
+  /// Whether to drop the message when the current connection ends.
   public var endsWithConnection = false
 
-  /// Nothing is checked here: what turns out too large to be sent is counted as ``MQTTStatistics/refused``.
+  /// Not validated: messages that are too large are counted as ``MQTTStatistics/refused``.
   public init(
     topic: TopicName, payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool = false,
     responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil,
-    whenHeld: (@Sendable ([UInt8]) -> [UInt8])? = nil
+    replayTransform: (@Sendable ([UInt8]) -> [UInt8])? = nil
   ) {
     self.topic = topic
     self.payload = payload
@@ -58,22 +58,22 @@ public struct MQTTMessage: Sendable {
     self.retain = retain
     self.responseTopic = responseTopic
     self.correlationData = correlationData
-    self.whenHeld = whenHeld
+    self.replayTransform = replayTransform
   }
 }
 
-/// A message that has arrived.
+/// A received message.
 public struct MQTTReceived: Sendable, Equatable {
-  /// What it was published to; the filter that it came by is not told, and may be one of several.
+  /// The topic it was published to.
   public var topic: TopicName
-  /// As sent; at most ``MQTTOptions/maximumIncomingPacket`` bytes.
+  /// At most ``MQTTOptions/maximumIncomingPacket`` bytes.
   public var payload: [UInt8]
-  /// The lower of what its sender and the subscription asked for (MQTT 5, 3.8.4).
+  /// The lower of the publisher's and the subscription's QoS (MQTT 5, 3.8.4).
   public var qos: QoS
-  /// Whether it comes from the broker's store because of a subscription, and is not fresh.
+  /// Whether it was retained before the subscription; with ``SubscribeOptions/retainAsPublished`` as published.
   public var retain: Bool
-  /// Where the sender wants its answer. MQTT 5.
+  /// The topic for the reply. MQTT 5.
   public var responseTopic: TopicName?
-  /// What the sender knows its answer by, to be sent back unchanged. MQTT 5.
+  /// Identifies the reply, to be returned unchanged. MQTT 5.
   public var correlationData: [UInt8]?
 }

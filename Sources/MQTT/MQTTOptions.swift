@@ -1,24 +1,24 @@
 import EventLoop
 
-/// Everything a client is told once: which broker, who it is there, and how patient and how big it may be.
+/// The options of a client: the broker, the credentials and the limits.
 public struct MQTTOptions: Sendable {
-  /// What is spoken to the broker; one that does not is ``MQTTError/unsupportedProtocol``.
+  /// The protocol version; if the broker does not support it: ``MQTTError/unsupportedProtocol``.
   public enum ProtocolVersion: Sendable {
-    /// MQTT 3.1.1: without properties, and with little said about why something is refused.
+    /// MQTT 3.1.1: without properties, and with few reason codes.
     case v311
     /// MQTT 5.0.
     case v5
   }
 
-  /// What TLS needs. The broker's certificate and host name are always verified.
+  /// TLS options. The broker's certificate and host name are always verified.
   public struct TLS: Sendable, Equatable {
-    /// PEM file with the certificates to trust; nil: those the system trusts.
+    /// PEM file with the trusted certificates; nil: the system's.
     var caFile: String?
-    /// PEM files with the client's own certificate and its key: both or neither. The key has no passphrase.
+    /// PEM files with the client's certificate and key: both or neither. The key must not have a passphrase.
     var certFile: String?
     var keyFile: String?
 
-    /// Paths of PEM files; see the members. They are read anew at each attempt to connect.
+    /// Paths of PEM files, read again for each attempt to connect.
     public init(caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil) {
       self.caFile = caFile
       self.certFile = certFile
@@ -29,40 +29,38 @@ public struct MQTTOptions: Sendable {
   var host: String
   var port: UInt16
   var protocolVersion: ProtocolVersion
-  /// By what the broker knows the client; another client of the same name would push this one out. Empty:
-  /// the broker chooses.
+  /// Identifies the client; another client with the same id would disconnect this one. Empty: the broker assigns one.
   var clientID: String
   var username: String?
   var password: String?
   /// Nil: no TLS.
   var tls: TLS?
-  /// The longest silence before the broker is asked whether it is there; 5 s … 65535 s.
+  /// The longest silence before a ping; 5 s … 65535 s.
   var keepAlive: Duration = .seconds(30)
-  /// What the broker publishes when the client is gone without having said good-bye.
+  /// Published by the broker when the connection ends without DISCONNECT.
   var will: MQTTMessage?
-  /// From the first look-up of the host name to the broker's answer to CONNECT.
+  /// From the start of name resolution to the CONNACK.
   var connectTimeout: Duration = .seconds(10)
-  /// Between two attempts where the broker cannot be reached, or its connections do not last. All of it is left to
-  /// chance, so that a returning broker is not run over by all its clients at once. Never long, whatever went before: a
-  /// broker on the local network is to be found again within 5 s of its return.
+  /// Between attempts if the broker is unreachable, or connections do not last. Fully random, so that the clients of a
+  /// returning broker do not all connect at once, and short, so that a local broker is found within 5 s of its return.
   public var backOff = BackOff(first: .seconds(1), longest: .seconds(4), spread: 1)
-  /// Between two attempts where the broker answers, and refuses; or where the configuration is at fault.
+  /// Between attempts if the broker rejects the connection, or the configuration is wrong.
   var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 1)
-  /// A number in 0..<1, new at each call: what spreads the attempts of many clients.
+  /// A random number in 0..<1 for the back-off.
   var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
   var outbox = OutboxLimits()
-  /// Whether on each connection all that is to be said waits for ``MQTTClient/admit()``: for an owner who has to
-  /// hear first what the broker retains.
+  /// Whether to send queued messages on a new connection only after ``MQTTClient/admit()``: for clients that first check
+  /// what the broker retains.
   public var awaitsAdmission = false
-  /// The largest packet that is accepted, in bytes. With MQTT 5 the broker is told, and holds back what is
-  /// larger; with 3.1.1 it arrives and is dropped here.
+  /// The largest packet accepted, in bytes. An MQTT 5 broker does not send larger ones; with 3.1.1 they are dropped here.
   public var maximumIncomingPacket: UInt32 = 256 * 1024
 
-  /// Nothing is checked here: what cannot be meant is told as ``MQTTError/invalidOption(_:)`` by the first attempt to
-  /// connect, and by each after it. `password` without `username` is for MQTT 5 alone.
+  /// Not validated: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if an option is invalid.
+  /// `password` without `username` requires MQTT 5.
   /// - Parameters:
+  ///   - host: a name, resolved for each attempt, or an address.
   ///   - host: a name or an address of either family, looked up anew at each attempt.
-  ///   - port: 1883 is usual without TLS, 8883 with it; `tls` does not change it.
+  ///   - port: usually 1883 without TLS, 8883 with TLS.
   public init(
     host: String, port: UInt16 = 1883, protocolVersion: ProtocolVersion = .v5, clientID: String,
     username: String? = nil, password: String? = nil, tls: TLS? = nil, will: MQTTMessage? = nil
@@ -78,11 +76,11 @@ public struct MQTTOptions: Sendable {
   }
 }
 
-/// How much may wait for a broker that is away or slow.
+/// The limits of the queues for a broker that is away or slow.
 struct OutboxLimits: Sendable, Equatable {
-  /// Events, and their bytes (topics and payloads). Beyond either the oldest event is lost.
+  /// Events, and their bytes (topics and payloads). Beyond either, the oldest are dropped.
   var events = 10_000
   var bytes = 4 * 1024 * 1024
-  /// QoS 1 messages sent and not yet acknowledged; a broker may allow fewer.
+  /// Unacknowledged QoS 1 messages; a broker may allow fewer.
   var inFlight = 64
 }

@@ -1,17 +1,14 @@
 import CMosquitto
 import Glibc
 
-/// One `struct mosquitto`: one attempt to connect and the connection that comes of it. Freed with this object,
-/// which closes the socket.
+/// Owns a `struct mosquitto`: one attempt to connect and the resulting connection. Releasing it closes the socket.
 ///
-/// Nothing of libmosquitto's own threads, queue and reconnecting is used. What arrives during a call is kept
-/// and handed over by ``takeEvents()`` when the call has returned, so that libmosquitto is never entered from
-/// inside itself.
+/// libmosquitto's threads, queue and reconnects are not used. Events during a call are stored, and returned by
+/// ``takeEvents()`` after the call, so that libmosquitto is not re-entered.
 final class MosquittoHandle: @unchecked Sendable {
-  // @unchecked: it has one user at a time. The thread that dials makes it and gives it away when it is done;
-  // from then on the loop's thread alone touches it.
+  // @unchecked: one thread at a time. The thread that connects creates it and hands it over to the loop's thread.
 
-  /// What has arrived during the last call.
+  /// The events of the last calls.
   struct Events {
     var connack: Connack?
     /// PUBACKs: packet identifier and reason code.
@@ -19,9 +16,9 @@ final class MosquittoHandle: @unchecked Sendable {
     /// SUBACKs: packet identifier and the first reason code.
     var subscriptions: [(packet: Int32, reason: Int32)] = []
     var messages: [MQTTReceived] = []
-    /// Messages that were too large or had an impossible topic.
+    /// Messages that were too large or had an invalid topic.
     var ignored = 0
-    /// Why the broker said DISCONNECT.
+    /// The reason code of a DISCONNECT from the broker.
     var disconnectReason: Int32?
 
     var isEmpty: Bool {
@@ -38,16 +35,14 @@ final class MosquittoHandle: @unchecked Sendable {
   private let raw: OpaquePointer
   private let maximumIncoming: Int
   private var events = Events()
-  /// What libmosquitto logs as an error while a connection comes about: the only place where it says what is
-  /// wrong with TLS.
-  private var complaints: [String] = []
-  /// `on_publish` means a PUBACK only when it comes while packets are read; else it says that a QoS 0 packet
-  /// has been written.
+  /// Errors logged by libmosquitto until the broker accepts: the only source of the reason of a TLS error.
+  private var errorLines: [String] = []
+  /// Tells PUBACKs from the completion of QoS 0 writes, for both of which `on_publish` is called.
   private var isReading = false
   private var isAccepted = false
   private var usesTLS = false
 
-  /// - Parameter clientID: empty, to be given one by the broker.
+  /// - Parameter clientID: empty: assigned by the broker.
   init(clientID: String, maximumIncoming: UInt32) throws(MQTTError) {
     _ = Self.library
     guard let raw = clientID.isEmpty ? mosquitto_new(nil, true, nil) : mosquitto_new(clientID, true, nil)
@@ -56,22 +51,21 @@ final class MosquittoHandle: @unchecked Sendable {
     }
     self.raw = raw
     self.maximumIncoming = Int(maximumIncoming)
-    // Unretained: libmosquitto calls back only inside calls made by a method of this object, which lives as
-    // long.
+    // Unretained: libmosquitto only calls back during calls by this object.
     mosquitto_user_data_set(raw, Unmanaged.passUnretained(self).toOpaque())
     setCallbacks()
   }
 
   deinit { mosquitto_destroy(raw) }
 
-  /// Once in a process, and never undone: other clients may be alive.
+  /// Initialised once per process, and never undone: other clients may exist.
   private static let library: Void = {
     mosquitto_lib_init()
     // 2.0.11 does so itself, later releases do not: TLS writes without MSG_NOSIGNAL.
     signal(SIGPIPE, SIG_IGN)
   }()
 
-  // MARK: Setting up
+  // MARK: Configuration
 
   func set(_ option: mosq_opt_t, _ value: Int32) throws(MQTTError) {
     try check(mosquitto_int_option(raw, option, value), "option \(option.rawValue)")
@@ -95,7 +89,7 @@ final class MosquittoHandle: @unchecked Sendable {
         raw, will.topic.string, Int32(clamping: bytes.count), bytes.baseAddress, Int32(will.qos.rawValue),
         will.retain, properties)
     }
-    // On success the properties are libmosquitto's.
+    // On success libmosquitto owns the properties.
     if code != MOSQ_ERR_SUCCESS.code { mosquitto_property_free_all(&properties) }
     try check(code, "the will")
   }
@@ -105,7 +99,7 @@ final class MosquittoHandle: @unchecked Sendable {
     let code = withOptionalCString(tls.caFile) { ca in
       withOptionalCString(tls.certFile) { certificate in
         withOptionalCString(tls.keyFile) { key in
-          // A key with a passphrase is refused rather than asked for on a terminal.
+          // Reject a key with a passphrase, rather than ask for it on a terminal.
           mosquitto_tls_set(raw, ca, ca == nil ? "/etc/ssl/certs" : nil, certificate, key) { _, _, _, _ in 0 }
         }
       }
@@ -114,16 +108,16 @@ final class MosquittoHandle: @unchecked Sendable {
   }
 
   private func check(_ code: Int32, _ what: String) throws(MQTTError) {
-    if code != 0 { throw .invalidOption("\(what): \(String(cString: mosquitto_strerror(code)))") }
+    if code != 0 { throw .invalidOption("\(what): \(MosquittoText.text(of: code))") }
   }
 
-  /// Looks `host` up, which may block, and begins to connect. `bindAddress` confines it to an address family.
+  /// Resolves `host`, which may block, and begins to connect. `bindAddress` selects an address family.
   func connect(
     host: String, port: UInt16, keepAlive: Int32, bindAddress: String?, version: MQTTOptions.ProtocolVersion
   ) throws(MQTTError) {
     if version == .v5 {
-      // The asynchronous connect takes no properties. The other one stores those it is given before it looks
-      // at the host, and refuses that there is none.
+      // The asynchronous connect has no properties argument. The synchronous one stores its properties, and then fails
+      // because there is no host.
       var properties: OpaquePointer?
       mosquitto_property_add_int32(
         &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(maximumIncoming))
@@ -137,7 +131,7 @@ final class MosquittoHandle: @unchecked Sendable {
     switch code {
     case MOSQ_ERR_SUCCESS.code: return
     case MOSQ_ERR_ERRNO.code where ![EPROTO, ECONNRESET, EPIPE].contains(reason):
-      // Those would mean that there was a connection: the other end was quick.
+      // These errors imply that the connection had been established already.
       throw .unreachable(reason: text(ofErrno: reason), errno: reason)
     case MOSQ_ERR_EAI.code: throw .lookUpFailed(host: host, reason: String(cString: gai_strerror(reason)))
     default: throw error(code, errno: reason)
@@ -146,10 +140,10 @@ final class MosquittoHandle: @unchecked Sendable {
 
   // MARK: The connection
 
-  /// -1 when libmosquitto has closed it.
+  /// -1 if libmosquitto has closed it.
   var socket: Int32 { mosquitto_socket(raw) }
 
-  /// Whether packets wait for the socket to take more. In the course of a TLS handshake it says nothing.
+  /// Whether packets wait until the socket is writable. Not meaningful during a TLS handshake.
   var wantsWrite: Bool { mosquitto_want_write(raw) }
 
   /// The error of the socket's connect, or 0.
@@ -159,7 +153,7 @@ final class MosquittoHandle: @unchecked Sendable {
     return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno
   }
 
-  /// What has arrived on a connection without TLS, left to be read; empty at its end.
+  /// The bytes received on a connection without TLS, without reading them; empty at its end.
   func peek() -> [UInt8] {
     let fd = socket
     return [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
@@ -180,13 +174,13 @@ final class MosquittoHandle: @unchecked Sendable {
     if code != 0 { throw error(code, errno: errno) }
   }
 
-  /// To be called now and then: sends pings, and finds out that the broker is silent.
+  /// To be called periodically: sends pings, and detects that the broker does not answer.
   func tick() throws(MQTTError) {
     let code = mosquitto_loop_misc(raw)
     if code != 0 { throw error(code, errno: errno) }
   }
 
-  /// Sends `packet`; returns its packet identifier, or nil when libmosquitto refuses the message itself.
+  /// Sends `packet`; returns its packet identifier, or nil if libmosquitto rejects the message.
   func publish(_ packet: Outbox.Packet) throws(MQTTError) -> Int32? {
     var identifier: Int32 = 0
     var properties: OpaquePointer?
@@ -194,7 +188,7 @@ final class MosquittoHandle: @unchecked Sendable {
       properties = Properties.of(
         responseTopic: packet.responseTopic, correlationData: packet.correlationData)
     }
-    // A string given to C directly would be copied first.
+    // A string passed directly to C would be copied first.
     let code = packet.topic.string.withCString { topic in
       packet.payload.withUnsafeBytes { bytes in
         mosquitto_publish_v5(
@@ -231,20 +225,19 @@ final class MosquittoHandle: @unchecked Sendable {
     if code != 0 { throw error(code, errno: errno) }
   }
 
-  /// Says good-bye; the socket is closed as soon as that is written.
+  /// Sends DISCONNECT; the socket is closed once that is written.
   func disconnect() {
     mosquitto_disconnect(raw)
   }
 
-  /// The broker has accepted: from here on libmosquitto's log has nothing to tell, and its lines, made for
-  /// each packet, cost time.
+  /// The broker has accepted: stops logging, as libmosquitto formats lines for each packet.
   func accepted() {
     isAccepted = true
     mosquitto_log_callback_set(raw, nil)
-    complaints = []
+    errorLines = []
   }
 
-  /// What has arrived since the last time.
+  /// The events since the last call.
   func takeEvents() -> Events {
     guard !events.isEmpty else { return Events() }
     defer { events = Events() }
@@ -254,28 +247,7 @@ final class MosquittoHandle: @unchecked Sendable {
   // MARK: Errors
 
   private func error(_ code: Int32, errno: Int32) -> MQTTError {
-    let complaint = MosquittoText.reason(ofComplaints: complaints)
-    switch code {
-    case MOSQ_ERR_TLS.code, MOSQ_ERR_TLS_HANDSHAKE.code:
-      return .tls(reason: complaint ?? String(cString: mosquitto_strerror(code)))
-    case _ where complaint != nil && MosquittoText.isAboutTLS(complaints):
-      return .tls(reason: complaint ?? "")
-    case MOSQ_ERR_PROTOCOL.code, MOSQ_ERR_MALFORMED_PACKET.code, MOSQ_ERR_MALFORMED_UTF8.code,
-      MOSQ_ERR_DUPLICATE_PROPERTY.code, MOSQ_ERR_NOT_SUPPORTED.code, MOSQ_ERR_TOPIC_ALIAS_INVALID.code:
-      return .protocolViolation(reason: complaint ?? String(cString: mosquitto_strerror(code)))
-    case MOSQ_ERR_ERRNO.code where usesTLS && !isAccepted,
-      MOSQ_ERR_CONN_LOST.code where usesTLS && !isAccepted:
-      // Without a complaint of OpenSSL's; what errno says comes from closing the socket.
-      return .brokenOffTLS
-    case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code:
-      return .connectionLost(reason: "closed by the other end")
-    case MOSQ_ERR_ERRNO.code:
-      return .connectionLost(reason: text(ofErrno: errno))
-    case MOSQ_ERR_KEEPALIVE.code:
-      return .keepAliveTimedOut
-    default:
-      return .library(code: code, reason: String(cString: mosquitto_strerror(code)))
-    }
+    MosquittoText.error(code, errno: errno, lines: errorLines, isTLSHandshake: usesTLS && !isAccepted)
   }
 
   // MARK: Callbacks
@@ -283,14 +255,14 @@ final class MosquittoHandle: @unchecked Sendable {
   private func setCallbacks() {
     mosquitto_log_callback_set(raw) { _, context, level, line in
       guard level == MOSQ_LOG_ERR, let line else { return }
-      MosquittoHandle.of(context).complaints.append(String(cString: line))
+      MosquittoHandle.of(context).errorLines.append(String(cString: line))
     }
     mosquitto_connect_v5_callback_set(raw) { _, context, reason, _, properties in
       MosquittoHandle.of(context).events.connack = Connack(
         reason: reason, connection: Properties.connection(properties))
     }
     mosquitto_disconnect_v5_callback_set(raw) { _, context, reason, _ in
-      // Called for every end; only what the broker said itself has a reason code of MQTT.
+      // Called for every end of the connection; only the broker's reason codes are 0x80 or above.
       if reason >= 0x80 { MosquittoHandle.of(context).events.disconnectReason = reason }
     }
     mosquitto_publish_v5_callback_set(raw) { _, context, identifier, reason, _ in
@@ -334,13 +306,4 @@ final class MosquittoHandle: @unchecked Sendable {
 private func withOptionalCString<R>(_ string: String?, _ body: (UnsafePointer<CChar>?) -> R) -> R {
   if let string { return string.withCString(body) }
   return body(nil)
-}
-
-extension MQTTError {
-  static let brokenOffTLS = MQTTError.tls(
-    reason: "the other end closed the connection: it may not use TLS, or it may require a client certificate")
-}
-
-extension mosq_err_t {
-  var code: Int32 { Int32(rawValue) }
 }

@@ -1,12 +1,12 @@
 import CMosquitto
 import Glibc
 
-/// libmosquitto's and OpenSSL's words, made fit to be read.
+/// Conversion of the error codes and texts of libmosquitto and OpenSSL.
 enum MosquittoText {
-  /// The gist of libmosquitto's error lines, e.g. from
-  /// `OpenSSL Error[0]: error:0A000086:SSL routines::certificate verify failed`: the last part. Its own words
-  /// come before those of OpenSSL, which repeat them less clearly.
-  static func reason(ofComplaints lines: [String]) -> String? {
+  /// The relevant parts of libmosquitto's error lines: the last part of OpenSSL's, as in
+  /// `OpenSSL Error[0]: error:0A000086:SSL routines::certificate verify failed`. libmosquitto's own lines come before
+  /// OpenSSL's.
+  static func reason(ofLines lines: [String]) -> String? {
     var reasons: [String] = []
     for line in lines {
       var reason = line[...]
@@ -23,11 +23,37 @@ enum MosquittoText {
     return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
   }
 
-  static func isAboutTLS(_ lines: [String]) -> Bool {
-    lines.contains { $0.hasPrefix("OpenSSL Error") }
+  /// The error of a failed call to libmosquitto.
+  /// - Parameters:
+  ///   - lines: logged by libmosquitto: the only source of the reason of a TLS error.
+  ///   - isTLSHandshake: the connection uses TLS, and the broker has not accepted it yet.
+  static func error(_ code: Int32, errno: Int32, lines: [String], isTLSHandshake: Bool) -> MQTTError {
+    let reason = reason(ofLines: lines)
+    switch code {
+    case MOSQ_ERR_TLS.code, MOSQ_ERR_TLS_HANDSHAKE.code:
+      return .tls(reason: reason ?? text(of: code))
+    case _ where reason != nil && lines.contains { $0.hasPrefix("OpenSSL Error") }:
+      return .tls(reason: reason ?? "")
+    case MOSQ_ERR_PROTOCOL.code, MOSQ_ERR_MALFORMED_PACKET.code, MOSQ_ERR_MALFORMED_UTF8.code,
+      MOSQ_ERR_DUPLICATE_PROPERTY.code, MOSQ_ERR_NOT_SUPPORTED.code, MOSQ_ERR_TOPIC_ALIAS_INVALID.code:
+      return .protocolViolation(reason: reason ?? text(of: code))
+    case MOSQ_ERR_ERRNO.code where isTLSHandshake, MOSQ_ERR_CONN_LOST.code where isTLSHandshake:
+      // OpenSSL has reported no error; errno is the result of closing the socket.
+      return .tlsClosed
+    case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code:
+      return .connectionLost(reason: "closed by the other end")
+    case MOSQ_ERR_ERRNO.code:
+      return .connectionLost(reason: MQTT.text(ofErrno: errno))
+    case MOSQ_ERR_KEEPALIVE.code:
+      return .keepAliveTimedOut
+    default:
+      return .library(code: code, reason: text(of: code))
+    }
   }
 
-  /// What a broker's refusal in CONNACK means. 3.1.1 counts its codes from 1, MQTT 5 from 128.
+  static func text(of code: Int32) -> String { String(cString: mosquitto_strerror(code)) }
+
+  /// The error for a reason code of CONNACK: below 128 of 3.1.1, else of MQTT 5.
   static func refusal(_ code: Int32) -> MQTTError {
     switch code {
     case 1, Int32(MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION.rawValue):
@@ -61,6 +87,15 @@ enum MosquittoText {
 }
 
 func text(ofErrno number: Int32) -> String {
-  // A table of glibc's; for a number beyond it, a buffer of this thread.
+  // From glibc's table, or a buffer of this thread for an unknown number.
   String(cString: strerror(number))
+}
+
+extension MQTTError {
+  static let tlsClosed = MQTTError.tls(
+    reason: "the other end closed the connection: it may not use TLS, or it may require a client certificate")
+}
+
+extension mosq_err_t {
+  var code: Int32 { Int32(rawValue) }
 }

@@ -1,26 +1,25 @@
-/// What is still to be said to the broker, in order, and what has been said and not yet acknowledged. Pure:
-/// it knows no connection; its owner says when there is one, and asks for the next packet.
+/// The queue of messages to the broker, and those sent but not acknowledged. Pure: its owner reports the connection, and
+/// asks for the next packet.
 ///
-/// Two kinds of things go out. An *event* goes out once (or again, when the connection broke before its
-/// PUBACK). Retained *state* is the newest payload of a topic: waiting twice makes no sense, so a topic waits
-/// at most once and its payload is looked up when its turn comes; on every new connection all state goes out
-/// again, ahead of the events that waited, since it says what is true now and is bounded by its topics.
-/// Otherwise there is one order for both: the order in which they were given.
+/// Two kinds of messages are queued. An *event* is sent once (or again, if the connection ends before its PUBACK).
+/// Retained *state* is the newest payload of a topic: a topic is queued at most once, and its payload is read when it is
+/// sent. On every new connection all state is sent again, ahead of the waiting events, as it is current and bounded by
+/// the number of topics. Otherwise messages of both kinds are sent in the order in which they were queued.
 ///
-/// Every operation costs the same however much waits, apart from a new connection (all state is queued).
+/// The cost of every operation is independent of the queue's length, except for a new connection, which queues all state.
 struct Outbox {
-  /// What the broker on the other end can take.
+  /// The broker's limits.
   struct Peer {
-    /// QoS 1 messages unacknowledged at most.
+    /// The maximum of unacknowledged QoS 1 messages.
     var window: Int
     var maximumQoS = QoS.exactlyOnce
-    /// The largest packet, in bytes; nil: any.
+    /// The largest packet, in bytes; nil: unlimited.
     var maximumPacketSize: Int?
-    /// Whether a PUBLISH has properties: MQTT 5.
+    /// Whether PUBLISH has properties: MQTT 5.
     var hasProperties = true
   }
 
-  /// A PUBLISH to send now. It has left the queue: give it back to ``sent(_:as:)`` or ``unsent(_:)``.
+  /// A PUBLISH to send now. It has been removed from the queue: pass it to ``sent(_:as:)`` or ``unsent(_:)``.
   struct Packet {
     var topic: TopicName
     var payload: [UInt8]
@@ -34,7 +33,7 @@ struct Outbox {
   fileprivate enum Source {
     case event(Event)
     case state(TopicName, slot: Int, version: UInt64)
-    /// For this connection only: never kept, never sent again.
+    /// Not queued, and never sent again.
     case once(TopicName)
 
     var topic: TopicName {
@@ -45,17 +44,16 @@ struct Outbox {
     }
   }
 
-  /// A class, as it is passed from hand to hand, and is large.
+  /// A class, as it is large and often passed.
   fileprivate final class Event: Sendable {
     let message: MQTTMessage
-    /// Its place in the order.
-    let turn: UInt64
-    /// The connection it was given in, or before whose successor: another one sends it as held.
+    let sequence: UInt64
+    /// The connection during or after which it was queued; on any other it is a replay.
     let epoch: UInt32
 
-    init(_ message: MQTTMessage, turn: UInt64, epoch: UInt32) {
+    init(_ message: MQTTMessage, sequence: UInt64, epoch: UInt32) {
       self.message = message
-      self.turn = turn
+      self.sequence = sequence
       self.epoch = epoch
     }
 
@@ -69,13 +67,13 @@ struct Outbox {
     var topic: TopicName
     var payload: [UInt8]
     var qos: QoS
-    /// Counts the values, so that a late PUBACK is not taken for one of a newer value.
+    /// Counts the values, to tell a late PUBACK from that of a newer value.
     var version: UInt64
-    /// Its place among the state that a new connection begins with: first set, first said.
+    /// The order in which topics were first set, in which a new connection publishes them.
     var order: UInt64
-    /// The number of its turn in the queue, while it has one.
+    /// The sequence number of its entry in the queue, if there is one.
     var queued: UInt64?
-    /// To be forgotten as soon as the broker has it.
+    /// To be removed when the broker has acknowledged it.
     var isCleared = false
 
     func packet(qos: QoS, slot: Int) -> Packet {
@@ -85,66 +83,63 @@ struct Outbox {
     }
   }
 
-  private struct Turn {
+  private struct QueuedState {
     var slot: Int
-    var turn: UInt64
+    var sequence: UInt64
   }
 
   private let limits: OutboxLimits
   private var peer: Peer?
   private var epoch: UInt32 = 0
-  private var counter: UInt64 = 0
+  private var lastSequence: UInt64 = 0
   private var events = Deque<Event>()
   private var eventBytes = 0
-  /// State by its slot, which it keeps as long as it is there: a topic is looked up once, when it is given.
+  /// State by slot, which does not change: a topic is looked up once, when its state is set.
   private var states: [State] = []
   private var slots: [TopicName: Int] = [:]
   private var freeSlots: [Int] = []
-  private var stateTurns = Deque<Turn>()
+  private var queuedStates = Deque<QueuedState>()
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
-  /// Events given up because the queue was full, and messages that are larger than the broker takes or that it
-  /// refused.
+  /// Events dropped because the queue was full, and messages that are larger than the broker accepts or that it refused.
   private(set) var lost = 0
   private(set) var refused = 0
-  /// Topics of the messages that turned out to be larger than the broker takes, until they are taken note of.
+  /// Topics of messages larger than the broker accepts, until ``takeTooLarge()``.
   private(set) var tooLarge: [TopicName] = []
 
-  init(limits: OutboxLimits) {
-    self.limits = limits
-  }
+  init(limits: OutboxLimits) { self.limits = limits }
 
-  var queuedCount: Int { events.count + stateTurns.count }
+  var queuedCount: Int { events.count + queuedStates.count }
   var inFlightCount: Int { inFlight.count }
-  var isEmpty: Bool { events.isEmpty && stateTurns.isEmpty && inFlight.isEmpty }
-  /// Whether the peer has to acknowledge something before it gets more of QoS 1.
+  var isEmpty: Bool { events.isEmpty && queuedStates.isEmpty && inFlight.isEmpty }
+  /// Whether QoS 1 messages have to wait for a PUBACK.
   var isWindowFull: Bool { peer.map { inFlight.count >= $0.window } ?? false }
 
-  // MARK: What is to be said
+  // MARK: Queueing
 
   mutating func append(_ message: MQTTMessage) {
     if message.endsWithConnection, peer == nil { return }
-    let event = Event(message, turn: nextNumber(), epoch: epoch)
+    let event = Event(message, sequence: nextSequence(), epoch: epoch)
     eventBytes += event.bytes
     events.append(event)
-    loseOldest()
+    dropOldest()
   }
 
   mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS) {
     change(topic, payload, qos, isCleared: false)
   }
 
-  /// An empty retained payload is what makes a broker forget (MQTT 5, 3.3.1.3).
+  /// Publishes an empty retained payload, which deletes the retained message (MQTT 5, 3.3.1.3).
   mutating func clearState(_ topic: TopicName, qos: QoS) {
     change(topic, [], qos, isCleared: true)
   }
 
-  /// The state of `topic` is somebody else's from now on: it is not said any more, and what the broker has stays.
+  /// Removes the state of `topic`, but leaves the retained message.
   mutating func releaseState(_ topic: TopicName) {
     if let slot = slots[topic] { free(slot, of: topic) }
   }
 
-  /// A message that is not queued: to be sent now or never.
+  /// A packet of a message that is not queued: to be sent now or never.
   func packet(once message: MQTTMessage) -> Packet {
     var packet = Packet(
       topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
@@ -154,16 +149,16 @@ struct Outbox {
   }
 
   private mutating func change(_ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool) {
-    let number = nextNumber()
-    let slot = slots[topic] ?? makeSlot(of: topic, order: number)
+    let sequence = nextSequence()
+    let slot = slots[topic] ?? makeSlot(of: topic, order: sequence)
     states[slot].payload = payload
     states[slot].qos = qos
-    states[slot].version = number
+    states[slot].version = sequence
     states[slot].isCleared = isCleared
-    // Without a connection there is nothing to queue for: the next one begins with all state.
+    // Not queued without a connection, as the next one queues all state.
     if peer != nil, states[slot].queued == nil {
-      states[slot].queued = number
-      stateTurns.append(Turn(slot: slot, turn: number))
+      states[slot].queued = sequence
+      queuedStates.append(QueuedState(slot: slot, sequence: sequence))
     }
   }
 
@@ -180,46 +175,46 @@ struct Outbox {
   mutating func connected(_ peer: Peer) {
     self.peer = peer
     epoch &+= 1
-    stateTurns.removeAll()
+    queuedStates.removeAll()
     for slot in slots.values.sorted(by: { states[$0].order < states[$1].order }) {
       states[slot].queued = 0
-      stateTurns.append(Turn(slot: slot, turn: 0))
+      queuedStates.append(QueuedState(slot: slot, sequence: 0))
     }
   }
 
   mutating func disconnected() {
     peer = nil
-    // The unacknowledged events are older than all that wait. State is said anew anyway.
+    // Unacknowledged events are older than the waiting ones. State is sent again anyway.
     while let (_, source) = inFlight.popLast() {
       if case .event(let event) = source { putBack(event) }
     }
-    while let turn = stateTurns.popFirst() { states[turn.slot].queued = nil }
-    loseOldest()
+    while let entry = queuedStates.popFirst() { states[entry.slot].queued = nil }
+    dropOldest()
   }
 
-  /// What to send now; nil when nothing waits, nobody listens, or the window is full.
+  /// The next packet to send; nil if there is none, no connection, or the window is full.
   mutating func next() -> Packet? {
     guard let peer else { return nil }
     while true {
       let packet: Packet
-      // Of equal turns there are none: events have theirs from 1, and each number is given once.
-      if let turn = stateTurns.first, turn.turn < events.first?.turn ?? .max {
-        guard states[turn.slot].queued == turn.turn else {
-          // Forgotten since; the slot may be another's.
-          _ = stateTurns.popFirst()
+      // Events start at 1, and each number is used once: they are never equal.
+      if let entry = queuedStates.first, entry.sequence < events.first?.sequence ?? .max {
+        guard states[entry.slot].queued == entry.sequence else {
+          // The state was removed; the slot may be in use by another.
+          _ = queuedStates.popFirst()
           continue
         }
-        let qos = min(states[turn.slot].qos, peer.maximumQoS)
+        let qos = min(states[entry.slot].qos, peer.maximumQoS)
         if qos != .atMostOnce, isWindowFull { return nil }
-        _ = stateTurns.popFirst()
-        states[turn.slot].queued = nil
-        packet = states[turn.slot].packet(qos: qos, slot: turn.slot)
+        _ = queuedStates.popFirst()
+        states[entry.slot].queued = nil
+        packet = states[entry.slot].packet(qos: qos, slot: entry.slot)
       } else if let event = events.first {
         let qos = min(event.message.qos, peer.maximumQoS)
         if qos != .atMostOnce, isWindowFull { return nil }
         dropFirstEvent()
         if event.message.endsWithConnection, event.epoch != epoch { continue }
-        packet = event.packet(qos: qos, isHeld: event.epoch != epoch, peer)
+        packet = event.packet(qos: qos, isReplay: event.epoch != epoch, peer)
       } else {
         return nil
       }
@@ -232,16 +227,16 @@ struct Outbox {
     }
   }
 
-  /// `packet` has gone out with the packet identifier `identifier`.
+  /// `packet` was sent with the packet identifier `identifier`.
   mutating func sent(_ packet: Packet, as identifier: Int32) {
     if packet.qos == .atMostOnce {
-      isDone(packet.source)
+      complete(packet.source)
     } else {
       inFlight.append((identifier, packet.source))
     }
   }
 
-  /// `packet` could not be sent, and is the next one again.
+  /// `packet` could not be sent; it becomes the next one again.
   mutating func unsent(_ packet: Packet) {
     switch packet.source {
     case .event(let event):
@@ -249,7 +244,7 @@ struct Outbox {
     case .state(let topic, let slot, _):
       guard slots[topic] == slot, states[slot].queued == nil else { return }
       states[slot].queued = 0
-      stateTurns.prepend(Turn(slot: slot, turn: 0))
+      queuedStates.prepend(QueuedState(slot: slot, sequence: 0))
     case .once:
       break
     }
@@ -260,34 +255,34 @@ struct Outbox {
     return tooLarge
   }
 
-  /// `packet` can be sent to no broker.
+  /// `packet` cannot be sent to any broker.
   mutating func unsendable(_ packet: Packet) {
     refused += 1
-    isDone(packet.source)
+    complete(packet.source)
   }
 
-  /// The PUBACK for `identifier` has come; `isRefusal` when it says that the broker has not taken it. Returns
-  /// the topic, or nil when no such packet is awaited.
+  /// A PUBACK was received; `isRefusal`: the broker has not accepted the message. Returns the topic, or nil if no such
+  /// packet is in flight.
   @discardableResult
   mutating func acknowledged(_ identifier: Int32, isRefusal: Bool = false) -> TopicName? {
-    // Brokers acknowledge in order: it is the first one, but for the odd one.
+    // Brokers usually acknowledge in order.
     guard let index = (0..<inFlight.count).first(where: { inFlight[$0].packet == identifier }) else {
       return nil
     }
     let source = inFlight.remove(at: index).source
     if isRefusal { refused += 1 }
-    isDone(source)
+    complete(source)
     return source.topic
   }
 
-  private mutating func isDone(_ source: Source) {
+  private mutating func complete(_ source: Source) {
     guard case .state(let topic, let slot, let version) = source, states[slot].isCleared,
       states[slot].version == version
     else { return }
     free(slot, of: topic)
   }
 
-  /// A turn that the slot has in the queue is passed over.
+  /// An entry of the slot in the queue is skipped.
   private mutating func free(_ slot: Int, of topic: TopicName) {
     states[slot].isCleared = false
     states[slot].queued = nil
@@ -297,9 +292,9 @@ struct Outbox {
 
   // MARK: The queue
 
-  private mutating func nextNumber() -> UInt64 {
-    counter += 1
-    return counter
+  private mutating func nextSequence() -> UInt64 {
+    lastSequence += 1
+    return lastSequence
   }
 
   private mutating func dropFirstEvent() {
@@ -311,7 +306,7 @@ struct Outbox {
     eventBytes += event.bytes
   }
 
-  private mutating func loseOldest() {
+  private mutating func dropOldest() {
     while events.count > limits.events || eventBytes > limits.bytes {
       dropFirstEvent()
       lost += 1
@@ -320,9 +315,9 @@ struct Outbox {
 }
 
 extension Outbox.Event {
-  fileprivate func packet(qos: QoS, isHeld: Bool, _ peer: Outbox.Peer) -> Outbox.Packet {
+  fileprivate func packet(qos: QoS, isReplay: Bool, _ peer: Outbox.Peer) -> Outbox.Packet {
     var payload = message.payload
-    if isHeld, let whenHeld = message.whenHeld { payload = whenHeld(payload) }
+    if isReplay, let replayTransform = message.replayTransform { payload = replayTransform(payload) }
     var packet = Outbox.Packet(
       topic: message.topic, payload: payload, qos: qos, retain: message.retain, source: .event(self))
     if peer.hasProperties {
@@ -334,7 +329,7 @@ extension Outbox.Event {
 }
 
 extension Outbox.Packet {
-  /// The whole PUBLISH packet in bytes (MQTT 5, 3.3; 3.1.1 has no properties).
+  /// The size of the PUBLISH packet in bytes (MQTT 5, 3.3; 3.1.1 has no properties).
   func size(hasProperties: Bool) -> Int {
     var remaining = 2 + topic.string.utf8.count + payload.count + (qos == .atMostOnce ? 0 : 2)
     if hasProperties {
@@ -346,7 +341,7 @@ extension Outbox.Packet {
     return 1 + lengthOfLength(remaining) + remaining
   }
 
-  /// Bytes of a Variable Byte Integer (MQTT 5, 1.5.5).
+  /// The size of a Variable Byte Integer (MQTT 5, 1.5.5).
   private func lengthOfLength(_ value: Int) -> Int {
     switch value {
     case ..<128: 1

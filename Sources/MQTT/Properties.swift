@@ -1,7 +1,7 @@
 import CMosquitto
 import Glibc
 
-/// MQTT 5 properties between libmosquitto's lists and ours.
+/// Conversion of MQTT 5 properties to and from libmosquitto's lists.
 enum Properties {
   /// A new list, to be freed with `mosquitto_property_free_all`.
   static func of(responseTopic: TopicName?, correlationData: [UInt8]?) -> OpaquePointer? {
@@ -15,7 +15,7 @@ enum Properties {
     return list
   }
 
-  /// What the properties of a CONNACK say; what they leave out is as MQTT 5, 3.2.2.3 has it.
+  /// The properties of a CONNACK; omitted ones have the defaults of MQTT 5, 3.2.2.3.
   static func connection(_ list: OpaquePointer?) -> MQTTConnection {
     var connection = MQTTConnection()
     var byte: UInt8 = 0
@@ -38,7 +38,7 @@ enum Properties {
     return connection
   }
 
-  /// Response topic and correlation data of a PUBLISH. A response topic that is none is as if not given.
+  /// The response topic and correlation data of a PUBLISH. An invalid response topic is ignored.
   static func read(_ list: OpaquePointer?, into message: inout MQTTReceived) {
     var text: UnsafeMutablePointer<CChar>?
     if mosquitto_property_read_string(list, MQTT_PROP_RESPONSE_TOPIC.identifier, &text, false) != nil {

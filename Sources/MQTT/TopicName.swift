@@ -1,13 +1,12 @@
-/// The name of one topic: what a message is published to. Valid from the moment it exists, so that nothing
-/// needs to look at it again on the way to the broker.
+/// A valid topic name to publish to. Validated once, when it is created.
 public struct TopicName: Hashable, Sendable, CustomStringConvertible {
-  /// The name as text, `/` between its levels.
+  /// The name as text.
   public let string: String
-  /// Made once: topics are looked up far more often than they are made.
+  /// Computed once: topics are looked up far more often than created.
   private let hash: Int
 
-  /// Nil for what no broker takes: an empty name, more than 65535 bytes of UTF-8, a wildcard, NUL, or one of
-  /// the control and non-characters that MQTT 5 (1.5.4) lets a broker refuse and mosquitto does refuse.
+  /// Nil if brokers would reject it: an empty name, more than 65535 bytes of UTF-8, a wildcard, NUL, or a control or
+  /// non-character that MQTT 5 (1.5.4) allows brokers to reject, as mosquitto does.
   public init?(_ string: String) {
     guard isTopicText(string), !string.utf8.contains(where: { $0 == Mark.plus || $0 == Mark.hash }) else {
       return nil
@@ -16,23 +15,21 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
     hash = string.hashValue
   }
 
-  /// By the hashes first: they tell nearly all names apart, without a look at the texts.
+  /// Compares the hashes first, which tell nearly all names apart.
   public static func == (a: TopicName, b: TopicName) -> Bool { a.hash == b.hash && a.string == b.string }
-  /// By the hash that was made with the name: the text is not gone through again.
+  /// Uses the stored hash.
   public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-  /// The name as it stands, for the log, which escapes it.
+  /// The name as it is; the log escapes it.
   public var description: String { string }
 }
 
-/// Which topics a subscription is for: a topic name in which `+` stands for one level and a final `#` for
-/// all that follow.
+/// A valid topic filter of a subscription, in which `+` matches one level, and a final `#` all following ones.
 public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
   /// The filter as text.
   public let string: String
 
-  /// Nil for what no broker takes: see ``TopicName/init(_:)``; besides, `+` must fill a level and `#` must
-  /// fill the last one.
+  /// Nil if brokers would reject it: see ``TopicName/init(_:)``; `+` must be a level of its own, `#` the last level.
   public init?(_ string: String) {
     guard isTopicText(string) else { return nil }
     var start = string.utf8.startIndex
@@ -48,32 +45,32 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     self.string = contiguous(string)
   }
 
-  /// The filter that matches `topic` alone.
+  /// A filter that only matches `topic`.
   public init(_ topic: TopicName) {
     string = topic.string
   }
 
-  /// The filter as it stands, wildcards and all.
+  /// The filter as it is, with its wildcards.
   public var description: String { string }
 
-  /// Whether a message to `topic` is one of those this filter asks for (MQTT 5, 4.7).
+  /// Whether messages to `topic` match the filter (MQTT 5, 4.7).
   public func matches(_ topic: TopicName) -> Bool {
     var filter = string.utf8[...]
     var name = topic.string.utf8[...]
-    // Topics of the broker itself are not meant by a wildcard in front.
+    // A leading wildcard does not match the broker's own topics.
     if name.first == Mark.dollar, filter.first == Mark.plus || filter.first == Mark.hash { return false }
     while true {
-      let wanted = filter.prefix { $0 != Mark.slash }
-      if wanted.first == Mark.hash { return true }
+      let pattern = filter.prefix { $0 != Mark.slash }
+      if pattern.first == Mark.hash { return true }
       let level = name.prefix { $0 != Mark.slash }
-      guard wanted.first == Mark.plus || wanted.elementsEqual(level) else { return false }
-      filter = filter[wanted.endIndex...]
+      guard pattern.first == Mark.plus || pattern.elementsEqual(level) else { return false }
+      filter = filter[pattern.endIndex...]
       name = name[level.endIndex...]
-      // Each is now empty, or begins with the Mark.slash before its next level.
+      // Each is empty, or begins with the slash before its next level.
       switch (filter.isEmpty, name.isEmpty) {
       case (true, true): return true
       case (true, false): return false
-      // `a/#` means `a` too.
+      // `a/#` also matches `a`.
       case (false, true): return filter.elementsEqual([Mark.slash, Mark.hash])
       case (false, false): break
       }

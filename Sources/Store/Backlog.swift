@@ -1,69 +1,69 @@
-/// What is to be done about a key.
+/// A change of a key.
 enum Change: Sendable, Equatable {
   case put([UInt8])
   case delete
 }
 
-/// The changes that are not on the disk yet, the newest for each key, and who writes them.
+/// The changes that are not written yet, the newest for each key, and the state of the writer.
 struct Backlog: Sendable {
   enum Writer: Sendable {
-    /// Nobody: nothing waits. A change, or closing, → running.
+    /// No changes. A change, or closing, → running.
     case none
-    /// A thread has the database. When nothing waits any more → none; when the store is closed → ended.
+    /// A thread uses the database. No more changes → none; the store is closed → ended.
     case running
-    /// The database is closed; nothing is written any more.
+    /// The database is closed. Final.
     case ended
   }
 
   private(set) var writer = Writer.none
   private(set) var isClosing = false
   private var waiting: [String: Change] = [:]
-  /// What the writer is about.
-  private var inHand: [String: Change] = [:]
+  /// Changes that are being written.
+  private var writing: [String: Change] = [:]
 
-  /// The number of keys whose last change is not known to be on the disk.
-  var count: Int { waiting.count + inHand.count { waiting[$0.key] == nil } }
+  /// The number of keys whose last change is not known to be written.
+  var count: Int { waiting.count + writing.count { waiting[$0.key] == nil } }
 
-  /// Something changed. After ``close()`` it counts no more.
+  /// Adds a change; ignored after ``close()``.
   /// - Returns: whether the caller has to start the writer.
   mutating func add(_ key: String, _ change: Change) -> Bool {
     guard !isClosing else { return false }
     waiting[key] = change
-    return claim()
+    return startWriter()
   }
 
-  /// What waits is to be written, and the database to be closed.
+  /// The pending changes are to be written, and the database to be closed.
   /// - Returns: whether the caller has to start the writer.
   mutating func close() -> Bool {
     isClosing = true
-    return claim()
+    return startWriter()
   }
 
-  private mutating func claim() -> Bool {
+  private mutating func startWriter() -> Bool {
     guard writer == .none else { return false }
     writer = .running
     return true
   }
 
-  /// The writer could not be started: the next change tries again.
-  mutating func unclaim() { writer = .none }
+  /// The writer could not be started; the next change tries again.
+  mutating func writerNotStarted() { writer = .none }
 
-  /// What the writer is to write now, and whether it is to close the database afterwards.
+  /// The changes to write now, and whether to close the database afterwards.
   mutating func take() -> (changes: [String: Change], isLast: Bool) {
-    inHand = waiting
+    writing = waiting
     waiting = [:]
-    return (inHand, isClosing)
+    return (writing, isClosing)
   }
 
-  mutating func written() { inHand = [:] }
+  mutating func written() { writing = [:] }
 
-  /// What was taken waits again, except for what has changed meanwhile.
+  /// Returns the taken changes to the queue, except for keys that have changed since.
   mutating func failed() {
-    waiting.merge(inHand) { newer, _ in newer }
-    inHand = [:]
+    waiting.merge(writing) { newer, _ in newer }
+    writing = [:]
   }
 
-  /// Whether the writer may go, and is gone then.
+  /// Ends the writer if there are no changes; returns whether it has ended.
   mutating func release() -> Bool {
     guard waiting.isEmpty, !isClosing else { return false }
     writer = .none

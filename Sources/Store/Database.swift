@@ -1,45 +1,44 @@
 import CSQLite
 
-/// The database of one file: a table of keys and values, both text.
+/// A database file with a table of keys and values, both text.
 ///
-/// How it is kept on the disk. Writes are rare (somebody changed something), power cuts are not (a Raspberry Pi has no
-/// switch), and cards wear out. A rollback journal with `synchronous=FULL` makes each transaction whole and lasting,
-/// whenever the process or the power ends; it is kept and overwritten (`PERSIST`), so that the folder is not written to.
-/// Measured: 5 flushes and 17 KiB for a transaction. A write-ahead log would do with 1 and 4 KiB, but wants a file of
-/// shared memory: it cannot be read when the disk is full or read-only, nor by somebody who may not write there. So the
-/// flushes are saved by writing seldom instead: ``StateStore`` makes one transaction of what is put within a second.
+/// Writes are rare, power cuts are not (a Raspberry Pi has no switch), and memory cards wear out. A rollback journal with
+/// `synchronous=FULL` makes each transaction atomic and durable; it is overwritten rather than deleted (`PERSIST`), so
+/// that the folder is not written to. Measured: 5 flushes and 17 KiB per transaction. A write-ahead log would need 1 and
+/// 4 KiB, but also a file of shared memory: the database could not be read when the disk is full or read-only, or by
+/// users without write access. Instead, ``StateStore`` writes the changes of a second in one transaction.
 ///
-/// Others may read the file at any time, with the shell `sqlite3` too.
+/// Other programs may read the file at any time, for example the shell `sqlite3`.
 final class Database: @unchecked Sendable {
-  // @unchecked: used by one thread at a time. The one that opened it hands it over to the store, whose mutex hands it
-  // from one writer to the next.
+  // @unchecked: one thread at a time. The thread that opened it hands it over to the store, whose mutex hands it from one
+  // writer to the next.
 
   enum Access {
     case readOnly
-    /// - Parameter maximumPages: pages of 4 KiB that it may grow to; nil for as many as there is room for.
+    /// - Parameter maximumPages: the maximum size in pages of 4 KiB; nil: unlimited.
     case readWrite(FileLock, maximumPages: Int?)
   }
 
-  /// SQLite's `application_id` of a state database: "mbgw". Those of before there were schema versions have 0, and the
+  /// SQLite's `application_id` of a state database: "mbgw". Databases from before the schema versions have 0, and the
   /// `user_version` 1.
   private static let application = 0x6D62_6777
 
-  /// Once in a process.
+  /// Once per process.
   private static let library: Void = { csqlite_allocate_pages_singly() }()
 
   let path: String
-  /// The schema version that is written.
+  /// The schema version to write.
   private let schema: Int
-  /// The schema version of what is there; nil where there is nothing yet.
+  /// The schema version of the file; nil if it is empty.
   private(set) var version: Int?
   private var handle: OpaquePointer?
-  /// Held as long as the database is open.
+  /// Held while the database is open.
   private var lock: FileLock?
-  /// Prepared at the first write, when there is a table for certain.
+  /// Prepared for the first write, when the table exists.
   private var statements: (put: Statement, delete: Statement)?
 
-  /// Opens the file, which exists, and looks through it; changes nothing in it but what a transaction left half done.
-  /// - Throws: also where it is of a newer version than `schema`.
+  /// Opens the file, which must exist, and checks it; changes nothing except to roll back an incomplete transaction.
+  /// - Throws: also if its schema version is newer than `schema`.
   init(_ path: String, _ access: Access, _ schema: Schema) throws(StoreError) {
     _ = Self.library
     self.path = path
@@ -52,17 +51,17 @@ final class Database: @unchecked Sendable {
     let code = sqlite3_open_v2(path, &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {
       let error = StoreError.sqlite(code, handle, "open", path)
-      // There is one even when it could not be opened.
+      // SQLite provides a handle even if it could not open the file.
       sqlite3_close_v2(handle)
       handle = nil
       throw error
     }
     sqlite3_extended_result_codes(handle, 1)
-    // For others that read or write at the moment.
+    // Milliseconds to wait for the locks of other programs.
     sqlite3_busy_timeout(handle, 1000)
-    // KiB: the table is a few pages, and read once.
+    // In KiB: the table has a few pages, and is read once.
     try execute("PRAGMA cache_size = -64; PRAGMA mmap_size = 0", "open")
-    // What is read is of one moment, also while a gateway is writing.
+    // A consistent snapshot, also while a gateway is writing.
     if case .readOnly = access { try execute("BEGIN", "open") }
     version = try examine()
     if case .readWrite(let lock, let maximumPages) = access {
@@ -75,7 +74,7 @@ final class Database: @unchecked Sendable {
 
   deinit { close() }
 
-  /// Closes the file and lets go of its lock. Harmless when repeated; nothing else may be called afterwards.
+  /// Closes the file and releases its lock. Harmless when repeated; no other method may be called afterwards.
   func close() {
     statements = nil
     sqlite3_close_v2(handle)
@@ -83,13 +82,13 @@ final class Database: @unchecked Sendable {
     lock = nil
   }
 
-  /// Whether it is whole, and of which schema version; nil where there is nothing in it.
+  /// Checks the file; returns its schema version, or nil if it is empty.
   private func examine() throws(StoreError) -> Int? {
     let application = try number("PRAGMA application_id")
     let stored = try number("PRAGMA user_version")
     let isOld = application == 0 && stored <= 1
     let version = isOld ? 0 : stored
-    // First: what else is in there, only the newer version knows.
+    // First, as the contents of a newer version are unknown.
     if application == 0 || application == Self.application, version > schema {
       throw StoreError(
         .newer,
@@ -118,12 +117,12 @@ final class Database: @unchecked Sendable {
     let rows = try prepare("SELECT key, value FROM record", "read")
     var records: [String: [UInt8]] = [:]
     while try rows.next() { records[rows.text(0)] = rows.bytes(1) }
-    // The pages that were read: there is no second time.
+    // Release the pages: the records are only read once.
     sqlite3_db_release_memory(handle)
     return records
   }
 
-  /// Makes the table, where there is nothing yet.
+  /// Creates the table, if the file is empty.
   func makeTable() throws(StoreError) {
     guard version == nil else { return }
     try transaction { () throws(StoreError) in
@@ -134,27 +133,26 @@ final class Database: @unchecked Sendable {
     version = schema
   }
 
-  /// In a transaction.
+  /// To be called in a transaction.
   private func writeVersion() throws(StoreError) {
     try execute(
       "PRAGMA application_id = \(Self.application); PRAGMA user_version = \(schema)", "write to")
   }
 
-  /// Writes all of `changes`, or nothing; they are on the disk when it returns.
+  /// Writes all of `changes` atomically and durably.
   func write(_ changes: [String: Change]) throws(StoreError) {
     try makeTable()
     try transaction { () throws(StoreError) in try apply(changes) }
   }
 
-  /// Writes the records `new` and the present schema version in place of the records `old` and theirs, or nothing; they
-  /// are on the disk when it returns.
-  /// - Parameter prepare: called before anything is changed, while no other program can change anything either.
+  /// Replaces the records `old` by `new`, and sets the current schema version, atomically and durably.
+  /// - Parameter prepare: called before the changes, while no other program can change the database.
   func replaceAll(
     _ old: [String: [UInt8]], by new: [String: [UInt8]], after prepare: () throws(StoreError) -> Void
   ) throws(StoreError) {
     var changes = new.filter { old[$0.key] != $0.value }.mapValues(Change.put)
     for key in old.keys where new[key] == nil { changes[key] = .delete }
-    // A transaction that reads first: while one that writes is open, the database cannot be copied.
+    // The transaction begins with a read, as a database with an open write transaction cannot be copied.
     try transaction("BEGIN") { () throws(StoreError) in
       guard try records() == old else {
         throw StoreError(.circumstances, "cannot write to \(path): another program is changing it")
@@ -166,7 +164,7 @@ final class Database: @unchecked Sendable {
     version = schema
   }
 
-  /// In a transaction.
+  /// To be called in a transaction.
   private func apply(_ changes: [String: Change]) throws(StoreError) {
     let statements = try prepareOnce()
     for (key, change) in changes {
@@ -177,13 +175,13 @@ final class Database: @unchecked Sendable {
     }
   }
 
-  /// Writes what the database holds into the file at `path`, which is there and empty; it is on the disk when it returns.
+  /// Copies the database into the empty file at `path`, durably.
   func copy(to path: String) throws(StoreError) {
     var copy: OpaquePointer?
     let code = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, nil)
     defer { sqlite3_close_v2(copy) }
     guard code == SQLITE_OK else { throw .sqlite(code, copy, "open", path) }
-    // Nothing is rolled back in it: it counts when it is complete.
+    // No rollback is needed: the copy is only used when it is complete.
     sqlite3_exec(copy, "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL", nil, nil, nil)
     guard let backup = sqlite3_backup_init(copy, "main", handle, "main") else {
       throw .sqlite(sqlite3_errcode(copy), copy, "write to", path)
@@ -213,7 +211,7 @@ final class Database: @unchecked Sendable {
       try body()
       try execute("COMMIT", "write to")
     } catch {
-      // After some errors SQLite has done it already; then this fails, and nothing is lost by that.
+      // After some errors SQLite has rolled back already; this then fails harmlessly.
       sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
       throw error
     }

@@ -1,9 +1,9 @@
 import Glibc
 
-/// The right to be the one process that writes a state database, as long as the object lives.
+/// The exclusive right to write a state database, held for the lifetime of the object.
 ///
-/// By a file of its own, `{path}.lock`, with flock(2): SQLite's locks on the database itself are there for the length of
-/// a transaction, so that others can read it. The file stays behind; the kernel takes the lock away with the process.
+/// It is a lock (flock(2)) of the file `{path}.lock`: SQLite locks the database itself for a transaction only, so that
+/// others can read it. The file remains; the kernel releases the lock when the process ends.
 final class FileLock: Sendable {
   private let descriptor: Int32
 
@@ -21,7 +21,7 @@ final class FileLock: Sendable {
   }
 
   deinit {
-    // Said, not left to close(2): a child that is being forked holds the descriptor as well, until it is another program.
+    // Explicitly, as a forked child holds the descriptor too until it calls exec.
     flock(descriptor, LOCK_UN)
     close(descriptor)
   }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// A state behind a mutex, and a way to wait for what another thread makes of it.
+/// State protected by a mutex, with a condition variable to wait for changes by other threads.
 final class Monitor<State: Sendable>: @unchecked Sendable {
-  // @unchecked: `state` is touched under the mutex alone. The two are on the heap as they must not move.
+  // @unchecked: `state` is only accessed under the mutex. Mutex and condition variable must not move in memory.
   private var state: State
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -30,13 +30,13 @@ final class Monitor<State: Sendable>: @unchecked Sendable {
     return body(&state)
   }
 
-  /// As ``withLock(_:)``, for changes that somebody may wait for.
+  /// Like ``withLock(_:)``, for changes that ``wait(atMost:until:)`` waits for.
   func notify<Result>(_ body: (inout State) -> Result) -> Result {
     defer { pthread_cond_broadcast(changed) }
     return withLock(body)
   }
 
-  /// Waits until `condition` holds, but no longer than `limit`.
+  /// Waits until `condition` holds, for at most `limit`.
   func wait(atMost limit: Duration, until condition: (State) -> Bool) {
     var deadline = timespec()
     clock_gettime(CLOCK_MONOTONIC, &deadline)

@@ -1,22 +1,21 @@
-/// What became of opening a state database. In each case the gateway runs.
+/// The result of opening a state database. The gateway runs in any case.
 package enum Opening: Sendable, Equatable {
-  /// It is there, as it was left, or new.
+  /// An existing or new database.
   case opened
-  /// It was of the older schema version `version`, and is of the present one now; what it was is at `copy`.
+  /// It had the older schema version `from`, and was migrated; the old contents are at `copy`.
   case migrated(from: Int, copy: String)
-  /// What was there could not be understood, for `reason`; it was renamed to `path`, and a new one begun.
+  /// The file was damaged; it was renamed to `path`, and a new one created.
   case setAside(path: String, reason: String)
-  /// A newer version of the program has written it, as `reason` says: it was left as it is, and is not read. What is put
-  /// into the store lasts as long as the process.
+  /// The file was written by a newer version of the program, and is not used. Changes are kept in memory only.
   case newer(reason: String)
-  /// What is put into the store lasts as long as the process, for `reason`. The records were read if that was possible.
+  /// The file cannot be written; it was read if possible. Changes are kept in memory only.
   case inMemoryOnly(reason: String)
 }
 
-/// What happens to the writing of a store.
+/// A change in the state of writing.
 package enum StoreEvent: Sendable, Equatable {
-  /// What was put could not be written, for `reason`; it is kept and tried again. Told once, until it has recovered.
+  /// Writing has failed and is being retried. Reported once until it has recovered.
   case failing(reason: String)
-  /// All that was kept is written.
+  /// All changes are written.
   case recovered
 }

@@ -1,33 +1,32 @@
 import EventLoop
 import Log
 
-/// The state database of a gateway: what its parts keep over restarts, with a section for each part.
+/// The state database of a gateway, with a section for each part of the program.
 ///
-/// A key of a section is stored as `{section}/{key}`. Used on the event loop, which never waits for the disk, except
-/// when the database is opened and closed.
+/// A key of a section is stored as `{section}/{key}`. Used on the event loop, which only waits for the disk when the
+/// database is opened and closed.
 package final class StateDatabase: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
+  // @unchecked: used on the loop's thread only.
 
   private static let log = Logger(component: "state")
   private static let separator: Character = "/"
 
   private let store: StateStore
-  /// As opened, by section and key.
+  /// By section and key, as read when the database was opened.
   private let records: [String: [String: [UInt8]]]
-  /// Why changes are not kept; nil while they are.
+  /// Why changes are not persisted; nil if they are.
   package private(set) var trouble: String?
 
-  /// Opens the database, and migrates it to `schema`. Blocks until it is read, some milliseconds.
+  /// Opens the database, and migrates it to `schema`. Blocks for some milliseconds.
   ///
-  /// Does not fail: what cannot be kept is in memory only, which is logged and told by ``trouble``.
+  /// Does not fail: if the file cannot be written, changes are kept in memory, which is logged and reported by
+  /// ``trouble``.
   /// - Parameters:
-  ///   - path: nil where there is no folder for one.
-  ///   - loop: where ``trouble`` is kept up to date.
-  package convenience init(path: String?, schema: Schema, loop: EventLoop) {
-    self.init(path: path, schema: schema, loop: loop, pacing: Pacing(), maximumPages: nil)
-  }
-
-  init(path: String?, schema: Schema, loop: EventLoop, pacing: Pacing, maximumPages: Int?) {
+  ///   - path: nil if there is no folder for it.
+  ///   - loop: where ``trouble`` is updated.
+  package init(
+    path: String?, schema: Schema, loop: EventLoop, pacing: Pacing = Pacing(), maximumPages: Int? = nil
+  ) {
     guard let path else {
       store = .inMemory()
       records = [:]
@@ -47,7 +46,7 @@ package final class StateDatabase: @unchecked Sendable {
         ["from": version, "to": schema.version, "copy_of_old": copy])
     case .setAside(let aside, let reason):
       Self.log.warning(
-        "the state database was damaged: moved it aside and began a new one",
+        "the state database was damaged: it was renamed, and a new one created",
         ["moved_to": aside, "reason": reason])
     case .newer(let reason):
       trouble = reason
@@ -68,13 +67,13 @@ package final class StateDatabase: @unchecked Sendable {
       "cannot write the state folder: changes will be lost on restart", ["reason": reason ?? ""])
   }
 
-  /// The section of this name, which has no slash.
+  /// The section of this name, which must not contain a slash.
   package func section(_ name: String) -> StateSection {
-    precondition(!name.contains(Self.separator), "a slash ends the name of a section")
+    precondition(!name.contains(Self.separator), "the name of a section contains a slash")
     return StateSection(store, prefix: name + String(Self.separator), records[name] ?? [:])
   }
 
-  /// Writes what is not written yet, for at most a second; what is put afterwards is not kept.
+  /// Writes pending changes, for at most a second; later changes are not persisted.
   package func close() {
     let lost = store.close(within: .seconds(1))
     if lost > 0 {
@@ -82,15 +81,15 @@ package final class StateDatabase: @unchecked Sendable {
     }
   }
 
-  /// What the database at `path` holds, by section and key, as records of `schema`: without touching it, while a gateway
-  /// uses it or not; nothing if there is none. Blocks, for at most some seconds.
+  /// The records of the database at `path`, migrated to `schema`, by section and key, without changing the file, whether a
+  /// gateway uses it or not; empty if there is none. Blocks for at most a few seconds.
   package static func sections(
     path: String, schema: Schema
   ) throws(StoreError) -> [String: [String: [UInt8]]] {
     sections(try StateStore.records(path: path, schema: schema))
   }
 
-  /// Records by section and key; those of a key without a section are left out.
+  /// Records by section and key; keys without a section are omitted.
   private static func sections(_ records: [String: [UInt8]]) -> [String: [String: [UInt8]]] {
     var sections: [String: [String: [UInt8]]] = [:]
     for (key, value) in records {
@@ -105,18 +104,18 @@ package final class StateDatabase: @unchecked Sendable {
     case .failing(let reason):
       trouble = reason
       Self.log.error(
-        "cannot write the state database: changes are kept in memory, and writing is tried again",
+        "cannot write the state database: changes are kept in memory, and writing is retried",
         ["reason": reason])
     case .recovered:
       trouble = nil
-      Self.log.notice("the state database is written again")
+      Self.log.notice("the state database can be written again")
     }
   }
 }
 
-/// What one part keeps in the state database.
+/// The records of one part of the program.
 package final class StateSection: Sendable {
-  /// As the database was opened, by key.
+  /// By key, as read when the database was opened.
   package let records: [String: [UInt8]]
   private let store: StateStore
   private let prefix: String
@@ -127,7 +126,6 @@ package final class StateSection: Sendable {
     self.records = records
   }
 
-  /// Makes `value`, UTF-8, that of `key`; nil deletes it. Returns at once; it is on the disk within about a second, as long
-  /// as the disk takes it.
+  /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once; the change is written within about a second.
   package func put(_ key: String, _ value: [UInt8]?) { store.put(prefix + key, value) }
 }

@@ -1,22 +1,22 @@
 import Glibc
 
-/// The file of a state database and its surroundings: folders, rights, and what is done with one that is no good.
+/// The file of a state database: creation, permissions, and the handling of unusable files.
 enum StateFile {
   /// A database that was opened for writing.
   struct Opened {
-    /// Nil where it cannot be written: then there is memory only.
+    /// Nil if it cannot be written.
     let database: Database?
     let records: [String: [UInt8]]
     let opening: Opening
   }
 
-  /// Opens the database at `path` for writing, and reads all of it; makes what is missing, and migrates what is older.
+  /// Opens the database at `path` for writing and reads it; creates what is missing, and migrates an older version.
   static func open(_ path: String, _ schema: Schema, maximumPages: Int? = nil) throws(StoreError) -> Opened {
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
       throw StoreError(.circumstances, "\(path.debugDescription) is not the absolute path of a file")
     }
     try makeFolders(of: path)
-    // Before the lock, which would leave a file behind beside something that is none.
+    // Checked before locking, which would create a lock file beside something that is not a database.
     _ = try exists(path)
     let lock = try FileLock(path)
     do throws(StoreError) {
@@ -34,11 +34,11 @@ enum StateFile {
   private static func read(
     _ path: String, _ schema: Schema, _ lock: FileLock, _ maximumPages: Int?
   ) throws(StoreError) -> Opened {
-    // By us, not by SQLite, which would make it readable for everybody; its journal takes the rights from it.
+    // Created here, as SQLite would make it readable for all users; its journal gets the same permissions.
     if try !exists(path) { try make(path) }
     let database = try Database(path, .readWrite(lock, maximumPages: maximumPages), schema)
     guard let version = database.version else {
-      // A full disk does not prevent the start: the first write tries it again.
+      // A full disk does not prevent the start: the first write tries again.
       try? database.makeTable()
       return Opened(database: database, records: [:], opening: .opened)
     }
@@ -53,14 +53,14 @@ enum StateFile {
         try keepCopy(of: database, at: copy)
       }
     } catch {
-      // The old file is whole, and migrated at the next start.
+      // The old file is intact, and is migrated at the next start.
       return Opened(
         database: nil, records: migrated, opening: .inMemoryOnly(reason: error.description))
     }
     return Opened(database: database, records: migrated, opening: .migrated(from: version, copy: copy))
   }
 
-  /// What the database at `path` holds, as records of `schema`, while a gateway uses it or not; nothing if there is none.
+  /// The records of the database at `path`, migrated to `schema`; empty if there is none.
   static func records(_ path: String, _ schema: Schema) throws(StoreError) -> [String: [UInt8]] {
     guard try exists(path) else { return [:] }
     let database = try Database(path, .readOnly, schema)
@@ -68,9 +68,9 @@ enum StateFile {
     return schema.migrated(try database.records(), from: version)
   }
 
-  /// Copies what the file of `database` holds to `copy`, in place of what is there; it is on the disk when it returns.
+  /// Copies `database` to `copy`, durably; replaces an earlier copy.
   private static func keepCopy(of database: Database, at copy: String) throws(StoreError) {
-    // What is at `copy` may be the only one that is whole: it is replaced at once, by the new one as a whole.
+    // Replaced atomically, as the earlier copy may be the only intact one.
     let unfinished = copy + ".new"
     guard unlink(unfinished) == 0 || errno == ENOENT else { throw .system("replace", unfinished) }
     do throws(StoreError) {
@@ -84,7 +84,7 @@ enum StateFile {
     try synchronizeFolder(of: copy)
   }
 
-  /// Puts the names in the folder of `path` on the disk.
+  /// Flushes the directory entries of the folder of `path`.
   private static func synchronizeFolder(of path: String) throws(StoreError) {
     guard let end = path.lastIndex(of: "/") else { return }
     let descriptor = Glibc.open(String(path[...end]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -93,14 +93,14 @@ enum StateFile {
     guard fsync(descriptor) == 0 else { throw .system("write the folder of", path) }
   }
 
-  /// Makes an empty file, for this user alone.
+  /// Creates an empty file, accessible to this user only.
   private static func make(_ path: String) throws(StoreError) {
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .system("make", path) }
     close(descriptor)
   }
 
-  /// Whether there is a regular file: opening anything else could block, or worse.
+  /// Whether there is a regular file: opening anything else could block.
   private static func exists(_ path: String) throws(StoreError) -> Bool {
     var status = stat()
     if stat(path, &status) != 0 {
@@ -116,9 +116,9 @@ enum StateFile {
   private static func makeFolders(of path: String) throws(StoreError) {
     for end in path.indices.dropFirst() where path[end] == "/" {
       let folder = String(path[..<end])
-      // 0700, as the XDG Base Directory Specification has it.
+      // 0700, as required by the XDG Base Directory Specification.
       guard mkdir(folder, 0o700) != 0 else { continue }
-      // What is there need not be ours to make: a read-only system says so before it says that it is there.
+      // Existing folders are fine, although a read-only file system reports EROFS rather than EEXIST.
       let reason = errno
       guard access(folder, F_OK) != 0 else { continue }
       errno = reason
@@ -126,19 +126,19 @@ enum StateFile {
     }
   }
 
-  /// Renames the database and the journal that belongs to it; returns the database's new path.
+  /// Renames the database and its journal; returns the database's new path.
   private static func setAside(_ path: String) throws(StoreError) -> String {
-    let wanted = "\(path).corrupt-\(stamp(time(nil)))"
-    var aside = wanted
+    let name = "\(path).corrupt-\(stamp(time(nil)))"
+    var aside = name
     var number = 1
     while access(aside, F_OK) == 0 {
       number += 1
-      aside = "\(wanted)-\(number)"
+      aside = "\(name)-\(number)"
     }
     guard rename(path, aside) == 0 else { throw .system("set aside", path) }
-    // By these names SQLite finds them again; the last two are of one that somebody has given a write-ahead log.
+    // The names that SQLite expects; the last two exist if another program has enabled a write-ahead log.
     for suffix in ["-journal", "-wal", "-shm"] {
-      // A journal that stays would be taken for the new database's, and played back into it.
+      // SQLite would apply a journal left behind to the new database.
       guard rename(path + suffix, aside + suffix) == 0 || errno == ENOENT else {
         throw .system("set aside", path + suffix)
       }
@@ -146,7 +146,7 @@ enum StateFile {
     return aside
   }
 
-  /// A point of time for names of files, in UTC: 20260102T030405Z.
+  /// A time for file names, in UTC: 20260102T030405Z.
   static func stamp(_ time: time_t) -> String {
     var time = time
     var parts = tm()

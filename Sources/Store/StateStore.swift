@@ -1,16 +1,16 @@
 import EventLoop
 
-/// A small map of keys to values that survives the process: what must not be forgotten, nor hold up the event loop.
+/// A persistent map of keys to values, written without blocking the event loop.
 ///
-/// Changes are collected, the newest for each key, and written by a thread that exists only as long as there is something
-/// to write. What is in a file is read once, when it is opened; from then on the owner knows it all, and puts changes.
+/// Changes are collected, the newest for each key, and written by a thread that only exists while there are changes. The
+/// records are read once, when the file is opened.
 package final class StateStore: Sendable {
   private struct State: Sendable {
     var backlog = Backlog()
     var handler: @Sendable (StoreEvent) -> Void = { _ in }
   }
 
-  /// Nil when there is memory only.
+  /// Nil if nothing is persisted.
   private let database: Database?
   private let pacing: Pacing
   private let monitor = Monitor(State())
@@ -25,19 +25,13 @@ package final class StateStore: Sendable {
   /// The layout of keys without sections.
   package static let schemaWithoutSections = Schema(version: 0, migrations: [])
 
-  /// Opens the database at `path`, and makes it if there is none, with its folders, for this user alone (0600, 0700). An
-  /// older one is migrated.
+  /// Opens the database at `path`; creates it with its folders if there is none, accessible to this user only (0600,
+  /// 0700); migrates an older one. Blocks for at most a few seconds.
   ///
-  /// Blocks, for at most some seconds. Does not fail: a gateway runs without its memory as well, and is told why.
-  /// - Returns: the store, what it holds, and what became of the file.
+  /// Does not fail: a gateway also runs without its state, and is told the reason.
+  /// - Returns: the store, its records, and the result of opening the file.
   package static func open(
-    path: String, schema: Schema = schemaWithoutSections
-  ) -> (store: StateStore, records: [String: [UInt8]], opening: Opening) {
-    open(path: path, schema: schema, pacing: Pacing(), maximumPages: nil)
-  }
-
-  static func open(
-    path: String, schema: Schema = schemaWithoutSections, pacing: Pacing, maximumPages: Int?
+    path: String, schema: Schema = schemaWithoutSections, pacing: Pacing = Pacing(), maximumPages: Int? = nil
   ) -> (store: StateStore, records: [String: [UInt8]], opening: Opening) {
     do {
       let opened = try StateFile.open(path, schema, maximumPages: maximumPages)
@@ -45,46 +39,46 @@ package final class StateStore: Sendable {
     } catch {
       let store = StateStore(nil, pacing)
       if error.cause == .newer { return (store, [:], .newer(reason: error.description)) }
-      // A card that has become read-only still tells what was.
+      // The file may still be readable, as on a card that has become read-only.
       let records = (try? StateFile.records(path, schema)) ?? [:]
       return (store, records, .inMemoryOnly(reason: error.description))
     }
   }
 
-  /// What the database at `path` holds, as records of `schema`: without touching it, while a gateway uses it or not;
-  /// nothing if there is none. Blocks, for at most some seconds.
+  /// The records of the database at `path`, migrated to `schema`, without changing the file, whether a gateway uses it or
+  /// not; empty if there is none. Blocks for at most a few seconds.
   package static func records(
     path: String, schema: Schema = schemaWithoutSections
   ) throws(StoreError) -> [String: [UInt8]] {
     try StateFile.records(path, schema)
   }
 
-  /// A store without a file: what is put is not kept.
+  /// A store without a file.
   package static func inMemory() -> StateStore { StateStore(nil, Pacing()) }
 
-  // MARK: Using
+  // MARK: Changes
 
-  /// Calls `handler`, on the writer's thread, when writing fails and when it works again.
+  /// Sets the handler of events, called on the writer's thread.
   package func setHandler(_ handler: @escaping @Sendable (StoreEvent) -> Void) {
     monitor.withLock { $0.handler = handler }
   }
 
-  /// Makes `value`, UTF-8, that of `key`; nil deletes it. Returns at once, from any thread; it is on the disk soon (within
-  /// about a second, as long as the disk takes it). After ``close(within:)`` it does nothing.
+  /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once, on any thread; the change is written within about
+  /// a second. Has no effect after ``close(within:)``.
   package func put(_ key: String, _ value: [UInt8]?) {
     guard database != nil else { return }
     let change = value.map(Change.put) ?? .delete
     guard monitor.withLock({ $0.backlog.add(key, change) }) else { return }
-    if !startThread({ self.write() }) { monitor.withLock { $0.backlog.unclaim() } }
+    if !startThread({ self.write() }) { monitor.withLock { $0.backlog.writerNotStarted() } }
   }
 
-  /// Writes what waits, and closes the file; waits for that, but no longer than `limit`.
-  /// - Returns: the number of keys whose last change is not known to be on the disk.
+  /// Writes pending changes and closes the file; waits for at most `limit`.
+  /// - Returns: the number of keys whose last change is not known to be written.
   @discardableResult
   package func close(within limit: Duration) -> Int {
     guard database != nil else { return 0 }
     if monitor.notify({ $0.backlog.close() }), !startThread({ self.write() }) {
-      // No disk keeps to a limit, hence the thread; but rather late than never.
+      // Without a thread the limit cannot be kept; still better than not to write.
       write()
     }
     monitor.wait(atMost: limit) { $0.backlog.writer == .ended }
@@ -93,41 +87,39 @@ package final class StateStore: Sendable {
 
   // MARK: Writing
 
-  /// The thread's work: a transaction for what has been collected, and again until nothing waits.
+  /// Runs on the writer's thread: writes the collected changes in a transaction, and repeats until there are none.
   private func write() {
     guard let database else { return }
-    var failures = 0
+    var backOff = pacing.retry
+    var isFailing = false
     pause(pacing.gather)
     while true {
       let (changes, isLast) = monitor.withLock { $0.backlog.take() }
-      failures = attempt(changes, database, failures)
+      var delay = pacing.apart
+      do throws(StoreError) {
+        if !changes.isEmpty { try database.write(changes) }
+        monitor.withLock { $0.backlog.written() }
+        if isFailing { report(.recovered) }
+        isFailing = false
+        backOff.reset()
+      } catch {
+        monitor.withLock { $0.backlog.failed() }
+        if !isFailing { report(.failing(reason: error.description)) }
+        isFailing = true
+        delay = backOff.next()
+      }
       if isLast {
         database.close()
         monitor.notify { $0.backlog.ended() }
         return
       }
-      pause(pacing.wait(afterFailures: failures))
+      pause(delay)
       if monitor.withLock({ $0.backlog.release() }) { return }
     }
   }
 
-  /// Waits, unless the store is being closed: then everything is done at once.
+  /// Waits, unless the store is being closed.
   private func pause(_ duration: Duration) { monitor.wait(atMost: duration, until: \.backlog.isClosing) }
 
-  /// - Returns: how many transactions in a row have failed now.
-  private func attempt(_ changes: [String: Change], _ database: Database, _ failures: Int) -> Int {
-    guard !changes.isEmpty else { return failures }
-    do throws(StoreError) {
-      try database.write(changes)
-      monitor.withLock { $0.backlog.written() }
-      if failures > 0 { tell(.recovered) }
-      return 0
-    } catch {
-      monitor.withLock { $0.backlog.failed() }
-      if failures == 0 { tell(.failing(reason: error.description)) }
-      return failures + 1
-    }
-  }
-
-  private func tell(_ event: StoreEvent) { monitor.withLock { $0.handler }(event) }
+  private func report(_ event: StoreEvent) { monitor.withLock { $0.handler }(event) }
 }

@@ -1,13 +1,13 @@
 import CSQLite
 
-/// A prepared statement; frees it when it goes.
+/// A prepared statement, freed with this object.
 final class Statement {
   private let handle: OpaquePointer
   private let database: OpaquePointer
   private let action: String
   private let path: String
 
-  /// - Parameter action: what it is for, as errors say it.
+  /// - Parameter action: for error texts.
   init(_ sql: String, _ database: OpaquePointer, _ action: String, _ path: String) throws(StoreError) {
     var prepared: OpaquePointer?
     let code = sqlite3_prepare_v2(database, sql, -1, &prepared, nil)
@@ -20,10 +20,10 @@ final class Statement {
 
   deinit { sqlite3_finalize(handle) }
 
-  /// Runs it with `values` for its parameters, to be read as text.
+  /// Runs it with `values` for its parameters, as text.
   func run(_ values: [UInt8]...) throws(StoreError) {
     defer {
-      // What went wrong is known by then.
+      // The results repeat an error that has been reported already.
       sqlite3_reset(handle)
       sqlite3_clear_bindings(handle)
     }
@@ -35,16 +35,16 @@ final class Statement {
 
   private func bind(_ value: [UInt8], at index: Int32) -> Int32 {
     value.withUnsafeBytes { bytes in
-      // SQLite's mark for "copy it": the bytes are not here any more when the statement runs.
+      // SQLITE_TRANSIENT: copy the bytes, which are invalid when the statement runs.
       let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-      // Without an address it would be NULL, not an empty text.
+      // A null pointer would mean NULL, not an empty text.
       guard let start = bytes.baseAddress else { return sqlite3_bind_text(handle, index, "", 0, copied) }
       return sqlite3_bind_text(
         handle, index, start.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count), copied)
     }
   }
 
-  /// Goes on to the next row; false when there is none.
+  /// Advances to the next row; false if there is none.
   func next() throws(StoreError) -> Bool {
     let code = sqlite3_step(handle)
     if code == SQLITE_ROW { return true }
@@ -52,9 +52,9 @@ final class Statement {
     return false
   }
 
-  /// The bytes of a column of the present row, numbers as text.
+  /// The bytes of a column of the current row, numbers as text.
   func bytes(_ column: Int32) -> [UInt8] {
-    // In this order: the length is that of the form which was asked for last.
+    // In this order: the length depends on the type requested last.
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
     return start.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: count)) } ?? []

@@ -1,20 +1,19 @@
 import CSQLite
 import Glibc
 
-/// Something that could not be done with a file of the store.
+/// A failed operation on a file of the store.
 package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What the file itself is to blame for, and what the world around it is.
   enum Cause: Sendable, Equatable {
-    /// It is no state database, or a damaged one: it has to go out of the way.
+    /// The file is damaged or not a state database: to be set aside.
     case content
-    /// A newer version of the program has written it: it is left alone.
+    /// A newer version of the program has written it: not to be changed.
     case newer
-    /// The disk, its rights, another process: it may be better later.
+    /// The disk, permissions, another process: may be resolved later.
     case circumstances
   }
 
   let cause: Cause
-  /// What was tried, with the path, and why it failed, in the words of SQLite or of the system.
+  /// The operation with the path, and the reason given by SQLite or the system.
   package let description: String
 
   init(_ cause: Cause, _ description: String) {
@@ -22,7 +21,7 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     self.description = description
   }
 
-  /// The present `errno`.
+  /// From the current `errno`.
   static func system(_ action: String, _ path: String) -> StoreError {
     let number = errno
     return StoreError(.circumstances, "cannot \(action) \(path): \(String(cString: strerror(number)))")
@@ -30,7 +29,7 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
 
   /// - Parameters:
   ///   - code: SQLite's (extended) result code.
-  ///   - handle: the connection that it is from, which knows more; nil when there is none.
+  ///   - handle: the connection, which knows details; nil if there is none.
   static func sqlite(_ code: Int32, _ handle: OpaquePointer?, _ action: String, _ path: String) -> StoreError
   {
     var reason = String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
@@ -39,7 +38,7 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
       let number = sqlite3_system_errno(handle)
       if number != 0 { reason += ": \(String(cString: strerror(number)))" }
     }
-    // SQLITE_ERROR is what a statement gets that does not fit the tables.
+    // SQLITE_ERROR: a statement does not match the tables.
     let isContent = [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR].contains(primary)
     return StoreError(
       isContent ? .content : .circumstances, "cannot \(action) \(path): \(reason) (SQLite \(code))")

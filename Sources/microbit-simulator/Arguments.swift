@@ -8,38 +8,38 @@ struct Arguments: Sendable {
     case run(Arguments)
     case help
     case version
-    case wrong(String)
+    case invalid(String)
   }
 
   var options = SimulatorOptions()
   var bus = ""
-  /// Where the control socket is to be.
+  /// The path of the control socket.
   var control: String?
 
   static let help = """
     Usage: microbit-simulator [OPTION]...
-    Serves org.bluez on a private D-Bus with virtual micro:bits, as bluetoothd 5.66 would.
-    Prints "ready" when it does; runs until stopped (Ctrl-C).
+    Serves org.bluez on a private D-Bus with virtual micro:bits, like bluetoothd 5.66.
+    Prints "ready" when it is available; runs until stopped (Ctrl-C).
 
       --devices N          number of micro:bits (3)
-      --strangers N        number of other peripherals (0)
+      --decoys N           number of peripherals that are not micro:bits (0)
       --peripheral FILE    another peripheral, described in JSON (see below); may be repeated
-      --services LIST      what the micro:bits serve, comma-separated: temperature, buttons, accelerometer, led,
+      --services LIST      services of the micro:bits, comma-separated: temperature, buttons, accelerometer, led,
                            magnetometer, pins, uart, events
                            (temperature)
       --bus ADDRESS        address of the bus ($DBUS_SYSTEM_BUS_ADDRESS)
-      --system-bus         serve even on this machine's real system bus
+      --system-bus         allow this machine's real system bus
       --name-prefix TEXT   beginning of the micro:bits' names (BBC micro:bit)
       --name I=NAME        full name of micro:bit I, counted from 0
       --address I=ADDRESS  address of micro:bit I
-      --period MS          period at the start (1000)
-      --least-period MS    shortest period that the micro:bits keep; shorter ones become this (0)
-      --no-period          leave out the period characteristic
+      --period MS          initial period (1000)
+      --minimum-period MS  shortest period that the micro:bits accept; shorter ones are replaced by it (0)
+      --no-period          omit the period characteristic
       --seed N             seed of the temperatures and signal strengths (1)
       --control SOCKET     unix socket for commands: one JSON object per line, answered by one per line
-      --trace FILE         temperatures count notifications; the time of each goes to this file, for benchmarks
+      --trace FILE         record the time of each notification in this file, and count them by the temperatures
 
-    How long things take, in ms; the defaults were recorded on a real bluetoothd:
+    Delays in ms; the defaults were recorded with bluetoothd:
       --connect-ms MS      Connect (470)
       --disconnect-ms MS   Disconnect (2500)
       --advertise-ms MS    until all advertisers in range are found (200)
@@ -51,37 +51,37 @@ struct Arguments: Sendable {
 
       --help, --version
 
-    A peripheral's FILE; the address, what it advertises, and values (in hexadecimal) may be left out:
+    A peripheral's FILE; address, advertises and value (hexadecimal) are optional:
       {"name":"Polar","address":"E6:7A:00:00:00:01","advertises":["180d"],"services":[
         {"uuid":"180d","characteristics":[{"uuid":"2a37","flags":["notify"],"value":"0048"}]}]}
-    flags: read, write-without-response, write, notify, indicate. In the place of "services": "profile", with a
-    profile as the gateway's configuration has it.
+    flags: read, write-without-response, write, notify, indicate. Instead of "services" there may be "profile", a
+    profile as in the gateway's configuration.
 
-    Commands on the control socket for device I (default 0), answered with its state:
+    Commands on the control socket for device I (default 0), answered by its state:
       {"op":"temp","i":I,"v":21}      fix the temperature; without v it varies again
       {"op":"value","i":I,"hex":""}   set the bytes of the temperature characteristic
       {"op":"value","i":I,"characteristic":"2a37","hex":"0048"}
-                                      set those of another, and notify them; "service" and "instance" (from 0)
-                                      tell characteristics of the same UUID apart
+                                      set another characteristic, and notify it; "service" and "instance" (from 0)
+                                      distinguish characteristics of the same UUID
       {"op":"writes","i":I,"characteristic":"2a37"}
-                                      what was written to it: {"count":N,"writes":["0a",…]}
+                                      show the writes to it: {"count":N,"writes":["0a",…]}
       {"op":"serve","i":I,"service":"180d","on":false}
-                                      remove a service, on a link by Service Changed
+                                      remove a service; while connected, by Service Changed
       {"op":"silent","i":I,"on":true} stop the notifications
       {"op":"vanish","i":I}, {"op":"return","i":I}
       {"op":"disconnect","i":I}, {"op":"reset","i":I}
       {"op":"adv","i":I,"on":false}   stop advertising
-    The same, or for all devices with "all":true, answered with a list of their states:
+    Commands for one device, or with "all":true for all, answered by a list of their states:
       {"op":"period","i":I,"v":20}    set the period; without v show it
       {"op":"subscription","i":I,"fault":"drop","count":N}
                                       drop the link at each of the next N (default 1) writes of the client
-                                      configuration; 0: stop doing so; "skip":N: let N succeed before
+                                      configuration; 0: no more; "skip":N: after N successful ones
       {"op":"subscription","i":I,"fault":"error","code":14}
                                       answer that write with this ATT error
       {"op":"subscription","i":I,"fault":"silence","ms":3000}
-                                      do not answer that write, and drop the link that much later
-      {"op":"pairing","i":I}          make its services demand pairing; "on":false: no more
-    For everything else:
+                                      do not answer that write, and drop the link after this time
+      {"op":"pairing","i":I}          require pairing for its services; "on":false: no more
+    Other commands:
       {"op":"list"}, {"op":"count"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}
       {"op":"restart","how":"term","ms":100}, or how: kill
@@ -90,7 +90,7 @@ struct Arguments: Sendable {
 
   private enum Option: Int32, CaseIterable {
     case devices = 1
-    case strangers, peripheral, services, bus, systemBus, namePrefix, name, address, period, leastPeriod
+    case decoys, peripheral, services, bus, systemBus, namePrefix, name, address, period, minimumPeriod
     case noPeriod, seed, control, trace
     case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
     case help, version
@@ -98,7 +98,7 @@ struct Arguments: Sendable {
     var name: String {
       switch self {
       case .devices: "devices"
-      case .strangers: "strangers"
+      case .decoys: "decoys"
       case .peripheral: "peripheral"
       case .services: "services"
       case .bus: "bus"
@@ -107,7 +107,7 @@ struct Arguments: Sendable {
       case .name: "name"
       case .address: "address"
       case .period: "period"
-      case .leastPeriod: "least-period"
+      case .minimumPeriod: "minimum-period"
       case .noPeriod: "no-period"
       case .seed: "seed"
       case .control: "control"
@@ -128,20 +128,20 @@ struct Arguments: Sendable {
     var takesValue: Bool {
       switch self {
       case .systemBus, .noPeriod, .help, .version: false
-      case .devices, .strangers, .peripheral, .services, .bus, .namePrefix, .name, .address, .period,
-        .leastPeriod, .seed, .control, .trace, .connect, .disconnect, .advertise, .scan, .temporary,
+      case .devices, .decoys, .peripheral, .services, .bus, .namePrefix, .name, .address, .period,
+        .minimumPeriod, .seed, .control, .trace, .connect, .disconnect, .advertise, .scan, .temporary,
         .supervision, .timeout, .attribute:
         true
       }
     }
   }
 
-  private struct Wrong: Error {
+  private struct Invalid: Error {
     let reason: String
   }
 
   static func parse(_ arguments: [String]) -> Outcome {
-    // getopt keeps pointers into what it is given; both live for as long as the process.
+    // getopt keeps pointers to its arguments: they are never freed.
     var argv = arguments.map { strdup($0) } + [nil]
     var table = Option.allCases.map { kind in
       option(
@@ -153,14 +153,14 @@ struct Arguments: Sendable {
     var result = Arguments()
     var bus: String?
     var allowSystemBus = false
-    do throws(Wrong) {
+    do throws(Invalid) {
       while true {
         let code = getopt_long(Int32(arguments.count), &argv, ":", &table, nil)
         if code == -1 { break }
         let index = Int(clinux_optind()) - 1
         guard let kind = Option(rawValue: code) else {
-          let culprit = argv[index].map { String(cString: $0) } ?? ""
-          throw Wrong(reason: code == 58 ? "\(culprit) needs a value" : "unknown option \(culprit)")
+          let option = argv[index].map { String(cString: $0) } ?? ""
+          throw Invalid(reason: code == 58 ? "\(option) needs a value" : "unknown option \(option)")
         }
         let text = clinux_optarg().map { String(cString: $0) } ?? ""
         switch kind {
@@ -169,46 +169,46 @@ struct Arguments: Sendable {
         case .bus: bus = text
         case .systemBus: allowSystemBus = true
         case .control: result.control = text
-        default: try result.take(kind, text)
+        default: try result.apply(kind, text)
         }
       }
       if clinux_optind() < arguments.count {
-        // getopt has moved it to the end of its own list.
+        // getopt has moved operands to the end of the list.
         let word = argv[Int(clinux_optind())].map { String(cString: $0) } ?? ""
-        throw Wrong(reason: "unexpected argument: \(word)")
+        throw Invalid(reason: "unexpected argument: \(word)")
       }
       result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
     } catch {
-      return .wrong(error.reason)
+      return .invalid(error.reason)
     }
     return .run(result)
   }
 
-  /// A simulator on the real system bus would lie to every program of the machine.
-  private static func bus(_ given: String?, allowSystemBus: Bool) throws(Wrong) -> String {
+  /// Refuses the real system bus unless allowed, as other programs of the machine would use the simulator.
+  private static func bus(_ given: String?, allowSystemBus: Bool) throws(Invalid) -> String {
     let address = given ?? getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
     let real = ["/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket"]
     let isReal = address.isEmpty || real.contains { address.contains("path=" + $0) }
     if isReal, !allowSystemBus {
-      throw Wrong(reason: "no private bus: give --bus, or --system-bus to serve on the real system bus")
+      throw Invalid(reason: "no private bus: use --bus, or --system-bus to serve on the real system bus")
     }
     return address.isEmpty ? "unix:path=/run/dbus/system_bus_socket" : address
   }
 
-  private mutating func take(_ kind: Option, _ text: String) throws(Wrong) {
+  private mutating func apply(_ kind: Option, _ text: String) throws(Invalid) {
     switch kind {
     case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
-    case .strangers: options.strangers = Int(try Self.number(kind, text, 0...10_000))
+    case .decoys: options.decoys = Int(try Self.number(kind, text, 0...10_000))
     case .peripheral:
       do throws(DescriptionError) {
-        options.others.append(try PeripheralDescription(file: text))
+        options.described.append(try PeripheralDescription(file: text))
       } catch {
-        throw Wrong(reason: "--peripheral: \(error)")
+        throw Invalid(reason: "--peripheral: \(error)")
       }
     case .services:
-      options.services = try text.split(separator: ",").map { name throws(Wrong) in
+      options.services = try text.split(separator: ",").map { name throws(Invalid) in
         guard let service = MicroBitService(rawValue: String(name)) else {
-          throw Wrong(reason: "--services: no such service: \(name)")
+          throw Invalid(reason: "--services: unknown service: \(name)")
         }
         return service
       }
@@ -220,11 +220,11 @@ struct Arguments: Sendable {
       let (index, address) = try Self.indexed(kind, text)
       let groups = address.split(separator: ":", omittingEmptySubsequences: false)
       guard groups.count == 6, groups.allSatisfy({ $0.count == 2 && $0.allSatisfy(\.isHexDigit) }) else {
-        throw Wrong(reason: "--address: not an address: \(text)")
+        throw Invalid(reason: "--address: not an address: \(text)")
       }
       options.addresses[index] = address.uppercased()
     case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))
-    case .leastPeriod: options.leastPeriod = UInt16(try Self.number(kind, text, 0...65535))
+    case .minimumPeriod: options.minimumPeriod = UInt16(try Self.number(kind, text, 0...65535))
     case .noPeriod: options.hasPeriod = false
     case .trace: options.trace = text
     case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
@@ -240,27 +240,27 @@ struct Arguments: Sendable {
     }
   }
 
-  private static func number(_ kind: Option, _ text: String, _ range: ClosedRange<UInt64>) throws(Wrong)
+  private static func number(_ kind: Option, _ text: String, _ range: ClosedRange<UInt64>) throws(Invalid)
     -> UInt64
   {
     guard let number = UInt64(text), range.contains(number) else {
-      throw Wrong(
+      throw Invalid(
         reason: "--\(kind.name): not a number from \(range.lowerBound) to \(range.upperBound): \(text)")
     }
     return number
   }
 
-  private static func duration(_ kind: Option, _ text: String, from least: UInt64 = 0) throws(Wrong)
+  private static func duration(_ kind: Option, _ text: String, from minimum: UInt64 = 0) throws(Invalid)
     -> Duration
   {
-    .milliseconds(Int64(try number(kind, text, least...86_400_000)))
+    .milliseconds(Int64(try number(kind, text, minimum...86_400_000)))
   }
 
   /// `I=TEXT`.
-  private static func indexed(_ kind: Option, _ text: String) throws(Wrong) -> (Int, String) {
+  private static func indexed(_ kind: Option, _ text: String) throws(Invalid) -> (Int, String) {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let index = Int(parts[0]), index >= 0 else {
-      throw Wrong(reason: "--\(kind.name): not I=TEXT: \(text)")
+      throw Invalid(reason: "--\(kind.name): not I=TEXT: \(text)")
     }
     return (index, String(parts[1]))
   }

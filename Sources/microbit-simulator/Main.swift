@@ -12,10 +12,10 @@ enum Status {
 @main struct Main {
   static func main() {
     switch Arguments.parse(ProgramArguments.all) {
-    case .help: say(Arguments.help)
-    case .version: say("microbit-simulator 0.1.0\n")
-    case .wrong(let reason):
-      complain("\(reason)\nTry 'microbit-simulator --help'.")
+    case .help: printOutput(Arguments.help)
+    case .version: printOutput("microbit-simulator 0.1.0\n")
+    case .invalid(let reason):
+      printError("\(reason)\nTry 'microbit-simulator --help'.")
       exit(Status.usage)
     case .run(let arguments): serve(arguments)
     }
@@ -39,7 +39,7 @@ enum Status {
       loop.onLoop {
         loop.signals([SIGTERM, SIGINT]) { _ in Task(executorPreference: loop) { await simulator.stop() } }
       }
-      say("ready\n")
+      printOutput("ready\n")
       do {
         try await simulator.run()
       } catch {
@@ -49,20 +49,20 @@ enum Status {
       await control?.stop()
       return 0
     } catch SimulatorError.noBus(let reason) {
-      complain(reason)
+      printError(reason)
     } catch SimulatorError.nameTaken {
-      complain("org.bluez is taken on \(arguments.bus)")
+      printError("org.bluez is already owned by another program on \(arguments.bus)")
     } catch {
-      complain("\(error)")
+      printError("\(error)")
     }
     return Status.unavailable
   }
 }
 
-/// Writes at once: whoever waits for a line gets it, pipe or not.
-func say(_ text: String) { _ = write(1, text, text.utf8.count) }
+/// Writes to stdout without buffering.
+func printOutput(_ text: String) { _ = write(1, text, text.utf8.count) }
 
-func complain(_ text: String) {
+func printError(_ text: String) {
   let line = "microbit-simulator: \(text)\n"
   _ = write(2, line, line.utf8.count)
 }

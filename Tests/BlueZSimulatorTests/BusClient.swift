@@ -34,7 +34,7 @@ final class BusClient: Sendable {
     try await deadline(patience, what) { try await self.log.next(where: condition) }
   }
 
-  /// Waits until a property is told to have this value.
+  /// Waits for the signal that a property has this value.
   func change(of path: String, _ name: String, to value: DBusValue) async throws {
     _ = try await signal("\(name) of \(path)") { signal in
       signal.path == path && signal.member == "PropertiesChanged" && signal.arguments[1].map?[name] == value

@@ -16,12 +16,12 @@ import Testing
   @Test func advertisersAreToldOnceInAScan() {
     let world = World { options in
       options.devices = 2
-      options.strangers = 1
+      options.decoys = 1
     }
     world.call("A", LinkTests.adapter, Self.start)
     world.advance(by: .seconds(10))
     #expect(Set(added(world.takeLines())).count == 3)
-    // Their strength is told anew with each scan, where it has changed: at most three times in three scans.
+    // The signal strength is signalled when it has changed in a scan: at most three times in three scans.
     world.advance(by: .seconds(32))
     let strengths = world.takeLines()
     #expect(strengths.allSatisfy { $0.hasSuffix("org.bluez.Device1\t{RSSI=n}\t") })
@@ -36,7 +36,7 @@ import Testing
     world.take(world.model.vanish(0, at: world.now))
     world.advance(by: .seconds(31))
     #expect(world.takeLines().filter { $0.contains("InterfacesRemoved") }.count == 1)
-    // Back within a scan it is heard at once.
+    // Back within a scan it is found at once.
     world.take(world.model.comeBack(0, at: world.now))
     world.advance(by: .seconds(11))
     #expect(added(world.takeLines()) == [LinkTests.device[...]])
@@ -63,7 +63,7 @@ import Testing
   func filtersDecideWhoIsFound(_ filter: KeyValuePairs<String, DBusValue>, _ count: Int) {
     let world = World { options in
       options.devices = 2
-      options.strangers = 1
+      options.decoys = 1
     }
     world.call("A", LinkTests.adapter, Self.setFilter, [.properties(filter)])
     world.call("A", LinkTests.adapter, Self.start)
@@ -102,7 +102,7 @@ import Testing
   @Test func aStrangerHasNoTemperature() {
     let world = LinkTests.discovered { options in
       options.devices = 0
-      options.strangers = 1
+      options.decoys = 1
     }
     world.call("A", "/org/bluez/hci0/dev_E5_7A_00_00_00_01", "org.bluez.Device1.Connect")
     world.advance(by: .seconds(1))

@@ -14,7 +14,7 @@ import Testing
 
   @Test func addressesAreAllDifferentAndRandomStatic() {
     let all =
-      (0..<5000).map(Identity.address(ofMicroBit:)) + (0..<1000).map(Identity.address(ofStranger:))
+      (0..<5000).map(Identity.address(ofMicroBit:)) + (0..<1000).map(Identity.address(ofDecoy:))
     #expect(Set(all).count == all.count)
     // A random static address has its two highest bits set (Core specification, Vol 6, Part B, 1.3.2.1).
     #expect(all.allSatisfy { "CDEF".contains($0.prefix(1)) && $0.utf8.count == 17 })
@@ -27,7 +27,7 @@ import Testing
   @Test func optionsNameThem() {
     var options = SimulatorOptions()
     options.devices = 2
-    options.strangers = 1
+    options.decoys = 1
     options.namePrefix = "Bit"
     options.names = [1: "a/b+#\u{1F600}"]
     options.addresses = [0: "C0:00:00:00:00:01"]

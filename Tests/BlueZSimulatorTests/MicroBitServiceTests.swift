@@ -177,7 +177,7 @@ import Testing
 
   @Test func temperatureAndAccelerationKeepTheirOwnCadence() {
     let world = Self.linked()
-    world.model.peripherals[0].microBit?.pinned = 20
+    world.model.peripherals[0].microBit?.fixedTemperature = 20
     world.call("A", LinkTests.temperature, Self.start)
     world.call("A", Self.acceleration, Self.start)
     _ = world.takeLines()

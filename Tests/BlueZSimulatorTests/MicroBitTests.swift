@@ -43,21 +43,21 @@ import Testing
   @Test(arguments: [(0, 100), (99, 100), (100, 100), (101, 101)] as [(UInt8, UInt16)])
   func aPeriodBelowTheLeastBecomesTheLeast(written: UInt8, held: UInt16) {
     var random = SplitMix(seed: 1)
-    var microBit = MicroBit(index: 0, period: 1000, leastPeriod: 100, at: Self.start, random: &random)
+    var microBit = MicroBit(index: 0, period: 1000, minimumPeriod: 100, at: Self.start, random: &random)
     let accepted = microBit.writePeriod([written, 0], at: Self.start)
     #expect(accepted)
     #expect(microBit.period == held)
   }
 
-  @Test func samplesThatNobodySeesKeepTheirRhythm() {
+  @Test func skippedSamplesDoNotShiftTheLaterOnes() {
     var microBit = microBit()
     let first = microBit.nextSample
-    microBit.settle(at: first + .milliseconds(2500))
+    microBit.skip(to: first + .milliseconds(2500))
     #expect(microBit.nextSample == first + .seconds(3))
     // A sample that is due at this very moment has been taken.
-    microBit.settle(at: first + .seconds(3))
+    microBit.skip(to: first + .seconds(3))
     #expect(microBit.nextSample == first + .seconds(4))
-    microBit.settle(at: first + .milliseconds(3001))
+    microBit.skip(to: first + .milliseconds(3001))
     #expect(microBit.nextSample == first + .seconds(4))
   }
 
@@ -96,7 +96,7 @@ import Testing
 
   @Test func whatIsPinnedIsWhatIsSent() {
     var microBit = microBit()
-    microBit.pinned = -5
+    microBit.fixedTemperature = -5
     #expect(microBit.value(at: Self.start) == [0xFB])
     microBit.raw = Array(repeating: 9, count: 20)
     #expect(microBit.value(at: Self.start).count == 20)

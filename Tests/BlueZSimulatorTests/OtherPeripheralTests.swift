@@ -58,7 +58,7 @@ import Testing
   private static func options(_ description: PeripheralDescription) -> (inout SimulatorOptions) -> Void {
     { options in
       options.devices = 0
-      options.others = [description]
+      options.described = [description]
     }
   }
 

@@ -45,7 +45,7 @@ import Testing
     let status = try await child.exitStatus()
     #expect(status == 0)
     for option in [
-      "--devices", "--strangers", "--bus", "--control", "--connect-ms", "--seed", "--least-period",
+      "--devices", "--decoys", "--bus", "--control", "--connect-ms", "--seed", "--minimum-period",
       "--no-period", "--services", "--peripheral",
     ] {
       #expect(child.text.contains(option))
@@ -78,7 +78,7 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/control"
     let child = try ChildProcess(
-      Self.program, ["--bus", bus.address, "--devices", "1", "--strangers", "1", "--control", path])
+      Self.program, ["--bus", bus.address, "--devices", "1", "--decoys", "1", "--control", path])
     _ = try await child.line { $0 == "ready" }
     let microBit =
       #"{"address":"D0:5A:00:00:C0:DE","armed":0,"connected":false,"gone":false,"i":0,"#
@@ -183,7 +183,7 @@ import Testing
     let bus = try await PrivateBus()
     let simulator = try ChildProcess(
       Self.program,
-      ["--bus", bus.address, "--strangers", "1", "--connect-ms", "100", "--disconnect-ms", "100"])
+      ["--bus", bus.address, "--decoys", "1", "--connect-ms", "100", "--disconnect-ms", "100"])
     _ = try await simulator.line { $0 == "ready" }
     let session = try ChildProcess(
       String(python), [Self.tests + "bleak/session.py"],

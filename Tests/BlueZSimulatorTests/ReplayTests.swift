@@ -19,7 +19,7 @@ import Testing
     let recording = try read("\(folder)recordings/\(name).tsv")
     #expect(recording.count > 10)
     let world = World()
-    world.model.peripherals[0].microBit?.pinned = 20
+    world.model.peripherals[0].microBit?.fixedTemperature = 20
     for (number, line) in recording.enumerated() {
       let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
       switch fields[0] {
@@ -28,7 +28,7 @@ import Testing
         if fields[3].hasSuffix(".Properties.Set") { arguments[2] = .variant(arguments[2]) }
         world.call(fields[1], fields[2], fields[3], arguments)
       case "-": world.take(world.model.clientLeft(fields[1], at: world.now))
-      case "*": befall(world, fields[1])
+      case "*": perform(fields[1], in: world)
       case "~":
         guard next(world, notification: true) != nil else {
           Issue.record("\(name).tsv:\(number + 1): no notification came")
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  private func befall(_ world: World, _ what: String) {
+  private func perform(_ what: String, in world: World) {
     let now = world.now
     switch what {
     case "vanish": world.take(world.model.vanish(0, at: now))

@@ -118,7 +118,7 @@ import Testing
     #expect(!words[2...].contains(0))
   }
 
-  /// Two buttons that tell the same bytes, and a text that is written: by the control channel as by the bus.
+  /// Two buttons that notify the same bytes, and a text that is written: by the control channel and by the bus.
   @Test func valuesComeFromTheCharacteristicThatTheyAreSetOn() async throws {
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(
@@ -166,7 +166,7 @@ import Testing
         _ = try await client.call(
           LinkTests.temperature, Self.characteristic, "AcquireNotify", [.properties([:])])
       }
-      // Nobody holds the descriptor any more: it closes.
+      // The last reference to the descriptor is released: it is closed.
       reply.removeAll()
       try await client.change(of: LinkTests.temperature, "NotifyAcquired", to: .boolean(false))
     }

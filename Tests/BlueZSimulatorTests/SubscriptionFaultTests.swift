@@ -6,7 +6,7 @@ import Testing
 @testable import BlueZSimulator
 
 /// Writes of the client configuration that fail, as proved on real bluetoothds 5.66 and 5.82: StartNotify says so
-/// and leaves nothing, AcquireNotify never answers and leaves a socket that nobody has.
+/// and leaves nothing, AcquireNotify never answers and leaves the notifications acquired.
 @Suite struct SubscriptionFaultTests {
   private static let acquire = "org.bluez.GattCharacteristic1.AcquireNotify"
   private static let start = "org.bluez.GattCharacteristic1.StartNotify"
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])
-  func acquireNotifyIsNeverAnsweredAndLeavesNobodyASocket(
+  func acquireNotifyIsNeverAnsweredAndNotificationsStayAcquired(
     _ fault: SubscriptionFault.Kind, _ attribute: Duration
   ) {
     let world = Self.world(fault, attribute: attribute)
@@ -56,7 +56,7 @@ import Testing
     #expect(!world.takeLines().contains { $0.contains("AcquireNotify") || $0.contains("NotifyAcquired") })
     #expect(world.unanswered == 0)
     #expect(world.model.isStuck(0))
-    // Nothing has told of it, but there it is.
+    // It is true although it was not signalled.
     #expect(property("NotifyAcquired", in: world) == .boolean(true))
     #expect(property("Notifying", in: world) == .boolean(false))
     // Not on the next link either, nor after the adapter was off.
@@ -178,7 +178,7 @@ import Testing
     world.call("A", LinkTests.temperature, Self.stop)
     world.call("A", LinkTests.temperature, Self.acquire, [Self.none])
     #expect(world.takeLines().last == "<\tA\tAcquireNotify\tok")
-    // Whoever calls StopNotify then takes it away.
+    // StopNotify by any caller then closes it.
     world.call("B", LinkTests.temperature, Self.stop)
     #expect(world.channels == [])
     #expect(
@@ -190,7 +190,7 @@ import Testing
 
   @Test func aValueThatIsReadIsToldBeforeItIsAnswered() {
     let world = LinkTests.linked()
-    world.model.peripherals[0].microBit?.pinned = 20
+    world.model.peripherals[0].microBit?.fixedTemperature = 20
     world.model.peripherals[0].silent = true
     world.call("A", LinkTests.temperature, Self.start)
     _ = world.takeLines()

@@ -53,7 +53,7 @@ import Testing
     world.advance(by: .seconds(10))
     #expect(world.takePackets().count == 100)
     #expect(world.model.peripherals[0].sent >= 111)
-    // Nothing of all that was told over the bus.
+    // None of this was signalled.
     #expect(!world.takeLines().contains { $0.contains("{Value=ay:1") })
   }
 

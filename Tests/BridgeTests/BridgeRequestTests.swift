@@ -105,7 +105,7 @@ import Testing
     ("device/remove", "\"kitchen\"", "the payload is a string, not an object"),
     (
       "device/remove", #"{"id":"a","id":"b"}"#,
-      #"the payload is not valid JSON: line 1, column 11: the key "id" is there already"#
+      #"the payload is not valid JSON: line 1, column 11: duplicate key "id""#
     ),
     // Unknown keys.
     ("health", #"{"x":1}"#, "x: unknown key (known keys: transaction)"),

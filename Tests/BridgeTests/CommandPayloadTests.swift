@@ -80,7 +80,7 @@ import Testing
     (#"{"value":20,"transaction":null}"#, "the transaction is null, not a string"),
     (
       #"{"value":1,"value":2}"#,
-      #"the payload is not a JSON object: line 1, column 12: the key "value" is there already"#
+      #"the payload is not a JSON object: line 1, column 12: duplicate key "value""#
     ),
     (
       #"{"value":1"#,

@@ -178,7 +178,7 @@ private let oneOf =
       "{\n  \"mqtt\": { \"port\": 1883 },\n}",
       "expected a key in double quotes, found \"}\" (trailing comma: remove the comma before it)"
     ),
-    (#"{"mqtt":{},"mqtt":{}}"#, #"the key "mqtt" is there already"#),
+    (#"{"mqtt":{},"mqtt":{}}"#, #"duplicate key "mqtt""#),
   ]
 
   @Test(arguments: mistakes)

@@ -263,7 +263,7 @@ import Testing
     }
     #expect(
       errors(#""a":{"service":"1111","characteristic":"2223","access":["notify"],"type":"uint8"}"#)
-        == [#"3:3: the key "a" is there already"#])
+        == [#"3:3: duplicate key "a""#])
     #expect(
       errors(#""b":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}"#)
         == ["3:42: profiles.x.properties.b.characteristic: a and b are the same characteristic"])

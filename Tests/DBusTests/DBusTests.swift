@@ -81,7 +81,7 @@ import Testing
     await client.close()
   }
 
-  @Test func moreCallsThanTheBusAllowsWaitTheirTurn() async throws {
+  @Test func callsBeyondTheLimitOfTheBusAreQueued() async throws {
     let bus = try await PrivateBus()
     let server = try await echo(on: bus)
     let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }

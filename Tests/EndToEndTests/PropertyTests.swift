@@ -76,7 +76,7 @@ import Testing
   @Test("A micro:bit that holds another value than was written: adjusted, and written once for each link")
   func adjusted() async throws {
     var plan = Plan(period: 200)
-    plan.simulator = ["--least-period", "100"]
+    plan.simulator = ["--minimum-period", "100"]
     try await withHouse(plan) { house in
       let id = try await house.id()
       try await house.online(id)

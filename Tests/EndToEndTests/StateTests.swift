@@ -46,7 +46,7 @@ import Testing
       try await house.online("kitchen")
       #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
       try await Self.limitFiles(of: house.gateway, to: "unlimited")
-      try await house.logged("the state database is written again")
+      try await house.logged("the state database can be written again")
       #expect(try await house.done("health")["healthy"]?.bool == true)
       #expect(try house.lines(with: "cannot write the state database").count == 1)
       let mark = try house.observer.mark

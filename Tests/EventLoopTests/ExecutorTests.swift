@@ -38,7 +38,7 @@ import Testing
     #expect(try await numbers.first(20_000) == Array(0..<20_000))
   }
 
-  @Test func soDoThoseOfSeveralThreadsEachInItsOwnOrder() async throws {
+  @Test func jobsOfSeveralThreadsRunInTheOrderOfEachThread() async throws {
     let loop = loop
     let numbers = Record<(thread: Int, number: Int)>()
     for thread in 0..<4 {
@@ -65,7 +65,7 @@ import Testing
     #expect(await counter.numbers == [1])
   }
 
-  @Test func jobsThatMakeJobsKeepNobodyWaiting() async throws {
+  @Test func jobsThatEnqueueJobsDoNotStarveTimers() async throws {
     let loop = loop
     let ended = Record<Void>()
     await withTaskGroup(of: Void.self) { group in
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func whatBlocksRunsElsewhere() async {
+  @Test func blockingWorkRunsOnAnotherThread() async {
     let loop = loop
     let elsewhere = await Task(executorPreference: loop) {
       let elsewhere = await EventLoop.blocking { !loop.isCurrent }

@@ -2,7 +2,7 @@ import EventLoop
 import Synchronization
 import TestSupport
 
-/// What happened, in the order of its happening; somebody may wait for there to be enough of it.
+/// Records events in order; a test can wait for a number of them.
 final class Record<Element: Sendable>: Sendable {
   private let state = Mutex<(elements: [Element], enough: Int, waiter: Waiter<Void>?)>(([], 0, nil))
 

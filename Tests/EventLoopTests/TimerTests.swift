@@ -58,7 +58,7 @@ import Testing
     #expect(try await fired.first(1) == ["later"])
   }
 
-  @Test func aHandlerMayCancelATimerThatIsDueInTheSameTurn() async throws {
+  @Test func aHandlerMayCancelATimerThatIsDueInTheSameIteration() async throws {
     let loop = loop
     let fired = Record<String>()
     await loop.perform {
@@ -76,7 +76,7 @@ import Testing
     #expect(try await fired.first(2) == ["first", "third"])
   }
 
-  @Test func aHandlerMaySetTimersAndTheyStarveNobody() async throws {
+  @Test func aHandlerMaySetTimersWithoutStarvingOthers() async throws {
     let loop = loop
     let fired = Record<Int>()
     final class Chain: Sendable {
@@ -93,7 +93,7 @@ import Testing
       }
     }
     await loop.perform { Chain(loop, fired).link(0) }
-    // Jobs and other timers get their turn beside it.
+    // Jobs and other timers run meanwhile.
     let other = Record<Void>()
     for _ in 0..<10 {
       await loop.perform { _ = loop.timer(after: .milliseconds(1)) { other.append(()) } }
@@ -169,7 +169,7 @@ import Testing
     #expect(queue.next == start)
   }
 
-  @Test func cancelledTimersWakeNobody() {
+  @Test func cancelledTimersDoNotWakeTheLoop() {
     var queue = TimerQueue()
     for moment in [start, second, Moment.now + .seconds(3600)] {
       let timer = LoopTimer(deadline: moment) {}
@@ -200,6 +200,6 @@ import Testing
 }
 
 extension LoopTimer: Equatable {
-  /// By identity: a test tells timers of one deadline apart.
+  /// By identity, to distinguish timers of the same deadline.
   public static func == (a: LoopTimer, b: LoopTimer) -> Bool { a === b }
 }

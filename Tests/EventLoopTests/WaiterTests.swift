@@ -5,14 +5,14 @@ import Testing
 @Suite struct WaiterTests {
   private struct Trouble: Error {}
 
-  @Test func theValueMayComeFirst() async throws {
+  @Test func theValueMayBeDeliveredBeforeTheWait() async throws {
     let waiter = Waiter<Int>()
     #expect(waiter.resume(.success(1)))
     #expect(!waiter.resume(.success(2)))
     #expect(try await waiter.value() == 1)
   }
 
-  @Test func orTheOneWhoWaits() async throws {
+  @Test func theValueMayBeDeliveredAfterTheWaitBegan() async throws {
     for _ in 0..<100 {
       let waiter = Waiter<Int>()
       let value = Task { try await waiter.value() }

@@ -114,7 +114,7 @@ import Testing
     #expect(calls.elements.count == 1)
   }
 
-  @Test func aHandlerMayCancelAWatchThatIsReadyInTheSameTurn() async throws {
+  @Test func aHandlerMayCancelAWatchThatIsReadyInTheSameIteration() async throws {
     let loop = loop
     let pairs = [Pair(), Pair()]
     let calls = Record<Int>()
@@ -169,7 +169,7 @@ import Testing
     let box = Box()
     await loop.perform {
       box.watches = [loop.watch(old.here, for: .readable) { _ in calls.append("old") }]
-      // The same number, of which nobody else gets hold in between, watched anew before the old watch is cancelled.
+      // The same number is watched again before the old watch is cancelled; dup2 prevents its use by others in between.
       dup2(new.here, old.here)
       box.watches.append(
         loop.watch(old.here, for: .readable) { _ in

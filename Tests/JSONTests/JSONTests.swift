@@ -58,7 +58,7 @@ import Testing
     ("{}\n// note", "line 2, column 1: expected the end, found \"/\""),
     ("1 2", "line 1, column 3: expected the end, found \"2\""),
     ("tru", "line 1, column 1: expected a value, found \"t\""),
-    ("{\"a\": 1,\n \"a\": 2}", "line 2, column 2: the key \"a\" is there already"),
+    ("{\"a\": 1,\n \"a\": 2}", "line 2, column 2: duplicate key \"a\""),
     ("\"abc", "line 1, column 1: this string has no end"),
     ("\"abc\\", "line 1, column 5: unknown escape: write a backslash as \\\\"),
     ("\"a\nb\"", "line 1, column 3: a string cannot contain the end of the line: close it, or write \\n"),
@@ -113,7 +113,7 @@ import Testing
       Issue.record("no error")
     } catch {
       #expect(error.hint == hint)
-      // Senders are told what they always were.
+      // The text for senders of messages has no hint.
       #expect(!error.description.contains(hint ?? "comma before"))
     }
   }
@@ -155,9 +155,9 @@ import Testing
     func nested(_ depth: Int) -> String {
       String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     }
-    _ = try parse(nested(JSONParser.deepest))
+    _ = try parse(nested(JSONParser.maximumDepth))
     let deeper = "line 1, column 33: lists and objects nest deeper than 32"
-    #expect(error(Array(nested(JSONParser.deepest + 1).utf8)) == deeper)
+    #expect(error(Array(nested(JSONParser.maximumDepth + 1).utf8)) == deeper)
     #expect(
       error(Array(String(repeating: "{\"a\":", count: 100_000).utf8))?.hasSuffix("nest deeper than 32")
         == true)

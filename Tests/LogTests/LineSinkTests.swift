@@ -65,13 +65,13 @@ import Testing
 
     sink.write(line("after"))
     let expected =
-      "<4>warning log: lines lost, as stderr was not read count=\(200 - kept)\n<4>warning test: after\n"
+      "<4>warning log: lines dropped: stderr was not read count=\(200 - kept)\n<4>warning test: after\n"
     #expect(pipe.drain() == expected)
     sink.write(line("again"))
     #expect(pipe.drain() == "<4>warning test: again\n")
   }
 
-  @Test func linesThatNobodyWillReadAreDropped() {
+  @Test func linesWithoutAReaderAreDropped() {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
     close(ends[0])

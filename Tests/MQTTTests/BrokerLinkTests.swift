@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct BrokerLinkTests {
   private let start = Moment.now
-  private let trouble = MQTTError.unreachable(reason: "refused", errno: 111)
+  private let failure = MQTTError.unreachable(reason: "refused", errno: 111)
 
   private func link() -> BrokerLink {
     let options = MQTTOptions(host: "", clientID: "")
@@ -22,7 +22,7 @@ import Testing
     return link
   }
 
-  @Test func theWayUp() {
+  @Test func connecting() {
     var link = link()
     #expect(link.start() == [.setTimer(.seconds(10)), .dial])
     #expect(link.dialled() == [])
@@ -67,21 +67,21 @@ import Testing
   @Test func aStableConnectionResetsTheWait() {
     var link = connected()
     for since in [0, 29, 30] {
-      let actions = link.failed(trouble, at: start + .seconds(since), jitter: 1)
+      let actions = link.failed(failure, at: start + .seconds(since), jitter: 1)
       let expected: Duration = [0: .seconds(1), 29: .seconds(2), 30: .seconds(1)][since]!
-      #expect(actions == [.drop, .setTimer(expected), .reportLoss(trouble, retryIn: expected)])
+      #expect(actions == [.drop, .setTimer(expected), .reportLoss(failure, retryIn: expected)])
       _ = link.timeout(in: .lookUp, at: start, jitter: 1)
       _ = link.dialled()
       _ = link.accepted(at: start)
     }
   }
 
-  enum Manner: CaseIterable { case refuses, dropsAtOnce, lasts }
+  enum Behaviour: CaseIterable { case refuses, dropsAtOnce, lasts }
 
-  /// What a flapping broker does, in turns, in every order, the longest of times between two attempts.
-  @Test(arguments: Manner.allCases, Manner.allCases)
-  func aBrokerThatFlapsIsFoundAgainWithinFiveSeconds(_ first: Manner, _ second: Manner) {
-    for third in Manner.allCases {
+  /// All orders in which a flapping broker may fail, with the longest back-off between attempts.
+  @Test(arguments: Behaviour.allCases, Behaviour.allCases)
+  func aBrokerThatFlapsIsFoundAgainWithinFiveSeconds(_ first: Behaviour, _ second: Behaviour) {
+    for third in Behaviour.allCases {
       var link = link()
       _ = link.start()
       var now = start
@@ -97,7 +97,7 @@ import Testing
             _ = link.accepted(at: now)
             now = back
           }
-          for case .setTimer(let delay) in link.failed(trouble, at: now, jitter: 1) { now = now + delay }
+          for case .setTimer(let delay) in link.failed(failure, at: now, jitter: 1) { now = now + delay }
           _ = link.timeout(in: .lookUp, at: now, jitter: 1)
         }
       }
@@ -109,13 +109,14 @@ import Testing
   @Test func aLookUpThatTakesTooLongIsReportedAndWaitedFor() {
     var link = link()
     _ = link.start()
-    #expect(link.timeout(in: .lookUp, at: start, jitter: 0) == [.reportOverdue(.timedOut(.lookUp))])
+    #expect(
+      link.timeout(in: .lookUp, at: start, jitter: 0) == [.reportFailure(.timedOut(.lookUp), retryIn: nil)])
     #expect(link.dialled() == [.setTimer(.seconds(10))], "the broker gets its own time")
     #expect(link.accepted(at: start) == [.cancelTimer, .begin])
   }
 
   @Test(arguments: [MQTTError.Phase.connect, .tls, .connack])
-  func aBrokerThatSaysNothingIsGivenUp(_ phase: MQTTError.Phase) {
+  func anAttemptWithoutAnAnswerIsAbandoned(_ phase: MQTTError.Phase) {
     var link = link()
     _ = link.start()
     _ = link.dialled()
@@ -130,35 +131,35 @@ import Testing
     #expect(idle.start() == [])
     var waiting = link()
     _ = waiting.start()
-    _ = waiting.failed(trouble, at: start, jitter: 0)
+    _ = waiting.failed(failure, at: start, jitter: 0)
     #expect(waiting.stop(isWaiting: true, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
     var dialling = link()
     _ = dialling.start()
     #expect(dialling.stop(isWaiting: false, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
     #expect(dialling.dialled() == [])
-    #expect(dialling.failed(trouble, at: start, jitter: 0) == [])
+    #expect(dialling.failed(failure, at: start, jitter: 0) == [])
   }
 
-  @Test func stopSaysGoodBye() {
+  @Test func stopSendsDisconnect() {
     var link = connected()
-    #expect(link.stop(isWaiting: false, deadline: .seconds(5)) == [.setTimer(.seconds(5)), .sayGoodBye])
-    #expect(link.failed(trouble, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+    #expect(link.stop(isWaiting: false, deadline: .seconds(5)) == [.setTimer(.seconds(5)), .disconnect])
+    #expect(link.failed(failure, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
     #expect(link.state == .stopped)
   }
 
-  @Test func stopWaitsForWhatIsStillToBeSaid() {
+  @Test func stopWaitsForQueuedMessages() {
     var link = connected()
     #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [.setTimer(.seconds(5))])
     #expect(link.isUp)
     #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [])
-    #expect(link.drained() == [.sayGoodBye])
+    #expect(link.drained() == [.disconnect])
     #expect(link.timeout(in: .connack, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
   @Test func stopDoesNotWaitLongerThanItMay() {
     var link = connected()
     _ = link.stop(isWaiting: true, deadline: .seconds(5))
-    // The will is to be published: what was to replace it may not have been said.
+    // The will must be published, as the messages that replace it may not have been sent.
     #expect(link.timeout(in: .connack, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
@@ -168,12 +169,12 @@ import Testing
     #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [.setTimer(.seconds(5))])
     #expect(link.dialled() == [])
     #expect(link.accepted(at: start) == [.begin])
-    #expect(link.drained() == [.sayGoodBye])
+    #expect(link.drained() == [.disconnect])
 
     var failing = self.link()
     _ = failing.start()
     _ = failing.stop(isWaiting: true, deadline: .seconds(5))
-    #expect(failing.failed(trouble, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+    #expect(failing.failed(failure, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
   @Test func drainedMeansNothingWhileItIsNotStopping() {

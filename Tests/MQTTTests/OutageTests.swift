@@ -44,7 +44,8 @@ import Testing
       for number in numbers {
         await client.client.publish(
           MQTTMessage(
-            topic: topic("e"), payload: Array("\(number)".utf8), whenHeld: { $0 + Array(" held".utf8) }))
+            topic: topic("e"), payload: Array("\(number)".utf8), replayTransform: { $0 + Array(" held".utf8) }
+          ))
       }
     }
     await publish(0..<10)
@@ -69,7 +70,7 @@ import Testing
     for number in 0..<200 {
       await client.client.publish(
         MQTTMessage(
-          topic: topic("e"), payload: Array("\(number)".utf8), whenHeld: { $0 + Array(" held".utf8) }))
+          topic: topic("e"), payload: Array("\(number)".utf8), replayTransform: { $0 + Array(" held".utf8) }))
     }
     let statistics = await client.client.statistics
     #expect(statistics.inFlight == 20 && statistics.queued == 180, "mosquitto allows 20 in flight")
@@ -115,8 +116,8 @@ import Testing
   }
 
   @Test(arguments: [[0xE0, 0x01, 0x8E], [0xE0, 0x02, 0x8E, 0x00]] as [[UInt8]])
-  func aBrokerThatSaysGoodBye(_ goodBye: [UInt8]) async throws {
-    let server = try await StubServer(saying: [0x20, 0x03, 0x00, 0x00, 0x00] + goodBye)
+  func aBrokerThatDisconnects(_ disconnect: [UInt8]) async throws {
+    let server = try await StubServer(saying: [0x20, 0x03, 0x00, 0x00, 0x00] + disconnect)
     let client = await TestClient(.local(server.port))
     try await client.connected()
     let error = try await client.disconnected()

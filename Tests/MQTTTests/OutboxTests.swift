@@ -7,7 +7,7 @@ import Testing
 
   private func event(_ text: String, qos: QoS = .atLeastOnce) -> MQTTMessage {
     MQTTMessage(
-      topic: topic("e"), payload: Array(text.utf8), qos: qos, whenHeld: { Array("held ".utf8) + $0 })
+      topic: topic("e"), payload: Array(text.utf8), qos: qos, replayTransform: { Array("held ".utf8) + $0 })
   }
 
   private func outbox(events: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {
@@ -259,7 +259,7 @@ import Testing
   }
 
   /// Its place in the order is not what another topic left there.
-  @Test func stateThatTakesTheSlotOfAForgottenOneWaitsForItsTurn() {
+  @Test func stateThatReusesTheSlotOfAReleasedOneKeepsItsPlaceInTheQueue() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("old"), Array("1".utf8), qos: .atLeastOnce)

@@ -119,7 +119,7 @@ import Testing
     broker.freeze(false)
   }
 
-  /// What was to be said instead of the will may not have been.
+  /// The messages that replace the will may not have been sent.
   @Test func aStopThatRunsOutOfTimeLeavesTheWillToSpeak() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/will")
@@ -179,7 +179,7 @@ import Testing
     #expect(try await subscriber.texts(100) == (0..<100).map(String.init))
   }
 
-  @Test func whatSomebodyWaitsForGoesAtOnceAndACrowdGoesTogether() async throws {
+  @Test func aFewUrgentMessagesAreSentAtOnceAndManyTogether() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
     let client = await TestClient(.local(broker.port))
@@ -188,8 +188,8 @@ import Testing
       MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8), qos: .atMostOnce)
     }
     let messages = (0..<8).map(message)
-    // One job is one turn of the loop. What waits goes before what does not.
-    let sent = await client.client.inOneTurn { client in
+    // One job is one iteration of the loop. Queued messages are sent before urgent ones.
+    let sent = await client.client.isolated { client in
       messages.enumerated().map { number, message in
         client.publish(message, atOnce: number > 0)
         return client.statistics.sent

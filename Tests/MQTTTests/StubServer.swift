@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import TestSupport
 
-/// Something on a TCP port that is no broker: says to each comer what it is told to say, and no more.
+/// A TCP server that is not a broker: sends fixed bytes to each client.
 final class StubServer: Sendable {
   let port: UInt16
   /// The bytes that comers have sent.

@@ -7,7 +7,7 @@ import Testing
 /// Certificates made for the test, by openssl, where that is installed.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: access("/usr/bin/openssl", X_OK) == 0)) struct TLSTests {
   /// A folder with `ca`, `server` (for 127.0.0.1), `other-host` and `client`, all of one authority, and
-  /// `stranger`, an authority that nobody trusts: `.crt` and `.key` of each.
+  /// `stranger`, an authority that is not trusted: `.crt` and `.key` of each.
   private static func certificates() async throws -> TemporaryFolder {
     let folder = try TemporaryFolder()
     let script = """

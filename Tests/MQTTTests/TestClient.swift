@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import MQTT
 
-/// A client that runs on a loop of its own, with everything it told and logged.
+/// A client that runs on its own loop, with the events and log lines that it has produced.
 final class TestClient: Sendable {
   let client: MQTTClient
   let loop = EventLoop.onNewThread()
@@ -25,7 +25,7 @@ final class TestClient: Sendable {
   deinit {
     task.cancel()
     let (task, loop) = (task, loop)
-    // The loop must turn until the client has closed its connection.
+    // The loop must run until the client has closed its connection.
     Task {
       _ = await task.result
       loop.stop()
@@ -72,7 +72,7 @@ final class TestClient: Sendable {
 }
 
 extension MQTTClient {
-  func inOneTurn<Value: Sendable>(_ body: @Sendable (isolated MQTTClient) -> Value) -> Value { body(self) }
+  func isolated<Value: Sendable>(_ body: @Sendable (isolated MQTTClient) -> Value) -> Value { body(self) }
 }
 
 extension MQTTReceived {

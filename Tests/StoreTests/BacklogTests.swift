@@ -68,7 +68,7 @@ import Testing
   @Test func aWriterThatCouldNotStartIsTriedAgain() {
     var backlog = Backlog()
     _ = backlog.add("a", a)
-    backlog.unclaim()
+    backlog.writerNotStarted()
     let starts = backlog.add("b", a)
     #expect(starts)
     #expect(backlog.take().changes == ["a": a, "b": a])
@@ -77,9 +77,7 @@ import Testing
 
 @Suite struct PacingTests {
   @Test func failuresAreAMinuteApartAtMost() {
-    let pacing = Pacing()
-    #expect(pacing.wait(afterFailures: 0) == .seconds(1))
-    #expect((1...8).map(pacing.wait) == [1, 2, 4, 8, 16, 32, 60, 60].map { Duration.seconds($0) })
-    #expect(pacing.wait(afterFailures: .max) == .seconds(60))
+    var retry = Pacing().retry
+    #expect((1...8).map { _ in retry.next() } == [1, 2, 4, 8, 16, 32, 60, 60].map { Duration.seconds($0) })
   }
 }

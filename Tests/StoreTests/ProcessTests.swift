@@ -122,7 +122,7 @@ import Testing
   }
 }
 
-/// Mounts that nobody else sees, and that go with the process.
+/// Mounts that only this process sees, and that end with it.
 enum Namespace {
   private static let options = geteuid() == 0 ? ["--mount"] : ["--mount", "--user", "--map-root-user"]
 

@@ -89,8 +89,8 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     let onlooker = try Onlooker(path)
     try onlooker.execute("CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(30000))")
     let pacing = Pacing(
-      gather: .milliseconds(1), apart: .milliseconds(1), firstRetry: .milliseconds(5),
-      longestRetry: .milliseconds(20))
+      gather: .milliseconds(1), apart: .milliseconds(1),
+      retry: BackOff(first: .milliseconds(5), longest: .milliseconds(20)))
     let database = StateDatabase(path: path, schema: doubling, loop: loop, pacing: pacing, maximumPages: 11)
     #expect(database.trouble == nil)
     database.section("a").put("key", bytes(String(repeating: "x", count: 20_000)))

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import TestSupport
 import Testing
@@ -9,8 +10,8 @@ import Testing
   let path: String
   let events = Record<StoreEvent>()
   let quick = Pacing(
-    gather: .milliseconds(1), apart: .milliseconds(1), firstRetry: .milliseconds(5),
-    longestRetry: .milliseconds(20))
+    gather: .milliseconds(1), apart: .milliseconds(1),
+    retry: BackOff(first: .milliseconds(5), longest: .milliseconds(20)))
 
   init() throws {
     folder = try TemporaryFolder()
@@ -147,7 +148,9 @@ import Testing
 
   @Test func closingDoesNotWaitForThePace() throws {
     let store = open(
-      pacing: Pacing(gather: .seconds(600), apart: .seconds(600), firstRetry: .seconds(600)))
+      pacing: Pacing(
+        gather: .seconds(600), apart: .seconds(600),
+        retry: BackOff(first: .seconds(600), longest: .seconds(600))))
     store.put("a", bytes("a"))
     #expect(store.close(within: patience) == 0)
     #expect(try StateStore.records(path: path).texts == ["a": "a"])

@@ -1,6 +1,6 @@
-/// The accelerometer of a micro:bit V2: when it takes its samples.
+/// The accelerometer of a micro:bit V2: the timing of its samples.
 struct Accelerometer: Sendable {
-  /// The periods of its chip, in µs (LSM303 in codal-core, `CodalUtil` takes the least that is not shorter).
+  /// The chip's periods in µs (LSM303 in codal-core; `CodalUtil` selects the shortest that is not too short).
   private static let periods = [617, 744, 2500, 5000, 10_000, 20_000, 40_000, 100_000, 1_000_000]
   private static let defaultPeriod = 20_000
 
@@ -12,26 +12,26 @@ struct Accelerometer: Sendable {
     sampler = Sampler(interval: interval, next: now + interval)
   }
 
-  /// The period in ms as it is read back: the chip's, rounded down.
+  /// The period in ms as read back: the chip's, rounded down.
   var period: UInt16 { UInt16(microseconds / 1000) }
   var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
 
   /// When the next sample is taken.
   var nextSample: ContinuousClock.Instant { sampler.next }
 
-  mutating func settle(at now: ContinuousClock.Instant) { sampler.settle(at: now) }
-  mutating func sample(at now: ContinuousClock.Instant) { sampler.take(at: now) }
+  mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
+  mutating func sample(at now: ContinuousClock.Instant) { sampler.sample(at: now) }
 
-  /// A write to the period characteristic, which counts at once; anything but two bytes changes nothing.
-  /// - Returns: whether the length was right.
+  /// A write to the period characteristic, effective at once; ignored unless it has two bytes.
+  /// - Returns: whether the length was valid.
   mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
     guard bytes.count == 2 else { return false }
-    let wanted = (Int(bytes[0]) | Int(bytes[1]) << 8) * 1000
-    setPeriod(Self.periods.first { $0 >= wanted } ?? 1_000_000, at: now)
+    let requested = (Int(bytes[0]) | Int(bytes[1]) << 8) * 1000
+    setPeriod(Self.periods.first { $0 >= requested } ?? 1_000_000, at: now)
     return true
   }
 
-  /// The reset button: the period is lost, and it samples anew once it has started.
+  /// The reset button: the period is reset, and sampling starts again.
   mutating func reset(at now: ContinuousClock.Instant) { setPeriod(Self.defaultPeriod, at: now) }
 
   private mutating func setPeriod(_ period: Int, at now: ContinuousClock.Instant) {

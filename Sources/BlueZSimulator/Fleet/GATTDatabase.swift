@@ -1,4 +1,4 @@
-/// The services of a peripheral as bluetoothd finds them: handles, UUIDs, flags.
+/// The services of a peripheral as discovered by bluetoothd: handles, UUIDs, flags.
 struct GATTDatabase: Sendable {
   struct Service: Sendable {
     fileprivate(set) var handle: UInt16 = 0
@@ -16,9 +16,9 @@ struct GATTDatabase: Sendable {
     let uuid: String
     let flags: [String]
     let content: Content
-    /// The bytes that it holds at first.
+    /// The initial value.
     let value: [UInt8]
-    /// The handle of the client characteristic configuration, where there is one.
+    /// The handle of the client characteristic configuration, if there is one.
     fileprivate(set) var configuration: UInt16?
 
     init(_ uuid: String, _ flags: [String], _ content: Content, _ value: [UInt8] = []) {
@@ -35,15 +35,15 @@ struct GATTDatabase: Sendable {
     var takesCommands: Bool { flags.contains("write-without-response") }
   }
 
-  /// What a characteristic holds.
+  /// How a characteristic's value is determined.
   enum Content: Sendable, Equatable {
-    /// The bytes it began with, whatever is written.
+    /// The initial value, whatever is written.
     case fixed
-    /// The same, read by bluetoothd itself while it resolves the services: its Value is there from the start.
+    /// The same, but read by bluetoothd itself while it resolves the services: its Value is known from the start.
     case fixedAndCached
-    /// What was written last, if it has one of these lengths.
+    /// The last written value, which must have one of these lengths.
     case stored(ClosedRange<Int>)
-    /// The micro:bit's LEDs, a byte for each row: a shorter write leaves the other rows as they are.
+    /// The micro:bit's LEDs, one byte per row: a shorter write leaves the other rows unchanged.
     case rows
     case temperature
     case temperaturePeriod
@@ -52,31 +52,31 @@ struct GATTDatabase: Sendable {
   }
 
   let services: [Service]
-  /// What Device1.UUIDs holds once services are resolved; sorted, as bluetoothd does.
+  /// Device1.UUIDs after the services are resolved; sorted, as by bluetoothd.
   let uuids: [String]
-  /// The characteristics of the sensors, by their raw values.
+  /// The handles of the sensors' characteristics, by the sensors' raw values.
   private let sampled: [UInt16?]
 
-  /// These services after the GATT service, which all have.
+  /// These services after the GATT service, which all peripherals have.
   ///
-  /// Handles are given in this order, so that those of a micro:bit with its temperature, and with them its object
-  /// paths, are those of the recordings: each service and each characteristic's declaration has one, its value and its
-  /// client configuration follow.
+  /// Handles are assigned in this order: each service and each characteristic declaration has one, followed by those of
+  /// its value and client configuration. A micro:bit with the temperature service gets the handles, and so the object
+  /// paths, of the recordings.
   init(_ own: [Service]) {
     var handle: UInt16 = 0x06
-    func take() -> UInt16 {
+    func nextHandle() -> UInt16 {
       defer { handle += 1 }
       return handle
     }
     var services = [Self.attributes] + own
     for at in services.indices {
-      services[at].handle = take()
+      services[at].handle = nextHandle()
       for position in services[at].characteristics.indices {
-        services[at].characteristics[position].handle = take()
-        _ = take()
+        services[at].characteristics[position].handle = nextHandle()
+        _ = nextHandle()
         let characteristic = services[at].characteristics[position]
         if characteristic.notifies || characteristic.indicates {
-          services[at].characteristics[position].configuration = take()
+          services[at].characteristics[position].configuration = nextHandle()
         }
       }
     }
@@ -95,28 +95,29 @@ struct GATTDatabase: Sendable {
     return nil
   }
 
-  /// The service that a characteristic belongs to.
+  /// The service of a characteristic.
   func service(of handle: UInt16) -> Service? { services.last { $0.handle < handle } }
 
-  /// Number `instance`, from 0, of the characteristics with that UUID; in that service where one is named.
+  /// The characteristic with this UUID and index (`instance`, from 0) among those with the same UUID; optionally of one
+  /// service only.
   func characteristic(_ uuid: String, instance: Int, in service: String?) -> Characteristic? {
     let all = services.filter { service == nil || $0.uuid == service }.flatMap(\.characteristics)
     return all.filter { $0.uuid == uuid }.dropFirst(instance).first
   }
 
-  /// The characteristic that has the samples of a sensor.
+  /// The characteristic of a sensor.
   func handle(of sensor: Sensor) -> UInt16? { sampled[sensor.rawValue] }
 
-  /// The sensor whose samples a characteristic has.
+  /// The sensor of a characteristic.
   func sensor(of handle: UInt16) -> Sensor? { Sensor.allCases.first { self.handle(of: $0) == handle } }
 
-  /// Whether a characteristic is open on every link: those of the GATT service and the device information.
+  /// Whether a characteristic requires no encryption: those of the GATT service and the device information.
   func isOpen(_ handle: UInt16) -> Bool {
     [Self.short(0x1801), Self.short(0x180A)].contains(service(of: handle)?.uuid)
   }
 }
 
-/// What takes samples by itself and notifies each.
+/// A source of periodic samples, which are notified.
 enum Sensor: Int, Sendable, CaseIterable {
   case temperature
   case acceleration
@@ -130,14 +131,14 @@ enum Sensor: Int, Sendable, CaseIterable {
 }
 
 extension GATTDatabase {
-  /// Something else: device information and nothing of interest.
-  static let stranger = GATTDatabase([information(model: "Stranger", serial: "0", firmware: "1.0")])
+  /// A peripheral that is not a micro:bit, with device information only.
+  static let decoy = GATTDatabase([information(model: "Decoy", serial: "0", firmware: "1.0")])
 
   private static let attributes = Service(
     short(0x1801),
     [
       Characteristic(short(0x2A05), ["indicate"], .fixed),
-      // Written by bluetoothd, of no consequence here.
+      // Written by bluetoothd; without effect here.
       Characteristic(short(0x2B29), ["read", "write"], .fixed, [0]),
       Characteristic(
         short(0x2B2A), ["read"], .fixedAndCached,

@@ -1,68 +1,66 @@
 import Glibc
 
-/// The temperature service of a micro:bit as its firmware behaves (codal-microbit-v2,
-/// `MicroBitTemperatureService` and `MicroBitThermometer`).
-///
-/// It samples whether anyone listens or not.
+/// The temperature service of a micro:bit as implemented by its firmware (codal-microbit-v2,
+/// `MicroBitTemperatureService` and `MicroBitThermometer`). It samples whether there are subscribers or not.
 struct MicroBit: Sendable {
-  /// The period in ms, as last written: any value, not rounded, and clamped to ``leastPeriod`` alone.
+  /// The period in ms as last written: any value, not rounded, and at least ``minimumPeriod``.
   private(set) var period: UInt16
-  private let leastPeriod: UInt16
+  private let minimumPeriod: UInt16
   private var sampler: Sampler
-  /// A temperature set from outside, in place of the simulated one.
-  var pinned: Int8?
-  /// Bytes to be read and notified in place of the temperature.
+  /// Replaces the simulated temperature.
+  var fixedTemperature: Int8?
+  /// Replaces the value of the temperature characteristic.
   var raw: [UInt8]?
 
-  /// The samples taken, in place of a temperature; nil for the temperature.
+  /// The number of samples, reported instead of a temperature; nil: the temperature is reported.
   private var count: UInt8?
 
-  private let born: ContinuousClock.Instant
+  private let start: ContinuousClock.Instant
   private let base: Double
   private let phase: Double
 
   init(
-    index: Int, period: UInt16, leastPeriod: UInt16 = 0, counts: Bool = false,
+    index: Int, period: UInt16, minimumPeriod: UInt16 = 0, counts: Bool = false,
     at now: ContinuousClock.Instant, random: inout SplitMix
   ) {
     self.period = period
-    self.leastPeriod = leastPeriod
+    self.minimumPeriod = minimumPeriod
     count = counts ? 0 : nil
-    born = now
+    start = now
     base = 20 + Double(index % 8)
     phase = Double.random(in: 0..<1, using: &random)
     let interval = Self.interval(period)
     sampler = Sampler(interval: interval, next: now + interval * phase)
   }
 
-  /// What the period means for the cadence: 0 samples at every pass of the idle thread, about 1 ms apart.
+  /// The interval of the samples: with period 0 every pass of the idle thread, about 1 ms.
   private static func interval(_ period: UInt16) -> Duration { .milliseconds(max(1, Int(period))) }
 
   // MARK: Samples
 
-  /// When the next sample is taken. A new period begins after it.
+  /// The time of the next sample. A new period becomes effective after it.
   var nextSample: ContinuousClock.Instant { sampler.next }
 
-  /// Passes over the samples up to now, so that ``nextSample`` lies ahead.
-  mutating func settle(at now: ContinuousClock.Instant) { sampler.settle(at: now) }
+  /// Skips the samples up to now.
+  mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
 
-  /// Takes the sample that is due, and plans the next one.
+  /// Takes the sample that is due, and schedules the next one.
   mutating func sample(at now: ContinuousClock.Instant) -> [UInt8] {
-    sampler.take(at: now)
+    sampler.sample(at: now)
     if let count { self.count = count &+ 1 }
     return value(at: now)
   }
 
-  /// The temperature characteristic's bytes.
+  /// The value of the temperature characteristic.
   func value(at now: ContinuousClock.Instant) -> [UInt8] {
     raw ?? [UInt8(bitPattern: temperature(at: now))]
   }
 
-  /// Whole degrees Celsius: a slow swing of ±2.5 °C within ten minutes around a value of its own.
+  /// In °C: oscillates by ±2.5 °C within ten minutes.
   func temperature(at now: ContinuousClock.Instant) -> Int8 {
     if let count { return Int8(bitPattern: count) }
-    if let pinned { return pinned }
-    let turns = born.duration(to: now) / .seconds(600)
+    if let fixedTemperature { return fixedTemperature }
+    let turns = start.duration(to: now) / .seconds(600)
     return Int8((base + 2.5 * sin(2 * .pi * (turns + phase))).rounded())
   }
 
@@ -70,17 +68,17 @@ struct MicroBit: Sendable {
 
   var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
 
-  /// A write to the period characteristic; anything but two bytes changes nothing.
-  /// - Returns: whether the length was right.
+  /// A write to the period characteristic; ignored unless it has two bytes.
+  /// - Returns: whether the length was valid.
   mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
     guard bytes.count == 2 else { return false }
-    settle(at: now)
-    period = max(leastPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
+    skip(to: now)
+    period = max(minimumPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
     sampler.interval = Self.interval(period)
     return true
   }
 
-  /// The reset button: what was held in RAM is lost, and it samples anew once it has started.
+  /// The reset button: RAM is cleared, and sampling starts again.
   mutating func reset(at now: ContinuousClock.Instant) {
     period = 1000
     let interval = Self.interval(period)

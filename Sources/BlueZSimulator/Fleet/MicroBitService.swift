@@ -1,12 +1,12 @@
-/// A service of the virtual micro:bits, beside the device information that all have.
+/// A service of the virtual micro:bits; all have the device information in addition.
 public enum MicroBitService: String, Sendable, CaseIterable {
-  /// The chip's temperature, notified once in a period, and the period.
+  /// The chip's temperature, notified once per period, and the period.
   case temperature
   /// Buttons A and B: 0 released, 1 pressed, 2 held.
   case buttons
-  /// Three int16 in mg, notified once in a period, and the period.
+  /// Three int16 in mg, notified once per period, and the period.
   case accelerometer
-  /// The LEDs, the text that scrolls over them, and how long it takes for a column.
+  /// The LEDs, the scrolling text, and its speed per column.
   case led
   /// The magnetic field, the bearing, the period, calibration. Values come on command.
   case magnetometer
@@ -39,7 +39,7 @@ extension MicroBitService {
       return GATTDatabase.Service(
         Self.uuid(0x0753),
         [
-          // At rest, with the display upwards.
+          // At rest, display up.
           Characteristic(Self.uuid(0xCA4B), ["read", "notify"], .acceleration, [0, 0, 0, 0, 0x00, 0xFC]),
           Characteristic(Self.uuid(0xFB24), ["read", "write"], .accelerationPeriod),
         ])

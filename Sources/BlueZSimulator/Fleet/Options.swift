@@ -1,54 +1,54 @@
-/// What is simulated, and how fast it goes.
+/// The simulated peripherals and their timing.
 public struct SimulatorOptions: Sendable {
-  /// How many micro:bits there are.
+  /// The number of micro:bits.
   public var devices = 3
-  /// How many peripherals there are that are no micro:bits.
-  public var strangers = 0
-  /// More peripherals that are no micro:bits; they come after the strangers.
-  public var others: [PeripheralDescription] = []
-  /// What the micro:bits serve, in this order.
+  /// The number of peripherals that are not micro:bits.
+  public var decoys = 0
+  /// Further peripherals, after the decoys.
+  public var described: [PeripheralDescription] = []
+  /// The services of the micro:bits, in this order.
   public var services: [MicroBitService] = [.temperature]
-  /// What the micro:bits' names begin with.
+  /// The beginning of the micro:bits' names.
   public var namePrefix = "BBC micro:bit"
-  /// Whole names, by the index of the micro:bit.
+  /// Full names, by the index of the micro:bit.
   public var names: [Int: String] = [:]
-  /// Addresses in place of the default ones, by the index of the micro:bit.
+  /// Addresses instead of the default ones, by the index of the micro:bit.
   public var addresses: [Int: String] = [:]
-  /// The period with which the micro:bits start, in ms; a reset brings the firmware's own 1000.
+  /// The initial period of the micro:bits in ms; the firmware's own after a reset is 1000.
   public var period: UInt16 = 1000
-  /// What they hold when a shorter period is written to them, in ms. No firmware is known that does so.
-  public var leastPeriod: UInt16 = 0
-  /// Whether they have the characteristic of the period.
+  /// The shortest period in ms that the micro:bits accept; shorter ones are replaced by it. No firmware is known to do so.
+  public var minimumPeriod: UInt16 = 0
+  /// Whether the micro:bits have the period characteristic.
   public var hasPeriod = true
-  /// What temperatures, signal strengths and phases are drawn from.
+  /// The seed of temperatures, signal strengths and phases.
   public var seed: UInt64 = 1
-  /// The times that bluetoothd and the radio take.
+  /// The timing of bluetoothd and the radio.
   public var timing = Timing()
-  /// A file in which to note when each notification is sent, as ``NotificationTrace`` lays it out; the
-  /// temperatures then count the notifications.
+  /// A file for the time of each notification, in the format of ``NotificationTrace``; the temperatures then count the
+  /// notifications.
   public var trace: String?
 
-  /// Three micro:bits, and times as recorded.
+  /// Three micro:bits with the recorded timing.
   public init() {}
 }
 
-/// How long things take. The defaults are what a real bluetoothd 5.66 was recorded with.
+/// Delays. The defaults were recorded with bluetoothd 5.66.
 public struct Timing: Sendable {
-  /// From Connect to its reply, when nothing else is being connected and no discovery is on.
+  /// From Connect to its reply, when nothing else is being connected and discovery is off.
   public var connect: Duration = .milliseconds(470)
   /// From Disconnect to the end of the link.
   public var disconnect: Duration = .milliseconds(2500)
-  /// How long a Connect waits for a peripheral that is not heard.
+  /// How long a Connect waits for a peripheral that does not advertise.
   public var connectTimeout: Duration = .milliseconds(40_300)
-  /// Within this time after the start of a scan every advertiser in range has been heard.
+  /// Within this time after the start of a scan every advertiser in range is found.
   public var advertising: Duration = .milliseconds(200)
-  /// The kernel scans for this long, reporting each advertiser once, and begins again. While discovery is
-  /// on, links are made only between two scans, which is why a Connect then takes so long.
+  /// The duration of a scan by the kernel, which reports each advertiser once. While discovery is on, links are only made
+  /// between two scans, which is why a Connect then takes so long.
   public var scan: Duration = .milliseconds(10_700)
-  /// A device that was never connected is forgotten this long after it was last heard.
+  /// A device that was never connected is removed this long after its last advertisement.
   public var temporary: Duration = .milliseconds(30_000)
   /// From the loss of the radio to the loss of the link.
   public var supervision: Duration = .milliseconds(420)
-  /// How long an ATT request takes; at zero it is answered at once.
+  /// The duration of an ATT request; at zero it is answered at once.
   public var attribute: Duration = .zero
 }

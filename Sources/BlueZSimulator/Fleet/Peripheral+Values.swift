@@ -1,8 +1,8 @@
-/// What a peripheral answers to reads and writes, and what its sensors do.
+/// A peripheral's reads, writes and sensors.
 extension Peripheral {
   private static let rows = 5
 
-  /// The bytes that a characteristic holds.
+  /// The value of a characteristic.
   func value(of characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant) -> [UInt8] {
     switch characteristic.content {
     case .temperature: microBit?.value(at: now) ?? []
@@ -13,8 +13,8 @@ extension Peripheral {
     }
   }
 
-  /// Takes a write that its flags allow.
-  /// - Returns: whether the length was right; if it was not, nothing changes.
+  /// Applies a write that the flags allow.
+  /// - Returns: whether the length was valid; otherwise nothing changes.
   mutating func write(
     _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
   ) -> Bool {
@@ -37,8 +37,8 @@ extension Peripheral {
     return true
   }
 
-  /// Sets from outside what a characteristic holds, whatever its flags.
-  /// - Returns: whether that is possible: a period has two bytes.
+  /// Sets a value by a control command, whatever the flags.
+  /// - Returns: whether that is possible: a period must have two bytes.
   mutating func set(
     _ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8], at now: ContinuousClock.Instant
   ) -> Bool {
@@ -53,7 +53,7 @@ extension Peripheral {
 
   // MARK: Sensors
 
-  /// When a sensor takes its next sample; nil where there is no such sensor.
+  /// The time of a sensor's next sample; nil if there is no such sensor.
   func nextSample(of sensor: Sensor) -> ContinuousClock.Instant? {
     switch sensor {
     case .temperature: microBit?.nextSample
@@ -61,15 +61,15 @@ extension Peripheral {
     }
   }
 
-  /// Passes over the samples up to now.
-  mutating func settle(_ sensor: Sensor, at now: ContinuousClock.Instant) {
+  /// Skips the samples up to now.
+  mutating func skip(_ sensor: Sensor, to now: ContinuousClock.Instant) {
     switch sensor {
-    case .temperature: microBit?.settle(at: now)
-    case .acceleration: accelerometer?.settle(at: now)
+    case .temperature: microBit?.skip(to: now)
+    case .acceleration: accelerometer?.skip(to: now)
     }
   }
 
-  /// Takes the sample that is due, and plans the next one.
+  /// Takes the sample that is due, and schedules the next one.
   mutating func sample(_ sensor: Sensor, at now: ContinuousClock.Instant) -> [UInt8]? {
     switch sensor {
     case .temperature: return microBit?.sample(at: now)
@@ -79,7 +79,7 @@ extension Peripheral {
     }
   }
 
-  /// The reset button: what was held in RAM is lost.
+  /// The reset button: RAM is cleared.
   mutating func reset(at start: ContinuousClock.Instant) {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)

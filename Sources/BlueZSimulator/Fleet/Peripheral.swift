@@ -1,41 +1,41 @@
-/// A peripheral and its radio: what is there whether bluetoothd knows of it or not.
+/// A peripheral and its radio, independent of bluetoothd.
 struct Peripheral: Sendable {
   let index: Int
-  /// Empty: it advertises none.
+  /// Empty: not advertised.
   let name: String
   let address: String
-  /// The services that it advertises.
+  /// The advertised services.
   var advertised: [String] = []
   /// Everything that it may serve.
   let database: GATTDatabase
-  /// The handles of the services that it does not have at present.
+  /// Handles of the services that it does not offer at present.
   var hidden: Set<UInt16> = []
-  /// nil for what is no micro:bit.
+  /// Nil if it is not a micro:bit.
   var microBit: MicroBit?
-  /// nil unless it serves its accelerometer.
+  /// Nil without the accelerometer service.
   var accelerometer: Accelerometer?
-  /// What characteristics hold in the place of their first value, by their handles.
+  /// Values that replace the initial ones, by handle.
   var values: [UInt16: [UInt8]] = [:]
-  /// The writes that characteristics have taken, by their handles.
+  /// The writes to characteristics, by handle.
   var writes: [UInt16: Writes] = [:]
-  /// Since when it is out of the adapter's reach; nil within it.
+  /// Since when it has been out of range; nil if it is in range.
   var goneSince: ContinuousClock.Instant?
-  /// Advertises while it has no link.
+  /// Advertises while it is not connected.
   var advertises = true
-  /// Keeps the link but sends no notifications.
+  /// Keeps the link, but sends no notifications.
   var silent = false
-  /// What happens to the next writes of its client configuration.
+  /// How the next writes of the client configuration fail.
   var subscriptionFault: SubscriptionFault?
-  /// Answers to its services, but for device information, only on an encrypted link.
+  /// Requires an encrypted link, except for the device information.
   var demandsPairing = false
-  /// Has a link to the adapter.
+  /// Connected to the adapter.
   var linked = false
   /// Mean signal strength in dBm.
   let strength: Int
-  /// Notifications sent over the air so far.
+  /// The number of notifications sent.
   var sent = 0
 
-  /// What bluetoothd calls it: the address in the place of a missing name.
+  /// BlueZ's Alias: the address if there is no name.
   var alias: String { name.isEmpty ? String(address.map { $0 == ":" ? "-" : $0 }) : name }
 
   /// Those that it has at present.
@@ -49,21 +49,21 @@ struct Peripheral: Sendable {
 
   var inRange: Bool { goneSince == nil }
 
-  /// Can be heard, and would take a link.
-  var isAudible: Bool { inRange && advertises && !linked }
+  /// Whether its advertisements are received, and it can be connected to.
+  var isReachable: Bool { inRange && advertises && !linked }
 }
 
-/// The writes that a characteristic has taken.
+/// The writes to a characteristic.
 struct Writes: Sendable {
-  /// No more than these are kept: the oldest go.
-  private static let most = 1000
-  /// All of them.
+  /// The number of writes to keep.
+  private static let maximum = 1000
+  /// The number of all writes.
   private(set) var count = 0
   private(set) var last: [[UInt8]] = []
 
   mutating func append(_ bytes: [UInt8]) {
     count += 1
-    if last.count == Self.most { last.removeFirst() }
+    if last.count == Self.maximum { last.removeFirst() }
     last.append(bytes)
   }
 }
@@ -71,23 +71,23 @@ struct Writes: Sendable {
 /// How writes of the client configuration fail.
 struct SubscriptionFault: Sendable {
   enum Kind: Sendable {
-    /// The link is lost.
+    /// The link is dropped.
     case drop
     /// The peripheral answers with this ATT error.
     case error(UInt8)
-    /// The peripheral answers nothing, and the link is lost after a while.
+    /// The peripheral does not answer, and the link is dropped after this time.
     case silence(Duration)
   }
 
   let kind: Kind
-  /// How many of them succeed first.
+  /// The number of writes that succeed first.
   var skip = 0
-  /// How many more of them fail.
+  /// The number of writes that fail afterwards.
   var count: Int
 }
 
 extension SimulatorOptions {
-  /// The peripherals that these options ask for: micro:bits first.
+  /// The simulated peripherals: first the micro:bits.
   func peripherals(at now: ContinuousClock.Instant, random: inout SplitMix) -> [Peripheral] {
     var peripherals: [Peripheral] = []
     for index in 0..<devices {
@@ -98,23 +98,23 @@ extension SimulatorOptions {
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
           database: .microBit(serial: 1_234_567_890 + index, services, hasPeriod: hasPeriod),
           microBit: MicroBit(
-            index: index, period: period, leastPeriod: leastPeriod, counts: trace != nil, at: now,
+            index: index, period: period, minimumPeriod: minimumPeriod, counts: trace != nil, at: now,
             random: &random),
           accelerometer: services.contains(.accelerometer) ? Accelerometer(at: now) : nil,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
-    for index in 0..<strangers {
+    for index in 0..<decoys {
       peripherals.append(
         Peripheral(
-          index: devices + index, name: Identity.strangerName(index),
-          address: Identity.address(ofStranger: index), database: .stranger,
+          index: devices + index, name: Identity.decoyName(index),
+          address: Identity.address(ofDecoy: index), database: .decoy,
           strength: Int.random(in: -90 ... -60, using: &random)))
     }
-    for (index, description) in others.enumerated() {
+    for (index, description) in described.enumerated() {
       peripherals.append(
         Peripheral(
-          index: devices + strangers + index, name: description.name,
-          address: description.address?.description ?? Identity.address(ofOther: index),
+          index: devices + decoys + index, name: description.name,
+          address: description.address?.description ?? Identity.address(ofDescribed: index),
           advertised: description.advertises.map(\.description), database: description.database,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }

@@ -1,29 +1,28 @@
 import FoundationEssentials
 import GATT
 
-/// A peripheral to be simulated that is no micro:bit: what is read is what was set or written last, and notifications
-/// come on command.
+/// A peripheral to simulate that is not a micro:bit: a value is what was set or written last, and notifications are sent
+/// by control commands.
 ///
 /// In JSON:
 ///
 ///     {"name": "Polar H7", "address": "E6:7A:00:00:00:02", "advertises": ["180d"], "services": [
 ///       {"uuid": "180d", "characteristics": [{"uuid": "2a37", "flags": ["notify"], "value": "0048"}]}]}
 ///
-/// `address`, `advertises` and `value` (hexadecimal) may be absent. In the place of `services` may stand `profile`: a
-/// profile as the gateway's configuration has it.
+/// `address`, `advertises` and `value` (hexadecimal) are optional. Instead of `services` there may be `profile`, a profile
+/// as in the gateway's configuration.
 public struct PeripheralDescription: Sendable, Hashable {
-  /// What can be done with a characteristic, in bluetoothd's words and its order (`chrc_prop_data` in
-  /// `src/gatt-client.c`).
+  /// The operations of a characteristic, in bluetoothd's terms and order (`chrc_prop_data` in `src/gatt-client.c`).
   public enum Flag: String, Sendable, Hashable, CaseIterable, Decodable {
-    /// It answers reads.
+    /// Can be read.
     case read
-    /// It takes writes that nobody confirms.
+    /// Can be written without response.
     case command = "write-without-response"
-    /// It takes writes and confirms them.
+    /// Can be written with response.
     case write
-    /// It tells its values.
+    /// Sends notifications.
     case notify
-    /// It tells its values and has them confirmed.
+    /// Sends indications.
     case indicate
   }
 
@@ -41,16 +40,16 @@ public struct PeripheralDescription: Sendable, Hashable {
     }
   }
 
-  /// A characteristic; one that notifies or indicates has a client configuration.
+  /// A characteristic; with a client configuration if it notifies or indicates.
   public struct Characteristic: Sendable, Hashable {
     /// Several of a service may have the same.
     public var uuid: BluetoothUUID
-    /// What can be done with it.
+    /// The supported operations.
     public var flags: Set<Flag>
-    /// What it holds until it is set or written, and again after a reset.
+    /// The initial value, also after a reset.
     public var value: [UInt8]
 
-    /// A characteristic that holds `value` at first.
+    /// A characteristic with the initial value `value`.
     public init(_ uuid: BluetoothUUID, _ flags: Set<Flag>, value: [UInt8] = []) {
       self.uuid = uuid
       self.flags = flags
@@ -58,11 +57,11 @@ public struct PeripheralDescription: Sendable, Hashable {
     }
   }
 
-  /// The name that it advertises.
+  /// The advertised name.
   public var name: String
-  /// nil: one of the simulator's own.
+  /// Nil: a default address.
   public var address: BluetoothAddress?
-  /// The services that it advertises, which Device1.UUIDs shows before it was ever connected.
+  /// The advertised services, which Device1.UUIDs shows before the first connection.
   public var advertises: [BluetoothUUID]
   /// In the order of their handles.
   public var services: [Service]
@@ -77,7 +76,7 @@ public struct PeripheralDescription: Sendable, Hashable {
     self.services = services
   }
 
-  /// The longest value that ATT has (Bluetooth Core Specification, volume 3, part F, section 3.2.9).
+  /// The maximum length of a value in ATT (Core Specification Vol 3, Part F, 3.2.9).
   private static let longestValue = 512
 
   var database: GATTDatabase {
@@ -95,10 +94,10 @@ public struct PeripheralDescription: Sendable, Hashable {
   }
 }
 
-// MARK: Of a profile
+// MARK: Profiles
 
 extension PeripheralDescription {
-  /// A peripheral that has what `profile` says of services and characteristics; its values are empty at first.
+  /// A peripheral with the services and characteristics of `profile`; its values are empty at first.
   public init(
     name: String, profile: Profile, address: BluetoothAddress? = nil, advertises: [BluetoothUUID] = []
   ) {
@@ -112,7 +111,7 @@ extension PeripheralDescription {
     }
   }
 
-  /// Gives flags to number `instance`, from 0, of a service's characteristics with that UUID.
+  /// Adds flags to a characteristic, identified by its index (from 0) among those with the same UUID of a service.
   private mutating func add(
     _ flags: Set<Flag>, to characteristic: BluetoothUUID, instance: Int, of service: BluetoothUUID
   ) {
@@ -149,7 +148,7 @@ extension PeripheralDescription {
 public struct DescriptionError: Error, Sendable, CustomStringConvertible {
   let path: String
   let reason: String
-  /// The file's path, and what is wrong with it.
+  /// The file's path, and the error.
   public var description: String { "\(path): \(reason)" }
 }
 

@@ -1,9 +1,9 @@
-/// When a sensor takes its samples, whether anyone listens or not. Those that nobody can see are not simulated one by
-/// one: ``settle(at:)`` passes over them.
+/// The timing of a sensor's samples, which does not depend on subscribers. Samples that nobody receives are not simulated
+/// one by one: ``skip(to:)`` skips them.
 struct Sampler: Sendable {
-  /// Between two samples; a change counts after the next one.
+  /// Between two samples; a change becomes effective after the next one.
   var interval: Duration
-  /// When the next sample is taken.
+  /// The time of the next sample.
   private(set) var next: ContinuousClock.Instant
 
   init(interval: Duration, next: ContinuousClock.Instant) {
@@ -11,17 +11,17 @@ struct Sampler: Sendable {
     self.next = next
   }
 
-  /// Passes over the samples up to now, so that ``next`` lies ahead.
-  mutating func settle(at now: ContinuousClock.Instant) {
+  /// Skips the samples up to now.
+  mutating func skip(to now: ContinuousClock.Instant) {
     guard next <= now else { return }
     let missed = Int(now.duration(to: next) / interval * -1) + 1
     next += interval * missed
   }
 
-  /// Takes the sample that is due, and plans the next one.
-  mutating func take(at now: ContinuousClock.Instant) {
+  /// Takes the sample that is due, and schedules the next one.
+  mutating func sample(at now: ContinuousClock.Instant) {
     next += interval
-    // Held up for longer than a period: go on from here rather than make up for what is lost.
+    // After a delay of more than an interval, continue from now instead of catching up.
     if next <= now { next = now + interval }
   }
 }

@@ -22,7 +22,7 @@ enum BlueZName {
   }
 }
 
-/// A refusal: the D-Bus name of an error and its words, as recorded.
+/// An error reply: its D-Bus name and text, as recorded.
 struct BlueZError: Error, Sendable, Equatable {
   let name: String
   let text: String
@@ -54,7 +54,7 @@ struct BlueZError: Error, Sendable, Equatable {
   static let invalidOffset = bluez("InvalidArguments", "Invalid offset")
   static let authenticationFailed = bluez("AuthenticationFailed", "Authentication Failed")
 
-  /// What bluetoothd makes of an ATT error (`create_gatt_dbus_error` in its `src/gatt-client.c`).
+  /// bluetoothd's mapping of ATT errors (`create_gatt_dbus_error` in its `src/gatt-client.c`).
   static func attribute(_ code: UInt8) -> BlueZError {
     switch code {
     case 0x02: readNotPermitted

@@ -1,10 +1,10 @@
 import DBus
 
-/// The adapter's power, its plug, and bluetoothd's own end and beginning.
+/// The adapter's power and presence, and bluetoothd's end and start.
 extension Bluetoothd {
   // MARK: Power
 
-  /// Turns the adapter off or on: for a Set of Powered, or from outside without one.
+  /// Powers the adapter on or off, by a Set of Powered or by a control command.
   mutating func setPowered(_ on: Bool, for call: CallID?, at now: ContinuousClock.Instant) {
     switch (adapter, on) {
     case (.absent, _), (.on, true), (.off, false):
@@ -16,14 +16,14 @@ extension Bluetoothd {
     case (.on, false):
       adapter = .off
       endLinks(at: now)
-      for index in devices.keys.sorted() where devices[index]?.temporary == true { forget(index) }
+      for index in devices.keys.sorted() where devices[index]?.temporary == true { removeObject(of: index) }
       if let call { emit(.reply(call, [])) }
       invalidateStrengths()
       change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
     }
   }
 
-  /// Ends discovery, every link and every attempt at one.
+  /// Ends discovery, and all links and connection attempts.
   private mutating func endLinks(at now: ContinuousClock.Instant) {
     discoverers.removeAll()
     scan += 1
@@ -33,18 +33,18 @@ extension Bluetoothd {
     }
   }
 
-  // MARK: Plug
+  // MARK: Presence
 
   mutating func unplug(at now: ContinuousClock.Instant) {
     guard adapter != .absent else { return }
     adapter = .off
-    // Calls that wait for a peripheral's answer never get one of their own.
+    // Calls that wait for a peripheral are never answered.
     for index in devices.keys {
       for call in (devices[index]?.operations ?? []).flatMap(\.calls) { emit(.abandon(call)) }
       devices[index]?.operations = []
     }
     endLinks(at: now)
-    for index in devices.keys.sorted() { forget(index) }
+    for index in devices.keys.sorted() { removeObject(of: index) }
     change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
     emit(tree.remove(BlueZName.adapterPath))
     adapter = .absent
@@ -55,7 +55,7 @@ extension Bluetoothd {
     adapter = .on
     addAdapter(Describe.adapter(powered: false))
     addStoredDevices(at: now)
-    // Its own services register one by one, each with a signal.
+    // Its services register one by one, each with a signal.
     let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
     for _ in 0..<2 { change(adapter: uuids) }
     emit(.signal(tree.extend(BlueZName.adapterPath, with: [Describe.advertising])))
@@ -70,16 +70,16 @@ extension Bluetoothd {
       .signal(tree.add(BlueZName.adapterPath, .adapter, under: BlueZName.managerPath, interfaces)))
   }
 
-  // MARK: bluetoothd itself
+  // MARK: bluetoothd
 
-  /// Makes the objects that are there from the start.
+  /// Creates the initial objects.
   mutating func export() {
     emit(.signal(tree.add(BlueZName.managerPath, .manager, under: "/", Describe.manager)))
     guard adapter != .absent else { return }
     addAdapter(Describe.adapter(powered: true) + [Describe.advertising])
   }
 
-  /// bluetoothd ends properly, as at `systemctl stop`: it takes leave of everything.
+  /// bluetoothd ends as by `systemctl stop`, and removes its objects.
   mutating func terminate(at now: ContinuousClock.Instant) -> [Effect] {
     let hadAdapter = adapter != .absent
     if hadAdapter {
@@ -96,26 +96,25 @@ extension Bluetoothd {
         tree.strip(
           BlueZName.managerPath,
           of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager])))
-    for index in devices.keys.sorted() { forget(index) }
+    for index in devices.keys.sorted() { removeObject(of: index) }
     if hadAdapter { emit(tree.remove(BlueZName.adapterPath)) }
     return takeEffects()
   }
 
-  /// bluetoothd is no more, however it ended: nothing is told, its objects are gone. Links that it has not
-  /// ended itself stay: they are the kernel's.
+  /// bluetoothd ends abruptly: its objects are gone without signals. Links are kept by the kernel.
   mutating func vanish() -> [Effect] {
-    for index in devices.keys.sorted() { forget(index) }
+    for index in devices.keys.sorted() { removeObject(of: index) }
     discoverers.removeAll()
-    heard.removeAll()
+    found.removeAll()
     connecting.removeAll()
     linking = nil
     scan += 1
     tree = ObjectTree()
-    // Only the sockets are left to be closed; there is no bus to tell anything.
+    // Only sockets are to be closed: there are no signals.
     return takeEffects().filter { if case .hangUp = $0 { true } else { false } }
   }
 
-  /// bluetoothd starts, with what it had stored.
+  /// bluetoothd starts with its stored devices.
   mutating func restart(at now: ContinuousClock.Instant) -> [Effect] {
     if adapter != .absent { adapter = .on }
     export()

@@ -1,6 +1,6 @@
 import DBus
 
-/// Discovery: who asked for it, what is heard, what is forgotten.
+/// Discovery and the removal of old devices.
 extension Bluetoothd {
   var isDiscovering: Bool { discoverers.values.contains { $0.active } }
 
@@ -31,13 +31,13 @@ extension Bluetoothd {
     emit(.reply(request.id, []))
     if !isDiscovering {
       endDiscovery()
-      pursueConnects(at: now)
+      startConnects(at: now)
     }
   }
 
   mutating func endDiscovery(ofLeaving name: String) {
     guard discoverers.removeValue(forKey: name) != nil, !isDiscovering, adapter == .on else { return }
-    // Told even when this client had stopped before.
+    // Signalled even if this client had stopped before.
     endDiscovery()
   }
 
@@ -47,46 +47,48 @@ extension Bluetoothd {
     change(adapter: [("Discovering", .boolean(false))])
   }
 
-  /// The strengths of what was heard are no longer known; the last one heard is told first.
+  /// Removes the signal strengths, which are unknown without discovery; that of the last found device first.
   mutating func invalidateStrengths() {
-    for index in heard.reversed() where devices[index] != nil {
+    for index in found.reversed() where devices[index] != nil {
       change(device: index, [("RSSI", nil)])
     }
-    heard.removeAll()
+    found.removeAll()
   }
 
   // MARK: Scans
 
   private mutating func beginScan(at now: ContinuousClock.Instant) {
     scan += 1
-    heardInScan.removeAll(keepingCapacity: true)
+    foundInScan.removeAll(keepingCapacity: true)
     schedule.add(.scanEnds(scan), at: now + timing.scan)
-    for index in peripherals.indices { listen(for: index, at: now) }
+    for index in peripherals.indices { expectAdvertisement(of: index, at: now) }
   }
 
-  /// Hears of a peripheral when it next advertises. Once in a scan: the controller filters duplicates.
-  mutating func listen(for index: Int, at now: ContinuousClock.Instant) {
-    guard isDiscovering, !heardInScan.contains(index), peripherals[index].isAudible else { return }
+  /// Schedules the next advertisement of a peripheral. Once per scan: the controller filters duplicates.
+  mutating func expectAdvertisement(of index: Int, at now: ContinuousClock.Instant) {
+    guard isDiscovering, !foundInScan.contains(index), peripherals[index].isReachable else { return }
     let delay = timing.advertising * Double.random(in: 0..<1, using: &random)
-    schedule.add(.heard(peripheral: index, scan: scan), at: now + delay)
+    schedule.add(.found(peripheral: index, scan: scan), at: now + delay)
   }
 
   mutating func endScan(_ scan: UInt64, at now: ContinuousClock.Instant) {
     guard scan == self.scan else { return }
-    pursueConnects(at: now, betweenScans: true)
+    startConnects(at: now, betweenScans: true)
     beginScan(at: now)
   }
 
-  mutating func hear(_ index: Int, _ scan: UInt64, at now: ContinuousClock.Instant) {
-    guard scan == self.scan, peripherals[index].isAudible, heardInScan.insert(index).inserted else { return }
-    let strength = peripherals[index].strength + Int.random(in: -3...3, using: &random)
-    let admitted = discoverers.values.contains { client in
-      client.active && client.filter?.admits(peripherals[index], rssi: strength) != false
+  mutating func find(_ index: Int, _ scan: UInt64, at now: ContinuousClock.Instant) {
+    guard scan == self.scan, peripherals[index].isReachable, foundInScan.insert(index).inserted else {
+      return
     }
-    guard admitted else { return }
+    let strength = peripherals[index].strength + Int.random(in: -3...3, using: &random)
+    let isWanted = discoverers.values.contains { client in
+      client.active && client.filter?.matches(peripherals[index], rssi: strength) != false
+    }
+    guard isWanted else { return }
     let rssi = Int16(clamping: strength)
     if let device = devices[index] {
-      devices[index]?.lastHeard = now
+      devices[index]?.lastFound = now
       if tree.value(device.path, BlueZName.device, "RSSI") != .int16(rssi) {
         change(device: index, [("RSSI", .int16(rssi))])
       }
@@ -94,7 +96,7 @@ extension Bluetoothd {
       addDevice(index, rssi: rssi, at: now)
       awaitExpiry(index, at: now + timing.temporary)
     }
-    if !heard.contains(index) { heard.append(index) }
+    if !found.contains(index) { found.append(index) }
   }
 
   // MARK: Devices
@@ -103,7 +105,7 @@ extension Bluetoothd {
     let peripheral = peripherals[index]
     let known = stored.contains(index)
     var device = Device(
-      path: BlueZName.devicePath(peripheral.address), lastHeard: now, expiry: now)
+      path: BlueZName.devicePath(peripheral.address), lastFound: now, expiry: now)
     device.temporary = !known
     device.discovered = known
     devices[index] = device
@@ -113,15 +115,15 @@ extension Bluetoothd {
     emit(.signal(tree.add(device.path, .device(index), under: BlueZName.adapterPath, interfaces)))
   }
 
-  /// Brings back the devices of the storage.
+  /// Adds the stored devices.
   mutating func addStoredDevices(at now: ContinuousClock.Instant) {
     for index in stored.sorted() {
       addDevice(index, rssi: nil, at: now)
       guard peripherals[index].linked else { continue }
-      // A link that has outlived a killed bluetoothd is ended by the next one as soon as that is up.
-      devices[index]?.link = .leaving(Device.Leaving(resolved: false))
+      // A link that has survived a killed bluetoothd is ended by the next one after its start.
+      devices[index]?.link = .disconnecting(Device.Disconnecting(resolved: false))
       let attempt = beginAttempt(index)
-      schedule.add(.leaves(peripheral: index, attempt: attempt), at: now + .milliseconds(15))
+      schedule.add(.disconnects(peripheral: index, attempt: attempt), at: now + .milliseconds(15))
     }
   }
 
@@ -132,21 +134,21 @@ extension Bluetoothd {
 
   mutating func expire(_ index: Int, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.temporary, device.expiry == deadline else { return }
-    let end = device.lastHeard + timing.temporary
+    let end = device.lastFound + timing.temporary
     guard case .none = device.link, end <= now else {
       return awaitExpiry(index, at: max(end, now + timing.temporary / 30))
     }
-    forget(index)
+    removeObject(of: index)
   }
 
-  /// Takes a device off the bus.
-  mutating func forget(_ index: Int) {
+  /// Removes a device object.
+  mutating func removeObject(of index: Int) {
     guard let device = devices.removeValue(forKey: index) else { return }
     for operation in device.operations {
       for call in operation.calls { emit(.abandon(call)) }
     }
     for channel in device.subscriptions.values.compactMap(\.channel) { emit(.hangUp(channel)) }
-    heard.removeAll { $0 == index }
+    found.removeAll { $0 == index }
     emit(tree.remove(device.path))
   }
 
@@ -158,7 +160,7 @@ extension Bluetoothd {
     stored.remove(index)
     if devices[index]?.isConnected == true { return remove(connected: index, for: request.id, at: now) }
     cancelConnect(index, .canceled, at: now)
-    forget(index)
+    removeObject(of: index)
     emit(.reply(request.id, []))
   }
 }

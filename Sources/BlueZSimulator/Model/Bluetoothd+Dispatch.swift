@@ -1,6 +1,6 @@
 import DBus
 
-/// From a method call to what answers it.
+/// The dispatch of method calls.
 extension Bluetoothd {
   mutating func dispatch(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
     if request.interface == DBusName.introspectable, request.member == "Introspect" {
@@ -55,7 +55,7 @@ extension Bluetoothd {
     switch (request.member, request.signature) {
     case ("Connect", ""): try connect(request, index, at: now)
     case ("Disconnect", ""): disconnect(request, index, at: now)
-    // Nobody can confirm a pairing: there are no agents here.
+    // Pairing cannot be confirmed: there are no agents.
     case ("Pair", ""): throw .authenticationFailed
     case ("CancelPairing", ""): throw .doesNotExist
     default: return false
@@ -73,7 +73,7 @@ extension Bluetoothd {
     case ("StartNotify", ""): try startNotify(request, index, characteristic, at: now)
     case ("StopNotify", ""): try stopNotify(request, index, handle)
     case ("AcquireNotify", "a{sv}"): try acquireNotify(request, index, characteristic, at: now)
-    // As bluetoothd answers where no write without response is offered; where one is, it is not simulated.
+    // As bluetoothd answers without write-without-response; otherwise not simulated.
     case ("AcquireWrite", "a{sv}"): throw .notSupported
     default: return false
     }
@@ -97,7 +97,7 @@ extension Bluetoothd {
     return true
   }
 
-  /// Agents are accepted and never asked: nothing here wants to be paired.
+  /// Agents are registered, but never called.
   private mutating func agentCall(_ request: Request) -> Bool {
     switch (request.member, request.signature) {
     case ("RegisterAgent", "os"), ("UnregisterAgent", "o"), ("RequestDefaultAgent", "o"):

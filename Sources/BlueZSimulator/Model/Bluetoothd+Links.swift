@@ -1,6 +1,6 @@
 import DBus
 
-/// Connect, Disconnect and the loss of links.
+/// Connect, Disconnect and lost links.
 extension Bluetoothd {
   // MARK: Connect
 
@@ -11,18 +11,18 @@ extension Bluetoothd {
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting, .linking, .linked: throw .failed("Operation already in progress")
-    // While a Disconnect waits the link is up: the answer is ok, and the link goes all the same.
-    case .resolving, .up, .leaving: return emit(.reply(request.id, []))
+    // During a Disconnect the link is up: the reply is a success, and the link ends all the same.
+    case .resolving, .up, .disconnecting: return emit(.reply(request.id, []))
     case .none: break
     }
     let attempt = beginAttempt(index)
     devices[index]?.link = .waiting(request.id)
     connecting.append(index)
     schedule.add(.connectTimesOut(peripheral: index, attempt: attempt), at: now + timing.connectTimeout)
-    pursueConnects(at: now)
+    startConnects(at: now)
   }
 
-  /// What was planned for the device's link so far no longer counts.
+  /// Invalidates the events scheduled for the device's link.
   @discardableResult
   mutating func beginAttempt(_ index: Int) -> UInt64 {
     attempts += 1
@@ -30,11 +30,11 @@ extension Bluetoothd {
     return attempts
   }
 
-  /// Makes a link to the first of those waited for that can be heard. The radio makes one at a time.
-  mutating func pursueConnects(at now: ContinuousClock.Instant, betweenScans: Bool = false) {
+  /// Connects to the first waiting peripheral that advertises. The radio makes one link at a time.
+  mutating func startConnects(at now: ContinuousClock.Instant, betweenScans: Bool = false) {
     while linking == nil, !isDiscovering || betweenScans {
       let next = connecting.first { index in
-        if case .waiting = devices[index]?.link { peripherals[index].isAudible } else { false }
+        if case .waiting = devices[index]?.link { peripherals[index].isReachable } else { false }
       }
       guard let next, let device = devices[next], case .waiting(let call) = device.link else { return }
       devices[next]?.link = .linking(call)
@@ -54,10 +54,10 @@ extension Bluetoothd {
       return
     }
     linking = nil
-    guard peripherals[index].isAudible else {
-      // It went meanwhile: wait for it again.
+    guard peripherals[index].isReachable else {
+      // It has gone out of range: wait again.
       devices[index]?.link = .waiting(call)
-      return pursueConnects(at: now)
+      return startConnects(at: now)
     }
     connecting.removeAll { $0 == index }
     peripherals[index].linked = true
@@ -67,7 +67,7 @@ extension Bluetoothd {
     change(device: index, [("Connected", .boolean(true))])
     if timing.connect > .zero {
       schedule.add(.featured(peripheral: index, attempt: attempt), at: now + timing.connect / 8)
-      pursueConnects(at: now)
+      startConnects(at: now)
     } else {
       featured(index, attempt, at: now)
     }
@@ -79,7 +79,7 @@ extension Bluetoothd {
     }
     devices[index]?.link = .resolving
     emit(.reply(call, []))
-    // Short as it is, a caller that looks at once finds no services yet, as with the real one.
+    // With the real one, too, a caller does not find the services immediately after the reply.
     if timing.connect > .zero {
       schedule.add(.resolved(peripheral: index, attempt: attempt), at: now + timing.connect / 100)
     } else {
@@ -109,18 +109,18 @@ extension Bluetoothd {
     cancelConnect(index, .abortByLocal, at: now)
   }
 
-  /// Ends a Connect that has no link yet.
+  /// Ends a Connect without a link.
   mutating func cancelConnect(_ index: Int, _ error: BlueZError, at now: ContinuousClock.Instant) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting(let call), .linking(let call):
       devices[index]?.link = .none
-      devices[index]?.lastHeard = now
+      devices[index]?.lastFound = now
       connecting.removeAll { $0 == index }
       if linking == index { linking = nil }
       emit(.refuse(call, error))
-      if adapter == .on { pursueConnects(at: now) }
-    case .none, .linked, .resolving, .up, .leaving: break
+      if adapter == .on { startConnects(at: now) }
+    case .none, .linked, .resolving, .up, .disconnecting: break
     }
   }
 
@@ -133,64 +133,65 @@ extension Bluetoothd {
     case .waiting, .linking:
       cancelConnect(index, .canceled, at: now)
       emit(.reply(request.id, []))
-    case .linked, .resolving, .up, .leaving:
-      leave(index, at: now) { $0.calls.append(request.id) }
+    case .linked, .resolving, .up, .disconnecting:
+      beginDisconnecting(index, at: now) { $0.calls.append(request.id) }
     }
   }
 
-  /// RemoveDevice on a device with a link: the link first, then the device.
+  /// RemoveDevice of a connected device: first the link, then the device.
   mutating func remove(connected index: Int, for call: CallID, at now: ContinuousClock.Instant) {
-    leave(index, at: now) { $0.removal = call }
+    beginDisconnecting(index, at: now) { $0.removal = call }
   }
 
-  /// Begins to leave, or joins a leaving that is under way.
-  private mutating func leave(
-    _ index: Int, at now: ContinuousClock.Instant, _ note: (inout Device.Leaving) -> Void
+  /// Begins to disconnect, or joins a Disconnect in progress.
+  private mutating func beginDisconnecting(
+    _ index: Int, at now: ContinuousClock.Instant, _ update: (inout Device.Disconnecting) -> Void
   ) {
     guard let device = devices[index] else { return }
-    var leaving: Device.Leaving
+    var disconnecting: Device.Disconnecting
     switch device.link {
     case .none, .waiting, .linking: return
-    case .leaving(let present):
-      leaving = present
-      note(&leaving)
-      devices[index]?.link = .leaving(leaving)
+    case .disconnecting(let current):
+      disconnecting = current
+      update(&disconnecting)
+      devices[index]?.link = .disconnecting(disconnecting)
       return
     case .linked(let call):
       emit(.refuse(call, .canceled))
-      leaving = Device.Leaving(resolved: false)
+      disconnecting = Device.Disconnecting(resolved: false)
     case .resolving:
-      leaving = Device.Leaving(resolved: false)
+      disconnecting = Device.Disconnecting(resolved: false)
     case .up:
-      leaving = Device.Leaving(resolved: true)
+      disconnecting = Device.Disconnecting(resolved: true)
     }
-    note(&leaving)
-    devices[index]?.link = .leaving(leaving)
-    schedule.add(.leaves(peripheral: index, attempt: device.attempt), at: now + timing.disconnect)
-    if timing.disconnect == .zero { leave(index, device.attempt, at: now) }
+    update(&disconnecting)
+    devices[index]?.link = .disconnecting(disconnecting)
+    schedule.add(.disconnects(peripheral: index, attempt: device.attempt), at: now + timing.disconnect)
+    if timing.disconnect == .zero { finishDisconnecting(index, device.attempt, at: now) }
   }
 
-  /// The wait of a Disconnect is over.
-  mutating func leave(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, case .leaving(let leaving) = device.link
+  /// The delay of a Disconnect is over.
+  mutating func finishDisconnecting(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.attempt == attempt,
+      case .disconnecting(let disconnecting) = device.link
     else { return }
     unlink(index, at: now)
-    if leaving.resolved { change(device: index, [("ServicesResolved", .boolean(false))]) }
+    if disconnecting.resolved { change(device: index, [("ServicesResolved", .boolean(false))]) }
     hangUpChannels(of: index)
-    for call in leaving.calls { emit(.reply(call, [])) }
-    if let removal = leaving.removal { emit(.reply(removal, [])) }
+    for call in disconnecting.calls { emit(.reply(call, [])) }
+    if let removal = disconnecting.removal { emit(.reply(removal, [])) }
     change(device: index, [("Connected", .boolean(false))])
-    if leaving.removal != nil {
-      forget(index)
+    if disconnecting.removal != nil {
+      removeObject(of: index)
     } else {
       failOperations(of: index)
     }
-    pursueConnects(at: now)
+    startConnects(at: now)
   }
 
   // MARK: Loss
 
-  /// The link ends from the other side, by the radio, or with the adapter's power.
+  /// The link is ended by the peripheral, the radio, or the adapter's power.
   mutating func lose(_ index: Int, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.isConnected else { return }
     unlink(index, at: now)
@@ -201,10 +202,10 @@ extension Bluetoothd {
       change(device: index, [("Connected", .boolean(false))])
     case .resolving: change(device: index, [("Connected", .boolean(false))])
     case .up: loseServices(of: index, resolved: true)
-    case .leaving(let leaving):
-      loseServices(of: index, resolved: leaving.resolved)
-      for call in leaving.calls + [leaving.removal].compactMap({ $0 }) { emit(.reply(call, [])) }
-      if leaving.removal != nil { return forget(index) }
+    case .disconnecting(let disconnecting):
+      loseServices(of: index, resolved: disconnecting.resolved)
+      for call in disconnecting.calls + [disconnecting.removal].compactMap({ $0 }) { emit(.reply(call, [])) }
+      if disconnecting.removal != nil { return removeObject(of: index) }
     }
     failOperations(of: index)
   }
@@ -222,10 +223,10 @@ extension Bluetoothd {
     }
     beginAttempt(index)
     peripherals[index].linked = false
-    listen(for: index, at: now)
+    expectAdvertisement(of: index, at: now)
   }
 
-  /// The sockets of AcquireNotify do not outlive the link; StartNotify does.
+  /// The sockets of AcquireNotify end with the link; subscriptions by StartNotify do not.
   private mutating func hangUpChannels(of index: Int) {
     for (handle, subscription) in devices[index]?.subscriptions ?? [:] where subscription.channel != nil {
       releaseSocket(index, handle)
@@ -238,28 +239,28 @@ extension Bluetoothd {
     for operation in operations { fail(operation, .unlikely, index) }
   }
 
-  /// The end of a link on which the peripheral has answered nothing.
+  /// A peripheral that does not answer ends the link.
   mutating func hangUp(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard devices[index]?.attempt == attempt else { return }
     lose(index, at: now)
-    pursueConnects(at: now)
+    startConnects(at: now)
   }
 
-  /// Nobody has confirmed the pairing: link and device go, and nothing is told but that the objects are gone.
+  /// Pairing was not confirmed: link and device end, signalled by the removal of the objects only.
   mutating func endPairing(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard devices[index]?.attempt == attempt else { return }
     stored.remove(index)
     unlink(index, at: now)
-    forget(index)
-    pursueConnects(at: now)
+    removeObject(of: index)
+    startConnects(at: now)
   }
 
   mutating func superviseLink(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt,
-      // It may have been back meanwhile, and gone again.
+      // It may have returned and gone again.
       let since = peripherals[index].goneSince, since + timing.supervision <= now
     else { return }
     lose(index, at: now)
-    pursueConnects(at: now)
+    startConnects(at: now)
   }
 }

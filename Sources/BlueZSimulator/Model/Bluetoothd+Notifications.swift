@@ -1,6 +1,6 @@
 import DBus
 
-/// Notifications: who gets them, and when they are due.
+/// Subscriptions and notifications.
 extension Bluetoothd {
   // MARK: Calls
 
@@ -18,7 +18,7 @@ extension Bluetoothd {
     }
     subscription.clients.append(request.sender)
     devices[index]?.subscriptions[characteristic.handle] = subscription
-    // Without a link the answer is ok all the same, and the subscription follows with the next one.
+    // Without a link the call succeeds, and the subscription follows on the next one.
     guard device.isUsable else { return emit(.reply(request.id, [])) }
     let subscriber = Device.Subscriber(client: request.sender, call: request.id)
     if subscription.isConfigured { return subscribed([subscriber], index, characteristic.handle, at: now) }
@@ -35,7 +35,7 @@ extension Bluetoothd {
     switch devices[index]?.subscriptions[handle]?.socket {
     case .stuck: return emit(.crash)
     case .asked, .open:
-      // Whoever calls it, the socket ends.
+      // The socket ends, whoever the caller is.
       releaseSocket(index, handle)
     case nil:
       guard devices[index]?.subscriptions[handle]?.clients.contains(request.sender) == true else {
@@ -57,7 +57,7 @@ extension Bluetoothd {
     guard characteristic.notifies else { throw .notSupported }
     devices[index]?.subscriptions[characteristic.handle] = Device.Subscription(
       socket: .asked(by: request.sender))
-    // Whoever reads the property sees it from now on; it is told only when the socket is there.
+    // The property can be read from now on, but is signalled only when there is a socket.
     if let path = path(of: characteristic.handle, in: index) {
       _ = tree.set(path, BlueZName.characteristic, [("NotifyAcquired", .boolean(true))])
     }
@@ -66,7 +66,7 @@ extension Bluetoothd {
 
   // MARK: Subscriptions
 
-  /// The client configuration is written: callers of StartNotify are answered.
+  /// The client configuration has been written: replies to callers of StartNotify.
   mutating func subscribed(
     _ subscribers: [Device.Subscriber], _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant
   ) {
@@ -83,7 +83,7 @@ extension Bluetoothd {
     startSampling(index, handle, at: now)
   }
 
-  /// The client configuration cannot be written: their subscriptions are over, Notifying stays as it is.
+  /// The client configuration could not be written: the subscriptions end, Notifying does not change.
   mutating func refuse(
     _ subscribers: [Device.Subscriber], _ error: BlueZError, _ index: Int, _ handle: UInt16
   ) {
@@ -96,7 +96,7 @@ extension Bluetoothd {
     }
   }
 
-  /// The client configuration is written: an AcquireNotify gets its socket.
+  /// The client configuration has been written: replies to AcquireNotify with a socket.
   mutating func acquired(_ call: CallID, _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return emit(.abandon(call)) }
     let channel = makeChannel()
@@ -106,7 +106,7 @@ extension Bluetoothd {
     startSampling(index, handle, at: now)
   }
 
-  /// The client configuration cannot be written: nobody is told, and the socket counts as acquired.
+  /// The client configuration could not be written: there is no reply, and the notifications remain acquired.
   mutating func leaveStuck(_ call: CallID, _ index: Int, _ handle: UInt16) {
     emit(.abandon(call))
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
@@ -117,7 +117,7 @@ extension Bluetoothd {
     devices[index]?.subscriptions.values.contains { $0.socket == .stuck } == true
   }
 
-  /// bluetoothd subscribes again by itself when a link is back.
+  /// bluetoothd subscribes again on a new link.
   mutating func resubscribe(_ index: Int, at now: ContinuousClock.Instant) {
     for (handle, subscription) in devices[index]?.subscriptions ?? [:] where !subscription.clients.isEmpty {
       let subscribers = subscription.clients.map { Device.Subscriber(client: $0, call: nil) }
@@ -136,7 +136,7 @@ extension Bluetoothd {
     }
   }
 
-  /// Takes the socket of an AcquireNotify away.
+  /// Closes the socket of an AcquireNotify.
   mutating func releaseSocket(_ index: Int, _ handle: UInt16) {
     if let channel = devices[index]?.subscriptions[handle]?.channel { emit(.hangUp(channel)) }
     devices[index]?.subscriptions[handle] = nil
@@ -155,15 +155,15 @@ extension Bluetoothd {
 
   // MARK: Samples
 
-  /// Begins a chain of sample events, if the characteristic has a sensor's samples.
+  /// Starts the sample events, if the characteristic belongs to a sensor.
   private mutating func startSampling(_ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
     guard let sensor = peripherals[index].database.sensor(of: handle) else { return }
-    peripherals[index].settle(sensor, at: now)
-    replan(index, sensor)
+    peripherals[index].skip(sensor, to: now)
+    reschedule(index, sensor)
   }
 
-  /// Plans the next sample anew; what was planned before no longer counts.
-  mutating func replan(_ index: Int, _ sensor: Sensor) {
+  /// Schedules the next sample; invalidates what was scheduled before.
+  mutating func reschedule(_ index: Int, _ sensor: Sensor) {
     guard let next = peripherals[index].nextSample(of: sensor) else { return }
     chains[index][sensor.rawValue] += 1
     schedule.add(.sample(peripheral: index, sensor, chain: chains[index][sensor.rawValue]), at: next)
@@ -183,12 +183,12 @@ extension Bluetoothd {
 
   // MARK: Notifications
 
-  /// Sends a notification to whoever has subscribed.
+  /// Notifies the subscribers.
   mutating func notify(_ index: Int, _ handle: UInt16, _ bytes: [UInt8]) {
     if let subscription = configuredSubscription(index, handle) { notify(index, handle, bytes, subscription) }
   }
 
-  /// The subscription whose client configuration is written on the present link.
+  /// The subscription, if its client configuration has been written on the current link.
   private func configuredSubscription(_ index: Int, _ handle: UInt16) -> Device.Subscription? {
     guard let device = devices[index], device.isUsable, let subscription = device.subscriptions[handle],
       subscription.isConfigured

@@ -25,7 +25,7 @@ extension Bluetoothd {
     }
   }
 
-  /// What a client may set, beside the adapter's Powered.
+  /// The writable properties besides the adapter's Powered.
   private static let writable: Set<[String]> = [
     [BlueZName.adapter, "Alias"], [BlueZName.adapter, "Discoverable"],
     [BlueZName.adapter, "DiscoverableTimeout"], [BlueZName.adapter, "Pairable"],

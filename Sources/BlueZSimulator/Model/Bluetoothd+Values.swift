@@ -1,6 +1,6 @@
 import DBus
 
-/// Reading and writing.
+/// Reads and writes.
 extension Bluetoothd {
   mutating func read(
     _ request: Request, _ index: Int, _ characteristic: GATTDatabase.Characteristic,
@@ -33,9 +33,9 @@ extension Bluetoothd {
     case nil where !characteristic.isWritable && !characteristic.takesCommands: throw .notSupported
     case nil where !characteristic.isWritable, "command":
       guard bytes.count <= Int(Self.mtu) - 3 else { throw .failed("Failed to initiate write") }
-      // Sent even where only "write" is offered, and there the peripheral's stack drops it unanswered.
-      let isHeard = peripherals[index].inRange && !demandsPairing(index, characteristic.handle)
-      if characteristic.takesCommands, isHeard { _ = take(bytes, index, characteristic, at: now) }
+      // Also sent if only "write" is supported; then the peripheral ignores it.
+      let isReceived = peripherals[index].inRange && !demandsPairing(index, characteristic.handle)
+      if characteristic.takesCommands, isReceived { _ = apply(bytes, index, characteristic, at: now) }
       emit(.reply(request.id, []))
     case nil, "request", "reliable":
       perform(.write(characteristic.handle, bytes, request.id, offset: offset), index, at: now)
@@ -61,7 +61,7 @@ extension Bluetoothd {
 
   // MARK: ATT
 
-  /// Sends a request, after those that wait already: there is one at a time on a link.
+  /// Queues a request: there is one at a time on a link.
   mutating func perform(
     _ operation: Device.Operation, _ index: Int, at now: ContinuousClock.Instant
   ) {
@@ -70,14 +70,14 @@ extension Bluetoothd {
     if device.operations.isEmpty { send(index, device.attempt, at: now) }
   }
 
-  /// Sends the request that is first in the queue.
+  /// Sends the first queued request.
   private mutating func send(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let operation = devices[index]?.operations.first else { return }
     if demandsPairing(index, operation.handle) {
-      // bluetoothd asks for an agent to pair with, and there is none.
+      // bluetoothd asks an agent to confirm the pairing, and there is none.
       schedule.add(.pairingEnds(peripheral: index, attempt: attempt), at: now + .seconds(30))
-    } else if let fault = takeSubscriptionFault(operation, index) {
-      meet(fault, operation, index, attempt, at: now)
+    } else if let fault = nextSubscriptionFault(operation, index) {
+      apply(fault, operation, index, attempt, at: now)
     } else if timing.attribute > .zero {
       schedule.add(.answered(peripheral: index, attempt: attempt), at: now + timing.attribute)
     } else {
@@ -87,12 +87,12 @@ extension Bluetoothd {
     }
   }
 
-  /// Whether the peripheral refuses requests about a characteristic on this link, which is not encrypted.
+  /// Whether the peripheral requires encryption for a characteristic.
   private func demandsPairing(_ index: Int, _ handle: UInt16) -> Bool {
     peripherals[index].demandsPairing && !peripherals[index].database.isOpen(handle)
   }
 
-  private mutating func takeSubscriptionFault(
+  private mutating func nextSubscriptionFault(
     _ operation: Device.Operation, _ index: Int
   ) -> SubscriptionFault.Kind? {
     switch operation {
@@ -109,7 +109,7 @@ extension Bluetoothd {
     return fault.kind
   }
 
-  private mutating func meet(
+  private mutating func apply(
     _ fault: SubscriptionFault.Kind, _ operation: Device.Operation, _ index: Int, _ attempt: UInt64,
     at now: ContinuousClock.Instant
   ) {
@@ -126,7 +126,7 @@ extension Bluetoothd {
 
   mutating func answer(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt, !device.operations.isEmpty,
-      // Out of reach no answer comes: the loss of the link will end the request.
+      // Out of range there is no answer: the request ends with the link.
       peripherals[index].inRange
     else { return }
     devices[index]?.operations.removeFirst()
@@ -134,7 +134,7 @@ extension Bluetoothd {
     send(index, attempt, at: now)
   }
 
-  /// The peripheral has refused, or its link has ended.
+  /// The peripheral has rejected the request, or its link has ended.
   mutating func fail(_ operation: Device.Operation, _ error: BlueZError, _ index: Int) {
     switch operation {
     case .read, .write: for call in operation.calls { emit(.refuse(call, error)) }
@@ -167,7 +167,7 @@ extension Bluetoothd {
     }
   }
 
-  /// What the peripheral answers to a read.
+  /// The peripheral's response to a read.
   private func content(
     of handle: UInt16, _ index: Int, from offset: Int, at now: ContinuousClock.Instant
   ) throws(BlueZError) -> [UInt8] {
@@ -180,23 +180,23 @@ extension Bluetoothd {
     return Array(bytes[offset...])
   }
 
-  /// What the peripheral answers to a write.
+  /// The peripheral's response to a write.
   private mutating func accept(
     _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: Int, at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard let characteristic = peripherals[index].database.characteristic(handle), characteristic.isWritable
     else { throw .writeNotPermitted }
     if offset > 0 { throw .invalidOffset }
-    guard take(bytes, index, characteristic, at: now) else { throw .invalidLength }
+    guard apply(bytes, index, characteristic, at: now) else { throw .invalidLength }
   }
 
-  /// The peripheral takes a write, if it has the right length.
-  private mutating func take(
+  /// Applies a write; false if its length is invalid.
+  private mutating func apply(
     _ bytes: [UInt8], _ index: Int, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
   ) -> Bool {
     guard peripherals[index].write(bytes, to: characteristic, at: now) else { return false }
-    if characteristic.content == .accelerationPeriod { replan(index, .acceleration) }
+    if characteristic.content == .accelerationPeriod { reschedule(index, .acceleration) }
     return true
   }
 }

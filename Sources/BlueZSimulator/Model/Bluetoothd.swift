@@ -1,54 +1,53 @@
 import DBus
 
-/// bluetoothd 5.66 with its adapter, and the peripherals around it: a pure machine.
+/// bluetoothd 5.66 with its adapter and the peripherals: a pure state machine.
 ///
-/// Inputs are method calls, the passing of time, clients that leave the bus, and what befalls the
-/// peripherals; each returns what is to be done on the bus, in order. The order of signals and replies, the
-/// error names and the defaults of ``Timing`` are those recorded on the real one.
+/// Inputs are method calls, time, clients that leave the bus, and control commands; each returns effects to perform, in
+/// order. The order of signals and replies, the error names and the defaults of ``Timing`` were recorded.
 struct Bluetoothd: Sendable {
   static let mtu: UInt16 = 23
 
-  /// Where the adapter is.
+  /// The state of the adapter.
   enum Adapter: Sendable {
-    /// Unplugged: there is no adapter object.
+    /// There is no adapter object.
     case absent
     case off
     case on
   }
 
-  /// What happens by itself at its time.
+  /// A scheduled event. `attempt`, `scan` and `chain` tell events that are no longer valid.
   enum Event: Sendable {
-    /// A peripheral is heard. Of an earlier scan it means nothing.
-    case heard(peripheral: Int, scan: UInt64)
+    /// A peripheral advertises.
+    case found(peripheral: Int, scan: UInt64)
     /// A scan ends and the next begins.
     case scanEnds(UInt64)
-    /// A link that was being made is there.
+    /// A link is established.
     case linked(peripheral: Int, attempt: UInt64)
     /// The features are exchanged: Connect is answered.
     case featured(peripheral: Int, attempt: UInt64)
-    /// Service discovery is through.
+    /// Service discovery is complete.
     case resolved(peripheral: Int, attempt: UInt64)
-    /// A Connect has waited for long enough.
+    /// A Connect times out.
     case connectTimesOut(peripheral: Int, attempt: UInt64)
-    /// A Disconnect has waited for long enough.
-    case leaves(peripheral: Int, attempt: UInt64)
-    /// The radio has been silent for the supervision time-out.
+    /// The delay of a Disconnect is over.
+    case disconnects(peripheral: Int, attempt: UInt64)
+    /// The supervision time-out is over.
     case linkLost(peripheral: Int, attempt: UInt64)
-    /// A micro:bit takes a sample that somebody may want.
+    /// A sensor takes a sample for subscribers.
     case sample(peripheral: Int, Sensor, chain: UInt64)
     /// An ATT request is answered.
     case answered(peripheral: Int, attempt: UInt64)
-    /// A peripheral that has answered nothing ends the link.
+    /// A peripheral that does not answer ends the link.
     case hangsUp(peripheral: Int, attempt: UInt64)
-    /// A pairing that nobody confirmed is given up.
+    /// Pairing was not confirmed in time.
     case pairingEnds(peripheral: Int, attempt: UInt64)
-    /// A temporary device may have become too old.
+    /// A temporary device may have expired.
     case expires(peripheral: Int)
-    /// A micro:bit that was reset has started.
+    /// A micro:bit has started after a reset.
     case started(peripheral: Int)
   }
 
-  /// A client of the bus that has to do with discovery.
+  /// The discovery state of a client.
   struct DiscoveryClient: Sendable {
     var filter: DiscoveryFilter?
     var active = false
@@ -59,28 +58,26 @@ struct Bluetoothd: Sendable {
   var adapter = Adapter.on
   var peripherals: [Peripheral]
   var devices: [Int: Device] = [:]
-  /// The peripherals whose device bluetoothd keeps in its storage: those that were connected once and not
-  /// removed since.
+  /// The peripherals in bluetoothd's storage: those that were connected and not removed since.
   var stored: Set<Int> = []
 
   var discoverers: [String: DiscoveryClient] = [:]
   /// Counts the scans.
   var scan: UInt64 = 0
-  /// The devices heard in this discovery, in that order.
-  var heard: [Int] = []
-  /// The peripherals heard in this scan.
-  var heardInScan: Set<Int> = []
+  /// The devices found in this discovery, in order.
+  var found: [Int] = []
+  /// The peripherals found in this scan.
+  var foundInScan: Set<Int> = []
 
-  /// Devices with a Connect under way, in the order of the calls.
+  /// Devices with a pending Connect, in the order of the calls.
   var connecting: [Int] = []
-  /// The device that the radio makes a link to.
+  /// The device to which a link is being established.
   var linking: Int?
 
-  /// Counts the attempts at links, of all devices together: a device that is forgotten and found again must
-  /// not meet what was planned for its forerunner.
+  /// Counts the attempts of all devices together, so that events of a removed device do not apply to its successor.
   var attempts: UInt64 = 0
 
-  /// For each peripheral, which chain of sample events counts, by the sensors' raw values.
+  /// For each peripheral the valid chain of sample events, by the sensors' raw values.
   var chains: [[UInt64]]
   var schedule = Schedule<Event>()
   var random: SplitMix
@@ -99,21 +96,21 @@ struct Bluetoothd: Sendable {
 
   // MARK: Inputs
 
-  /// When ``advance(to:)`` has something to do next.
+  /// When ``advance(to:)`` is to be called next.
   var nextEvent: ContinuousClock.Instant? { schedule.next }
 
-  /// Lets everything happen that is due by `now`.
+  /// Performs all events that are due by `now`.
   mutating func advance(to now: ContinuousClock.Instant) -> [Effect] {
     while let (event, deadline) = schedule.pop(by: now) {
       switch event {
       case .sample(let index, let sensor, let chain): sample(index, sensor, chain, at: now)
-      case .heard(let index, let scan): hear(index, scan, at: now)
+      case .found(let index, let scan): find(index, scan, at: now)
       case .scanEnds(let scan): endScan(scan, at: now)
       case .linked(let index, let attempt): linked(index, attempt, at: now)
       case .featured(let index, let attempt): featured(index, attempt, at: now)
       case .resolved(let index, let attempt): resolved(index, attempt, at: now)
       case .connectTimesOut(let index, let attempt): connectTimesOut(index, attempt, at: now)
-      case .leaves(let index, let attempt): leave(index, attempt, at: now)
+      case .disconnects(let index, let attempt): finishDisconnecting(index, attempt, at: now)
       case .linkLost(let index, let attempt): superviseLink(index, attempt, at: now)
       case .answered(let index, let attempt): answer(index, attempt, at: now)
       case .hangsUp(let index, let attempt): hangUp(index, attempt, at: now)
@@ -142,7 +139,7 @@ struct Bluetoothd: Sendable {
     return takeEffects()
   }
 
-  /// The holder of a notification socket has closed it.
+  /// A client has closed its notification socket.
   mutating func channelClosed(_ channel: ChannelID) -> [Effect] {
     for (index, device) in devices {
       for (handle, subscription) in device.subscriptions where subscription.channel == channel {

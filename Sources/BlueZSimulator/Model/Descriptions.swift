@@ -1,6 +1,6 @@
 import DBus
 
-/// What bluetoothd's objects look like: interfaces and properties in the recorded order.
+/// bluetoothd's objects: interfaces and properties in the recorded order.
 enum Describe {
   typealias Interface = ObjectTree.Interface
   typealias Property = ObjectTree.Property
@@ -16,7 +16,7 @@ enum Describe {
   static let adapterUUIDs = DBusValue.strings(
     ["1801", "1800", "1200", "110c", "110e", "180a"].map { "0000\($0)-0000-1000-8000-00805f9b34fb" })
 
-  /// The adapter, all but ``advertising``.
+  /// The adapter, without ``advertising``.
   static func adapter(powered: Bool) -> [Interface] {
     [
       introspectable,

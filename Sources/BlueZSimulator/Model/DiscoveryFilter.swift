@@ -1,20 +1,20 @@
 import DBus
 import GATT
 
-/// What a client of SetDiscoveryFilter wants to hear of.
+/// A filter of SetDiscoveryFilter.
 struct DiscoveryFilter: Sendable {
-  /// What GetDiscoveryFilters answers.
+  /// The reply to GetDiscoveryFilters.
   static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
 
-  /// Of what advertises none of these nothing is heard, when there are any.
+  /// If there are any, only peripherals that advertise one of them are reported.
   private var uuids: [String] = []
-  /// The least signal strength, in dBm.
+  /// The minimum signal strength, in dBm.
   private var rssi: Int?
   /// The beginning of a name or of an address.
   private var pattern = ""
   private var classicOnly = false
 
-  /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an impossible value.
+  /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
   init(_ options: DBusValue) throws(BlueZError) {
     guard case .dictionary(_, _, let entries) = options else { throw .invalidArguments }
     for entry in entries {
@@ -41,7 +41,7 @@ struct DiscoveryFilter: Sendable {
     return groups.map(\.count) == [8, 4, 4, 4, 12] || groups.map(\.count) == [4]
   }
 
-  func admits(_ peripheral: Peripheral, rssi strength: Int) -> Bool {
+  func matches(_ peripheral: Peripheral, rssi strength: Int) -> Bool {
     !classicOnly && strength >= rssi ?? .min
       && (uuids.isEmpty || uuids.contains(where: peripheral.advertised.contains))
       && (peripheral.name.hasPrefix(pattern) || peripheral.address.hasPrefix(pattern))

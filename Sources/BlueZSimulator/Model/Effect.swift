@@ -1,22 +1,22 @@
 import DBus
 
-/// Which call a reply belongs to.
+/// Identifies a method call.
 struct CallID: Hashable, Sendable {
   let number: UInt64
 }
 
-/// Which notification socket a value goes to.
+/// Identifies a notification socket.
 struct ChannelID: Hashable, Sendable {
   let number: UInt64
 }
 
-/// What a notification comes from: a characteristic of the peripheral of that index.
+/// The origin of a notification: a characteristic of a peripheral.
 struct Source: Hashable, Sendable {
   let peripheral: Int
   let handle: UInt16
 }
 
-/// A method call, as the model sees it.
+/// A method call.
 struct Request: Sendable {
   let id: CallID
   /// The caller's unique name.
@@ -29,20 +29,20 @@ struct Request: Sendable {
   var signature: String { arguments.map(\.signature).joined() }
 }
 
-/// What the model wants done on the bus, in this order.
+/// An effect to perform on the bus.
 enum Effect: Sendable {
   case signal(DBusSignal)
   case reply(CallID, [DBusValue])
   case refuse(CallID, BlueZError)
-  /// The call never gets an answer.
+  /// The call is never answered.
   case abandon(CallID)
-  /// Make a socket pair, keep one end under this name, answer the call with the other and the MTU.
+  /// Create a socket pair, keep one end, and answer the call with the other and the MTU.
   case open(ChannelID, for: CallID)
   /// The signal of a notification.
   case notification(DBusSignal, [UInt8], from: Source)
-  /// A notification by socket.
+  /// A notification by a socket.
   case packet(ChannelID, [UInt8], from: Source)
   case hangUp(ChannelID)
-  /// bluetoothd dies of it: the last effect.
+  /// bluetoothd crashes: the last effect.
   case crash
 }

@@ -24,19 +24,19 @@ enum Introspection {
 
   private struct Method {
     let name: String
-    let takes: [String]
-    let gives: [String]
+    let inputs: [String]
+    let outputs: [String]
 
-    init(_ name: String, _ takes: [String] = [], gives: [String] = []) {
+    init(_ name: String, _ inputs: [String] = [], gives outputs: [String] = []) {
       self.name = name
-      self.takes = takes
-      self.gives = gives
+      self.inputs = inputs
+      self.outputs = outputs
     }
 
     var xml: String {
       var text = "<method name=\"\(name)\">"
-      for type in takes { text += "<arg type=\"\(type)\" direction=\"in\"/>" }
-      for type in gives { text += "<arg type=\"\(type)\" direction=\"out\"/>" }
+      for type in inputs { text += "<arg type=\"\(type)\" direction=\"in\"/>" }
+      for type in outputs { text += "<arg type=\"\(type)\" direction=\"out\"/>" }
       return text + "</method>\n"
     }
   }

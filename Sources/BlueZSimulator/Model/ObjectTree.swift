@@ -1,11 +1,10 @@
 import DBus
 
-/// The objects that bluetoothd has on the bus, with their properties: pure bookkeeping, whose changes are
-/// the signals that tell of them.
+/// bluetoothd's objects on the bus, with their properties. Pure: changes return the signals to send.
 struct ObjectTree: Sendable {
   struct Property: Sendable {
     let name: String
-    /// nil while the property does not exist, as RSSI outside of a discovery.
+    /// Nil while the property does not exist, as RSSI without discovery.
     var value: DBusValue?
 
     init(_ name: String, _ value: DBusValue?) {
@@ -24,7 +23,7 @@ struct ObjectTree: Sendable {
     }
   }
 
-  /// What an object stands for.
+  /// What an object represents.
   enum Role: Sendable, Hashable {
     case root
     case manager
@@ -39,7 +38,7 @@ struct ObjectTree: Sendable {
     let role: Role
     let parent: String
     var interfaces: [Interface]
-    /// In the order of their making.
+    /// In the order of their creation.
     var children: [String] = []
   }
 
@@ -61,7 +60,7 @@ struct ObjectTree: Sendable {
     return Self.added(path, interfaces)
   }
 
-  /// Puts further interfaces onto an object.
+  /// Adds interfaces to an object.
   mutating func extend(_ path: String, with interfaces: [Interface]) -> DBusSignal {
     nodes[path]?.interfaces += interfaces
     return Self.added(path, interfaces)
@@ -73,18 +72,18 @@ struct ObjectTree: Sendable {
       [.objectPath(path), dictionary(of: interfaces)])
   }
 
-  /// Takes an object and all below it away; the signals are in bluetoothd's order, what is below first.
+  /// Removes an object and all below it; the signals are in bluetoothd's order, children first.
   mutating func remove(_ path: String) -> [DBusSignal] {
     guard let node = nodes[path] else { return [] }
     var signals = node.children.flatMap { remove($0) }
-    // The node as it is now has no children; its parent lets go of it.
+    // `node` was copied before its children were removed.
     nodes[path] = nil
     nodes[node.parent]?.children.removeAll { $0 == path }
     signals.append(Self.removed(path, Self.removalOrder(node.interfaces.map(\.name))))
     return signals
   }
 
-  /// Takes some interfaces off an object.
+  /// Removes interfaces of an object.
   mutating func strip(_ path: String, of names: [String]) -> DBusSignal {
     nodes[path]?.interfaces.removeAll { names.contains($0.name) }
     return Self.removed(path, names)
@@ -95,7 +94,7 @@ struct ObjectTree: Sendable {
       "InterfacesRemoved", on: DBusName.objectManager, of: "/", [.objectPath(path), .strings(names)])
   }
 
-  /// The standard interfaces come first when an object goes, and around its own when it comes.
+  /// When an object is removed, the standard interfaces come first.
   private static func removalOrder(_ names: [String]) -> [String] {
     let order = [
       DBusName.properties, DBusName.introspectable, BlueZName.adapter, BlueZName.advertising,
@@ -106,8 +105,8 @@ struct ObjectTree: Sendable {
 
   // MARK: Properties
 
-  /// Changes properties of one interface together: one signal.
-  /// - Parameter changes: a value of nil makes the property cease to exist.
+  /// Changes properties of an interface, with one signal.
+  /// - Parameter changes: nil removes the property.
   mutating func set(_ path: String, _ interface: String, _ changes: [(String, DBusValue?)]) -> DBusSignal {
     if let at = nodes[path]?.interfaces.firstIndex(where: { $0.name == interface }) {
       for (name, value) in changes {
@@ -129,7 +128,7 @@ struct ObjectTree: Sendable {
       [.string(interface), .dictionary(key: "s", value: "v", changed), .strings(invalidated)])
   }
 
-  /// The properties of an interface; nil when the object has no such interface.
+  /// The properties of an interface; nil if the object does not have it.
   func properties(_ path: String, _ interface: String) -> [Property]? {
     nodes[path]?.interfaces.first { $0.name == interface }?.properties
   }
@@ -138,11 +137,11 @@ struct ObjectTree: Sendable {
     properties(path, interface)?.first { $0.name == name }?.value
   }
 
-  // MARK: As a whole
+  // MARK: Queries
 
   func interfaces(of path: String) -> [Interface] { nodes[path]?.interfaces ?? [] }
 
-  /// The names directly below `path`, whether it is an object itself or only leads to some.
+  /// The names directly below `path`, whether there is an object at `path` or not.
   func names(below path: String) -> [String] {
     let prefix = path == "/" ? "/" : path + "/"
     var names: Set<String> = []
@@ -152,7 +151,7 @@ struct ObjectTree: Sendable {
     return names.sorted()
   }
 
-  /// The answer to GetManagedObjects: parents first, the youngest of siblings first, as bluetoothd has it.
+  /// The reply to GetManagedObjects: parents first, the newest of siblings first, as bluetoothd orders them.
   func managedObjects() -> DBusValue {
     var entries: [DBusValue.Entry] = []
     func visit(_ path: String) {

@@ -1,8 +1,8 @@
-/// What is to happen when: a binary heap, so that thousands of events cost one timer of the loop.
+/// Scheduled events: a binary heap, so that thousands of events need one timer of the loop.
 struct Schedule<Event: Sendable>: Sendable {
   private struct Entry {
     let deadline: ContinuousClock.Instant
-    /// Events of one instant happen in the order in which they were planned.
+    /// Events of the same deadline occur in the order in which they were added.
     let sequence: UInt64
     let event: Event
 
@@ -29,7 +29,7 @@ struct Schedule<Event: Sendable>: Sendable {
     }
   }
 
-  /// Takes the next event that is due by `now`.
+  /// Removes the next event that is due by `now`.
   mutating func pop(by now: ContinuousClock.Instant) -> (event: Event, deadline: ContinuousClock.Instant)? {
     guard let first = heap.first, first.deadline <= now else { return nil }
     let last = heap.removeLast()

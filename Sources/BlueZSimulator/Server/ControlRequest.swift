@@ -1,30 +1,30 @@
 import FoundationEssentials
 import GATT
 
-/// A line of the control channel: what is to befall the simulated world.
+/// A command of the control socket.
 struct ControlRequest: Decodable, Sendable {
   enum Operation: String, Decodable, Sendable {
     /// The state of every peripheral.
     case list
-    /// Notifications sent, by peripheral.
+    /// The number of notifications sent by each peripheral.
     case count
-    /// What the simulator did so far.
+    /// The simulator's counters.
     case counters
-    /// Makes it hold the period `v` ms, as another program would; without `v` the state alone is told.
+    /// Sets the period to `v` ms, as another program would; without `v` only reports the state.
     case period
-    /// Pins the temperature to `v` °C; without `v` it goes its own way again.
+    /// Fixes the temperature at `v` °C; without `v` it varies again.
     case temp
-    /// Makes a characteristic hold the bytes `hex`, and notifies it; `characteristic` names it (a UUID), and where that
-    /// is not enough `service` and `instance`, which counts those of the same UUID from 0. Without `characteristic` it is
-    /// the temperature's, which without `hex` holds the temperature again.
+    /// Sets a characteristic to the bytes `hex`, and notifies it; it is identified by `characteristic` (a UUID) and, if
+    /// necessary, `service` and `instance`, the index among those of the same UUID. Without `characteristic` it is the
+    /// temperature, and without `hex` the temperature varies again.
     case value
-    /// The writes that a characteristic has taken; it is named as for `value`.
+    /// The writes to a characteristic, identified as for `value`.
     case writes
-    /// Has the service `service` (`on`), or no longer; on a link Service Changed says so.
+    /// Offers the service `service` (`on`), or removes it; while connected, by Service Changed.
     case serve
-    /// Sends no more notifications (`on`), or does again.
+    /// Stops notifications (`on`), or resumes them.
     case silent
-    /// Out of range, and back.
+    /// Goes out of range, and returns.
     case vanish
     case `return`
     /// The peripheral ends the link.
@@ -33,18 +33,18 @@ struct ControlRequest: Decodable, Sendable {
     case adv
     /// The reset button.
     case reset
-    /// The next `count` writes of the client configuration fail (`fault`): the link drops, the ATT error `code`
-    /// comes, or nothing comes and the link drops `ms` later. So many before them (`skip`) succeed. A `count` of 0:
-    /// no more of them.
+    /// The next `count` writes of the client configuration fail (`fault`): the link is dropped, there is the ATT error
+    /// `code`, or no answer and the link is dropped after `ms`. `skip` writes before them succeed. With `count` 0 no more
+    /// writes fail.
     case subscription
-    /// Demands pairing for its services (`on`), all but device information, or not. There are no agents here: a call is never
-    /// answered, and 30 s later the device object goes.
+    /// Requires pairing for all services but the device information (`on`), or not. There are no agents: a call is never
+    /// answered, and the device object is removed after 30 s.
     case pairing
-    /// The adapter's power, `on` or off.
+    /// Powers the adapter on (`on`) or off.
     case power
-    /// The adapter is plugged in (`on`) or pulled.
+    /// Adds (`on`) or removes the adapter.
     case plug
-    /// bluetoothd ends (`how`: `term` or `kill`) and starts again `ms` later.
+    /// Ends bluetoothd (`how`: `term` or `kill`) and starts it again after `ms`.
     case restart
   }
 
@@ -61,7 +61,7 @@ struct ControlRequest: Decodable, Sendable {
 
   let op: Operation
   var i: Int?
-  /// For `period`, `subscription` and `pairing`: every micro:bit, in the place of `i`.
+  /// For `period`, `subscription` and `pairing`: every micro:bit, instead of `i`.
   var all: Bool?
   var v: Int?
   var on: Bool?
@@ -84,7 +84,7 @@ struct ControlRequest: Decodable, Sendable {
     }
   }
 
-  /// What befalls writes of the client configuration; nil: nothing more.
+  /// The fault of writes of the client configuration; nil: none.
   var subscriptionFault: SubscriptionFault? {
     let kind: SubscriptionFault.Kind =
       switch fault ?? .drop {
@@ -96,18 +96,18 @@ struct ControlRequest: Decodable, Sendable {
     return count > 0 ? SubscriptionFault(kind: kind, skip: skip ?? 0, count: count) : nil
   }
 
-  /// The bytes of `hex`: `.some(nil)` when there is none, nil when it is not hexadecimal.
+  /// The bytes of `hex`: `.some(nil)` if it is absent, nil if it is not hexadecimal.
   var bytes: [UInt8]?? {
     guard let hex else { return .some(nil) }
     guard let bytes = BlueZSimulator.bytes(hexadecimal: hex) else { return nil }
     return .some(bytes)
   }
 
-  /// The characteristic that `service`, `characteristic` and `instance` name; nil when there is none.
+  /// The characteristic identified by `service`, `characteristic` and `instance`; nil if there is none.
   func characteristic(of database: GATTDatabase) -> GATTDatabase.Characteristic? {
     guard let characteristic, let uuid = BluetoothUUID(characteristic), instance ?? 0 >= 0 else { return nil }
-    let home = service.map { BluetoothUUID($0)?.description ?? $0 }
-    return database.characteristic(uuid.description, instance: instance ?? 0, in: home)
+    let service = service.map { BluetoothUUID($0)?.description ?? $0 }
+    return database.characteristic(uuid.description, instance: instance ?? 0, in: service)
   }
 }
 
@@ -115,7 +115,7 @@ struct ControlFailure: Error, Sendable {
   let text: String
 }
 
-/// The line that answers.
+/// The reply to a command.
 enum ControlAnswer: Sendable {
   case devices([DeviceState])
   case device(DeviceState)
@@ -142,34 +142,34 @@ enum ControlAnswer: Sendable {
   }
 }
 
-/// A peripheral, as the control channel shows it.
+/// The state of a peripheral, for the control socket.
 struct DeviceState: Encodable, Sendable {
   let i: Int
   let name: String
   let address: String
   let connected: Bool
-  /// Somebody gets notifications.
+  /// Whether there are subscribers.
   let notifying: Bool
-  /// The UUIDs of the characteristics whose notifications somebody gets.
+  /// The UUIDs of the characteristics with subscribers.
   let subscribed: [String]
-  /// The temperature's period that it holds, in ms; nil for what is no micro:bit.
+  /// The period of the temperature in ms; nil if it is not a micro:bit.
   let period: Int?
-  /// °C; nil for what is no micro:bit.
+  /// °C; nil if it is not a micro:bit.
   let temp: Int?
-  /// Notifications sent so far.
+  /// The number of notifications sent.
   let sent: Int
   /// Out of range.
   let gone: Bool
-  /// How many more writes of its client configuration fail.
+  /// The number of further writes of its client configuration that fail.
   let armed: Int
-  /// bluetoothd takes its notifications for acquired, and nobody has them.
+  /// bluetoothd regards its notifications as acquired, but there is no socket.
   let stuck: Bool
 }
 
-/// The writes that a characteristic has taken, as the control channel shows them.
+/// The writes to a characteristic, for the control socket.
 private struct WritesState: Encodable {
   let count: Int
-  /// The last ones, in hexadecimal, the latest at the end.
+  /// The last ones in hexadecimal, in order.
   let writes: [String]
 
   init(_ writes: Writes) {

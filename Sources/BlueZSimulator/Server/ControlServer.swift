@@ -1,10 +1,10 @@
 import EventLoop
 import Glibc
 
-/// The control channel: a unix stream socket, a JSON object a line in, one a line out.
+/// The control channel: a Unix stream socket with one JSON object per line, answered by one per line.
 public actor ControlServer {
   nonisolated let loop: EventLoop
-  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
+  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let simulator: Simulator
@@ -16,17 +16,17 @@ public actor ControlServer {
   private struct Client {
     var watch: Watch
     var rest: [UInt8] = []
-    /// Lines not answered yet; answers go in the order of the lines.
+    /// Unanswered lines; they are answered in order.
     var lines: [[UInt8]] = []
     var busy = false
-    /// Answers that the socket did not take yet.
+    /// Replies that the socket has not accepted yet.
     var unsent: [UInt8] = []
   }
 
-  /// No line of the protocol comes near this length.
-  private static let longestLine = 65536
-  /// A client that leaves more than this unread loses its connection.
-  private static let mostUnsent = 16 << 20
+  /// The maximum length of a line.
+  private static let maximumLine = 65536
+  /// A client that leaves more than this unread is disconnected.
+  private static let maximumUnsent = 16 << 20
 
   private init(_ simulator: Simulator, path: String, listener: Int32) {
     loop = simulator.loop
@@ -35,7 +35,7 @@ public actor ControlServer {
     self.listener = listener
   }
 
-  /// Listens on a socket at `path`, in the place of one that an earlier run has left there.
+  /// Listens on a socket at `path`; replaces the socket of an earlier run.
   /// - Throws: ``ControlError``.
   public static func start(_ simulator: Simulator, at path: String) async throws -> ControlServer {
     var address = sockaddr_un()
@@ -68,7 +68,7 @@ public actor ControlServer {
     watch = loop.watch(listener, for: .readable, handler)
   }
 
-  /// Closes everything and takes the socket away.
+  /// Closes and removes the socket.
   public func stop() {
     watch?.cancel()
     watch = nil
@@ -107,7 +107,7 @@ public actor ControlServer {
       client.lines.append(Array(client.rest[..<end]))
       client.rest.removeSubrange(...end)
     }
-    if client.rest.count > Self.longestLine { return drop(descriptor) }
+    if client.rest.count > Self.maximumLine { return drop(descriptor) }
     let idle = !client.busy
     client.busy = true
     clients[descriptor] = client
@@ -120,7 +120,7 @@ public actor ControlServer {
     if count < 0, errno != EAGAIN { return drop(descriptor) }
     clients[descriptor]?.unsent.removeFirst(max(0, count))
     let rest = client.unsent.count - max(0, count)
-    if rest > Self.mostUnsent { return drop(descriptor) }
+    if rest > Self.maximumUnsent { return drop(descriptor) }
     client.watch.interest = rest > 0 ? [.readable, .writable] : .readable
   }
 
@@ -140,10 +140,10 @@ public actor ControlServer {
   }
 }
 
-/// The control socket cannot be had.
+/// The control socket could not be created.
 public struct ControlError: Error, Sendable, CustomStringConvertible {
   let path: String
   let reason: String
-  /// The socket's path, and what is wrong with it.
+  /// The socket's path, and the error.
   public var description: String { "\(path): \(reason)" }
 }

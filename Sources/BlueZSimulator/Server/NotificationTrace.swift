@@ -1,14 +1,13 @@
 import Glibc
 
-/// When each micro:bit sent its last notifications, in a file mapped into memory: noting one costs no system
-/// call, so that what is measured is not disturbed, and another program reads along while it happens.
+/// The times of each micro:bit's last notifications, in a memory-mapped file: recording one needs no system call, which
+/// would affect the measurement, and another program can read the file meanwhile.
 ///
-/// For each micro:bit in turn, as native 64-bit words: how many notifications were sent, how many did not fit
-/// into the socket any more, and for each of the 256 values of the temperature's byte the CLOCK_MONOTONIC
-/// time in ns at which it was last sent. The temperature then counts notifications, so that its byte names
-/// one of the last 256.
+/// For each micro:bit, as native 64-bit words: the number of notifications sent, the number of those that did not fit
+/// into the socket, and for each of the 256 values of the temperature the CLOCK_MONOTONIC time in ns at which it was last
+/// sent. The temperature counts notifications, so that its value identifies one of the last 256.
 final class NotificationTrace: @unchecked Sendable {
-  // @unchecked: written on the loop's thread alone.
+  // @unchecked: written on the loop's thread only.
   private static let wordsEach = 2 + 256
   private let words: UnsafeMutableBufferPointer<UInt64>
 
@@ -44,10 +43,10 @@ final class NotificationTrace: @unchecked Sendable {
   }
 }
 
-/// The file for the trace cannot be had.
+/// The file for the trace could not be created.
 public struct TraceError: Error, Sendable, CustomStringConvertible {
   let path: String
   let errno: Int32
-  /// The file's path, and strerror(3) of what is wrong with it.
+  /// The file's path, and the error.
   public var description: String { "\(path): \(String(cString: strerror(errno)))" }
 }

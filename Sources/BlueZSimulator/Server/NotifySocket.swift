@@ -2,16 +2,16 @@ import DBus
 import EventLoop
 import Glibc
 
-/// bluetoothd's end of the socket pair that AcquireNotify makes (BlueZ sources, `src/gatt-client.c`,
-/// `create_sock`): one packet a value.
+/// bluetoothd's end of the socket pair of an AcquireNotify (BlueZ sources, `src/gatt-client.c`, `create_sock`): one packet
+/// per value.
 final class NotifySocket: @unchecked Sendable {
-  // @unchecked: touched on the loop's thread alone.
+  // @unchecked: accessed on the loop's thread only.
   private let descriptor: Int32
   private var watch: Watch?
 
   private init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-  /// Makes a pair: our end, and the one for the client.
+  /// Creates a socket pair: the simulator's end and the client's.
   /// - Parameter onClose: called on the loop when the client has closed its end.
   static func pair(on loop: EventLoop, onClose: @escaping @Sendable () -> Void) -> (
     NotifySocket, FileDescriptor
@@ -26,7 +26,7 @@ final class NotifySocket: @unchecked Sendable {
     return (socket, FileDescriptor(owning: ends[1]))
   }
 
-  /// Writes a value; false when it does not fit any more, and is lost.
+  /// Sends a value; false if it does not fit, and is lost.
   func send(_ bytes: [UInt8]) -> Bool {
     Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
   }

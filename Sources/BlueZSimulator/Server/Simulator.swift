@@ -2,18 +2,18 @@ import DBus
 import EventLoop
 import GATT
 
-/// Why the simulator cannot serve, or no longer.
+/// Why the simulator cannot run.
 public enum SimulatorError: Error, Sendable, Equatable {
-  /// The bus cannot be reached, or it is gone; what was said of it.
+  /// The bus could not be reached, or has ended, and why.
   case noBus(String)
-  /// Somebody else is org.bluez on that bus.
+  /// Another program owns org.bluez on the bus.
   case nameTaken
 }
 
-/// Serves `org.bluez` on a bus: the pure model, its one timer, its sockets.
+/// Serves `org.bluez` on a bus: runs the pure model with its timer and sockets.
 public actor Simulator {
   nonisolated let loop: EventLoop
-  /// The loop's thread: who is on it may enter the actor by `assumeIsolated`.
+  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let address: String
@@ -23,7 +23,7 @@ public actor Simulator {
   private var lastCall: UInt64 = 0
   private var sockets: [ChannelID: NotifySocket] = [:]
   private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
-  /// The signals that notifications were sent as: values recur, and there may be thousands in a second.
+  /// The signals of sent notifications: values recur, at thousands per second.
   private var notifications: [Notification: PreparedSignal] = [:]
   private var counters = Counters()
   private let trace: NotificationTrace?
@@ -38,7 +38,7 @@ public actor Simulator {
     model = Bluetoothd(options, at: .now)
   }
 
-  /// Serves the bus at `address`; returns when `org.bluez` can be called there.
+  /// Serves the bus at `address`; returns when `org.bluez` can be called.
   /// - Throws: ``SimulatorError``, ``TraceError``.
   public static func start(_ options: SimulatorOptions, address: String, on loop: EventLoop) async throws
     -> Simulator
@@ -48,7 +48,7 @@ public actor Simulator {
     return simulator
   }
 
-  /// Waits until the bus is gone (``SimulatorError/noBus(_:)``) or ``stop()`` is called.
+  /// Waits until the bus has ended (``SimulatorError/noBus(_:)``) or ``stop()`` is called.
   public func run() async throws { try await ended.value() }
 
   /// Leaves the bus.
@@ -66,7 +66,7 @@ public actor Simulator {
         self?.assumeIsolated { $0.receive(event) }
       }
       self.connection = connection
-      // Clients that leave the bus end their discovery and their notifications.
+      // Discovery and notifications of a client end when it leaves the bus.
       try await connection.addMatch(
         "type='signal',sender='\(DBusName.bus)',path='\(DBusName.busPath)',interface='\(DBusName.bus)',"
           + "member='NameOwnerChanged',arg2=''")
@@ -112,17 +112,17 @@ public actor Simulator {
 
   // MARK: Effects
 
-  /// Does what the model wants done, and sees to it that it is woken for what comes next.
+  /// Performs the model's effects, and schedules its next event.
   private func perform(_ effects: [Effect]) {
     for effect in effects { perform(effect) }
-    arm()
+    schedule()
   }
 
   private func perform(_ effect: Effect) {
     switch effect {
     case .signal(let signal):
       counters.signals += 1
-      // Only a bus that is gone can refuse, and that ends the run.
+      // Only fails if the bus has ended, which ends the run.
       connection?.assumeIsolated { try? $0.emit(signal) }
     case .reply(let id, let arguments):
       guard let call = calls.removeValue(forKey: id) else { return }
@@ -150,19 +150,19 @@ public actor Simulator {
     case .crash:
       counters.crashes += 1
       end()
-      // As the system's service manager does.
+      // Restarted, as by the service manager.
       loop.task(of: self) { _ = await $0.begin(after: .milliseconds(100)) }
     }
   }
 
-  /// Where to note a notification: temperatures alone are traced.
+  /// The trace for a notification: only temperatures are traced.
   private func trace(of source: Source) -> NotificationTrace? {
     guard let trace else { return nil }
     let temperature = model.peripherals[source.peripheral].database.handle(of: .temperature)
     return source.handle == temperature ? trace : nil
   }
 
-  /// The signal of a notification, made at the first time only.
+  /// The prepared signal of a notification.
   private func prepared(_ signal: DBusSignal, _ bytes: [UInt8], from source: Source) -> PreparedSignal? {
     let notification = Notification(source: source, bytes: bytes)
     if let known = notifications[notification] { return known }
@@ -189,7 +189,7 @@ public actor Simulator {
     }
   }
 
-  private func arm() {
+  private func schedule() {
     guard let next = model.nextEvent else { return }
     if let timer, timer.deadline <= next { return }
     timer?.timer.cancel()
@@ -205,7 +205,7 @@ public actor Simulator {
 
   // MARK: Control
 
-  /// Carries out a request of the control channel.
+  /// Performs a command of the control socket.
   func control(_ request: ControlRequest) async -> ControlAnswer {
     let now = ContinuousClock.now
     switch request.op {
@@ -221,7 +221,7 @@ public actor Simulator {
     case .restart: return await restart(request)
     case .period, .subscription, .pairing:
       let period = request.v.flatMap { UInt16(exactly: $0) }
-      if request.v != nil, period == nil { return .error("no uint16: v") }
+      if request.v != nil, period == nil { return .error("v: not a uint16") }
       let indices = request.all == true ? Array(0..<model.peripherals.count) : [request.i ?? 0]
       for index in indices {
         guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
@@ -252,10 +252,10 @@ public actor Simulator {
     switch request.op {
     case .temp:
       let value = request.v.flatMap { Int8(exactly: $0) }
-      guard request.v == nil || value != nil else { return "no int8: v" }
-      model.peripherals[index].microBit?.pinned = value
+      guard request.v == nil || value != nil else { return "v: not an int8" }
+      model.peripherals[index].microBit?.fixedTemperature = value
     case .value:
-      guard let bytes = request.bytes else { return "not hexadecimal: hex" }
+      guard let bytes = request.bytes else { return "hex: not hexadecimal" }
       guard request.characteristic != nil else {
         model.peripherals[index].microBit?.raw = bytes
         return nil
@@ -264,7 +264,7 @@ public actor Simulator {
         return "no such characteristic"
       }
       guard let bytes, let effects = model.setValue(index, characteristic, bytes, at: now) else {
-        return "no value of that characteristic: hex"
+        return "hex: not a valid value of this characteristic"
       }
       perform(effects)
     case .serve:
@@ -284,9 +284,9 @@ public actor Simulator {
     return nil
   }
 
-  /// bluetoothd ends, by SIGTERM or by SIGKILL, and starts again.
+  /// Ends bluetoothd, by SIGTERM or SIGKILL, and starts it again.
   private func restart(_ request: ControlRequest) async -> ControlAnswer {
-    guard connection != nil else { return .error("a restart is under way") }
+    guard connection != nil else { return .error("a restart is in progress") }
     if request.how != .kill { perform(model.terminate(at: .now)) }
     end()
     return await begin(after: .milliseconds(request.ms ?? 100))
@@ -310,20 +310,20 @@ public actor Simulator {
   }
 }
 
-/// What a peripheral sent.
+/// Identifies a notification.
 private struct Notification: Hashable {
   let source: Source
   let bytes: [UInt8]
 }
 
-/// What was done, since the start.
+/// Counts since the start.
 struct Counters: Sendable, Encodable {
   var calls = 0
   var signals = 0
   /// Notifications written to sockets of AcquireNotify.
   var packets = 0
-  /// Notifications that no longer fitted into such a socket.
+  /// Notifications that did not fit into such a socket.
   var dropped = 0
-  /// How often bluetoothd died of a call.
+  /// Crashes of bluetoothd.
   var crashes = 0
 }

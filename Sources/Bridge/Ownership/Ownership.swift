@@ -120,7 +120,7 @@ final class Ownership: @unchecked Sendable {
           "another gateway uses this id: give each its own gateway.id in config.json; not publishing until then",
           ["id": context.gateway])
       case .withdraw(let delay):
-        context.mqtt.assumeIsolated { $0.withdraw(for: delay) }
+        context.mqtt.assumeIsolated { $0.reconnect(after: delay) }
       case .republishOnline:
         bridge.publishOnline()
       case .republishInfo:

@@ -112,7 +112,7 @@ import Testing
   @Test func aStrangersSocketIsNotTriedWithoutEnd() async throws {
     let world = try await World()
     let first = try await world.central()
-    // As a stranger would that turns everybody away: it listens, accepts, closes.
+    // Another program that refuses everyone: it listens, accepts, closes.
     let lock = try #require(await first.central.adapterLock)
     let turned = Journal<Int32>()
     let watch = Box(Watch?.none)

@@ -77,9 +77,9 @@ import Testing
       on: loop, bus: bus.address,
       answers: [
         "GetManagedObjects": { fake, call in
-          fake.tell(Recorded.adapterAdded(), Recorded.deviceAdded)
+          fake.signal(Recorded.adapterAdded(), Recorded.deviceAdded)
           fake.reply(call, .dictionary(key: "o", value: "a{sa{sv}}", []))
-          fake.tell(Recorded.device(["Connected": .boolean(true)]))
+          fake.signal(Recorded.device(["Connected": .boolean(true)]))
         }
       ])
     let tested = CentralUnderTest(bus.address, on: loop)
@@ -119,7 +119,7 @@ import Testing
     loop.stop()
   }
 
-  @Test func nobodyElseSpeaksForBluetoothd() async throws {
+  @Test func signalsOfOtherSendersAreIgnored() async throws {
     let faults = try await Faults()
     let stranger = try await DBusConnection.open(.at(faults.bus.address), on: faults.loop) { _ in }
     try await stranger.emit(
@@ -138,7 +138,7 @@ import Testing
       faults.tested.events.entries.allSatisfy { event in
         if case .state(let state) = event { state.isOn } else { true }
       })
-    // And whoever calls a central is told that there is nothing here.
+    // A call to the central gets an error reply.
     try await faults.tested.end()
   }
 }

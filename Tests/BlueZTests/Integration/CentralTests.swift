@@ -84,7 +84,7 @@ import Testing
       second.events.entries.compactMap { event -> BlueZ.Peripheral? in
         if case .seen(let peripheral) = event { peripheral } else { nil }
       }.last)
-    #expect(seen.isConnected && seen.isInReach)
+    #expect(seen.isConnected && seen.isInRange)
     let characteristics = try await second.central.connect(seen.id)
     let value = try await second.central.read(try #require(characteristics.temperature))
     #expect(value.count == 1)
@@ -92,10 +92,10 @@ import Testing
     try await second.end()
   }
 
-  @Test func takesSignalsWhereSomebodyElseIsNotifiedAlready() async throws {
+  @Test func subscribesBySignalsBesideAnotherSubscriber() async throws {
     let world = try await World()
     var limits = Limits.test
-    limits.inProgress = [.milliseconds(1), .milliseconds(1)]
+    limits.busyRetries = 2
     let (tested, id) = try await world.centralAndMicroBit(limits: limits)
     let temperature = try #require(try await tested.central.connect(id).temperature)
     let other = try await DBusConnection.open(.at(world.bus.address), on: world.loop) { _ in }
@@ -107,7 +107,7 @@ import Testing
     try await tested.central.subscribe(to: temperature) { values.add($0) }
     for _ in 0..<3 { #expect(try await values.next("a notification") { $0 }.count == 1) }
     await other.close()
-    // Its leaving ends nothing of ours.
+    // The other subscriber's end does not affect this one.
     values.skip()
     for _ in 0..<3 { _ = try await values.next("a notification") { $0 } }
     try await tested.end()

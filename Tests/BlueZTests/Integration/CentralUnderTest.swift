@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import BlueZ
 
-/// A central at work, and what it told its owner.
+/// A running central and the events that it has reported.
 final class CentralUnderTest: Sendable {
   let central: Central
   let events = Journal<CentralEvent>()
@@ -31,7 +31,7 @@ final class CentralUnderTest: Sendable {
     try await deadline(patience, "the end of a cancelled central") { await self.running.value }
   }
 
-  /// The next state that it tells.
+  /// The next state that it reports.
   func state() async throws -> CentralState {
     try await events.next("a state") { if case .state(let state) = $0 { state } else { nil } }
   }
@@ -45,7 +45,7 @@ final class CentralUnderTest: Sendable {
   /// The next sighting of a peripheral in reach, of the one at `address` if that is given.
   func seen(_ address: String? = nil) async throws -> BlueZ.Peripheral {
     try await events.next("a peripheral \(address ?? "") in reach") { event in
-      guard case .seen(let peripheral) = event, peripheral.isInReach,
+      guard case .seen(let peripheral) = event, peripheral.isInRange,
         address == nil || peripheral.address.description == address
       else { return nil }
       return peripheral
@@ -71,7 +71,7 @@ final class CentralUnderTest: Sendable {
 
   func isOutOfRange(_ id: PeripheralID) async throws {
     _ = try await events.next("a peripheral's being out of range") { event -> Bool? in
-      if case .seen(let peripheral) = event, peripheral.id == id, !peripheral.isInReach { true } else { nil }
+      if case .seen(let peripheral) = event, peripheral.id == id, !peripheral.isInRange { true } else { nil }
     }
   }
 
@@ -83,10 +83,11 @@ final class CentralUnderTest: Sendable {
 }
 
 extension Limits {
-  /// As in earnest, but for a bus that is tried again soon.
+  /// As in production, but with short back-offs.
   static var test: Limits {
     var limits = Limits()
-    limits.busRetry = (.milliseconds(10), .milliseconds(50))
+    limits.busBackOff = BackOff(first: .milliseconds(10), longest: .milliseconds(50))
+    limits.busyBackOff = BackOff(first: .milliseconds(1), longest: .milliseconds(1))
     limits.startup = .milliseconds(100)
     return limits
   }
@@ -97,7 +98,7 @@ extension [Characteristic] {
   var period: Characteristic? { first { $0.uuid == Property.microbitPeriod.characteristic } }
 }
 
-/// What passes over a bus, by a monitor: calls as `Connect dev_…`, changes as `Connected=true dev_…`.
+/// The traffic of a bus, from a monitor: calls as `Connect dev_…`, changes as `Connected=true dev_…`.
 final class Monitor: Sendable {
   let lines = Journal<String>()
   private let connection: DBusConnection

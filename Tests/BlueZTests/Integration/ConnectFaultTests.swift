@@ -13,17 +13,17 @@ import Testing
       try await faults.connect()
     }
     #expect(faults.fake.count("Disconnect") == 1)
-    // The turn was given back.
+    // The lock was released.
     await faults.fake.answer("Connect", FakeBlueZ.linked(inTime: .zero))
     #expect(try await faults.connect().count == 2)
     try await faults.tested.end()
   }
 
-  @Test func aQueueOfConnectsDoesNotKeepTheScanOff() async throws {
+  @Test func scanningResumesBrieflyBetweenManyConnects() async throws {
     let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) {
       $0.connect = .milliseconds(50)
       $0.scanPause = .milliseconds(20)
-      $0.scanBreath = .milliseconds(10)
+      $0.briefScan = .milliseconds(10)
     }
     await faults.central.scan(true)
     await withTaskGroup(of: Void.self) { group in
@@ -40,7 +40,7 @@ import Testing
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
         // As recorded when a link fails to be established (0x3E).
-        fake.tell(
+        fake.signal(
           Recorded.device(["Connected": .boolean(true)]), Recorded.device(["Connected": .boolean(false)]))
         fake.refuse(call, "org.bluez.Error.Failed", "le-connection-abort-by-local")
       }
@@ -56,14 +56,14 @@ import Testing
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
         fake.reply(call)
-        for event in FakeBlueZ.linked { fake.tell(event) }
+        for event in FakeBlueZ.linked { fake.signal(event) }
       },
       "Get": { fake, call in fake.reply(call, .variant(.boolean(true))) },
     ])
     let characteristics = try await faults.connect()
     #expect(characteristics.count == 2)
     #expect(try await faults.central.read(characteristics[0]) == [21])
-    // Its end is told like that of any other.
+    // Its end is reported like that of any other.
     await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
     try await faults.tested.end()
@@ -72,7 +72,7 @@ import Testing
   @Test func aLinkThatWasAnsweredButIsNotThereIsNone() async throws {
     let faults = try await Faults(answers: [
       "Connect": FakeBlueZ.ok, "Get": { fake, call in fake.reply(call, .variant(.boolean(false))) },
-    ]) { $0.settle = .milliseconds(20) }
+    ]) { $0.treeUpdate = .milliseconds(20) }
     await #expect(throws: CentralError.disconnected) { try await faults.connect() }
     try await faults.tested.end()
   }
@@ -83,9 +83,9 @@ import Testing
       "Connect": FakeBlueZ.ok,
       "Get": { fake, call in
         fake.reply(call, .variant(.boolean(true)))
-        fake.tell(Recorded.device(["Connected": .boolean(false)]))
+        fake.signal(Recorded.device(["Connected": .boolean(false)]))
       },
-    ]) { $0.settle = .milliseconds(20) }
+    ]) { $0.treeUpdate = .milliseconds(20) }
     for attempt in 1...20 {
       try await deadline(patience, "a connect to fail") { () async throws -> Void in
         await #expect(throws: CentralError.disconnected) { try await faults.connect() }
@@ -105,10 +105,10 @@ import Testing
   @Test func servicesMayBeExportedAfterTheyAreResolved() async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
-        fake.tell(Recorded.device(["Connected": .boolean(true)]))
+        fake.signal(Recorded.device(["Connected": .boolean(true)]))
         fake.reply(call)
-        fake.tell(Recorded.device(["ServicesResolved": .boolean(true)]))
-        fake.later(.milliseconds(30)) { for event in Recorded.servicesAdded { fake.tell(event) } }
+        fake.signal(Recorded.device(["ServicesResolved": .boolean(true)]))
+        fake.later(.milliseconds(30)) { for event in Recorded.servicesAdded { fake.signal(event) } }
       }
     ])
     #expect(try await faults.connect().count == 2)
@@ -118,7 +118,7 @@ import Testing
   @Test func servicesThatAreNeverResolvedEndTheAttempt() async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
-        fake.tell(Recorded.device(["Connected": .boolean(true)]))
+        fake.signal(Recorded.device(["Connected": .boolean(true)]))
         fake.reply(call)
       }
     ]) { $0.resolve = .milliseconds(30) }
@@ -143,7 +143,7 @@ import Testing
       "Connect": { fake, call in
         FakeBlueZ.resolvedWithoutServices(fake, call)
         fake.later(.milliseconds(20)) {
-          fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+          fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
         }
       }
     ])
@@ -155,13 +155,13 @@ import Testing
   func aLinkThatEndsWhileItIsResolvedEndsTheAttempt(forgotten: Bool) async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
-        fake.tell(Recorded.device(["Connected": .boolean(true)]))
+        fake.signal(Recorded.device(["Connected": .boolean(true)]))
         fake.reply(call)
         fake.later(.milliseconds(20)) {
           if forgotten {
-            fake.tell(Recorded.deviceRemoved.last!)
+            fake.signal(Recorded.deviceRemoved.last!)
           } else {
-            fake.tell(Recorded.device(["Connected": .boolean(false)]))
+            fake.signal(Recorded.device(["Connected": .boolean(false)]))
           }
         }
       }
@@ -177,7 +177,7 @@ import Testing
     _ = try await faults.connect()
     await faults.fake.answer("Disconnect") { fake, call in
       fake.later(.milliseconds(50)) {
-        fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+        fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
         fake.reply(call)
       }
     }
@@ -218,15 +218,15 @@ extension FakeBlueZ {
   /// Connects, and resolves the services after a while.
   static func linked(inTime delay: Duration) -> Answer {
     { fake, call in
-      fake.tell(Recorded.device(["Connected": .boolean(true)]))
+      fake.signal(Recorded.device(["Connected": .boolean(true)]))
       fake.reply(call)
-      fake.later(delay) { for event in linked { fake.tell(event) } }
+      fake.later(delay) { for event in linked { fake.signal(event) } }
     }
   }
 
   static let resolvedWithoutServices: Answer = { fake, call in
-    fake.tell(Recorded.device(["Connected": .boolean(true)]))
+    fake.signal(Recorded.device(["Connected": .boolean(true)]))
     fake.reply(call)
-    fake.tell(Recorded.device(["ServicesResolved": .boolean(true)]))
+    fake.signal(Recorded.device(["ServicesResolved": .boolean(true)]))
   }
 }

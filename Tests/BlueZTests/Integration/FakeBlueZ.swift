@@ -7,7 +7,7 @@ import TestSupport
 
 /// An `org.bluez` that does what a test says: one adapter, the recorded micro:bit, and answers of any kind.
 ///
-/// Without being told otherwise it does as a bluetoothd does when all goes well, only at once.
+/// By default it behaves like a bluetoothd without faults or delays.
 final class FakeBlueZ: @unchecked Sendable {
   // @unchecked: `answers`, `objects` and `connection` are touched on the loop alone.
   typealias Answer = @Sendable (FakeBlueZ, DBusCall) -> Void
@@ -30,7 +30,7 @@ final class FakeBlueZ: @unchecked Sendable {
     let fake = FakeBlueZ(loop, objects)
     fake.answers.merge(answers) { $1 }
     let connection = try await DBusConnection.open(.at(bus), on: loop) { event in
-      // Held strongly: it serves until it leaves, or the bus goes, whoever looks at it.
+      // Retained until it leaves the bus, or the bus ends.
       guard case .call(let call) = event else { return }
       fake.calls.add(call.member)
       guard let answer = fake.answers[call.member] else {
@@ -71,7 +71,7 @@ final class FakeBlueZ: @unchecked Sendable {
     await onItsLoop { $0.answers[member] = answer }
   }
 
-  func emit(_ event: BlueZEvent) async { await onItsLoop { $0.tell(event) } }
+  func emit(_ event: BlueZEvent) async { await onItsLoop { $0.signal(event) } }
 
   // MARK: On the loop
 
@@ -83,9 +83,9 @@ final class FakeBlueZ: @unchecked Sendable {
     connection?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
   }
 
-  func tell(_ events: BlueZEvent...) { for event in events { tell(event) } }
+  func signal(_ events: BlueZEvent...) { for event in events { signal(event) } }
 
-  private func tell(_ event: BlueZEvent) {
+  private func signal(_ event: BlueZEvent) {
     let signal = Self.signal(event)
     connection?.assumeIsolated { try? $0.emit(signal) }
   }
@@ -98,7 +98,7 @@ final class FakeBlueZ: @unchecked Sendable {
   static let ok: Answer = { $0.reply($1) }
   static let removed: Answer = { fake, call in
     fake.reply(call)
-    for event in Recorded.deviceRemoved { fake.tell(event) }
+    for event in Recorded.deviceRemoved { fake.signal(event) }
   }
   static func error(_ name: String, _ text: String) -> Answer { { $0.refuse($1, name, text) } }
 
@@ -110,20 +110,20 @@ final class FakeBlueZ: @unchecked Sendable {
     "SetDiscoveryFilter": ok,
     "StartDiscovery": { fake, call in
       fake.reply(call)
-      fake.tell(Recorded.adapter(["Discovering": .boolean(true)]))
+      fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
     },
     "StopDiscovery": { fake, call in
       fake.reply(call)
-      fake.tell(Recorded.adapter(["Discovering": .boolean(false)]))
+      fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
     },
     "Connect": { fake, call in
-      fake.tell(Recorded.device(["Connected": .boolean(true)]))
+      fake.signal(Recorded.device(["Connected": .boolean(true)]))
       fake.reply(call)
-      for event in linked { fake.tell(event) }
+      for event in linked { fake.signal(event) }
     },
     "Disconnect": { fake, call in
       fake.reply(call)
-      fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+      fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
     },
     "Get": { fake, call in fake.reply(call, .variant(.boolean(false))) },
     "ReadValue": { fake, call in fake.reply(call, .bytes([21])) },

@@ -138,7 +138,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  /// They may be many after a stall of the program, and the news of the link's end overtake them.
+  /// There may be many after a stall of the program, and the signal of the link's end may overtake them.
   @Test func whatTheSocketStillHoldsAtTheEndOfTheLinkIsRead() async throws {
     let faults = try await Faults(notifications: .socket)
     let temperature = try #require(try await faults.connect().temperature)

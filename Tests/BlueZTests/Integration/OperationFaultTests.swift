@@ -12,7 +12,7 @@ import Testing
     "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e")
 
   @Test func aBusyCharacteristicIsTriedAgain() async throws {
-    let faults = try await Faults { $0.inProgress = [1, 1, 1].map { .milliseconds($0) } }
+    let faults = try await Faults { $0.busyRetries = 3 }
     let temperature = try #require(try await faults.connect().temperature)
     await faults.fake.answer("ReadValue") { fake, call in
       if fake.count("ReadValue") < 4 {
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test func aBusyWriteIsTriedAgainWithItsReadBack() async throws {
-    let faults = try await Faults { $0.inProgress = [.milliseconds(1)] }
+    let faults = try await Faults { $0.busyRetries = 1 }
     let characteristics = try await faults.connect()
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([1, 0])) }
     await faults.fake.answer("WriteValue") { fake, call in
@@ -111,7 +111,7 @@ import Testing
   @Test(arguments: [("InProgress", "In Progress"), ("Failed", "Operation failed with ATT error: 0x0e")])
   func aReadBackThatFailsOnceIsReadOnceMore(_ error: String, _ text: String) async throws {
     let faults = try await Faults(answers: ["WriteValue": { $0.reply($1) }]) {
-      $0.inProgress = []
+      $0.busyRetries = 0
       $0.linkLoss = .milliseconds(50)
     }
     let characteristics = try await faults.connect()
@@ -183,7 +183,7 @@ import Testing
     await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
       try await faults.central.read(characteristics[0])
     }
-    // The turn was given back.
+    // The lock was released.
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([1, 0])) }
     #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
     try await faults.tested.end()
@@ -206,7 +206,7 @@ import Testing
       await #expect(throws: CentralError.disconnected) { try await writing.value }
     }
     if !forgotten {
-      // What had waited does not befall the next link.
+      // Waiting operations are not performed on the next link.
       _ = try await faults.connect()
       #expect(faults.fake.count("WriteValue") == 0)
     }
@@ -220,7 +220,7 @@ import Testing
       "ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.removed,
     ]) {
       $0.operation = .milliseconds(50)
-      $0.settle = .milliseconds(50)
+      $0.treeUpdate = .milliseconds(50)
     }
     let characteristics = try await faults.connect()
     await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
@@ -247,7 +247,7 @@ import Testing
       "ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.removed,
     ]) {
       $0.operation = .milliseconds(50)
-      $0.settle = .milliseconds(50)
+      $0.treeUpdate = .milliseconds(50)
       $0.rediscovery = .milliseconds(50)
     }
     let characteristics = try await faults.connect()
@@ -262,7 +262,7 @@ import Testing
   func aPeripheralThatMustNotBeRemovedIsNot(because reason: String) async throws {
     let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.ok]) {
       $0.operation = reason == "answered late" ? .seconds(3600) : .milliseconds(50)
-      $0.settle = .milliseconds(200)
+      $0.treeUpdate = .milliseconds(200)
     }
     let late = Record<DBusCall>()
     await faults.fake.answer("ReadValue") { _, call in late.append(call) }
@@ -271,7 +271,7 @@ import Testing
         fake.refuse(late.elements[0], "org.bluez.Error.Failed", "Operation failed with ATT error: 0x0e")
       }
       fake.reply(call)
-      fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+      fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
     }
     let characteristics = try await faults.connect()
     if reason == "paired" { await faults.fake.emit(Recorded.device(["Paired": .boolean(true)])) }
@@ -290,7 +290,7 @@ import Testing
     await faults.fake.answer("ReadValue") { fake, call in
       Self.unlikely(fake, call)
       fake.later(.milliseconds(30)) {
-        fake.tell(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+        fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
       }
     }
     await #expect(throws: CentralError.disconnected) { try await faults.central.read(temperature) }
@@ -312,7 +312,7 @@ import Testing
       "StartNotify": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported"),
     ])
     let temperature = try #require(try await faults.connect().temperature)
-    await #expect(throws: CentralError.transient("ReadValue brought no bytes")) {
+    await #expect(throws: CentralError.transient("the reply to ReadValue has no bytes")) {
       try await faults.central.read(temperature)
     }
     await #expect(throws: CentralError.refused("NotSupported: Operation is not supported")) {

@@ -13,7 +13,7 @@ import Testing
     let characteristics = try await tested.central.connect(id)
     let period = try #require(characteristics.period)
     let monitor = try await world.monitor()
-    // One is at bluetoothd, the others wait for their turn.
+    // One has been sent to bluetoothd, the others wait for the lock.
     let first = Task { _ = try await tested.central.read(period) }
     try await monitor.saw("ReadValue char0019")
     let operations = [
@@ -126,7 +126,7 @@ import Testing
       case .seen, .disconnected, .servicesChanged, .lost: nil
       }
     }
-    // An end in order tells of the adapter first; a crash tells nothing but that.
+    // An orderly end signals the adapter first; a crash only the loss of the name.
     let expected =
       killed
       ? ["disconnected", "lost", "noBluetoothd", "on"]
@@ -192,7 +192,7 @@ import Testing
     loop.stop()
   }
 
-  /// Both at once, as at boot: who owns the name is told by a signal while it is asked for.
+  /// As at boot: the name's owner is signalled while it is being queried.
   @Test func bluetoothdComesWhileTheCentralDoes() async throws {
     let bus = try await PrivateBus()
     let loop = EventLoop.onNewThread()

@@ -18,7 +18,7 @@ import Testing
         return fake.refuse(call, "org.bluez.Error.Failed", reason)
       }
       fake.reply(call)
-      fake.tell(Recorded.adapter(["Powered": .boolean(isOn)]))
+      fake.signal(Recorded.adapter(["Powered": .boolean(isOn)]))
     }
   }
 

@@ -34,7 +34,7 @@ import Testing
     let rest = try await changed(tested)
     #expect(rest.temperature == nil && rest.count == characteristics.count - 2)
     // bluetoothd never answers it.
-    await #expect(throws: CentralError.refused("the characteristic is gone")) { try await reading.value }
+    await #expect(throws: CentralError.refused("the characteristic was removed")) { try await reading.value }
     await world.serve(Self.temperature, true)
     let after = try #require(try await changed(tested).temperature)
     #expect(after.path == before.path && after != before)

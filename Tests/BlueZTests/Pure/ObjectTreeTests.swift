@@ -29,14 +29,14 @@ import Testing
       id: Recorded.id, address: BluetoothAddress("D0:5A:00:00:C0:DE")!, name: "BBC micro:bit [zugev]",
       rssi: -50, isConnected: false, isPaired: false)
     #expect(tree.peripheral(at: device) == expected)
-    #expect(expected.isInReach)
+    #expect(expected.isInRange)
     // Discovery has stopped.
     #expect(tree.apply(Recorded.device([:], invalidated: ["RSSI"])) == [.device(device)])
     expected = Peripheral(
       id: expected.id, address: expected.address, name: expected.name, rssi: nil, isConnected: false,
       isPaired: false)
     #expect(tree.peripheral(at: device) == expected)
-    #expect(!expected.isInReach)
+    #expect(!expected.isInRange)
     #expect(tree.apply(Recorded.device(["RSSI": .int16(-53)])) == [.device(device)])
     #expect(tree.peripheral(at: device)?.rssi == -53)
   }
@@ -97,7 +97,7 @@ import Testing
     #expect(tree.apply(Recorded.device(["ServicesResolved": .boolean(false)])) == [.device(device)])
     #expect(
       tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.disconnected(device), .device(device)])
-    // Told once more, it is no other end.
+    // Reported again: not another disconnect.
     #expect(tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.device(device)])
   }
 
@@ -139,7 +139,7 @@ import Testing
     #expect(changes == characteristics + [.disconnected(device), .deviceRemoved(device)])
     #expect(tree.devices.isEmpty)
     #expect(tree.characteristics(of: Recorded.id).isEmpty)
-    // Told twice, it is gone once.
+    // Reported twice, but removed once.
     #expect(tree.apply(Recorded.deviceRemoved.last!) == [])
   }
 
@@ -162,7 +162,7 @@ import Testing
         .disconnected(device), .device(device), .deviceRemoved(device), .adapter(adapter), .adapter(adapter),
       ])
     #expect(tree.adapters.isEmpty)
-    // What is said of an adapter that is not there means nothing.
+    // A change of an unknown adapter is ignored.
     #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [])
     #expect(tree.apply(Recorded.adapterAdded(powered: false)) == [.adapter(adapter)])
     #expect(tree.adapters[adapter]?.isPowered == false)
@@ -182,7 +182,7 @@ import Testing
 
   @Test func anObjectThatIsToldTwiceDoesNotBlink() {
     var tree = linked
-    // In GetManagedObjects, after a signal told it: as it was before, then as it is.
+    // In GetManagedObjects after a signal: first the old state, then the new one.
     #expect(tree.apply(Recorded.adapterAdded()) == [.adapter(adapter)])
     let again = BlueZEvent.added(
       path: device, interfaces: ["org.bluez.Device1": ["Connected": .boolean(true)]])
@@ -214,7 +214,7 @@ import Testing
       #expect(tree.apply(.added(path: "/s", interfaces: ["org.bluez.GattService1": properties])) == [])
       #expect(tree.apply(.added(path: "/c", interfaces: ["org.bluez.GattCharacteristic1": properties])) == [])
     }
-    // A characteristic of a service that nobody told of.
+    // A characteristic of an unknown service.
     _ = tree.apply(
       .added(
         path: "/c",

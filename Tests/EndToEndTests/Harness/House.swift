@@ -155,7 +155,7 @@ final class House: Sendable {
   /// - Parameter changed: options beside those of the plan, which take their place.
   func startSimulator(_ changed: [String]? = nil) async throws {
     let options: [(String, Int)] = [
-      ("--devices", plan.devices), ("--strangers", plan.strangers), ("--period", plan.period),
+      ("--devices", plan.devices), ("--decoys", plan.strangers), ("--period", plan.period),
       ("--connect-ms", 20), ("--disconnect-ms", 20), ("--advertise-ms", 20), ("--scan-ms", 200),
       ("--supervision-ms", 50),
     ]

@@ -3,64 +3,64 @@ import Testing
 
 @testable import MQTT
 
-@Suite struct TroubleTests {
+@Suite struct OutageLogTests {
   private let options = MQTTOptions(host: "broker", clientID: "c")
 
-  @Test func eachTroubleIsSaidOnceInAnOutage() {
-    var log = TroubleLog(options)
+  @Test func eachErrorIsLoggedOncePerOutage() {
+    var log = OutageLog(options)
     let refused = MQTTError.unreachable(reason: "Connection refused", errno: 111)
     let wrong = MQTTError.notAuthorised(reasonCode: 135, reason: "Not authorized")
-    #expect(log.trouble(refused, retryIn: .milliseconds(1250)).level == .warning)
-    #expect(log.trouble(refused, retryIn: .seconds(2)).level == .debug)
-    #expect(log.trouble(wrong, retryIn: .seconds(2)).level == .error)
-    #expect(log.trouble(refused, retryIn: .seconds(2)).level == .debug)
-    #expect(log.over().line == "connected again to broker:1883")
-    #expect(log.trouble(refused, retryIn: .seconds(2)).line.hasSuffix("; trying again in 2.0 s"))
+    #expect(log.failed(refused, retryIn: .milliseconds(1250)).level == .warning)
+    #expect(log.failed(refused, retryIn: .seconds(2)).level == .debug)
+    #expect(log.failed(wrong, retryIn: .seconds(2)).level == .error)
+    #expect(log.failed(refused, retryIn: .seconds(2)).level == .debug)
+    #expect(log.connected().line == "connected again to broker:1883")
+    #expect(log.failed(refused, retryIn: .seconds(2)).line.hasSuffix("; trying again in 2.0 s"))
     #expect(log.lost().level == .warning)
     #expect(log.lost().level == .debug)
   }
 
   @Test(arguments: ["localhost", "127.0.0.1", "::1"])
-  func aRefusedConnectionHereHasItsRemedy(_ host: String) {
-    var log = TroubleLog(MQTTOptions(host: host, clientID: "c"))
-    let line = log.trouble(.unreachable(reason: "Connection refused", errno: 111), retryIn: .seconds(1)).line
+  func aRefusedLocalConnectionHasAHint(_ host: String) {
+    var log = OutageLog(MQTTOptions(host: host, clientID: "c"))
+    let line = log.failed(.unreachable(reason: "Connection refused", errno: 111), retryIn: .seconds(1)).line
     #expect(
       line == """
         the broker cannot be reached: Connection refused (is a broker running here? sudo apt install mosquitto; sudo \
         systemctl enable --now mosquitto); trying again in 1.0 s
         """)
     #expect(
-      !log.trouble(.unreachable(reason: "No route to host", errno: 113), retryIn: nil).line.contains("("))
+      !log.failed(.unreachable(reason: "No route to host", errno: 113), retryIn: nil).line.contains("("))
   }
 
-  @Test func aRefusedConnectionElsewhereHasAnother() {
-    var log = TroubleLog(options)
-    let line = log.trouble(.unreachable(reason: "Connection refused", errno: 111), retryIn: .seconds(1)).line
+  @Test func aRefusedRemoteConnectionHasAnotherHint() {
+    var log = OutageLog(options)
+    let line = log.failed(.unreachable(reason: "Connection refused", errno: 111), retryIn: .seconds(1)).line
     #expect(line.contains("check mqtt.host and mqtt.port") && line.contains("listens on the network"))
     #expect(!line.contains("apt install"))
   }
 
-  @Test func aFirstConnectionIsNotSaidToBeARepetition() {
-    var log = TroubleLog(options)
-    #expect(log.over() == (.info, "connected to broker:1883"))
+  @Test func theFirstConnectionIsNotLoggedAsAReconnect() {
+    var log = OutageLog(options)
+    #expect(log.connected() == (.info, "connected to broker:1883"))
   }
 
   @Test func refusedTopicsAreBounded() throws {
-    var log = TroubleLog(options)
+    var log = OutageLog(options)
     let levels = try (0..<200).map { log.refused(try #require(TopicName("t/\($0)")), "why").level }
     #expect(levels.count { $0 == .warning } == 100)
     #expect(log.refused(try #require(TopicName("t/0")), "why").level == .debug)
   }
 
-  @Test func complaintsBecomeAReason() {
-    #expect(MosquittoText.reason(ofComplaints: []) == nil)
+  @Test func errorLinesBecomeAReason() {
+    #expect(MosquittoText.reason(ofLines: []) == nil)
     #expect(
-      MosquittoText.reason(ofComplaints: [
+      MosquittoText.reason(ofLines: [
         "Error: host name verification failed.",
         "OpenSSL Error[0]: error:0A000086:SSL routines::certificate verify failed",
       ]) == "host name verification failed; certificate verify failed")
     #expect(
-      MosquittoText.reason(ofComplaints: ["Error: Unable to load client key file \"/k\".", " \n"])
+      MosquittoText.reason(ofLines: ["Error: Unable to load client key file \"/k\".", " \n"])
         == "Unable to load client key file \"/k\"")
   }
 

@@ -4,75 +4,75 @@ import Testing
 
 @testable import BlueZ
 
-@Suite struct TurnTests {
+@Suite struct AsyncMutexTests {
   fileprivate actor Workers {
-    let turn = Turn()
+    let mutex = AsyncMutex()
     var order: [Int] = []
     var working = 0
     var most = 0
 
     func work(_ number: Int, isPreferred: Bool = false) async {
-      await turn.take(isPreferred: isPreferred)
+      await mutex.lock(isPreferred: isPreferred)
       working += 1
       most = max(most, working)
       order.append(number)
       for _ in 0..<3 { await Task.yield() }
       working -= 1
-      turn.pass()
+      mutex.unlock()
     }
 
-    var isWanted: Bool { turn.isWanted }
-    func take() async { await turn.take() }
-    func pass() { turn.pass() }
+    var isLocked: Bool { mutex.isLocked }
+    func lock() async { await mutex.lock() }
+    func unlock() { mutex.unlock() }
   }
 
-  @Test func oneAtATimeInTheOrderOfAsking() async {
+  @Test func waitersGetTheLockOneAtATimeInTheirOrder() async {
     let workers = Workers()
-    await workers.take()
+    await workers.lock()
     var tasks: [Task<Void, Never>] = []
     for number in 0..<50 {
       tasks.append(Task { await workers.work(number) })
-      // The next asks after this one.
+      // Makes sure that they wait in this order.
       while await workers.waiting <= number { await Task.yield() }
     }
     #expect(await workers.order.isEmpty)
-    await workers.pass()
+    await workers.unlock()
     for task in tasks { await task.value }
     #expect(await workers.order == Array(0..<50))
     #expect(await workers.most == 1)
-    #expect(await !workers.isWanted)
+    #expect(await !workers.isLocked)
   }
 
-  @Test func whoIsPreferredGoesFirstAndTheOthersInBetween() async {
+  @Test func preferredWaitersGoFirstAndAlternateWithTheOthers() async {
     let workers = Workers()
-    await workers.take()
+    await workers.lock()
     var tasks: [Task<Void, Never>] = []
     for number in 0..<6 {
       tasks.append(Task { await workers.work(number, isPreferred: number >= 3) })
       while await workers.waiting <= number { await Task.yield() }
     }
-    await workers.pass()
+    await workers.unlock()
     for task in tasks { await task.value }
     #expect(await workers.order == [3, 0, 4, 1, 5, 2])
   }
 
-  @Test func aNewcomerDoesNotOvertakeTheOneWhoWaits() async {
+  @Test func aNewWaiterDoesNotOvertakeAnEarlierOne() async {
     let workers = Workers()
-    await workers.take()
+    await workers.lock()
     let waiting = Task { await workers.work(1) }
     while await workers.waiting < 1 { await Task.yield() }
-    // Passed on, and asked for again before the one who waits has run.
-    await workers.passAndWork(2)
+    // Unlocked and requested again before the waiter has run.
+    await workers.unlockAndWork(2)
     await waiting.value
     #expect(await workers.order == [1, 2])
   }
 }
 
-extension TurnTests.Workers {
-  fileprivate var waiting: Int { turn.waitingCount }
+extension AsyncMutexTests.Workers {
+  fileprivate var waiting: Int { mutex.waitingCount }
 
-  fileprivate func passAndWork(_ number: Int) async {
-    turn.pass()
+  fileprivate func unlockAndWork(_ number: Int) async {
+    mutex.unlock()
     await work(number)
   }
 }

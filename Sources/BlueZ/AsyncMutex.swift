@@ -1,0 +1,39 @@
+/// A mutual exclusion lock whose waiters are suspended, in first-come, first-served order. Confined to the actor that
+/// holds it.
+final class AsyncMutex {
+  private(set) var isLocked = false
+  private var preferred: [CheckedContinuation<Void, Never>] = []
+  private var others: [CheckedContinuation<Void, Never>] = []
+  private var wasPreferred = false
+
+  var waitingCount: Int { preferred.count + others.count }
+
+  /// Waits for the lock. Every call must be paired with ``unlock()``.
+  ///
+  /// - Parameter isPreferred: preferred waiters alternate with the others, so that neither group starves.
+  func lock(isPreferred: Bool = false, _ isolation: isolated (any Actor)? = #isolation) async {
+    // `isLocked` is checked inside the closure: another job of the actor may run between this call and the closure.
+    await withCheckedContinuation { continuation in
+      if !isLocked {
+        isLocked = true
+        continuation.resume()
+      } else if isPreferred {
+        preferred.append(continuation)
+      } else {
+        others.append(continuation)
+      }
+    }
+  }
+
+  func unlock() {
+    if preferred.isEmpty, others.isEmpty {
+      isLocked = false
+    } else if others.isEmpty || !wasPreferred && !preferred.isEmpty {
+      wasPreferred = true
+      preferred.removeFirst().resume()
+    } else {
+      wasPreferred = false
+      others.removeFirst().resume()
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Glibc
+import Log
+
+/// Writes a log line of a client.
+public typealias MQTTLog = @Sendable (_ level: LogLevel, _ line: String) -> Void
+
+extension MQTTClient {
+  /// To stderr, as component `mqtt`.
+  public static let standardLog: MQTTLog = { Logger(component: "mqtt").write($0, $1) }
+}
+
+/// Chooses the log lines of a client: each error is logged once per outage, and each topic whose messages are refused
+/// once per connection; repetitions have the level `debug`. Pure.
+struct OutageLog {
+  typealias Entry = (level: LogLevel, line: String)
+
+  private let options: MQTTOptions
+  private var reported: [MQTTError] = []
+  private var hasReportedLoss = false
+  private var refusedTopics: Set<TopicName> = []
+
+  init(_ options: MQTTOptions) { self.options = options }
+
+  /// An attempt failed, or the connection was lost. `retryIn` is nil if the attempt continues.
+  mutating func failed(_ error: MQTTError, retryIn: Duration?) -> Entry {
+    if reported.contains(error) { return (.debug, "still trying: \(error)") }
+    // Bounded: a broker may give a different reason each time.
+    if reported.count < 100 { reported.append(error) }
+    let level: LogLevel = error.remedy == .retry ? .warning : .error
+    let line = error.description + hint(error)
+    guard let retryIn else { return (level, "\(line); still waiting") }
+    let (seconds, rest) = retryIn.components
+    return (level, "\(line); trying again in \(seconds).\(rest / 100_000_000_000_000_000) s")
+  }
+
+  mutating func connected() -> Entry {
+    defer { self = OutageLog(options) }
+    let broker = "\(options.host):\(options.port)"
+    return reported.isEmpty
+      ? (.info, "connected to \(broker)") : (.notice, "connected again to \(broker)")
+  }
+
+  /// What the user can do if nothing listens on the broker's port.
+  private func hint(_ error: MQTTError) -> String {
+    guard case .unreachable(_, ECONNREFUSED) = error else { return "" }
+    let isLocal = ["localhost", "::1"].contains(options.host) || options.host.hasPrefix("127.")
+    return isLocal
+      ? " (is a broker running here? sudo apt install mosquitto; sudo systemctl enable --now mosquitto)"
+      : " (check mqtt.host and mqtt.port, and whether the broker listens on the network: by default mosquitto 2 does not)"
+  }
+
+  /// The queue was full, and its oldest message was dropped.
+  mutating func lost() -> Entry {
+    defer { hasReportedLoss = true }
+    return (
+      hasReportedLoss ? .debug : .warning,
+      "too many messages are waiting for the broker: the oldest are dropped"
+    )
+  }
+
+  mutating func refused(_ topic: TopicName, _ reason: String) -> Entry {
+    // Bounded: senders of requests choose their response topics.
+    let isNew = refusedTopics.count < 100 && refusedTopics.insert(topic).inserted
+    return (isNew ? .warning : .debug, "a message to \(topic) was dropped: \(reason)")
+  }
+}
