@@ -57,18 +57,10 @@ public actor Central {
   ///   - notifications: how bluetoothd delivers notifications.
   ///   - bus: bluetoothd's bus; another than the system bus only in tests.
   ///   - isExclusive: whether to lock the adapter, and to wait while another exclusive central holds the lock.
-  public init(
+  package init(
     adapter: String, notifications: NotificationMethod = .signal, bus: DBusAddress = .system,
-    isExclusive: Bool = true, loop: EventLoop, handler: @escaping @Sendable (CentralEvent) -> Void
-  ) {
-    self.init(
-      adapter: adapter, notifications: notifications, bus: bus, isExclusive: isExclusive, limits: Limits(),
-      loop: loop, handler: handler)
-  }
-
-  init(
-    adapter: String, notifications: NotificationMethod = .signal, bus: DBusAddress, isExclusive: Bool = true,
-    limits: Limits, loop: EventLoop, handler: @escaping @Sendable (CentralEvent) -> Void
+    isExclusive: Bool = true, limits: Limits = Limits(), loop: EventLoop,
+    handler: @escaping @Sendable (CentralEvent) -> Void
   ) {
     self.adapterName = adapter
     self.notifications = notifications

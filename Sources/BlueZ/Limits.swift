@@ -1,7 +1,10 @@
 import EventLoop
 
 /// The central's time limits. bluetoothd leaves some calls unanswered, so every wait is bounded.
-struct Limits: Sendable {
+package struct Limits: Sendable {
+  /// The limits of a gateway.
+  package init() {}
+
   /// For a Connect; then the attempt is cancelled, as others wait. (bluetoothd itself gives up after 40 s.)
   var connect = Duration.seconds(20)
   /// For resolving the services of a new link. bluetoothd drops an unresponsive peripheral after 30 s.
