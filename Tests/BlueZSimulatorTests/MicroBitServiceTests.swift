@@ -70,10 +70,19 @@ import Testing
     let descriptors = lines.filter { $0.contains("/desc") }.map {
       String($0.split(separator: "\t")[1].suffix(8))
     }
-    #expect(descriptors == ["desc0009", "desc0018", "desc001e", "desc0021", "desc0025"])
+    #expect(
+      descriptors == [
+        "desc0009", "desc0018", "desc001e", "desc0021", "desc0025", "desc0032", "desc0035", "desc003a",
+        "desc0044",
+        "desc0048", "desc004e", "desc0055",
+      ])
     let uuids = lines.last.map { $0.matches(of: /[0-9a-f]{8}-/).map { String($0.output.prefix(8)) } }
     #expect(
-      uuids == ["00001800", "00001801", "0000180a", "e95d0753", "e95d6100", "e95d9882", "e95dd91d"])
+      uuids == [
+        "00001800", "00001801", "0000180a", "6e400001", "e95d0753", "e95d127b", "e95d6100", "e95d93af",
+        "e95d9882",
+        "e95dd91d", "e95df2d8",
+      ])
   }
 
   @Test func theTemperatureMayBeAbsent() {

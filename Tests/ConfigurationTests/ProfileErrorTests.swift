@@ -172,7 +172,7 @@ import Testing
     (property(#""access":["write"],"range":{},"type":"uint8""#), "a.range", "expected a list of two numbers"),
     (
       property(#""access":["write"],"max_length":3,"type":"uint8""#), "a.max_length",
-      "only text and bytes have a length"
+      "only text, bytes and lists have a length"
     ),
     (property(#""access":["notify"],"poll":1,"type":"uint8""#), "a.poll", #"poll needs "read" in access"#),
     (

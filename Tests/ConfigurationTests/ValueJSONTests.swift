@@ -142,6 +142,10 @@ import Testing
     #expect(try codec(.uint16).valueDescription == "a whole number in plain digits")
     #expect(try codec(.uint16, scale: 0.1).valueDescription == "a number")
     #expect(try codec(.float32).valueDescription == "a number")
+    #expect(try codec(.sfloat).valueDescription == "a number")
+    #expect(
+      try Codec(.scalar(.bits(rows: 5, columns: 5))).valueDescription
+        == "rows of # and ., with / between them")
     #expect(try codec(.bool).valueDescription == "true or false")
     #expect(try codec(.utf8).valueDescription == "a text")
     #expect(try codec(.bytes).valueDescription == "bytes in hexadecimal digits")
@@ -151,9 +155,12 @@ import Testing
   }
 
   @Test func textsWordsAndBytesAreSentAsTheyAre() throws {
-    for type in Codec.ScalarType.allCases {
+    for type in Codec.ScalarType.allCases where type != .bits {
       #expect(try codec(type).isText == (type == .utf8 || type == .bytes))
     }
+    let picture = try Codec(.scalar(.bits(rows: 2, columns: 3)))
+    #expect(
+      picture.isText && picture.value(.string("#.#")) == .text("#.#") && picture.value(.integer(5)) == nil)
     #expect(try codec(.uint8, values: [1: "open"]).isText)
     #expect(try !measurement().isText)
     #expect(try !Codec(.list(of: .scalar(.init(.uint8)))).isText)

@@ -46,7 +46,7 @@ import Testing
     // 3640 × 10⁻² is 364 × 10⁻¹.
     #expect(try Codec.scalar(.float).decode([0x38, 0x0E, 0x00, 0xFE]) == .number(36.4))
     #expect(
-      try Codec.scalar(.sfloat).decode(Codec.scalar(.sfloat).encode(.number(123_456))) == .number(123_000))
+      try Codec.scalar(.sfloat).decode(Codec.scalar(.sfloat).encode(.number(123_456))) == .number(123_500))
     #expect(try Codec.scalar(.sfloat).encode(.number(.nan)) == [0xFF, 0x07])
     #expect(throws: CodecError.range(value: 3e10, allowed: -2045e7...2045e7)) {
       try Codec.scalar(.sfloat).encode(.number(3e10))

@@ -40,7 +40,7 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("range", \.range, .optional(.numberRange)),
       ConfigurationKey("max_length", \.maxLength, .optional(.integer(1...Codec.longestValue))),
-      ConfigurationKey("frame", \.frame, .optional(.text(longest: 16))),
+      ConfigurationKey("frame", \.frame, .optional(.delimiter)),
       ConfigurationKey("chunk", \.chunk, .optional(.integer(1...Codec.longestValue))),
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
@@ -209,7 +209,8 @@ extension PropertyKeys {
     return Property(
       name: name, service: service, characteristic: characteristic, instance: instance ?? 0,
       kind: kind ?? .state, access: access, writeMode: writeMode, codec: codec, unit: unit, range: range,
-      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
+      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) },
+      report: report?.report,
       initial: value, homeAssistant: homeAssistant?.entity)
   }
 

@@ -36,7 +36,8 @@ struct ScalarKeys {
   /// Nil without a type.
   var scalar: Codec.Scalar? {
     type.map {
-      Codec.Scalar($0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:], rows: rows ?? 0,
+      Codec.Scalar(
+        $0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:], rows: rows ?? 0,
         columns: columns ?? 0)
     }
   }
@@ -132,5 +133,21 @@ extension ConfigurationRule<Codec.Flag> {
         return flag
       },
       write: \.description)
+  }
+}
+
+extension ConfigurationRule<String> {
+  /// What ends a frame: any characters, line ends above all.
+  static var delimiter: Self {
+    ConfigurationRule(
+      shape: .text(1...16),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .string(let text) = json else { return nil }
+        guard (1...16).contains(text.unicodeScalars.count) else {
+          throw ConfigurationProblem("must have 1 to 16 characters", hint: #"example: "\n", a line"#)
+        }
+        return text
+      },
+      write: { .string($0) })
   }
 }

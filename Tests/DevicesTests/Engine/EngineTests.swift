@@ -467,7 +467,7 @@ import Testing
     configuration.profiles = [profile]
     return try await Engine(configuration) {
       $0.devices = 0
-      $0.others = [PeripheralDescription(name: "Lamp", profile: profile, address: Engine.address)]
+      $0.described = [PeripheralDescription(name: "Lamp", profile: profile, address: Engine.address)]
     }
   }
 
