@@ -82,7 +82,7 @@ public enum GatewayCommand: Sendable, Equatable {
           + "(to see that one: sudo STATE_DIRECTORY=\(StateFolder.service) microbit-gateway check)")
     }
     do throws(StoreError) {
-      let sections = try StateDatabase.sections(path: database.path, schema: .gateway)
+      let sections = try StateDatabase.sections(path: database.path, schema: .gateway(id))
       print("state database: \(database.path)\(database.isThere ? "" : " (not created yet)")")
       return DeviceRecord.records(sections["devices"] ?? [:])
     } catch {

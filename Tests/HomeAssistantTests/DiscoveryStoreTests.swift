@@ -33,7 +33,7 @@ import Testing
   private func reopened() -> DiscoveryStore { DiscoveryStore(database().section("home_assistant")) }
 
   @Test func isStoredUnderTheseKeys() {
-    let removal = Removal(object: "microbit_000000000002", announced)
+    let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
       store[kitchen] = DiscoveryStore.Record(announced: announced)
       store[hall] = DiscoveryStore.Record(announced: announced, isDeleted: true)
@@ -46,7 +46,7 @@ import Testing
         "C5:A1:B2:C3:D4:E5": #"{"announced":\#(text)}"#,
         "00:00:00:00:00:01": #"{"announced":\#(text),"forgotten":true}"#,
         "gateway": #"{"announced":\#(text)}"#,
-        "removal/homeassistant/device/microbit_000000000002/config": text,
+        "removal/homeassistant/device/ble_000000000002/config": text,
       ])
     let store = reopened()
     #expect(store[kitchen] == DiscoveryStore.Record(announced: announced))
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test func whatSaysNothingIsNotKept() {
-    let removal = Removal(object: "microbit_000000000002", announced)
+    let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
       store[kitchen] = DiscoveryStore.Record(announced: announced)
       store[kitchen] = DiscoveryStore.Record()
@@ -95,7 +95,7 @@ import Testing
 
   @Test func removalsAreBounded() {
     let store = reopened()
-    for number in 0..<2000 { store.add(Removal(object: "microbit_\(number)", announced)) }
+    for number in 0..<2000 { store.add(Removal(object: "ble_\(number)", announced)) }
     #expect(store.removals.count == DiscoveryStore.mostRemovals)
     // One that is there already is replaced.
     let other = Announced(
