@@ -76,3 +76,13 @@ final class DiscoveryStore: @unchecked Sendable {
     if removals.removeValue(forKey: topic) != nil { section.put(Self.removalPrefix + topic, nil) }
   }
 }
+
+extension HomeAssistantDiscovery {
+  /// The devices that users have deleted in Home Assistant, as a section of the state database has it.
+  package static func deletedDevices(_ section: [String: [UInt8]]) -> Set<BluetoothAddress> {
+    Set(
+      section.compactMap { key, bytes in
+        (try? JSONParser.parse(bytes))?["deleted"] == .bool(true) ? BluetoothAddress(key) : nil
+      })
+  }
+}

@@ -214,7 +214,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
     guard any.isOfAnotherGateway(document.payload) else {
       // What an earlier version announced under another object id is still retained.
-      if document.retain, store.removals[topic] != nil {
+      if document.retain, !bridge.isAdmitted, store.removals[topic] != nil {
         context.clearState(document.topic)
         pauseEnd = .now + Self.documentPause
       }

@@ -134,7 +134,8 @@ import Testing
       ])
     #expect(
       texts(database.section("home_assistant")) == [
-        "removal/homeassistant/device/microbit_gateway_attic/config": announced, "removal/\(topic)": announced,
+        "removal/homeassistant/device/microbit_gateway_attic/config": announced,
+        "removal/\(topic)": announced,
       ])
     #expect(texts(database.section("commands")) == [:])
     database.close()
