@@ -124,8 +124,8 @@ static void message(char *name, char *payload, bool retained, uint64_t now) {
     result_at = now;
   } else if (!strcmp(kind, "bench/response/devices")) {
     if (strstr(payload, "\"status\":\"ok\"")) response_at = now;
-  } else if (!strncmp(kind, "microbit_", 9)) {
-    int device = device_of(kind + 9);
+  } else if (!strncmp(kind, "ble_", 4)) {
+    int device = device_of(kind + 4);
     if (device >= 0 && !is_announced[device]) is_announced[device] = true, announced++;
   } else if (!strcmp(kind, topic)) {
     char *value = *payload == '{' ? strstr(payload, "\"value\":") : NULL;

@@ -48,7 +48,7 @@ struct CommandPayload: Sendable, Equatable {
     ttl = nil
     transaction = nil
     var content = document
-    if property.codec.isText, document?.isString != true {
+    if property.codec.isPlain, document?.isString != true {
       // What is no JSON string is the text itself.
       content = String(validating: payload, as: UTF8.self).map(JSONValue.string)
     }

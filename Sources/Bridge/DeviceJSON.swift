@@ -17,6 +17,7 @@ extension DeviceDescription {
       "identifier": .string(identifier.description),
       "gateway": .string(gateway.description),
       "profile": .string(profile.name),
+      "properties": .array(profile.properties.map { .string($0.name) }),
       "rssi": rssi.map(JSONValue.integer),
       "connected_since": connectedSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),

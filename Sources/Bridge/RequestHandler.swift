@@ -68,9 +68,9 @@ final class RequestHandler: @unchecked Sendable {
     case .devices: return .array(bridge.listing())
     case .health: return health
     case .scan(let seconds): scan(for: seconds, verb, address)
-    case .addDevice(let identifier, let options, let period):
+    case .addDevice(let identifier, let options, let desired):
       let result = engine.assumeIsolated { engine in
-        Result { () throws(RequestError) in try engine.add(identifier, options, period: period) }
+        Result { () throws(RequestError) in try engine.add(identifier, options, desired: desired) }
       }
       return bridge.listing(of: try result.get())
     case .removeDevice(let id):

@@ -15,8 +15,11 @@ package struct Configuration: Sendable, Equatable {
   package var homeAssistant = HomeAssistant()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
   package var devices = [Device()]
-  /// The profiles that entries may name beside the built-in ones, by their names, each once.
+  /// The profiles that entries may name beside the built-in ones, by their names, each once: those of
+  /// ``profilesDirectory`` as well.
   package var profiles: [Profile] = []
+  /// The folder with files of profiles.
+  package var profilesDirectory: String?
 
   /// The defaults.
   package init() {}

@@ -42,6 +42,8 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
 
 /// Every error that was found in a configuration.
 package struct ConfigurationErrors: Error, Sendable, Equatable {
+  /// The file of profiles that they are in; nil: the configuration.
+  package var file: String?
   /// In the order of the document.
   package let errors: [ConfigurationError]
 }

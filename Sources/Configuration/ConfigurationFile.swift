@@ -1,4 +1,3 @@
-import Glibc
 import JSON
 
 /// A configuration as it was found on disk, with what it refers to.
@@ -22,20 +21,21 @@ package struct ConfigurationFile: Sendable {
     path: String?, searching places: [String] = searched
   ) throws(ConfigurationFailure) -> ConfigurationFile {
     let (file, bytes) = try find(path, places)
-    let parsed = Configuration.document(bytes).flatMap { document in
-      Configuration.parse(document).map { (document, $0) }
-    }
-    switch parsed {
-    case .failure(let failure): throw ConfigurationFailure(file: file, errors: failure.errors)
-    case .success((let document, var configuration)):
-      var resolver = FileResolver(folder: folder(of: file))
+    do throws(ConfigurationErrors) {
+      let document = try Configuration.document(bytes).get()
+      let folder = folder(of: file)
+      let profiles = try ProfilesDirectory.profiles(namedBy: document, in: folder)
+      var configuration = try Configuration.parse(document, profiles: profiles).get()
+      var resolver = FileResolver(folder: folder)
       resolver.resolve(&configuration.mqtt)
       guard resolver.errors.isEmpty else {
-        throw ConfigurationFailure(file: file, errors: resolver.errors.map { $0.located(in: document) })
+        throw ConfigurationErrors(errors: resolver.errors.map { $0.located(in: document) })
       }
       return ConfigurationFile(
         path: file, configuration: configuration, document: document.value,
         warnings: (configuration.warnings + resolver.warnings).map { $0.located(in: document) })
+    } catch {
+      throw ConfigurationFailure(file: error.file ?? file, errors: error.errors)
     }
   }
 
@@ -108,7 +108,7 @@ private struct FileResolver {
   /// Makes the file's name absolute, or relative to the working directory, and reads it.
   private mutating func read(_ file: inout String?, _ key: ConfigurationPath, isSecret: Bool) -> [UInt8]? {
     guard let named = file else { return nil }
-    let resolved = named.hasPrefix("/") ? named : "\(folder)/\(named)"
+    let resolved = named.resolved(in: folder)
     file = resolved
     if isSecret, FileProblem.isReadableByAll(resolved) {
       warnings.append(key.error("\(resolved) can be read by every user", hint: "chmod o-r"))
@@ -119,44 +119,5 @@ private struct FileResolver {
       errors.append(key.error("\(resolved): \(error)"))
       return nil
     }
-  }
-}
-
-/// Why a file cannot be read.
-private struct FileProblem: Error, CustomStringConvertible {
-  let description: String
-  var isMissing = false
-
-  private init(_ description: String) {
-    self.description = description
-  }
-
-  /// What `errno` says.
-  private init() {
-    let code = errno
-    description = String(cString: strerror(code))
-    isMissing = code == ENOENT
-  }
-
-  /// The whole file, which is no longer than `limit` bytes.
-  static func read(_ path: String, limit: Int) throws(FileProblem) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw FileProblem() }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 64 << 10)
-    while true {
-      let count = Glibc.read(descriptor, &chunk, chunk.count)
-      if count == 0 { return bytes }
-      guard count > 0 else { throw FileProblem() }
-      bytes += chunk[..<count]
-      // Not by its length: what is no plain file has none.
-      guard bytes.count <= limit else { throw FileProblem("it is longer than \(limit >> 20) MiB") }
-    }
-  }
-
-  static func isReadableByAll(_ path: String) -> Bool {
-    var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
   }
 }

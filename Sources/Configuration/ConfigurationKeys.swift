@@ -13,6 +13,7 @@ extension Configuration: ConfigurationSection {
       ConfigurationKey("home_assistant", \.homeAssistant, .section),
       ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
       ConfigurationKey("profiles", \.profiles, .profiles),
+      ConfigurationKey("profiles_directory", \.profilesDirectory, .optional(.text(longest: 4096))),
     ]
   }
 

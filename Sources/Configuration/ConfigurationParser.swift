@@ -1,9 +1,10 @@
+import GATT
 import JSON
 
 extension Configuration {
   /// Reads a configuration; gives all that is wrong with it, not the first alone.
   package static func parse(_ bytes: [UInt8]) -> Result<Configuration, ConfigurationErrors> {
-    document(bytes).flatMap(parse)
+    document(bytes).flatMap { parse($0) }
   }
 
   /// The JSON that a configuration is written in.
@@ -17,9 +18,14 @@ extension Configuration {
   }
 
   /// Reads a configuration that is known to be JSON.
-  static func parse(_ document: JSONDocument) -> Result<Configuration, ConfigurationErrors> {
+  /// - Parameter profiles: those of its ``profilesDirectory``.
+  static func parse(
+    _ document: JSONDocument, profiles: [Profile] = []
+  ) -> Result<Configuration, ConfigurationErrors> {
     var errors: [ConfigurationError] = []
-    let configuration = ConfigurationRule<Configuration>.section.read(document.value, nil, .root, &errors)
+    var initial = Configuration()
+    initial.profiles = profiles
+    let configuration = ConfigurationRule<Configuration>.section.read(document.value, initial, .root, &errors)
     guard let configuration, errors.isEmpty else {
       return .failure(ConfigurationErrors(errors: errors.map { $0.located(in: document) }))
     }

@@ -82,7 +82,7 @@ extension ConfigurationRule<BluetoothUUID> {
 
 extension ConfigurationRule<JSONValue> {
   /// Anything: what it must be is found later.
-  static var any: Self {
+  package static var any: Self {
     ConfigurationRule(shape: .any, read: { json, _, _, _ in json }, write: { $0 })
   }
 }
@@ -110,7 +110,7 @@ extension ConfigurationRule {
   /// - Parameters:
   ///   - pattern: for editors, of the names.
   ///   - problem: what is wrong with a name; nil: nothing.
-  static func members<Element>(
+  package static func members<Element>(
     of rule: ConfigurationRule<Element>, names pattern: String,
     problem: @escaping (String) -> ConfigurationProblem? = { _ in nil }
   ) -> Self where Value == [Named<Element>] {

@@ -13,7 +13,7 @@ package struct ReloadPlan: Sendable, Equatable {
   /// made of.
   static let liveKeys: Set = [
     "gateway.area", "mqtt.qos", "mqtt.readings", "home_assistant.discovery", "home_assistant.prefix",
-    "devices", "profiles",
+    "devices", "profiles", "profiles_directory",
   ]
 }
 

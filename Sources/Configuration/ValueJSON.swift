@@ -39,7 +39,7 @@ extension Codec {
   }
 
   /// Whether a payload is the value itself, and no JSON: a text, the word of an enumeration, or bytes.
-  package var isText: Bool {
+  package var isPlain: Bool {
     guard case .scalar(let scalar) = description else { return false }
     return scalar.type == .utf8 || scalar.type == .bytes || scalar.type == .bits || !scalar.values.isEmpty
   }
@@ -102,10 +102,12 @@ extension Codec.Scalar {
     case (.utf8, .string(let text)), (.bits, .string(let text)): .text(text)
     case (.bytes, .string(let text)): Value(hexadecimal: text)
     case (.bool, _), (.utf8, _), (.bytes, _), (.bits, _): nil
+    // An enumeration is set by its words.
+    case (_, .string(let word)): values.isEmpty ? nil : .text(word)
+    case _ where !values.isEmpty: nil
     case (_, .integer(let number)): .integer(number)
     // What is beyond the range is refused for that; a number with a fraction is none.
     case (_, .number(let number)): isInteger && abs(number) < 0x1p53 ? nil : .number(number)
-    case (_, .string(let word)): values.isEmpty ? nil : .text(word)
     case (_, .null), (_, .bool), (_, .array), (_, .object): nil
     }
   }

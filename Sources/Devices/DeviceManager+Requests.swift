@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import JSON
 
 /// Requests that change devices. What they change is kept in the state database, and the rest follows from
 /// ``DeviceManager/reconcile()``.
@@ -20,26 +21,28 @@ extension DeviceManager {
   }
 
   /// Adds a device that no entry matches, or that was removed.
-  /// - Parameter period: the desired period; nil: the configured one, or that of earlier requests.
+  /// - Parameter desired: the values that its properties are to hold; those of earlier requests stay.
   package func add(
-    _ address: BluetoothAddress, _ options: DeviceOptions, period: Int?
+    _ address: BluetoothAddress, _ options: DeviceOptions, desired: [Named<JSONValue>] = []
   ) throws(RequestError) -> DeviceDescription {
     if let id = options.id { try checkFree(id, for: address) }
     if registry.byAddress[address] == nil, deviceCount >= Self.capacity {
       throw RequestError("the limit of \(Self.capacity) devices is reached")
     }
     let before = store.records[address] ?? DeviceRecord(identifier: address)
-    store.change(address) { record in
-      record.isAdded = true
-      record.isRemoved = false
-      record.changes.add(options)
-    }
+    var record = before
+    record.isAdded = true
+    record.isRemoved = false
+    record.changes.add(options)
+    try apply(
+      profile: options.profile, properties: options.properties, desired: desired, to: &record, at: .root)
+    store.change(address) { $0 = record }
     reconcile()
     guard let device = registry.byAddress[address] else {
       store.change(address) { $0 = before }
       throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
-    if let period { setPeriod(.integer(period), of: device) }
+    set(desired, of: device)
     device.report(.added)
     return device.description
   }
@@ -73,23 +76,51 @@ extension DeviceManager {
     _ id: DeviceID, _ update: DeviceOptionsUpdate
   ) throws(RequestError) -> DeviceDescription? {
     let device = try known(id)
-    if update.period != .keep, case .other(let gateway) = device.owner {
-      throw RequestError("\(id) is held by the gateway \(gateway): its period is set there")
+    let desired = update.desiredValues
+    if !desired.isEmpty, case .other(let gateway) = device.owner {
+      throw RequestError("\(id) is held by the gateway \(gateway): its desired values are set there")
     }
-    store.change(device.address) { $0.changes.apply(update) }
+    var record = store.records[device.address] ?? DeviceRecord(identifier: device.address)
+    record.changes.apply(update)
+    try apply(
+      properties: update.properties.value, desired: desired, to: &record, at: .root.key("options"))
+    store.change(device.address) { $0 = record }
     reconcile()
     guard let changed = registry.byAddress[device.address] else { return nil }
-    switch update.period {
-    case .keep: break
-    case .reset: setPeriod(nil, of: changed)
-    case .set(let period): setPeriod(.integer(period), of: changed)
-    }
+    set(desired, of: changed)
     return changed.description
   }
 
-  private func setPeriod(_ value: Value?, of device: Device) {
-    let index = device.description.profile.alive?.period
-    if let index { device.channels[index].writer?.override(value) }
+  /// Checks what a request names by the rules for an entry of config.json. A property with a desired value is used.
+  private func apply(
+    profile: String? = nil, properties: [String]?, desired: [Named<JSONValue>], to record: inout DeviceRecord,
+    at path: ConfigurationPath
+  ) throws(RequestError) {
+    let address = record.identifier
+    let advertisement = registry.byAddress[address]?.advertisement ?? record.advertisement
+    let matching = configuration.device(matching: address, advertisement)
+    let current = DeviceSettings(address, matching, record, in: configuration).profile
+    var entry = Configuration.Device()
+    entry.profile = profile ?? current.name
+    entry.properties = properties
+    let whole = configuration.profile(named: current.name)
+    entry.desired = desired.filter { $0.value != .null || whole?.property(named: $0.name) == nil }
+    let problems = configuration.problems(of: entry, at: path)
+    guard problems.isEmpty else {
+      throw RequestError(problems.map(\.description).joined(separator: "; "))
+    }
+    let used = current.properties.map(\.name)
+    let more = (entry.desired ?? []).map(\.name).filter { !used.contains($0) }
+    if !more.isEmpty { record.changes.properties = used + more }
+  }
+
+  /// Sets desired values; null: back to the configured one.
+  private func set(_ desired: [Named<JSONValue>], of device: Device) {
+    let profile = device.description.profile
+    for member in desired {
+      guard let index = profile.index(ofPropertyNamed: member.name) else { continue }
+      device.channels[index].writer?.override(profile.properties[index].codec.value(member.value))
+    }
   }
 
   /// - Returns: the state of its session after it.

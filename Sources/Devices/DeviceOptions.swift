@@ -9,6 +9,10 @@ package struct DeviceOptions: Sendable, Equatable {
   package var id: DeviceID?
   package var name: String?
   package var area: String?
+  /// The name of its profile, of a device that a request added.
+  package var profile: String?
+  /// The properties that are used.
+  package var properties: [String]?
   package var isEnabled: Bool?
   package var gateway: GatewayID?
 
@@ -17,6 +21,8 @@ package struct DeviceOptions: Sendable, Equatable {
     id = other.id ?? id
     name = other.name ?? name
     area = other.area ?? area
+    profile = other.profile ?? profile
+    properties = other.properties ?? properties
     isEnabled = other.isEnabled ?? isEnabled
     gateway = other.gateway ?? gateway
   }
@@ -24,6 +30,7 @@ package struct DeviceOptions: Sendable, Equatable {
   mutating func apply(_ update: DeviceOptionsUpdate) {
     update.name.apply(to: &name)
     update.area.apply(to: &area)
+    update.properties.apply(to: &properties)
     update.isEnabled.apply(to: &isEnabled)
     update.gateway.apply(to: &gateway)
   }
@@ -36,9 +43,22 @@ package struct DeviceOptionsUpdate: Sendable, Equatable {
 
   package var name = OptionUpdate<String>.keep
   package var area = OptionUpdate<String>.keep
+  package var properties = OptionUpdate<[String]>.keep
+  /// The desired values that are set; null: back to what the configuration says.
+  package var desired: [Named<JSONValue>] = []
+  /// Short for `desired.period`.
   package var period = OptionUpdate<Int>.keep
   package var isEnabled = OptionUpdate<Bool>.keep
   package var gateway = OptionUpdate<GatewayID>.keep
+
+  /// ``desired`` with ``period``.
+  var desiredValues: [Named<JSONValue>] {
+    switch period {
+    case .keep: desired
+    case .reset: desired + [Named("period", .null)]
+    case .set(let milliseconds): desired + [Named("period", .integer(milliseconds))]
+    }
+  }
 }
 
 /// What becomes of one option.
@@ -48,6 +68,9 @@ package enum OptionUpdate<Value: Sendable & Equatable>: Sendable, Equatable {
   /// Back to what the configuration says: it was `null`.
   case reset
   case set(Value)
+
+  /// What it is set to.
+  var value: Value? { if case .set(let value) = self { value } else { nil } }
 
   func apply(to option: inout Value?) {
     switch self {
@@ -63,6 +86,8 @@ extension DeviceOptionsUpdate: ConfigurationSection {
     [
       ConfigurationKey("name", \.name, .update(.label)),
       ConfigurationKey("area", \.area, .update(.label)),
+      ConfigurationKey("properties", \.properties, .update(.list(of: .propertyName))),
+      ConfigurationKey("desired", \.desired, .members(of: .any, names: Property.namePattern)),
       ConfigurationKey("period", \.period, .update(.period)),
       ConfigurationKey("enabled", \.isEnabled, .update(.bool)),
       ConfigurationKey("gateway", \.gateway, .update(.gatewayID)),
@@ -70,7 +95,14 @@ extension DeviceOptionsUpdate: ConfigurationSection {
   }
 
   package static var elsewhere: [String: String] {
-    ["id": "use the request device/rename", "match": "it can be changed in config.json alone"]
+    [
+      "id": "use the request device/rename", "match": "it can be changed in config.json alone",
+      "profile": "it can be changed in config.json, or by device/remove and device/add",
+    ]
+  }
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    period != .keep && desired.contains { $0.name == "period" } ? [.periodTwice(at: path)] : []
   }
 }
 

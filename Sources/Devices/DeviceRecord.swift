@@ -135,6 +135,8 @@ extension DeviceOptions {
     id = try object.value("id", .deviceID)
     name = try object.value("name", .label)
     area = try object.value("area", .label)
+    profile = try object.value("profile", .text(longest: TopicWord.longest))
+    properties = try object.value("properties", .list(of: .propertyName))
     isEnabled = try object.value("enabled", .bool)
     gateway = try object.value("gateway", .gatewayID)
   }
@@ -145,6 +147,8 @@ extension DeviceOptions {
       "id": id.map { .string($0.description) },
       "name": name.map(JSONValue.string),
       "area": area.map(JSONValue.string),
+      "profile": profile.map(JSONValue.string),
+      "properties": properties.map { .array($0.map(JSONValue.string)) },
       "enabled": isEnabled.map(JSONValue.bool),
       "gateway": gateway.map { .string($0.description) },
     ]

@@ -73,6 +73,22 @@ extension Configuration {
   }
 }
 
+extension Configuration {
+  /// An entry with the profile and the properties that requests named, as far as they still exist.
+  fileprivate func entry(_ entry: Device, changedBy changes: DeviceOptions) -> Device {
+    var entry = entry
+    if let name = changes.profile, name != entry.profile ?? Profile.microbit.name, profile(named: name) != nil
+    {
+      entry = Device()
+      entry.profile = name
+    }
+    guard let profile = profile(named: entry.profile ?? Profile.microbit.name) else { return entry }
+    let properties = changes.properties?.filter { profile.property(named: $0) != nil } ?? []
+    if !properties.isEmpty { entry.properties = properties }
+    return entry
+  }
+}
+
 extension DeviceSettings {
   /// - Parameter entry: that of the configuration which matches; nil: none, a request added the device.
   package init(
@@ -86,15 +102,13 @@ extension DeviceSettings {
     hasSharedID = id.source == .configuration && entry?.match.isIdentifier == false
     name = Self.layered(changes.name, entry?.name)
     self.area = Self.layered(changes.area, entry?.area ?? configuration.gateway.area)
-    profile = entry.map { configuration.profile(of: $0) } ?? Self.defaultProfile
-    desired = profile.initialValues.merging(entry.map { configuration.desired(of: $0) } ?? [:]) { $1 }
+    let used = configuration.entry(entry ?? Configuration.Device(), changedBy: changes)
+    profile = configuration.profile(of: used)
+    desired = profile.initialValues.merging(configuration.desired(of: used)) { $1 }
     let enabled = Self.layered(changes.isEnabled, entry?.isEnabled)
     isEnabled = Sourced(enabled.value ?? true, enabled.source)
     gateway = Self.layered(changes.gateway, entry?.gateway)
   }
-
-  /// That of devices without an entry.
-  private static let defaultProfile = Profile.microbit.limited(to: Set(Profile.microbit.defaultProperties))
 
   /// The value that the property is to hold, by the configuration and what commands and requests set.
   package func desired(_ property: String, _ record: DeviceRecord?) -> Sourced<Value?> {

@@ -31,14 +31,16 @@ struct CheckReport: CustomStringConvertible {
 
   /// - Parameters:
   ///   - document: the JSON that the configuration was read from: what is not in it has its default.
-  ///   - records: what is remembered of devices.
+  ///   - records: what the state database has of devices.
+  ///   - deleted: the devices that users have deleted in Home Assistant.
   ///   - gateway: this gateway.
   init(
-    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord], gateway: GatewayID
+    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord],
+    deleted: Set<BluetoothAddress>, gateway: GatewayID
   ) {
     blocks =
       [Block(title: nil, rows: Self.rows(configuration, document, gateway))]
-      + Self.devices(configuration, records, gateway)
+      + Self.devices(configuration, records, deleted, gateway)
   }
 
   var description: String {
@@ -57,15 +59,18 @@ struct CheckReport: CustomStringConvertible {
 
   // MARK: The configuration
 
-  /// Every key but `devices`, whose entries follow as devices.
+  /// Every key but `devices`, whose entries follow as devices, and `profiles`.
   private static func rows(
     _ configuration: Configuration, _ document: JSONValue, _ gateway: GatewayID
   ) -> [Row] {
     var named = configuration
     named.gateway.id = gateway
     return Configuration.keys.flatMap { key -> [Row] in
-      guard case .object(let members) = key.shape else { return [] }
       let (value, given) = (key.write(named), document[key.name])
+      guard case .object(let members) = key.shape else {
+        if case .text = key.shape, let value { return [Row(key.name, text(value), .configuration)] }
+        return []
+      }
       return members.flatMap { rows($0, "\(key.name).\($0.name)", value?[$0.name], given?[$0.name]) }
     }
   }
@@ -85,22 +90,24 @@ struct CheckReport: CustomStringConvertible {
 
   // MARK: Devices
 
-  /// The entries of the configuration in their order, then whatever else is remembered, by address.
+  /// The entries of the configuration in their order, then the other devices of the state database, by address.
   private static func devices(
-    _ configuration: Configuration, _ records: [DeviceRecord], _ gateway: GatewayID
+    _ configuration: Configuration, _ records: [DeviceRecord], _ deleted: Set<BluetoothAddress>,
+    _ gateway: GatewayID
   ) -> [Block] {
     var others = Dictionary(records.map { ($0.identifier, $0) }, uniquingKeysWith: { first, _ in first })
+    func block(_ address: BluetoothAddress, _ record: DeviceRecord?) -> Block {
+      device(address, record, configuration, isDeleted: deleted.contains(address), gateway)
+    }
     let entries = configuration.devices.map { entry in
       if let address = entry.match.identifier {
-        device(address, others.removeValue(forKey: address), configuration, gateway)
+        block(address, others.removeValue(forKey: address))
       } else {
         Block(title: title(entry, configuration), rows: rows(entry, configuration))
       }
     }
     return entries
-      + others.values.sorted { $0.identifier.value < $1.identifier.value }.map {
-        device($0.identifier, $0, configuration, gateway)
-      }
+      + others.values.sorted { $0.identifier.value < $1.identifier.value }.map { block($0.identifier, $0) }
   }
 
   private static func title(_ entry: Configuration.Device, _ configuration: Configuration) -> String {
@@ -118,13 +125,15 @@ struct CheckReport: CustomStringConvertible {
   }
 
   private static func device(
-    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, _ gateway: GatewayID
+    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, isDeleted: Bool,
+    _ gateway: GatewayID
   ) -> Block {
-    let heard = record?.name.map { " \(Excerpt($0))" } ?? ""
+    let name = record?.name.map { " \(Excerpt($0))" } ?? ""
     func block(_ device: DeviceSettings?, _ remark: String? = nil) -> Block {
-      let remarks = remark.map { ": \($0)" } ?? ""
+      let remarks = [remark, isDeleted ? "deleted in Home Assistant" : nil]
+        .compactMap { $0 }.map { ": \($0)" }.joined()
       let entry = configuration.device(matching: address, record?.advertisement ?? Advertisement())
-      return Block(title: "\(address)\(heard)\(remarks)", rows: device.map { rows($0, entry, record) } ?? [])
+      return Block(title: "\(address)\(name)\(remarks)", rows: device.map { rows($0, entry, record) } ?? [])
     }
     switch configuration.assignment(address, Advertisement(), record: record, in: gateway) {
     case .here(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
@@ -143,12 +152,16 @@ struct CheckReport: CustomStringConvertible {
       Row("id", device.id.value.description, device.id.source),
       Row("name", device.name.value, device.name.source),
       Row("area", device.area.value, device.area.source),
-      Row("profile", device.profile.name, entry?.profile == nil ? .default : .configuration),
-      Row("properties", properties, entry?.properties == nil ? .default : .configuration),
+      Row("profile", device.profile.name, source(record?.changes.profile, entry?.profile)),
+      Row("properties", properties, source(record?.changes.properties, entry?.properties)),
     ] + desired(device, record) + [
       Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
       Row("gateway", device.gateway.value?.description, device.gateway.source),
     ]
+  }
+
+  private static func source<Value>(_ request: Value?, _ configured: Value?) -> ValueSource {
+    request != nil ? .request : configured != nil ? .configuration : .default
   }
 
   /// What each state that can be set is to hold.

@@ -32,7 +32,7 @@ actor Gateway {
     id = configuration.gateway.id ?? .ofThisHost
     serviceManager = ServiceManager(loop: loop)
     state = StateDatabase(
-      path: StateFolder.database(of: id, StateFolder.environment), schema: .gateway, loop: loop)
+      path: StateFolder.database(of: id, StateFolder.environment), schema: .gateway(id), loop: loop)
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"), loop: loop)
     let reloader = Reloader()
     bridge = Bridge(

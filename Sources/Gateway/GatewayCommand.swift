@@ -5,6 +5,7 @@ import Devices
 import EventLoop
 import GATT
 import Glibc
+import HomeAssistant
 import Log
 import Store
 
@@ -64,17 +65,19 @@ public enum GatewayCommand: Sendable, Equatable {
     for warning in file.warnings { complain(warning.description(in: file.path)) }
     print("\(file.path): valid")
     let id = file.configuration.gateway.id ?? .ofThisHost
+    let state = state(of: id)
     let report = CheckReport(
-      file.configuration, document: file.document, records: records(of: id), gateway: id)
+      file.configuration, document: file.document, records: DeviceRecord.records(state["devices"] ?? [:]),
+      deleted: HomeAssistantDiscovery.deletedDevices(state["home_assistant"] ?? [:]), gateway: id)
     print("\n\(report)")
     return .done
   }
 
-  /// What requests and commands changed, as the state database has it. Says which one that is.
-  private static func records(of id: GatewayID) -> [DeviceRecord] {
+  /// The sections of the state database. Prints which file that is.
+  private static func state(of id: GatewayID) -> [String: [String: [UInt8]]] {
     guard let database = StateFolder.checked(id, StateFolder.environment) else {
       print("state database: no folder; set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
-      return []
+      return [:]
     }
     if let ofService = database.ofService {
       complain(
@@ -82,13 +85,13 @@ public enum GatewayCommand: Sendable, Equatable {
           + "(to see that one: sudo STATE_DIRECTORY=\(StateFolder.service) microbit-gateway check)")
     }
     do throws(StoreError) {
-      let sections = try StateDatabase.sections(path: database.path, schema: .gateway)
+      let sections = try StateDatabase.sections(path: database.path, schema: .gateway(id))
       print("state database: \(database.path)\(database.isThere ? "" : " (not created yet)")")
-      return DeviceRecord.records(sections["devices"] ?? [:])
+      return sections
     } catch {
       let isDenied = access(database.path, R_OK) != 0 && errno == EACCES
       complain("state database: \(error)\(isDenied ? " (run check with sudo)" : "")")
-      return []
+      return [:]
     }
   }
 

@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import JSON
 import Log
@@ -9,22 +10,25 @@ extension Schema {
   /// | Key | Value, JSON |
   /// |-|-|
   /// | `devices/{address}` | what is kept of a device: `id`, `name`, `offered`, `model`, `firmware`, `serial`, `changes`, `added`, `removed`, `desired` |
-  /// | `home_assistant/{address}` | what Home Assistant knows of a device: `announced`, `forgotten` |
+  /// | `home_assistant/{address}` | what Home Assistant knows of a device: `announced`, `deleted` |
   /// | `home_assistant/gateway` | what Home Assistant knows of the gateway: `announced` |
   /// | `home_assistant/removal/{topic}` | what was announced on a discovery topic, and is to be removed |
   /// | `commands/{address}` | the retained commands that were handled |
-  package static let gateway = Schema(
-    version: 1,
-    migrations: [
-      { old in
-        let (records, dropped) = StateSchema0.migrated(old)
-        if dropped > 0 {
-          Logger(component: "state").warning(
-            "dropped unreadable records of the state database", ["records": dropped])
-        }
-        return records
-      }
-    ])
+  package static func gateway(_ id: GatewayID) -> Schema {
+    Schema(
+      version: 2,
+      migrations: [
+        { old in
+          let (records, dropped) = StateSchema0.migrated(old)
+          if dropped > 0 {
+            Logger(component: "state").warning(
+              "dropped unreadable records of the state database", ["records": dropped])
+          }
+          return records
+        },
+        { StateSchema1.migrated($0, gateway: id) },
+      ])
+  }
 }
 
 /// The layout before there were sections. A key is the address of a device, `gateway`, or a discovery topic from which a
@@ -107,5 +111,24 @@ enum StateSchema0 {
     case .object(let object): object.members
     case .null, .bool, .integer, .number, .string, .array: nil
     }
+  }
+}
+
+/// Home Assistant knew a device as `microbit_{address}`, and the gateway as `microbit_gateway_{id}`.
+enum StateSchema1 {
+  /// The records in the layout of version 2: what was announced under the old names is to be removed.
+  static func migrated(_ old: [String: [UInt8]], gateway: GatewayID) -> [String: [UInt8]] {
+    let section = "home_assistant/"
+    var records = old.filter { !$0.key.hasPrefix(section) || $0.key.hasPrefix("\(section)removal/") }
+    for (key, bytes) in old where records[key] == nil {
+      guard let json = try? JSONParser.parse(bytes) else { continue }
+      if json["forgotten"] == .bool(true) { records[key] = JSONValue.object(["deleted": .bool(true)]).bytes }
+      let address = BluetoothAddress(String(key.dropFirst(section.count)))
+      let object = address.map { "microbit_\($0.compact)" } ?? "microbit_gateway_\(gateway)"
+      if let announced = json["announced"], case .string(let prefix) = announced["prefix"] {
+        records["\(section)removal/\(prefix)/device/\(object)/config"] = announced.bytes
+      }
+    }
+    return records
   }
 }

@@ -52,7 +52,7 @@ struct Discovery: Sendable {
     return topic.utf8.elementsEqual(self.topic(of: subject).string.utf8) ? subject : nil
   }
 
-  /// Whether a document on a discovery topic of a micro:bit is the word of another gateway at the same base topic.
+  /// Whether another gateway at the same base topic has published the document.
   func isOfAnotherGateway(_ payload: [UInt8]) -> Bool {
     guard case .object(let document) = try? JSONParser.parse(payload),
       case .array(let availability) = document["avty"]
@@ -66,9 +66,9 @@ struct Discovery: Sendable {
   func object(of subject: Subject) -> String {
     switch subject {
     case .device(let address): Self.deviceObject + address.compact
-    case .gateway: "microbit_gateway_\(topics.gateway)"
+    case .gateway: "ble_gateway_\(topics.gateway)"
     }
   }
 
-  private static let deviceObject = "microbit_"
+  private static let deviceObject = "ble_"
 }

@@ -33,7 +33,7 @@ final class DiscoveryStore: @unchecked Sendable {
         announcedGateway = json["announced"].flatMap(Announced.init)
       } else if let address = BluetoothAddress(key) {
         records[address] = Record(
-          announced: json["announced"].flatMap(Announced.init), isDeleted: json["forgotten"] == .bool(true))
+          announced: json["announced"].flatMap(Announced.init), isDeleted: json["deleted"] == .bool(true))
       } else if key.hasPrefix(Self.removalPrefix), removals.count < Self.mostRemovals {
         let topic = String(key.dropFirst(Self.removalPrefix.count))
         removals[topic] = Removal(key: topic, bytes: bytes)
@@ -48,7 +48,7 @@ final class DiscoveryStore: @unchecked Sendable {
       let isEmpty = newValue == Record()
       records[address] = isEmpty ? nil : newValue
       let json: JSONValue = [
-        "announced": newValue.announced?.json, "forgotten": newValue.isDeleted ? .bool(true) : nil,
+        "announced": newValue.announced?.json, "deleted": newValue.isDeleted ? .bool(true) : nil,
       ]
       section.put(address.description, isEmpty ? nil : json.bytes)
     }
@@ -74,5 +74,15 @@ final class DiscoveryStore: @unchecked Sendable {
 
   func removeRemoval(_ topic: String) {
     if removals.removeValue(forKey: topic) != nil { section.put(Self.removalPrefix + topic, nil) }
+  }
+}
+
+extension HomeAssistantDiscovery {
+  /// The devices that users have deleted in Home Assistant, as a section of the state database has it.
+  package static func deletedDevices(_ section: [String: [UInt8]]) -> Set<BluetoothAddress> {
+    Set(
+      section.compactMap { key, bytes in
+        (try? JSONParser.parse(bytes))?["deleted"] == .bool(true) ? BluetoothAddress(key) : nil
+      })
   }
 }

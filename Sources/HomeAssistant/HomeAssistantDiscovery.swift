@@ -27,6 +27,8 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   /// To be announced when Home Assistant has handled what was announced at its start.
   private var followUps: [Announcement] = []
   private var followUp: LoopTimer?
+  /// Nothing is announced before: Home Assistant still removes what an earlier version announced.
+  private var pauseEnd = Moment.now
   /// The last document of each device.
   private var published: [BluetoothAddress: Published] = [:]
   private var publishedGateway: Published?
@@ -164,7 +166,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     if let prefix = prefix(ofStatus: message.topic) {
       return statusChanged(isOnline: message.payload.elementsEqual("online".utf8), prefix)
     }
-    if !message.payload.isEmpty { return received(document: message.payload, topic) }
+    if !message.payload.isEmpty { return received(document: message) }
     // A user has deleted the device there.
     switch discovery?.subject(of: topic) {
     case .gateway: gatewayDeleted()
@@ -207,10 +209,18 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     }
   }
 
-  /// Another gateway has announced the device.
-  private func received(document payload: [UInt8], _ topic: String) {
+  private func received(document: MQTTReceived) {
+    let topic = document.topic.string
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
-    guard any.isOfAnotherGateway(payload) else { return }
+    guard any.isOfAnotherGateway(document.payload) else {
+      // What an earlier version announced under another object id is still retained.
+      if document.retain, !bridge.isAdmitted, store.removals[topic] != nil {
+        context.clearState(document.topic)
+        pauseEnd = .now + Self.documentPause
+      }
+      return
+    }
+    // Another gateway has announced the device.
     removeRemoval(topic)
     guard case .device(let address) = discovery?.subject(of: topic),
       let publisher = bridge.publisher(address)
@@ -241,7 +251,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   private func append(_ body: (inout AnnouncementQueue) -> Void) {
     let wasEmpty = queue.isEmpty
     body(&queue)
-    if wasEmpty, !queue.isEmpty { announceNext(after: .zero) }
+    if wasEmpty, !queue.isEmpty { announceNext(after: max(.zero, Moment.now.duration(to: pauseEnd))) }
   }
 
   /// - Returns: whether it is too early for the next document of a device; it follows in time.

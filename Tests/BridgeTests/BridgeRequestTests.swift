@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import JSON
 import Testing
 
 @testable import Bridge
@@ -36,12 +37,23 @@ import Testing
     #expect(content("scan", #"{"timeout":60}"#) == .scan(seconds: 60))
     #expect(
       content("device/add", #"{"identifier":"c5:a1:b2:c3:d4:e5"}"#)
-        == .addDevice(address, DeviceOptions(), period: nil))
+        == .addDevice(address, DeviceOptions(), desired: []))
     #expect(
       content(
         "device/add",
         #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"kitchen","name":"Küche","area":"Home","period":5000}"#)
-        == .addDevice(address, DeviceOptions(id: kitchen, name: "Küche", area: "Home"), period: 5000))
+        == .addDevice(
+          address, DeviceOptions(id: kitchen, name: "Küche", area: "Home"),
+          desired: [Named("period", .integer(5000))]))
+    var options = DeviceOptions()
+    options.profile = "sensortag"
+    options.properties = ["keys"]
+    #expect(
+      content(
+        "device/add",
+        #"{"identifier":"C5:A1:B2:C3:D4:E5","profile":"sensortag","properties":["keys"],"desired":{"x":[1]}}"#
+      )
+        == .addDevice(address, options, desired: [Named("x", [.integer(1)])]))
     #expect(content("device/remove", #"{"id":"kitchen"}"#) == .removeDevice(kitchen))
     #expect(content("device/reconnect", #"{"id":"kitchen"}"#) == .reconnectDevice(kitchen))
     #expect(
@@ -66,6 +78,14 @@ import Testing
       content("device/options", #"{"id":"kitchen","options":{"period":100,"gateway":"attic"}}"#)
         == .setOptions(
           kitchen, DeviceOptionsUpdate(period: .set(100), gateway: .set(attic))))
+    var chosen = DeviceOptionsUpdate(period: .reset)
+    chosen.properties = .set(["temperature"])
+    chosen.desired = [Named("accelerometer_period", .integer(80)), Named("mode", .null)]
+    #expect(
+      content(
+        "device/options",
+        #"{"id":"kitchen","options":{"properties":["temperature"],"period":null,"#
+          + #""desired":{"accelerometer_period":80,"mode":null}}}"#) == .setOptions(kitchen, chosen))
     #expect(
       content("device/options", #"{"id":"kitchen","options":{}}"#)
         == .setOptions(kitchen, DeviceOptionsUpdate()))
@@ -114,7 +134,7 @@ import Testing
     ("device/add", #"{"identifer":"x"}"#, "identifer: unknown key (did you mean identifier?)"),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, period, transaction)"
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, transaction)"
     ),
     (
       "device/options", #"{"id":"a","options":{"nmae":"x"}}"#,
@@ -143,7 +163,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, period, enabled, gateway)"
+      "options: this is missing (an object of name, area, properties, desired, period, enabled, gateway)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.
@@ -185,6 +205,26 @@ import Testing
     ("device/options", #"{"id":"a","options":null}"#, "options: expected an object, found null"),
     ("device/options", #"{"id":"a","options":{"period":65536}}"#, "options.period: 65536 is above 65535"),
     ("device/options", #"{"id":"a","options":{"period":19}}"#, "options.period: 19 is below 20"),
+    (
+      "device/options", #"{"id":"a","options":{"period":null,"desired":{"period":20}}}"#,
+      "options.period: period and desired.period must not be combined (give one of them)"
+    ),
+    (
+      "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E5","period":20,"desired":{"period":20}}"#,
+      "period: period and desired.period must not be combined (give one of them)"
+    ),
+    (
+      "device/options", #"{"id":"a","options":{"properties":"x"}}"#,
+      "options.properties: expected a list, found a string"
+    ),
+    (
+      "device/options", #"{"id":"a","options":{"desired":null}}"#,
+      "options.desired: expected an object, found null"
+    ),
+    (
+      "device/options", #"{"id":"a","options":{"profile":"x"}}"#,
+      "options.profile: unknown key (it can be changed in config.json, or by device/remove and device/add)"
+    ),
     (
       "device/options", #"{"id":"a","options":{"enabled":"no"}}"#,
       "options.enabled: expected true or false, found a string"

@@ -286,7 +286,8 @@ private let oneOf =
       errors(text) == [
         "mqtt.port: 0 is below 1", "mqtt.hots: unknown key (did you mean host?)", "mqtt.qos: 7 is above 1",
         "devices[1].period: -1 is below 20", "devices[1].id: devices[0] already has the id kitchen",
-        "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, home_assistant, devices, profiles)",
+        "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, home_assistant, devices, profiles, "
+          + "profiles_directory)",
       ])
   }
 

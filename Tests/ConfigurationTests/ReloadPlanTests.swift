@@ -33,6 +33,7 @@ import Testing
     ("devices", #"{"devices":[{"period":70}]}"#, true),
     ("devices", #"{"devices":[{"match":{"name":"a","min_rssi":-60}}]}"#, true),
     ("devices", #"{"devices":[{"properties":["button_a"],"desired":{"accelerometer_period":100}}]}"#, true),
+    ("profiles_directory", #"{"profiles_directory":"profiles.d"}"#, true),
     (
       "profiles",
       #"{"profiles":{"x":{"properties":{"a":{"service":"1111","characteristic":"2222","access":["read"],"#

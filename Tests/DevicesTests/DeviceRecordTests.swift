@@ -23,6 +23,8 @@ import Testing
     record.changes.id = try DeviceID("kitchen")
     record.changes.name = "Küche"
     record.changes.area = "Home"
+    record.changes.profile = "sensortag"
+    record.changes.properties = ["keys"]
     record.changes.isEnabled = false
     record.changes.gateway = GatewayID("attic")
     record.isAdded = true
@@ -51,8 +53,8 @@ import Testing
     #expect(
       String(decoding: record.bytes, as: UTF8.self)
         == #"{"id":"kitchen","name":"BBC","offered":["period","temperature"],"model":"BBC micro:bit V2","#
-        + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","#
-        + #""enabled":false,"gateway":"attic"},"added":true,"removed":true,"#
+        + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","profile":"sensortag","#
+        + #""properties":["keys"],"enabled":false,"gateway":"attic"},"added":true,"removed":true,"#
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"period":{"value":5000}}}"#)
   }
 

@@ -22,7 +22,8 @@ import Testing
       let kitchen = try #require(devices.array?.first { $0["id"]?.string == "kitchen" })
       #expect(
         kitchen.keys == [
-          "id", "state", "held_by", "name", "label", "area", "identifier", "gateway", "profile", "rssi",
+          "id", "state", "held_by", "name", "label", "area", "identifier", "gateway", "profile", "properties",
+          "rssi",
           "connected_since", "model", "firmware", "serial",
         ])
       try #require(devices.array?.contains { $0["id"]?.string == other } == true)
@@ -89,7 +90,8 @@ import Testing
       let device = try await house.simulator.device(0)
       try await house.online(device.id)
       let info = try await house.message("\(device.id)/info").json()
-      #expect(info.keys == ["name", "identifier", "gateway", "profile", "rssi", "connected_since"])
+      #expect(
+        info.keys == ["name", "identifier", "gateway", "profile", "properties", "rssi", "connected_since"])
       #expect(info["name"]?.string == device.name)
       #expect(info["identifier"]?.string == device.address)
       #expect(info["gateway"]?.string == House.gatewayID)

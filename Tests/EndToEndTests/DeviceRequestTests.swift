@@ -12,7 +12,7 @@ import Testing
     return plan
   }
 
-  private static func discovery(_ id: String) -> String { "homeassistant/device/microbit_\(id)/config" }
+  private static func discovery(_ id: String) -> String { "homeassistant/device/ble_\(id)/config" }
 
   // MARK: Add
 

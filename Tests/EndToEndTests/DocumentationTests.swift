@@ -13,7 +13,10 @@ import Testing
     let examples = Example.all(in: text)
     try #require(examples.count > 20, "is this the reference?")
     var plan = Plan(devices: 2, strangers: 1, period: 1000)
-    plan.simulator = ["--address", "0=C5:A1:B2:C3:D4:E4", "--address", "1=C5:A1:B2:C3:D4:E5"]
+    plan.simulator = [
+      "--services", "temperature,accelerometer", "--address", "0=C5:A1:B2:C3:D4:E4", "--address",
+      "1=C5:A1:B2:C3:D4:E5",
+    ]
     plan.gateway = #""area":"Living room""#
     plan.entries = """
       {"match":{"identifier":"C5:A1:B2:C3:D4:E4"},"id":"kitchen","name":"Kitchen","area":"Kitchen"},

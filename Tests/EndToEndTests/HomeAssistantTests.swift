@@ -1,12 +1,14 @@
+import Glibc
+import Store
 import TestSupport
 import Testing
 
 /// What Home Assistant is told, seen at the broker; Tests/HomeAssistant shows what it makes of it.
 @Suite struct HomeAssistantTests {
   private static let status = "homeassistant/status"
-  private static let gateway = "homeassistant/device/microbit_gateway_house/config"
+  private static let gateway = "homeassistant/device/ble_gateway_house/config"
 
-  private func topic(_ id: String) -> String { "homeassistant/device/microbit_\(id)/config" }
+  private func topic(_ id: String) -> String { "homeassistant/device/ble_\(id)/config" }
 
   private func document(
     _ house: House, _ topic: String, after mark: Int = 0,
@@ -23,7 +25,7 @@ import Testing
       for topic in topics {
         let device = try await document(house, topic)
         #expect(gateway.number < device.number)
-        #expect(try device.json()["dev"]?["via_device"]?.string == "microbit_gateway_house")
+        #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_house")
       }
       for _ in 1...2 {
         let mark = try house.observer.mark
@@ -195,6 +197,57 @@ import Testing
     }
   }
 
+  @Test("What an earlier version of this gateway announced is removed before anything is announced, once")
+  func earlierVersion() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withHouse(plan) { house in
+      let device = try await house.simulator.device(0)
+      let earlier = { (object: String) in "homeassistant/device/microbit_\(object)/config" }
+      let own = [earlier(device.id), earlier("gateway_house")]
+      let taken = earlier("d05a00000001")
+      let documents = own.map { ($0, "house") } + [(taken, "attic")]
+      for (topic, gateway) in documents {
+        let text = #"{"avty":[{"t":"microbit/bridge/\#(gateway)/state"}]}"#
+        try await house.observer.publish(topic, text, retain: true)
+      }
+      mkdir(house.folder.path + "/state", 0o700)
+      let store = StateStore.open(path: house.folder.path + "/state/house.db").store
+      let announced = #"{"prefix":"homeassistant","components":{"temperature":"sensor"}}"#
+      store.put("gateway", Array(announced.utf8))
+      for address in [device.address, "D0:5A:00:00:00:01"] {
+        store.put(address, Array(#"{"announced":\#(announced)}"#.utf8))
+      }
+      #expect(store.close(within: House.patience) == 0)
+
+      var mark = try house.observer.mark
+      try house.startGateway()
+      let gateway = try await document(house, Self.gateway)
+      _ = try await document(house, topic(device.id))
+      for topic in own {
+        let removal = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+        #expect(removal.number < gateway.number)
+        // Home Assistant has time to remove it.
+        #expect(removal.arrived.duration(to: gateway.arrived) > .milliseconds(800))
+      }
+      for isLast in [false, true] {
+        mark = try house.observer.mark
+        try await house.observer.publish(Self.status, "online")
+        _ = try await document(house, topic(device.id), after: mark)
+        guard !isLast else { break }
+        // Home Assistant may have been away.
+        for topic in own {
+          let again = try await document(house, topic, after: mark)
+          let end = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+          #expect(again.number < end.number)
+        }
+      }
+      for topic in own { #expect(try house.observer.messages(on: topic, after: mark).isEmpty) }
+      let retained = try await house.retained()
+      #expect(own.allSatisfy { retained[$0] == nil } && retained[taken] != nil)
+    }
+  }
+
   @Test("A gateway that a user has deleted is referred to again when it is back")
   func gatewayDeleted() async throws {
     try await withHouse { house in
@@ -212,7 +265,7 @@ import Testing
       let gateway = try await document(house, Self.gateway, after: mark)
       let device = try await document(house, topic, after: mark)
       #expect(gateway.number < device.number)
-      #expect(try device.json()["dev"]?["via_device"]?.string == "microbit_gateway_house")
+      #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_house")
     }
   }
 }

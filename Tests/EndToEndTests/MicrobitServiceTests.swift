@@ -44,7 +44,7 @@ import Testing
       #expect(readings.first?["sequence"] == first["sequence"])
       #expect(try await house.retained(of: "kitchen")["kitchen/button_a"] == nil)
       let document = try await house.observer.message(
-        "homeassistant/device/microbit_d05a0000c0de/config", within: House.patience
+        "homeassistant/device/ble_d05a0000c0de/config", within: House.patience
       ) { !$0.payload.isEmpty }.json()
       #expect(document["cmps"]?["button_a"]?["p"]?.string == "event")
       #expect(document["cmps"]?["button_a"]?["dev_cla"]?.string == "button")
@@ -64,7 +64,7 @@ import Testing
       try await Self.set(house, Self.buttonA, "01")
       try await house.message("kitchen/button_a") { $0.text.contains("press_start") }
       let document = try await house.observer.message(
-        "homeassistant/device/microbit_d05a0000c0de/config", within: House.patience
+        "homeassistant/device/ble_d05a0000c0de/config", within: House.patience
       ) { !$0.payload.isEmpty }
       #expect(try document.json()["cmps"]?["temperature"] == nil)
     }
@@ -133,7 +133,7 @@ import Testing
       let result = try await house.reply(to: correlation).json()
       #expect(result["status"]?.string == "adjusted" && result["actual"]?.int == 20)
       let document = try await house.observer.message(
-        "homeassistant/device/microbit_d05a0000c0de/config", within: House.patience
+        "homeassistant/device/ble_d05a0000c0de/config", within: House.patience
       ) { !$0.payload.isEmpty }.json()
       #expect(document["cmps"]?["accelerometer_x"]?["stat_t"]?.string == "microbit/kitchen/accelerometer")
       #expect(document["cmps"]?["accelerometer_z"]?["val_tpl"]?.string?.contains(".z") == true)

@@ -39,7 +39,7 @@ import Testing
       let discovery = try await attic.observer.message(
         Village.discovery, after: mark, within: House.patience
       ) { $0.text.contains("bridge/attic/state") }.json()
-      #expect(discovery["dev"]?["via_device"]?.string == "microbit_gateway_attic")
+      #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
       #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
 
       try await Self.expectOneAnswer(of: village, "one")

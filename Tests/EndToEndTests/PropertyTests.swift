@@ -26,7 +26,7 @@ import Testing
       #expect(try house.observer.messages(on: "microbit/kitchen/period").isEmpty)
       // Nor is it told of anywhere.
       let document = try await house.observer.message(
-        "homeassistant/device/microbit_d05a0000c0de/config", within: House.patience
+        "homeassistant/device/ble_d05a0000c0de/config", within: House.patience
       ) { !$0.payload.isEmpty }
       #expect(
         try document.json()["cmps"]?.keys
@@ -43,7 +43,7 @@ import Testing
   func missingLater() async throws {
     try await withHouse { house in
       let id = try await house.id()
-      let topic = "homeassistant/device/microbit_\(id)/config"
+      let topic = "homeassistant/device/ble_\(id)/config"
       func period(after mark: Int) async throws -> JSON? {
         let document = try await house.observer.message(topic, after: mark, within: House.patience) {
           !$0.payload.isEmpty
@@ -58,7 +58,7 @@ import Testing
       try await house.startSimulator(["--no-period"])
       let absent = try await period(after: mark)
       #expect(absent?["cmd_t"] != nil)
-      #expect(absent?["avty"]?.array?.first?["t"]?.string == "homeassistant/device/microbit_\(id)/removed")
+      #expect(absent?["avty"]?.array?.first?["t"]?.string == "homeassistant/device/ble_\(id)/removed")
       #expect(try await house.setPeriod(id, "60")["status"]?.string == "failed")
       // What it once offered is remembered.
       _ = try await house.stopGateway()

@@ -180,7 +180,7 @@ import Testing
     try await withHouse(plan) { house in
       try await house.online("room-0")
       try await house.message("room-0/info") { $0.text.contains(#""area":"Ground floor""#) }
-      let discovery = "homeassistant/device/microbit_d05a0000c0de/config"
+      let discovery = "homeassistant/device/ble_d05a0000c0de/config"
       _ = try await house.observer.message(discovery, within: House.patience) { !$0.payload.isEmpty }
       let mark = try house.observer.mark
       let text = house.configuration(house.plan.entries)
@@ -194,7 +194,7 @@ import Testing
       _ = try await house.observer.message(
         discovery, after: mark, within: House.patience, where: \.payload.isEmpty)
       _ = try await house.observer.message(
-        "ha/device/microbit_d05a0000c0de/config", after: mark, within: House.patience
+        "ha/device/ble_d05a0000c0de/config", after: mark, within: House.patience
       ) { $0.text.contains("Attic") }
       #expect(try await house.kept(discovery) == nil)
       // Two values, so that one of them is new.

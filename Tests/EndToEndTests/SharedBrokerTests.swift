@@ -170,7 +170,7 @@ import Testing
       let discovery = try await ground.observer.message(
         Village.discovery, after: mark, within: House.patience
       ) { $0.text.contains("bridge/attic/state") }.json()
-      #expect(discovery["dev"]?["via_device"]?.string == "microbit_gateway_attic")
+      #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
 
       // To one that does not run: nobody claims that it is there.
       mark = try ground.observer.mark

@@ -9,12 +9,16 @@ import Testing
 @Suite struct CheckReportTests {
   let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
-  func report(_ text: String, _ records: [DeviceRecord] = []) throws -> String {
+  func report(
+    _ text: String, _ records: [DeviceRecord] = [], deleted: Set<BluetoothAddress> = []
+  ) throws -> String {
     let document = try JSONParser.parse(Array(text.utf8))
     var configuration = try Configuration.parse(Array(text.utf8)).get()
     configuration.mqtt.password = Array("secret".utf8)
     let gateway = configuration.gateway.id ?? GatewayID(hostName: "pi")
-    return "\(CheckReport(configuration, document: document, records: records, gateway: gateway))"
+    let report = CheckReport(
+      configuration, document: document, records: records, deleted: deleted, gateway: gateway)
+    return "\(report)"
   }
 
   /// The columns of the line that begins with `key`, behind the line `title`.
@@ -147,19 +151,23 @@ import Testing
         at(5) { $0.name = "other\u{1B}[2J" },
         at(4) { $0.isAdded = true },
         at(3) { $0.name = "BBC" }, at(1) { $0.isRemoved = true },
-      ])
-    let titles = report.split(separator: "\n").filter { !$0.hasPrefix(" ") }.map(String.init).suffix(6)
+      ],
+      deleted: [BluetoothAddress(truncating: 2), BluetoothAddress(truncating: 3)])
+    let titles = Array(
+      report.split(separator: "\n").filter { !$0.hasPrefix(" ") }.map(String.init).suffix(6))
     #expect(
       titles == [
-        "00:00:00:00:00:01: removed by a request", "00:00:00:00:00:02: served by the gateway attic",
-        #"every micro:bit whose name begins with "BBC""#, #"00:00:00:00:00:03 "BBC""#,
+        "00:00:00:00:00:01: removed by a request",
+        "00:00:00:00:00:02: served by the gateway attic: deleted in Home Assistant",
+        #"every micro:bit whose name begins with "BBC""#,
+        #"00:00:00:00:00:03 "BBC": deleted in Home Assistant"#,
         "00:00:00:00:00:04: added by a request",
         #"00:00:00:00:00:05 "other·[2J": no entry of config.json matches it"#,
       ])
     #expect(
-      try columns(report, "id", below: #"00:00:00:00:00:03 "BBC""#) == ["id", "000000000003", "default"])
+      try columns(report, "id", below: titles[3]) == ["id", "000000000003", "default"])
     #expect(
-      try columns(report, "gateway", below: "00:00:00:00:00:02: served by the gateway attic")
+      try columns(report, "gateway", below: titles[1])
         == ["gateway", "attic", "config.json"])
   }
 

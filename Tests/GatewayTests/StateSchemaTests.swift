@@ -1,3 +1,4 @@
+import Configuration
 import EventLoop
 import Store
 import TestSupport
@@ -88,6 +89,28 @@ import Testing
     #expect(dropped == 1)
   }
 
+  @Test func whatWasAnnouncedUnderOtherNamesIsToBeRemoved() throws {
+    let announced = #"{"prefix":"ha","components":{"temperature":"sensor"}}"#
+    let old = [
+      "devices/C5:A1:B2:C3:D4:E5": #"{"forgotten":true}"#,
+      "home_assistant/C5:A1:B2:C3:D4:E5": #"{"announced":\#(announced)}"#,
+      "home_assistant/D0:5A:00:00:C0:DE": #"{"forgotten":true}"#,
+      "home_assistant/gateway": #"{"announced":\#(announced)}"#,
+      "home_assistant/removal/ha/device/microbit_000000000001/config": announced,
+      "home_assistant/00:00:00:00:00:02": "unreadable",
+    ]
+    let gateway = try #require(GatewayID("attic"))
+    let new = StateSchema1.migrated(old.mapValues { Array($0.utf8) }, gateway: gateway)
+    #expect(
+      new.mapValues { String(decoding: $0, as: UTF8.self) } == [
+        "devices/C5:A1:B2:C3:D4:E5": #"{"forgotten":true}"#,
+        "home_assistant/D0:5A:00:00:C0:DE": #"{"deleted":true}"#,
+        "home_assistant/removal/ha/device/microbit_000000000001/config": announced,
+        "home_assistant/removal/ha/device/microbit_c5a1b2c3d4e5/config": announced,
+        "home_assistant/removal/ha/device/microbit_gateway_attic/config": announced,
+      ])
+  }
+
   @Test func aWholeDatabaseIsMigrated() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
@@ -102,7 +125,8 @@ import Testing
     for (key, value) in old { store.put(key, Array(value.utf8)) }
     #expect(store.close(within: patience) == 0)
 
-    let database = StateDatabase(path: path, schema: .gateway, loop: EventLoop())
+    let gateway = try #require(GatewayID("attic"))
+    let database = StateDatabase(path: path, schema: .gateway(gateway), loop: EventLoop())
     #expect(database.trouble == nil)
     #expect(
       texts(database.section("devices")) == [
@@ -110,7 +134,8 @@ import Testing
       ])
     #expect(
       texts(database.section("home_assistant")) == [
-        "gateway": #"{"announced":\#(announced)}"#, "removal/\(topic)": announced,
+        "removal/homeassistant/device/microbit_gateway_attic/config": announced,
+        "removal/\(topic)": announced,
       ])
     #expect(texts(database.section("commands")) == [:])
     database.close()

@@ -57,7 +57,7 @@ import Testing
     device.learn(offered: ["temperature"])
     let period = try #require(try components(device)["period"])
     guard case .object(let members) = period else { throw Broken() }
-    #expect(members["avty"] == [["t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed"]])
+    #expect(members["avty"] == [["t": "homeassistant/device/ble_c5a1b2c3d4e5/removed"]])
     #expect(members["cmd_t"] == "microbit/kitchen/period/set")
     device.learn(offered: ["temperature", "period"])
     #expect(try components(device) == whole)
@@ -71,47 +71,47 @@ import Testing
     device.firmware = "MICROBIT2"
     device.serial = "8817"
     let document = document(device)
-    #expect(document.topic.string == "homeassistant/device/microbit_c5a1b2c3d4e5/config")
+    #expect(document.topic.string == "homeassistant/device/ble_c5a1b2c3d4e5/config")
     try expect(
       document,
       """
       { "dev": {
-          "ids": ["microbit_c5a1b2c3d4e5"], "name": "Kitchen", "mf": "micro:bit Educational Foundation",
+          "ids": ["ble_c5a1b2c3d4e5"], "name": "Kitchen", "mf": "micro:bit Educational Foundation",
           "mdl": "BBC micro:bit V2", "sw": "MICROBIT2", "sn": "8817", "sa": "Ground floor",
-          "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "microbit_gateway_attic" },
+          "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "ble_gateway_attic" },
         "o": { "name": "microbit-gateway", "sw": "\(Version.current)" },
         "avty": [{ "t": "microbit/kitchen/availability" }, { "t": "microbit/bridge/attic/state" }],
         "avty_mode": "all",
         "cmps": {
           "temperature": {
-            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_temperature", "qos": 1,
+            "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_temperature", "qos": 1,
             "name": "Temperature", "dev_cla": "temperature", "stat_cla": "measurement",
             "unit_of_meas": "°C", "stat_t": "microbit/kitchen/temperature" },
           "period": {
-            "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_period", "qos": 1,
+            "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_period", "qos": 1,
             "name": "Period", "dev_cla": "duration", "unit_of_meas": "ms", "ent_cat": "config",
             "stat_t": "microbit/kitchen/period", "cmd_t": "microbit/kitchen/period/set",
             "min": 20, "max": 65535, "step": 1, "mode": "box" },
           "connectivity": {
-            "p": "binary_sensor", "uniq_id": "microbit_c5a1b2c3d4e5_connectivity", "qos": 1,
+            "p": "binary_sensor", "uniq_id": "ble_c5a1b2c3d4e5_connectivity", "qos": 1,
             "name": "Connectivity", "dev_cla": "connectivity", "ent_cat": "diagnostic",
             "stat_t": "microbit/kitchen/availability", "pl_on": "online", "pl_off": "offline",
             "avty": [{ "t": "microbit/bridge/attic/state" }] },
           "rssi": {
-            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_rssi", "qos": 1,
+            "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_rssi", "qos": 1,
             "name": "Signal strength", "dev_cla": "signal_strength", "stat_cla": "measurement",
             "unit_of_meas": "dBm", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
             "val_tpl": "{{ (value_json|default({})).rssi|default(none) }}" },
           "firmware": {
-            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_firmware", "qos": 1,
+            "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_firmware", "qos": 1,
             "name": "Firmware", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
             "val_tpl": "{{ (value_json|default({})).firmware|default(none) }}" },
           "model": {
-            "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_model", "qos": 1,
+            "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_model", "qos": 1,
             "name": "Model", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
             "val_tpl": "{{ (value_json|default({})).model|default(none) }}" },
           "reconnect": {
-            "p": "button", "uniq_id": "microbit_c5a1b2c3d4e5_reconnect", "qos": 1,
+            "p": "button", "uniq_id": "ble_c5a1b2c3d4e5_reconnect", "qos": 1,
             "name": "Reconnect", "dev_cla": "restart", "ent_cat": "diagnostic",
             "cmd_t": "microbit/bridge/attic/request/device/reconnect",
             "pl_prs": "{\\"id\\":\\"kitchen\\"}",
@@ -124,9 +124,9 @@ import Testing
     try expect(
       document(device), at: "dev",
       """
-      { "ids": ["microbit_c5a1b2c3d4e5"], "name": "BBC micro:bit [zugev]",
+      { "ids": ["ble_c5a1b2c3d4e5"], "name": "BBC micro:bit [zugev]",
         "mf": "micro:bit Educational Foundation", "mdl": "BBC micro:bit",
-        "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "microbit_gateway_attic" }
+        "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "ble_gateway_attic" }
       """)
   }
 
@@ -183,19 +183,19 @@ import Testing
     try expect(
       components["steps"],
       """
-      { "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_steps", "name": "Steps",
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_steps", "name": "Steps",
         "stat_cla": "total_increasing", "ent_cat": "diagnostic", "stat_t": "b/kitchen/steps" }
       """)
     try expect(
       components["light"],
       """
-      { "p": "sensor", "uniq_id": "microbit_c5a1b2c3d4e5_light", "name": "Light", "unit_of_meas": "lx",
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_light", "name": "Light", "unit_of_meas": "lx",
         "stat_t": "b/kitchen/light" }
       """)
     try expect(
       components["speed"],
       """
-      { "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_speed", "name": "Speed",
+      { "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_speed", "name": "Speed",
         "stat_t": "b/kitchen/speed", "cmd_t": "b/kitchen/speed/set", "min": 0, "max": 65535, "step": 1,
         "mode": "slider" }
       """)
@@ -279,10 +279,10 @@ import Testing
     try expect(
       try object(reannouncement, "cmps")["valve"],
       """
-      { "p": "number", "uniq_id": "microbit_c5a1b2c3d4e5_valve", "qos": 1,
-        "cmd_t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed",
+      { "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_valve", "qos": 1,
+        "cmd_t": "homeassistant/device/ble_c5a1b2c3d4e5/removed",
         "min": -2147483648, "max": 2147483647,
-        "avty": [{ "t": "homeassistant/device/microbit_c5a1b2c3d4e5/removed" }] }
+        "avty": [{ "t": "homeassistant/device/ble_c5a1b2c3d4e5/removed" }] }
       """)
     #expect(reannouncement.announced == earlier)
     #expect(reannouncement.settled == before.announced)
@@ -298,7 +298,7 @@ import Testing
   @Test func refersToNoGatewayThatIsNotAnnounced() throws {
     let alone = discovery.document(of: device, topics: topics(device), hasGateway: false)
     #expect(try object(alone, "dev")["via_device"] == nil)
-    #expect(try object(document(device), "dev")["via_device"] == "microbit_gateway_attic")
+    #expect(try object(document(device), "dev")["via_device"] == "ble_gateway_attic")
   }
 
   @Test func knowsTheWordOfAnotherGateway() throws {
@@ -310,7 +310,7 @@ import Testing
     #expect(discovery.isOfAnotherGateway(document(by: "cellar")))
     #expect(!discovery.isOfAnotherGateway(document(by: "attic")))
     #expect(!discovery.isOfAnotherGateway(document(by: "cellar", base: "elsewhere")))
-    let removal = Removal(object: "microbit_c5a1b2c3d4e5", self.document(device).announced)
+    let removal = Removal(object: "ble_c5a1b2c3d4e5", self.document(device).announced)
     #expect(!discovery.isOfAnotherGateway(removal.reannouncement(qos: .atLeastOnce).payload))
     for text in ["", "{", "[]", "{}", #"{"avty":1}"#, #"{"avty":[1,{},{"t":1},{"t":""}]}"#] {
       #expect(!discovery.isOfAnotherGateway(Array(text.utf8)), "\(text)")
@@ -329,20 +329,20 @@ import Testing
   @Test func knowsWhomATopicIsAbout() throws {
     let subject = Discovery.Subject.device(device.identifier)
     #expect(discovery.topic(of: subject) == document(device).topic)
-    #expect(discovery.subject(of: "homeassistant/device/microbit_c5a1b2c3d4e5/config") == subject)
-    #expect(discovery.subject(of: "homeassistant/device/microbit_gateway_attic/config") == .gateway)
+    #expect(discovery.subject(of: "homeassistant/device/ble_c5a1b2c3d4e5/config") == subject)
+    #expect(discovery.subject(of: "homeassistant/device/ble_gateway_attic/config") == .gateway)
     #expect(discovery.status.string == "homeassistant/status")
   }
 
   @Test(arguments: [
-    "", "config", "homeassistant/device/microbit_C5A1B2C3D4E5/config",
-    "homeassistant/device/microbit_c5a1b2c3d4e/config",
-    "homeassistant/device/microbit_c5a1b2c3d4e5f/config", "homeassistant/device/c5a1b2c3d4e5/config",
-    "homeassistant/device/microbit_c5a1b2c3d4e5/config/x", "homeassistant/device/microbit_c5a1b2c3d4e5",
-    "homeassistant/sensor/microbit_c5a1b2c3d4e5/config",
-    "homeassistant/device/x/microbit_c5a1b2c3d4e5/config",
-    "homeassistant2/device/microbit_c5a1b2c3d4e5/config",
-    "homeassistant/device/microbit_gateway_cellar/config", "homeassistant/status", "microbit/kitchen/info",
+    "", "config", "homeassistant/device/ble_C5A1B2C3D4E5/config",
+    "homeassistant/device/ble_c5a1b2c3d4e/config",
+    "homeassistant/device/ble_c5a1b2c3d4e5f/config", "homeassistant/device/c5a1b2c3d4e5/config",
+    "homeassistant/device/ble_c5a1b2c3d4e5/config/x", "homeassistant/device/ble_c5a1b2c3d4e5",
+    "homeassistant/sensor/ble_c5a1b2c3d4e5/config",
+    "homeassistant/device/x/ble_c5a1b2c3d4e5/config",
+    "homeassistant2/device/ble_c5a1b2c3d4e5/config",
+    "homeassistant/device/ble_gateway_cellar/config", "homeassistant/status", "microbit/kitchen/info",
   ])
   func isAboutNobodyElse(topic: String) {
     #expect(discovery.subject(of: topic) == nil)

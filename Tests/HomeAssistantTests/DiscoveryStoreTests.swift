@@ -33,7 +33,7 @@ import Testing
   private func reopened() -> DiscoveryStore { DiscoveryStore(database().section("home_assistant")) }
 
   @Test func isStoredUnderTheseKeys() {
-    let removal = Removal(object: "microbit_000000000002", announced)
+    let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
       store[kitchen] = DiscoveryStore.Record(announced: announced)
       store[hall] = DiscoveryStore.Record(announced: announced, isDeleted: true)
@@ -44,9 +44,9 @@ import Testing
     #expect(
       stored == [
         "C5:A1:B2:C3:D4:E5": #"{"announced":\#(text)}"#,
-        "00:00:00:00:00:01": #"{"announced":\#(text),"forgotten":true}"#,
+        "00:00:00:00:00:01": #"{"announced":\#(text),"deleted":true}"#,
         "gateway": #"{"announced":\#(text)}"#,
-        "removal/homeassistant/device/microbit_000000000002/config": text,
+        "removal/homeassistant/device/ble_000000000002/config": text,
       ])
     let store = reopened()
     #expect(store[kitchen] == DiscoveryStore.Record(announced: announced))
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test func whatSaysNothingIsNotKept() {
-    let removal = Removal(object: "microbit_000000000002", announced)
+    let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
       store[kitchen] = DiscoveryStore.Record(announced: announced)
       store[kitchen] = DiscoveryStore.Record()
@@ -75,7 +75,7 @@ import Testing
     let before = database()
     let section = before.section("home_assistant")
     for (key, text) in [
-      ("C5:A1:B2:C3:D4:E5", #"{"announced":7,"forgotten":1}"#), ("gateway", "[]"), ("nobody", "{}"),
+      ("C5:A1:B2:C3:D4:E5", #"{"announced":7,"deleted":1}"#), ("gateway", "[]"), ("nobody", "{}"),
       ("00:00:00:00:00:01", "{"), ("removal/a", #"{"prefix":"a","components":{}}"#), ("removal/b", "7"),
     ] { section.put(key, Array(text.utf8)) }
     before.close()
@@ -93,14 +93,23 @@ import Testing
     #expect(Set(store.announced(notUnder: nil)) == [kitchen, hall])
   }
 
+  @Test func listsTheDevicesThatUsersDeleted() {
+    let records = [
+      "C5:A1:B2:C3:D4:E5": "{}", "00:00:00:00:00:01": #"{"deleted":true}"#, "gateway": #"{"deleted":true}"#,
+      "00:00:00:00:00:02": "{", "00:00:00:00:00:03": #"{"deleted":1}"#,
+    ]
+    let deleted = HomeAssistantDiscovery.deletedDevices(records.mapValues { Array($0.utf8) })
+    #expect(deleted == [hall])
+  }
+
   @Test func removalsAreBounded() {
     let store = reopened()
-    for number in 0..<2000 { store.add(Removal(object: "microbit_\(number)", announced)) }
+    for number in 0..<2000 { store.add(Removal(object: "ble_\(number)", announced)) }
     #expect(store.removals.count == DiscoveryStore.mostRemovals)
     // One that is there already is replaced.
     let other = Announced(
       prefix: "homeassistant", components: [Announced.Component(key: "period", platform: .number)])
-    store.add(Removal(object: "microbit_0", other))
-    #expect(store.removals["homeassistant/device/microbit_0/config"]?.announced == other)
+    store.add(Removal(object: "ble_0", other))
+    #expect(store.removals["homeassistant/device/ble_0/config"]?.announced == other)
   }
 }

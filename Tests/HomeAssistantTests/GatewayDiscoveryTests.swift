@@ -17,11 +17,11 @@ import Testing
 
   @Test func isTheWholeGateway() throws {
     let document = discovery.document(ofGatewayIn: "Attic", adapter: "hci1")
-    #expect(document.topic.string == "homeassistant/device/microbit_gateway_attic/config")
+    #expect(document.topic.string == "homeassistant/device/ble_gateway_attic/config")
     try expect(
       document, at: "dev",
       """
-      { "ids": ["microbit_gateway_attic"], "name": "Micro:bit gateway attic", "mdl": "microbit-gateway",
+      { "ids": ["ble_gateway_attic"], "name": "Micro:bit gateway attic", "mdl": "microbit-gateway",
         "sw": "\(Version.current)", "sa": "Attic" }
       """)
     let whole = try object(document)
@@ -36,14 +36,14 @@ import Testing
     try expect(
       components["state"],
       """
-      { "p": "binary_sensor", "uniq_id": "microbit_gateway_attic_state", "qos": 1, "name": "State",
+      { "p": "binary_sensor", "uniq_id": "ble_gateway_attic_state", "qos": 1, "name": "State",
         "dev_cla": "connectivity", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/state",
         "pl_on": "online", "pl_off": "offline", "avty": [] }
       """)
     try expect(
       components["broker"],
       """
-      { "p": "sensor", "uniq_id": "microbit_gateway_attic_broker", "qos": 1,
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_broker", "qos": 1,
         "name": "Broker connected since", "dev_cla": "timestamp", "ent_cat": "diagnostic",
         "stat_t": "microbit/bridge/attic/info",
         "val_tpl":
@@ -52,7 +52,7 @@ import Testing
     try expect(
       components["adapter"],
       """
-      { "p": "sensor", "uniq_id": "microbit_gateway_attic_adapter", "qos": 1, "name": "Adapter",
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_adapter", "qos": 1, "name": "Adapter",
         "dev_cla": "enum", "ent_cat": "diagnostic", "ops": ["on", "off", "blocked", "in_use", "absent"],
         "stat_t": "microbit/bridge/attic/info",
         "val_tpl": "{{ ((value_json|default({})).adapters|default([{}],true)|first).state|default(none) }}" }
@@ -60,27 +60,27 @@ import Testing
     try expect(
       components["online"],
       """
-      { "p": "sensor", "uniq_id": "microbit_gateway_attic_online", "qos": 1, "name": "Micro:bits online",
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_online", "qos": 1, "name": "Micro:bits online",
         "stat_cla": "measurement", "stat_t": "microbit/bridge/attic/info",
         "val_tpl": "{{ ((value_json|default({})).devices|default({})).online|default(none) }}" }
       """)
     try expect(
       components["turned_away"],
       """
-      { "p": "sensor", "uniq_id": "microbit_gateway_attic_turned_away", "qos": 1, "name": "Turned away",
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_turned_away", "qos": 1, "name": "Turned away",
         "stat_cla": "total_increasing", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
         "val_tpl": "{{ ((value_json|default({})).counters|default({})).turned_away|default(none) }}" }
       """)
     try expect(
       components["scan"],
       """
-      { "p": "button", "uniq_id": "microbit_gateway_attic_scan", "qos": 1, "name": "Scan",
+      { "p": "button", "uniq_id": "ble_gateway_attic_scan", "qos": 1, "name": "Scan",
         "ent_cat": "diagnostic", "cmd_t": "microbit/bridge/attic/request/scan", "pl_prs": "{}" }
       """)
     try expect(
       components["restart"],
       """
-      { "p": "button", "uniq_id": "microbit_gateway_attic_restart", "qos": 1, "name": "Restart adapter",
+      { "p": "button", "uniq_id": "ble_gateway_attic_restart", "qos": 1, "name": "Restart adapter",
         "dev_cla": "restart", "ent_cat": "diagnostic",
         "cmd_t": "microbit/bridge/attic/request/adapter/reset", "pl_prs": "{\\"adapter\\":\\"hci1\\"}" }
       """)

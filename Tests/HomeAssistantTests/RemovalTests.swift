@@ -9,20 +9,20 @@ import Testing
   let announced = Announced(
     prefix: "home/assistant",
     components: Platform.allCases.map { Announced.Component(key: $0.rawValue, platform: $0) })
-  var removal: Removal { Removal(object: "microbit_c5a1b2c3d4e5", announced) }
+  var removal: Removal { Removal(object: "ble_c5a1b2c3d4e5", announced) }
 
   @Test func isWrittenAndReadBack() {
     let key = removal.topic.string
-    #expect(key == "home/assistant/device/microbit_c5a1b2c3d4e5/config")
+    #expect(key == "home/assistant/device/ble_c5a1b2c3d4e5/config")
     #expect(Removal(key: key, bytes: announced.json.bytes) == removal)
     // The longest id of a gateway.
-    let gateway = Removal(object: "microbit_gateway_" + String(repeating: "x", count: 64), announced)
+    let gateway = Removal(object: "ble_gateway_" + String(repeating: "x", count: 64), announced)
     #expect(Removal(key: gateway.topic.string, bytes: announced.json.bytes) == gateway)
   }
 
   @Test(arguments: [
     "", "gateway", "C5:A1:B2:C3:D4:E5", "home/assistant/device//config", "home/assistant/device/a+b/config",
-    "homeassistant/device/microbit_c5a1b2c3d4e5/config", "home/assistant/device/microbit_c5a1b2c3d4e5/state",
+    "homeassistant/device/ble_c5a1b2c3d4e5/config", "home/assistant/device/ble_c5a1b2c3d4e5/state",
     "home/assistant/device/microbit/c5a1b2c3d4e5/config", "home/assistant/device/config",
     "home/assistant/device/é/config",
   ])
@@ -39,18 +39,18 @@ import Testing
   @Test func announcesAgainWhatIsToBeForgotten() throws {
     let document = removal.reannouncement(qos: .atMostOnce)
     #expect(document.topic == removal.topic)
-    let silent = "home/assistant/device/microbit_c5a1b2c3d4e5/removed"
+    let silent = "home/assistant/device/ble_c5a1b2c3d4e5/removed"
     let availability = #""avty": [{ "t": "\#(silent)" }]"#
     func entity(_ platform: String, _ topic: String, _ more: String = "") -> String {
       """
-      "\(platform)": { "p": "\(platform)", "uniq_id": "microbit_c5a1b2c3d4e5_\(platform)", \
+      "\(platform)": { "p": "\(platform)", "uniq_id": "ble_c5a1b2c3d4e5_\(platform)", \
       "\(topic)": "\(silent)", \(more)\(availability) }
       """
     }
     try expect(
       document,
       """
-      { "dev": { "ids": ["microbit_c5a1b2c3d4e5"] },
+      { "dev": { "ids": ["ble_c5a1b2c3d4e5"] },
         "o": { "name": "microbit-gateway", "sw": "\(Version.current)" },
         \(availability), "avty_mode": "all",
         "cmps": { \(entity("binary_sensor", "stat_t")), \(entity("button", "cmd_t")),

@@ -12,7 +12,7 @@ struct BridgeRequest: Sendable, Equatable {
     case reload
     case scan(seconds: Int)
     /// The options hold what the request names.
-    case addDevice(BluetoothAddress, DeviceOptions, period: Int?)
+    case addDevice(BluetoothAddress, DeviceOptions, desired: [Named<JSONValue>])
     case removeDevice(DeviceID)
     case reconnectDevice(DeviceID)
     case renameDevice(DeviceID, to: DeviceID)

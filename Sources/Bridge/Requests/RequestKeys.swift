@@ -27,7 +27,7 @@ enum Verb: String, CaseIterable, Sendable {
     case .scan: ScanKeys.read(json, &errors).map { .scan(seconds: $0.timeout) }
     case .addDevice:
       AddKeys.read(json, &errors).flatMap { keys in
-        keys.identifier.map { .addDevice($0, keys.options, period: keys.period) }
+        keys.identifier.map { .addDevice($0, keys.options, desired: keys.desiredValues) }
       }
     case .removeDevice: DeviceKeys.read(json, &errors)?.id.map { .removeDevice($0) }
     case .reconnectDevice: DeviceKeys.read(json, &errors)?.id.map { .reconnectDevice($0) }
@@ -90,6 +90,7 @@ private struct ScanKeys: RequestKeys {
 private struct AddKeys: RequestKeys {
   var identifier: BluetoothAddress?
   var options = DeviceOptions()
+  var desired: [Named<JSONValue>] = []
   var period: Int?
 
   static var own: [ConfigurationKey<Self>] {
@@ -98,14 +99,22 @@ private struct AddKeys: RequestKeys {
       ConfigurationKey("id", \.options.id, .optional(.deviceID)),
       ConfigurationKey("name", \.options.name, .optional(.label)),
       ConfigurationKey("area", \.options.area, .optional(.label)),
+      ConfigurationKey("profile", \.options.profile, .optional(.text(longest: TopicWord.longest))),
+      ConfigurationKey("properties", \.options.properties, .optional(.list(of: .propertyName))),
+      ConfigurationKey("desired", \.desired, .members(of: .any, names: Property.namePattern)),
       ConfigurationKey("period", \.period, .optional(.period)),
     ]
   }
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    identifier == nil
-      ? path.missing("identifier", hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5") : []
+    if identifier == nil {
+      return path.missing("identifier", hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5")
+    }
+    return period != nil && desired.contains { $0.name == "period" } ? [.periodTwice(at: path)] : []
   }
+
+  /// With the period.
+  var desiredValues: [Named<JSONValue>] { desired + (period.map { [Named("period", .integer($0))] } ?? []) }
 }
 
 private struct DeviceKeys: RequestKeys {

@@ -27,7 +27,7 @@ extension Configuration {
   }
 
   /// What an entry asks for, and its profile cannot do.
-  func problems(of device: Device, at path: ConfigurationPath) -> [ConfigurationError] {
+  package func problems(of device: Device, at path: ConfigurationPath) -> [ConfigurationError] {
     let names = [Profile.microbit.name] + profiles.map(\.name)
     guard let profile = profile(named: device.profile ?? Profile.microbit.name) else {
       let name = device.profile ?? ""
@@ -49,8 +49,7 @@ extension Configuration {
       unknown(name, list.index(index))
     }
     if device.period != nil, device.desired?.contains(where: { $0.name == "period" }) == true {
-      errors.append(
-        path.key("period").error("period and desired.period must not be combined", hint: "give one of them"))
+      errors.append(.periodTwice(at: path))
     }
     for (name, value) in device.wanted.map({ ($0.name, $0.value) }) {
       let isShort = device.desired?.contains { $0.name == name } != true
@@ -62,6 +61,13 @@ extension Configuration {
       if let problem = property.problem(withDesired: value) { errors.append(place.error(problem)) }
     }
     return errors
+  }
+}
+
+extension ConfigurationError {
+  /// `period` is short for `desired.period`.
+  package static func periodTwice(at path: ConfigurationPath) -> ConfigurationError {
+    path.key("period").error("period and desired.period must not be combined", hint: "give one of them")
   }
 }
 

@@ -38,16 +38,16 @@ struct AliveKeys: ConfigurationSection {
 
 extension Property {
   /// What names of properties and fields look like, for editors.
-  static let namePattern = "^[a-z][a-z0-9_]*$"
+  package static let namePattern = "^[a-z][a-z0-9_]*$"
 }
 
 extension ConfigurationRule<String> {
   /// A property that is referred to.
-  static var propertyName: Self { .text(longest: 64) }
+  package static var propertyName: Self { .text(longest: 64) }
 }
 
 extension ConfigurationRule<[Profile]> {
-  /// An object of profiles by their names.
+  /// An object of profiles by their names; they are added to those that there are.
   static var profiles: Self {
     let members = ConfigurationRule<[Named<ProfileKeys>]>.members(
       of: .section, names: "^(?!microbit$)[a-z0-9_-]+$"
@@ -60,10 +60,11 @@ extension ConfigurationRule<[Profile]> {
     }
     return ConfigurationRule(
       shape: members.shape,
-      read: { json, _, path, errors in
+      read: { json, current, path, errors in
         let before = errors.count
         guard let named = members.read(json, nil, path, &errors), errors.count == before else { return nil }
-        return named.compactMap { $0.value.profile($0.name, at: path.key($0.name), &errors) }
+        return (current ?? [])
+          + named.compactMap { $0.value.profile($0.name, at: path.key($0.name), &errors) }
       },
       // Left out when there is none.
       write: { profiles in

@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import JSON
 import TestSupport
 import Testing
 
@@ -247,6 +248,83 @@ import Testing
     #expect(stored?.changes.name == "Kitchen")
   }
 
+  @Test func aRequestChoosesPropertiesAndTheirValues() async throws {
+    let folder = try TemporaryFolder()
+    let tested = try await Engine(configuration { $0.period = 700 }, state: folder.path + "/state.db")
+    try await tested.frontEnd.availability(true)
+    var update = DeviceOptionsUpdate()
+    update.properties = .set(["temperature"])
+    update.desired = [Named("accelerometer_period", 80)]
+    let changed = try await tested.engine.change(Engine.id, update)
+    // Desired values imply their properties, that of the configuration as well.
+    #expect(
+      changed?.profile.properties.map(\.name) == ["temperature", "period", "accelerometer_period"])
+    #expect(changed?.desired == ["period": 700, "accelerometer_period": 80])
+    update = DeviceOptionsUpdate()
+    update.desired = [Named("accelerometer_period", .null)]
+    update.properties = .reset
+    let reset = try await tested.engine.change(Engine.id, update)
+    #expect(reset?.profile.properties.map(\.name) == ["temperature", "period"])
+    #expect(reset?.desired == ["period": 700])
+    await tested.end()
+    #expect(try Engine.stored(in: folder.path + "/state.db").first?.changes == DeviceOptions())
+  }
+
+  @Test func aRequestThatTheProfileCannotMeetChangesNothing() async throws {
+    let tested = try await Engine(configuration())
+    func refusal(_ change: (inout DeviceOptionsUpdate) -> Void) async -> String? {
+      var update = DeviceOptionsUpdate()
+      update.name = .set("Changed")
+      change(&update)
+      do {
+        _ = try await tested.engine.change(Engine.id, update)
+        return nil
+      } catch { return error.reason }
+    }
+    #expect(
+      await refusal { $0.desired = [Named("perod", 80)] }
+        == #"options.desired.perod: the profile microbit has no property "perod" (did you mean period?)"#)
+    #expect(
+      await refusal { $0.desired = [Named("perod", .null)] }?.hasPrefix("options.desired.perod") == true)
+    #expect(
+      await refusal { $0.desired = [Named("button_a", "x")] }
+        == "options.desired.button_a: button_a is an event: only a state can hold a value")
+    #expect(
+      await refusal { $0.desired = [Named("period", 10)] }
+        == "options.desired.period: 10 is below the smallest period, 20 ms")
+    #expect(
+      await refusal { $0.properties = .set(["temperature", "x"]) }?.hasPrefix("options.properties[1]: ")
+        == true)
+    #expect(await refusal { $0.properties = .set([]) }?.hasPrefix("options.properties: must not") == true)
+    #expect(await tested.engine.device(Engine.id)?.label == nil)
+    await tested.end()
+  }
+
+  @Test func aRequestAddsADeviceOfAProfile() async throws {
+    var configuration = Configuration()
+    configuration.devices = []
+    configuration.profiles = [
+      try Profile(name: "buttons", properties: [.microbitButtonA, .microbitAccelerometerPeriod])
+    ]
+    let tested = try await Engine(configuration)
+    var options = DeviceOptions()
+    options.profile = "buttons"
+    options.properties = ["button_a"]
+    let desired: [Named<JSONValue>] = [Named("accelerometer_period", 80)]
+    let added = try await tested.engine.add(Engine.address, options, desired: desired)
+    #expect(added.profile.name == "buttons" && added.desired == ["accelerometer_period": 80])
+    #expect(added.profile.properties.map(\.name) == ["button_a", "accelerometer_period"])
+    options.profile = "button"
+    await #expect(throws: RequestError(#"profile: there is no profile "button" (did you mean buttons?)"#)) {
+      try await tested.engine.add(Engine.address, options)
+    }
+    // The profile that a request named is the micro:bit's again where it no longer exists.
+    configuration.profiles = []
+    await tested.engine.configure(configuration)
+    #expect(await tested.engine.device(Engine.id)?.profile.name == "microbit")
+    await tested.end()
+  }
+
   @Test func aRemovedDeviceIsDetachedAndIgnored() async throws {
     let tested = try await Engine()
     try await tested.frontEnd.availability(true)
@@ -262,7 +340,7 @@ import Testing
     // It comes again when it is asked for.
     let before = tested.frontEnd.events.count
     await tested.comeBack()
-    let added = try await tested.engine.add(Engine.address, DeviceOptions(), period: 250)
+    let added = try await tested.engine.add(Engine.address, DeviceOptions(), desired: [Named("period", 250)])
     #expect(added.id == Engine.id && added.desired == ["period": 250])
     let events = tested.frontEnd.events.elements.dropFirst(before)
     guard case .attached = events.first else { throw Failure("not attached again: \(events)") }

@@ -245,7 +245,7 @@ final class House: Sendable {
 
   /// The records of a gateway's state database.
   static func stateRecords(_ path: String) throws -> [String: [UInt8]] {
-    try StateStore.records(path: path, schema: Schema(version: 1, migrations: [{ $0 }]))
+    try StateStore.records(path: path, schema: Schema(version: 2, migrations: [{ $0 }, { $0 }]))
   }
 
   /// What `check` prints.
@@ -310,13 +310,14 @@ final class House: Sendable {
     try await message("\(id)/availability", "offline", after: mark)
   }
 
-  /// What the broker keeps, by topic below the base topic, as a subscriber gets it who comes now.
+  /// What the broker retains, by topic, below the base topic where it begins with that.
   func retained() async throws -> [String: Observer.Message] {
     let late = try await Observer(
       port: broker.port, username: plan.observer?.name, password: plan.observer?.password)
     var kept: [String: Observer.Message] = [:]
     for message in late.messages where message.retain {
-      kept[String(message.topic.dropFirst("microbit/".count))] = message
+      let isBelow = message.topic.hasPrefix("microbit/")
+      kept[String(message.topic.dropFirst(isBelow ? "microbit/".count : 0))] = message
     }
     return kept
   }

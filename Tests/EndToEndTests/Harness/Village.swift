@@ -82,7 +82,7 @@ extension Village {
   static let address = "C5:A1:B2:C3:D4:E5"
   /// `{device}` of the micro:bit.
   static let id = "c5a1b2c3d4e5"
-  static let discovery = "homeassistant/device/microbit_\(id)/config"
+  static let discovery = "homeassistant/device/ble_\(id)/config"
 }
 
 extension House {

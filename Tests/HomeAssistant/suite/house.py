@@ -95,7 +95,7 @@ class Room:
     @property
     def object_id(self):
         """What Home Assistant knows it by."""
-        return f"microbit_{self.address.replace(':', '').lower()}"
+        return f"ble_{self.address.replace(':', '').lower()}"
 
     @property
     def discovery_topic(self):
@@ -212,7 +212,7 @@ class House:
     # The gateway in Home Assistant
 
     gateway_name = f"Micro:bit gateway {GATEWAY_ID}"
-    gateway_discovery_topic = f"{PREFIX}/device/microbit_gateway_{GATEWAY_ID}/config"
+    gateway_discovery_topic = f"{PREFIX}/device/ble_gateway_{GATEWAY_ID}/config"
 
     @property
     def gateway_device(self):

@@ -7,10 +7,10 @@ from scenarios.pages import MICROBIT
 
 DELETED_BY_USER = [
     # Home Assistant empties the topic once for each entity, and complains of all but what it needed.
-    (r"mqtt\.discovery\] No device components to cleanup for microbit_[0-9a-f]{12},", len(MICROBIT)),
+    (r"mqtt\.discovery\] No device components to cleanup for ble_[0-9a-f]{12},", len(MICROBIT)),
 ]
 GATEWAY_DELETED_BY_USER = [
-    (r"mqtt\.discovery\] No device components to cleanup for microbit_gateway_house,", 100),
+    (r"mqtt\.discovery\] No device components to cleanup for ble_gateway_house,", 100),
 ]
 
 

@@ -1,0 +1,92 @@
+import GATT
+import Glibc
+import JSON
+
+/// The files of profiles beside a configuration.
+enum ProfilesDirectory {
+  /// More are probably another folder.
+  private static let mostFiles = 1000
+
+  /// The profiles of all files `*.json` in the folder that the configuration names.
+  /// - Parameter folder: that of the configuration.
+  static func profiles(
+    namedBy configuration: JSONDocument, in folder: String
+  ) throws(ConfigurationErrors) -> [Profile] {
+    guard case .string(let named) = configuration.value["profiles_directory"], !named.isEmpty else {
+      return []
+    }
+    let path = named.resolved(in: folder)
+    let key = ConfigurationPath.root.key("profiles_directory")
+    func failure(_ error: ConfigurationError) -> ConfigurationErrors {
+      ConfigurationErrors(errors: [error.located(in: configuration)])
+    }
+    let files: [String]
+    do throws(FileProblem) { files = try names(in: path) } catch {
+      throw failure(key.error("\(path): \(error)"))
+    }
+    guard files.count <= mostFiles else {
+      throw failure(key.error("\(path): \(files.count) files, \(mostFiles) are the most"))
+    }
+    var profiles: [Profile] = []
+    var origins: [String: String] = [:]
+    for file in files.map({ "\(path)/\($0)" }) {
+      do throws(ConfigurationErrors) {
+        for profile in try read(file, origins) {
+          profiles.append(profile)
+          origins[profile.name] = file
+        }
+      } catch {
+        throw ConfigurationErrors(file: file, errors: error.errors)
+      }
+    }
+    if case .object(let own) = configuration.value["profiles"] {
+      let errors = duplicates(own, origins, at: .root.key("profiles"))
+      guard errors.isEmpty else {
+        throw ConfigurationErrors(errors: errors.map { $0.located(in: configuration) })
+      }
+    }
+    return profiles
+  }
+
+  /// - Parameter origins: the files of the profiles so far, by their names.
+  private static func read(
+    _ file: String, _ origins: [String: String]
+  ) throws(ConfigurationErrors) -> [Profile] {
+    let bytes: [UInt8]
+    do throws(FileProblem) {
+      bytes = try FileProblem.read(file, limit: 1 << 20)
+    } catch {
+      throw ConfigurationErrors(errors: [ConfigurationError(problem: error.description)])
+    }
+    let document = try Configuration.document(bytes).get()
+    var errors: [ConfigurationError] = []
+    let profiles = ConfigurationRule<[Profile]>.profiles.read(document.value, nil, .root, &errors)
+    if case .object(let object) = document.value { errors += duplicates(object, origins, at: .root) }
+    guard let profiles, errors.isEmpty else {
+      throw ConfigurationErrors(errors: errors.map { $0.located(in: document) })
+    }
+    return profiles
+  }
+
+  private static func duplicates(
+    _ profiles: JSONObject, _ origins: [String: String], at path: ConfigurationPath
+  ) -> [ConfigurationError] {
+    profiles.names.compactMap { name in
+      origins[name].map { path.name(name).error("\($0) already has this profile") }
+    }
+  }
+
+  /// The names of the files `*.json`, in order.
+  private static func names(in path: String) throws(FileProblem) -> [String] {
+    guard let directory = opendir(path) else { throw FileProblem() }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+      }
+      if name.hasSuffix(".json"), !name.hasPrefix(".") { names.append(name) }
+    }
+    return names.sorted()
+  }
+}
