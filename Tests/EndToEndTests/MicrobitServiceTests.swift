@@ -194,4 +194,111 @@ import Testing
       #expect(try await house.retained(of: "kitchen")["kitchen/led_text"] == nil)
     }
   }
+
+  // MARK: LED matrix, pins, UART, events
+
+  private static func writes(_ house: House, _ characteristic: String) async throws -> [String] {
+    try await house.simulator.control(#"{"op":"writes","i":0,"characteristic":"\#(characteristic)"}"#)[
+      "writes"]?
+      .array?.compactMap(\.string) ?? []
+  }
+
+  private static func result(
+    _ house: House, _ property: String, _ value: String, _ status: String
+  ) async throws {
+    let mark = try house.observer.mark
+    try await house.observer.publish("microbit/kitchen/\(property)/set", value)
+    try await house.message("kitchen/\(property)/result", after: mark) {
+      (try? $0.json())?["status"]?.string == status
+    }
+  }
+
+  private static func plan(services: String, _ properties: String, _ keys: String = "") -> Plan {
+    var plan = plan(properties, keys)
+    plan.simulator = ["--services", services]
+    return plan
+  }
+
+  @Test("The LED matrix is a picture, confirmed by reading it back, and shown again on every link")
+  func ledMatrix() async throws {
+    let heart = ".#.#./#####/#####/.###./..#.."
+    try await withHouse(Self.plan(services: "temperature,led", #""temperature","led","scroll_delay""#)) {
+      house in
+      try await house.online("kitchen")
+      try await house.message("kitchen/led", "...../...../...../...../.....")
+      try await Self.result(house, "led", heart, "applied")
+      try await house.message("kitchen/led", heart)
+      #expect(try await Self.writes(house, "e95d7b77-251d-470a-a062-fa1922dfa9a8") == ["0a1f1f0e04"])
+      try await Self.result(house, "led", "no picture", "rejected")
+      try await Self.result(house, "scroll_delay", "0", "rejected")
+      let mark = try house.observer.mark
+      try await house.simulator.control(#"{"op":"reset","i":0}"#)
+      try await house.message("kitchen/led", heart, after: mark)
+    }
+  }
+
+  @Test("Pins: what they are is a desired state, their values are events with the names of the pins")
+  func pins() async throws {
+    try await withHouse(
+      Self.plan(
+        services: "temperature,pins", #""temperature","pins","pwm""#,
+        #","desired":{"input_pins":1,"analog_pins":131072}"#)
+    ) { house in
+      try await house.online("kitchen")
+      try await house.message("kitchen/input_pins", "1")
+      try await house.message("kitchen/analog_pins", "131072")
+      try await Self.set(house, "e95d8d00-251d-470a-a062-fa1922dfa9a8", "00011180")
+      try await house.message("kitchen/pins") {
+        $0.text.contains(#""value":[{"pin":"P0","value":1},{"pin":"P19","value":128}]"#)
+      }
+      try await Self.result(house, "pins", #"[{"pin":"P20","value":255}]"#, "accepted")
+      #expect(try await Self.writes(house, "e95d8d00-251d-470a-a062-fa1922dfa9a8") == ["12ff"])
+      try await Self.result(house, "pins", #"[{"pin":"P17","value":1}]"#, "rejected")
+      try await Self.result(house, "pwm", #"[{"pin":"P1","value":512,"period":20000}]"#, "accepted")
+      #expect(try await Self.writes(house, "e95dd822-251d-470a-a062-fa1922dfa9a8") == ["010002204e0000"])
+    }
+  }
+
+  @Test("UART: lines come whole, what has no end follows, and a long text goes in pieces")
+  func uart() async throws {
+    let received = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
+    try await withHouse(Self.plan(services: "temperature,uart", #""temperature","uart_rx","uart_tx""#)) {
+      house in
+      try await house.online("kitchen")
+      // "temp:21\r\n" in two indications, then "light" without an end.
+      for hex in ["74656d703a", "32310d0a6c69", "676874"] { try await Self.set(house, received, hex) }
+      try await house.message("kitchen/uart_rx") { $0.text.contains(#""value":"temp:21""#) }
+      try await house.message("kitchen/uart_rx") { $0.text.contains(#""value":"light""#) }
+      #expect(try house.observer.messages(on: "microbit/kitchen/uart_rx").count == 2)
+      try await Self.result(house, "uart_tx", "a text of more than twenty bytes", "accepted")
+      let pieces = try await Self.writes(house, "6e400003-b5a3-f393-e0a9-e50e24dcca9e")
+      #expect(pieces.map { $0.count / 2 } == [20, 12])
+    }
+  }
+
+  @Test("Events: the filter is written on every link, one record a write; events go in both directions")
+  func events() async throws {
+    try await withHouse(
+      Self.plan(
+        services: "temperature,events", #""temperature","event","send_event","event_requirement""#,
+        #","desired":{"event_filter":[{"type":27,"value":0},{"type":1,"value":3}]}"#)
+    ) { house in
+      let filter = "e95d23c4-251d-470a-a062-fa1922dfa9a8"
+      try await house.online("kitchen")
+      try await house.message("kitchen/event_requirement", "[]")
+      try await Self.result(house, "send_event", #"{"type":1001,"value":2}"#, "accepted")
+      #expect(try await Self.writes(house, "e95d5404-251d-470a-a062-fa1922dfa9a8") == ["e9030200"])
+      try await Self.set(house, "e95d9775-251d-470a-a062-fa1922dfa9a8", "1b000b00")
+      try await house.message("kitchen/event") { $0.text.contains(#""value":[{"type":27,"value":11}]"#) }
+      #expect(try await Self.writes(house, filter) == ["1b000000", "01000300"])
+      let mark = try house.observer.mark
+      try await house.simulator.control(#"{"op":"disconnect","i":0}"#)
+      try await house.message("kitchen/availability", "online", after: mark)
+      try await Self.result(house, "send_event", #"{"type":1001,"value":3}"#, "accepted")
+      try await house.message("kitchen/event_requirement", "[]")
+      try await Self.result(house, "event_filter", #"[{"type":5,"value":0}]"#, "accepted")
+      #expect(
+        try await Self.writes(house, filter) == ["1b000000", "01000300", "1b000000", "01000300", "05000000"])
+    }
+  }
 }
