@@ -13,7 +13,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   package let context: BridgeContext
   package private(set) var report: BridgeReport!
-  /// Another front end at the same broker.
+  /// Another front end on the same connection.
   package private(set) var companion: (any BridgeCompanion)?
   private var ownership: Ownership!
   private var commands: CommandHandler!
@@ -22,7 +22,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   private var byID: [DeviceID: DevicePublisher] = [:]
   private var isStopping = false
 
-  /// - Parameter reload: reads config.json again; what follows when that is done.
+  /// - Parameter reload: reads config.json again.
   package init(
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
     loop: EventLoop, reload: @escaping ReloadHandler
@@ -38,7 +38,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   package func add(_ companion: any BridgeCompanion) { self.companion = companion }
 
-  /// Subscribes, and publishes what is known: the client sends it when there is a connection.
+  /// Subscribes and publishes; the client does so on each connection.
   package func start() async {
     await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     for filter in context.topics.ownership { context.subscribe(filter) }
@@ -47,7 +47,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     report.start()
   }
 
-  /// Works until it is stopped.
+  /// Returns when it is stopped.
   package func run() async { try? await context.mqtt.run() }
 
   /// Publishes that the gateway is offline.
@@ -63,14 +63,14 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     if !isStopping { context.publishState(context.topics.bridgeState, Payload.availability(true)) }
   }
 
-  /// What of the configuration can change while the gateway runs.
+  /// Applies what can change while the gateway runs.
   package func configure(_ configuration: Configuration) {
     context.qos = QoS(configuration.mqtt)
     context.sendsReadings = configuration.mqtt.readings
     report.configure(configuration)
   }
 
-  // MARK: What there is
+  // MARK: Devices
 
   package var publishers: Dictionary<BluetoothAddress, DevicePublisher>.Values { byAddress.values }
   func publisher(_ id: DeviceID) -> DevicePublisher? { byID[id] }
@@ -126,10 +126,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   // MARK: Publishers
 
-  /// Ownership first: a retained command is for the owner. And before anything of the device is published, so that
-  /// whoever learns of it can send it a command.
+  /// Ownership first, as retained commands are for the owner. Commands before anything is published, so that whoever sees
+  /// the device can send it one.
   private func subscribe(_ publisher: DevicePublisher) {
-    ownership.forgetOrphan(publisher.device.id)
+    ownership.removeOrphan(publisher.device.id)
     for filter in publisher.topics.ownership { context.subscribe(filter) }
     publisher.barrier = ownership.sendBarrier()
     if ownership.isAdmitted { commands.subscribe(publisher) }
@@ -169,7 +169,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .disconnected:
       report.disconnected()
       ownership.disconnected()
-      // Commands are taken only once it is known which device is whose.
+      // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
       context.unsubscribe(context.topics.requests)
       context.subscribe(context.topics.barriers)
@@ -182,7 +182,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     }
   }
 
-  /// The id is free, and it is known which device is whose.
+  /// The id is free, and the owners of the devices are known.
   func admitted() {
     context.unsubscribe(context.topics.barriers)
     context.subscribe(context.topics.requests)
@@ -237,7 +237,7 @@ package protocol BridgeCompanion: AnyObject, Sendable {
   func deviceChanged(_ publisher: DevicePublisher)
   /// A request added it, perhaps again.
   func deviceAdded(_ address: BluetoothAddress)
-  /// It is gone: of this run or an earlier one.
+  /// It was removed: one of this run or of an earlier one.
   func deviceRemoved(_ address: BluetoothAddress)
   /// Another gateway owns it now.
   func ownedElsewhere(_ address: BluetoothAddress)

@@ -5,7 +5,7 @@ import JSON
 import Log
 import MQTT
 
-/// What the parts of the MQTT front end have in common.
+/// What the parts of the MQTT front end share.
 package final class BridgeContext: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -55,9 +55,14 @@ package final class BridgeContext: @unchecked Sendable {
     loop.enter(mqtt, (message, atOnce)) { $0.publish($1.0, atOnce: $1.1) }
   }
 
-  func answer(_ payload: [UInt8], to address: ReplyAddress) {
-    for message in address.answer(payload, qos: qos) {
-      log.debug("answered", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
+  func reply(_ payload: [UInt8], to address: ReplyAddress) {
+    var messages = [MQTTMessage(topic: address.topic, payload: payload, qos: qos)]
+    if let topic = address.responseTopic {
+      messages.append(
+        MQTTMessage(topic: topic, payload: payload, qos: qos, correlationData: address.correlationData))
+    }
+    for message in messages {
+      log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
       publish(message, atOnce: true)
     }
   }
@@ -71,6 +76,24 @@ package final class BridgeContext: @unchecked Sendable {
   package func unsubscribe(_ filter: TopicFilter) { mqtt.assumeIsolated { $0.unsubscribe(filter) } }
 }
 
+/// Where the reply to a command or a request goes, and how its sender recognises it.
+struct ReplyAddress: Sendable {
+  /// The result or response topic.
+  let topic: TopicName
+  /// The sender's own (MQTT 5, 4.10).
+  let responseTopic: TopicName?
+  let correlationData: [UInt8]?
+  /// Returned in the reply.
+  let transaction: String?
+
+  init(of message: MQTTReceived, topic: TopicName, transaction: String?) {
+    self.topic = topic
+    responseTopic = message.responseTopic
+    correlationData = message.correlationData
+    self.transaction = transaction
+  }
+}
+
 extension QoS {
   init(_ mqtt: Configuration.MQTT) { self = mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
 }
@@ -81,14 +104,14 @@ extension MQTTOptions {
     self.init(
       host: mqtt.host, port: UInt16(clamping: mqtt.port),
       protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311,
-      // Not the id alone: a broker disconnects a client when another one of its name comes, and two gateways of one id
-      // would do that to each other for ever.
+      // With the run: a broker disconnects the older of two clients with the same id, and two gateways with one id would
+      // disconnect each other for ever.
       clientID: "microbit-gateway-\(id)-\(run)", username: mqtt.username,
       password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
       tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) },
       will: MQTTMessage(
         topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
-    // Far above any valid command: one that is too long gets an answer.
+    // Far above any valid command, so that one that is too long gets a reply.
     maximumIncomingPacket = 2 << 20
     awaitsAdmission = true
   }

@@ -2,7 +2,7 @@ import Devices
 import GATT
 import JSON
 
-/// What the gateway says of itself: the payload of `{base}/bridge/{gateway}/info`.
+/// The payload of `{base}/bridge/{gateway}/info`.
 struct BridgeInfo: Sendable {
   /// A Bluetooth adapter of the host.
   struct Adapter: Sendable, Equatable {
@@ -11,13 +11,7 @@ struct BridgeInfo: Sendable {
     /// `absent`, `in_use`, `off`, `on` or `blocked`.
     let state: String
     /// Nil while it is absent.
-    let address: BluetoothAddress?
-
-    init(name: String, state: String, address: BluetoothAddress? = nil) {
-      self.name = name
-      self.state = state
-      self.address = address
-    }
+    var address: BluetoothAddress?
   }
 
   /// The connection to the broker.
@@ -30,12 +24,6 @@ struct BridgeInfo: Sendable {
     var connectedSince: Timestamp?
     /// Connections so far in this run.
     var connects: UInt64 = 0
-
-    init(host: String, port: Int, protocolVersion: String) {
-      self.host = host
-      self.port = port
-      self.protocolVersion = protocolVersion
-    }
   }
 
   /// How many devices there are.
@@ -52,17 +40,10 @@ struct BridgeInfo: Sendable {
   var adapters: [Adapter] = []
   var broker: Broker
   var devices = Devices()
-  /// What happened how often in this run, in the order given.
+  /// The events of this run, in order.
   var counters: [(name: String, count: UInt64)] = []
 
-  init(version: String, started: Timestamp, run: RunID, broker: Broker) {
-    self.version = version
-    self.started = started
-    self.run = run
-    self.broker = broker
-  }
-
-  /// Of which run such a payload is, and when that began; nil when it does not say so.
+  /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
     guard case .object(let object) = try? JSONParser.parse(payload), case .string(let run) = object["run"],
       case .string(let started) = object["started"]

@@ -7,11 +7,11 @@ import JSON
 import Log
 import MQTT
 
-/// Publishes what the gateway says of itself: `info`, and the list of its devices.
+/// Publishes the gateway's `info` and the list of its devices.
 package final class BridgeReport: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// Changes come in bursts: one publication a quarter of a second after the first of them.
+  /// From the first change to the publication, as changes come in bursts.
   private static let delay = Duration.milliseconds(250)
   /// For the counters, which always change.
   private static let interval = Duration.seconds(60)
@@ -25,7 +25,7 @@ package final class BridgeReport: @unchecked Sendable {
   private var infoTimer: LoopTimer?
   private var devicesTimer: LoopTimer?
   private var pacing = DeviceReportPacing()
-  /// Called after each publication, with a line for people.
+  /// Called after each publication of `info`, with one line of it.
   package var onPublished: (String) -> Void = { _ in }
 
   init(_ configuration: Configuration, _ bridge: Bridge, _ context: BridgeContext) {
@@ -65,7 +65,7 @@ package final class BridgeReport: @unchecked Sendable {
     changed()
   }
 
-  /// Something in `info` or `devices` is no longer so.
+  /// Something in `info` or `devices` has changed.
   func changed() {
     if infoTimer == nil {
       infoTimer = context.loop.timer(after: Self.delay) { [weak self] in self?.publishInfo() }
@@ -142,5 +142,25 @@ extension CentralState {
     case .adapterBlocked: "blocked"
     case .on: "on"
     }
+  }
+}
+
+/// Limits how often the list of devices is published: it changes with each device, and has 270 kB with a thousand.
+struct DeviceReportPacing {
+  /// The average rate at most.
+  static let bytesPerSecond = 32 * 1024
+
+  private var last: [UInt8] = []
+  private var next: Moment?
+
+  /// How long to wait with the next list.
+  func delay(at now: Moment) -> Duration { next.map { max(.zero, now.duration(to: $0)) } ?? .zero }
+
+  /// Whether `list` differs from the last one; it is then published.
+  mutating func mayPublish(_ list: [UInt8], at now: Moment) -> Bool {
+    guard list != last else { return false }
+    last = list
+    next = now + .seconds(Double(list.count) / Double(Self.bytesPerSecond))
+    return true
   }
 }

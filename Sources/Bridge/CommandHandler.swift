@@ -11,7 +11,7 @@ import Store
 final class CommandHandler: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// Devices that become known together are subscribed to together.
+  /// Devices often become known together.
   private static let delay = Duration.milliseconds(250)
   static let retainedReason =
     "a retained command is carried out with MQTT 5 alone: publish it without the retain flag"
@@ -19,10 +19,10 @@ final class CommandHandler: @unchecked Sendable {
   private let context: BridgeContext
   private unowned let bridge: Bridge
   private var retained: RetainedCommands
-  /// Arrives after all retained commands for the subscriptions so far.
+  /// Arrives after the retained commands for all subscriptions so far.
   private var barrier: UInt64 = 0
   private var isResubscribing = false
-  /// Of retained commands that were rejected, of which one is enough.
+  /// Of retained commands that were rejected, which happens once for each topic.
   private var rejectedTopics: Set<String> = []
   private let isMQTT5: Bool
 
@@ -48,7 +48,7 @@ final class CommandHandler: @unchecked Sendable {
   func subscribe(_ publisher: DevicePublisher) {
     subscribeOwn(publisher)
     barrier = bridge.sendBarrier()
-    // A retained command for a group is for this device as well; the others have handled it.
+    // For retained commands to groups, which the other devices have handled.
     guard !isResubscribing else { return }
     isResubscribing = true
     context.loop.timer(after: Self.delay) { [weak self] in
@@ -80,17 +80,17 @@ final class CommandHandler: @unchecked Sendable {
       let property = publisher.device.profile.property(named: name)
       if isGroup, property?.isWritable != true { continue }
       if message.retain, isHandled(message, publisher, property) { continue }
-      // What another gateway carries out is not carried out once more when the device comes here.
+      // After the retained command was recorded: one that another gateway carries out is not repeated here later.
       guard bridge.isResponsible(for: publisher) else { continue }
       set(message, publisher, name, property)
     }
   }
 
-  /// Whether a retained command needs nothing more.
+  /// Whether a retained command is complete.
   private func isHandled(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
-    // Out of the broker's store: the answer would be given at every connection.
+    // The broker sends it at every connection; a rejection each time would be too many.
     guard let property, property.isWritable else { return !bridge.hasArrived(barrier) }
     if !isMQTT5 || property.kind == .event {
       let isNew = rejectedTopics.insert("\(publisher.device.id) \(message.topic.string)").inserted
@@ -136,7 +136,7 @@ final class CommandHandler: @unchecked Sendable {
           let result = Payload.result(
             outcome, requested: property.codec.json(payload.value), codec: property.codec,
             transaction: address.transaction, time: .now)
-          context.answer(result, to: address)
+          context.reply(result, to: address)
         })
       context.engine.assumeIsolated { $0.execute(command) }
     } catch {
@@ -153,7 +153,7 @@ final class CommandHandler: @unchecked Sendable {
     let result = Payload.result(
       .rejected(reason: rejection.reason), requested: nil, codec: nil, transaction: rejection.transaction,
       time: .now)
-    context.answer(result, to: address)
+    context.reply(result, to: address)
   }
 
   // MARK: Get
@@ -175,16 +175,15 @@ final class CommandHandler: @unchecked Sendable {
       $0.get(index, of: id) { outcome in
         let result = Payload.result(
           outcome, requested: nil, codec: property.codec, transaction: address.transaction, time: .now)
-        context.answer(result, to: address)
+        context.reply(result, to: address)
       }
     }
   }
 }
 
-/// The last retained command of each topic that was handled for each device: the broker sends it again at every
-/// connection.
+/// The last retained command of each topic that was handled for each device: the broker sends it at every connection.
 struct RetainedCommands {
-  /// Topics of one device: more are not kept, the oldest first.
+  /// Topics kept for a device; the oldest is dropped first.
   private static let capacity = 64
 
   private let section: StateSection
@@ -203,7 +202,7 @@ struct RetainedCommands {
     }
   }
 
-  /// Whether it is another one than the last of its topic; from then on it is the last.
+  /// Whether it differs from the last one of its topic, which it replaces.
   mutating func isNew(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
     let topic = message.topic.string
     let digest = Self.digest(message.payload)

@@ -5,14 +5,13 @@ import JSON
 
 /// A command as it arrives on a `…/set` topic: `2000`, `Hello`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
 struct CommandPayload: Sendable, Equatable {
-  /// What a payload says before it is known which property it is for.
   let value: Value
-  /// In seconds from its arrival: how long it is kept while the device is offline. Nil: as long as it takes.
+  /// Seconds to keep the command while the device is offline; nil: no limit.
   let ttl: Int?
-  /// Returned with every answer.
+  /// Returned with every result.
   let transaction: String?
 
-  /// Longer payloads are rejected unread.
+  /// In bytes.
   static let longestPayload = 4096
   /// In bytes.
   static let longestTransaction = 256
@@ -49,7 +48,7 @@ struct CommandPayload: Sendable, Equatable {
     transaction = nil
     var content = document
     if property.codec.isPlain, document?.isString != true {
-      // What is no JSON string is the text itself.
+      // Anything but a JSON string is the text itself.
       content = String(validating: payload, as: UTF8.self).map(JSONValue.string)
     }
     guard let content else { throw Rejection(problem) }
@@ -64,7 +63,7 @@ struct CommandPayload: Sendable, Equatable {
     return object["value"] != nil && codec.fields?.contains("value") != true
   }
 
-  /// The transaction of a command that is refused for another reason than its payload.
+  /// The transaction of a command that is rejected for another reason than its payload.
   static func transaction(in payload: [UInt8]) -> String? {
     guard payload.count <= longestPayload, case .object(let object) = try? JSONParser.parse(payload) else {
       return nil
@@ -105,7 +104,7 @@ struct CommandPayload: Sendable, Equatable {
     return value
   }
 
-  /// What is wrong with a payload that is no JSON: most are meant as a plain value.
+  /// What is wrong with a payload that is not JSON: most are meant as a plain value.
   private static func describe(
     _ error: JSONSyntaxError, in payload: [UInt8], _ property: Property
   ) -> String {
@@ -116,7 +115,7 @@ struct CommandPayload: Sendable, Equatable {
   }
 }
 
-/// Why a command is refused before anything is written.
+/// Why a command or request is refused before anything is done.
 struct Rejection: Error, Sendable, Equatable {
   /// A sentence for the sender.
   let reason: String

@@ -4,7 +4,7 @@ import GATT
 import JSON
 
 extension DeviceDescription {
-  /// The payload of `{base}/{device}/info`; what is not known is left out.
+  /// The payload of `{base}/{device}/info`, without what is unknown.
   func infoJSON(gateway: GatewayID, moved: Move?) -> JSONValue {
     var desired: [String: JSONValue] = [:]
     for (name, value) in self.desired where mayOffer(name) {
@@ -32,7 +32,7 @@ extension DeviceDescription {
 /// A device was connected to by another gateway than before.
 struct Move: Sendable, Equatable {
   let from: GatewayID
-  /// Where that gateway had it.
+  /// The device's area there.
   let area: String?
   let time: Timestamp
 
@@ -45,7 +45,7 @@ struct Move: Sendable, Equatable {
 }
 
 extension DeviceOwnership.Notice {
-  /// What the payload of a device's `info` says of its owner; nil when it cannot be read.
+  /// Reads a device's `info`; nil when it cannot be read.
   init?(_ payload: [UInt8]) {
     guard case .object(let object) = try? JSONParser.parse(payload),
       case .string(let gateway) = object["gateway"], let gateway = GatewayID(gateway)

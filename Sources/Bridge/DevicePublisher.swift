@@ -14,13 +14,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package private(set) var device: DeviceDescription
   package private(set) var topics: DeviceTopics
   private(set) var ownership: DeviceOwnership
-  /// Arrives after all that the broker retains of the device; nil: it has arrived.
+  /// Arrives after the retained messages of the device; nil: it has arrived.
   var barrier: UInt64?
   private let properties: [PropertyPublisher]
   private var publishedInfo: [UInt8] = []
-  /// When this gateway took the device over.
+  /// The last move to this gateway.
   private(set) var moved: Move?
-  /// Another device has its id at another gateway, which only the user can resolve: logged once.
+  /// Another gateway uses its id for another device, and neither can be renamed: logged once.
   private var hasIDConflict = false
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
@@ -39,7 +39,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func received(_ reading: Reading) {
-    // A link that another gateway has taken over lasts a little longer.
+    // The link ends a little after another gateway has taken the device over.
     guard !ownership.isElsewhere else { return }
     properties[reading.property].publish(reading, readings: topics.readings)
   }
@@ -98,9 +98,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   // MARK: Publishing
 
-  /// Whether the device is online, and what is known of it.
+  /// Info and availability.
   func publishPresence() {
-    // Whoever learns that it is online can look up what it is.
+    // First, so that it is there when the device comes online.
     publishInfo()
     context.publishState(topics.availability, Payload.availability(device.isOnline))
     bridge.ownedDeviceChanged(self)
@@ -112,19 +112,19 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.ownedDeviceChanged(self)
   }
 
-  /// Another gateway publishes these from now on.
+  /// Another gateway publishes the device's topics from now on.
   func release() { for topic in topics.states { context.releaseState(topic) } }
 
   private func clear(_ topics: DeviceTopics) { for topic in topics.states { context.clearState(topic) } }
 
   // MARK: Ownership
 
-  /// The retained `info`, of whichever gateway.
+  /// The retained `info`, from any gateway.
   func received(info payload: [UInt8]) {
-    // Mostly it is this gateway's own, and not new.
+    // Mostly it is this gateway's own.
     if ownership.owner == .this, payload == publishedInfo { return }
     let notice = DeviceOwnership.Notice(payload)
-    // What cannot be read says nothing.
+    // Unreadable.
     if notice == nil, !payload.isEmpty { return }
     if let notice, notice.gateway != context.gateway, let identifier = notice.identifier,
       identifier != device.identifier
@@ -141,7 +141,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     }
   }
 
-  /// Since when it is online here, as its `info` says.
+  /// `connected_since` of its `info`.
   private var onlineSince: String? { device.isOnline ? device.connectedSince?.description : nil }
 
   /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
@@ -163,7 +163,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       "another gateway uses its id: renamed", ["device": id, "gateway": notice.gateway, "now": device.id])
   }
 
-  /// It came online here before the broker could say where it was.
+  /// The device came online here before the retained `info` of its earlier owner arrived.
   private func learnOrigin(_ notice: DeviceOwnership.Notice) {
     guard barrier != nil, moved == nil, notice.gateway != context.gateway else { return }
     moved = Move(from: notice.gateway, area: notice.area, time: .now)
@@ -171,7 +171,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func handOver(_ notice: DeviceOwnership.Notice?, before: Owner) {
     if ownership.owner != before, case .other(let gateway) = ownership.owner {
-      context.log.notice("held by another gateway", ["device": device.id, "gateway": gateway])
+      context.log.notice("owned by another gateway", ["device": device.id, "gateway": gateway])
     }
     release()
     bridge.companion?.ownedElsewhere(device.identifier)
@@ -180,13 +180,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.report.changed()
   }
 
-  /// An `offline` that is not true: of an earlier owner, or of a late will.
+  /// Corrects an `offline` of an earlier owner, or of a late will.
   func received(availability payload: [UInt8]) {
     guard device.isOnline, !payload.elementsEqual(Payload.availability(true)) else { return }
     context.publishState(topics.availability, Payload.availability(true))
   }
 
-  /// All that the broker retains of the device has arrived. What an earlier run published may be out of date.
+  /// The retained messages of the device have arrived. What an earlier run published may be out of date.
   func reconcile(isAlone: Bool) {
     guard !device.isOnline else { return }
     switch ownership.owner {
@@ -196,7 +196,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       context.engine.assumeIsolated { $0.setOwner(.this, of: id) }
       publishPresence()
     case .unknown:
-      // Where there are others, one of them may just have found it, and not have published that yet.
+      // Another gateway may just have found it, and not have published that yet.
       let address = device.identifier
       guard isAlone, context.engine.assumeIsolated({ $0.isNamed(address) }) else { return }
       context.publishState(topics.availability, Payload.availability(false))

@@ -2,6 +2,7 @@ import Configuration
 import Devices
 import EventLoop
 import GATT
+import JSON
 import MQTT
 
 /// Publishes the values of one property of one device.
@@ -30,7 +31,7 @@ final class PropertyPublisher: @unchecked Sendable {
     case .state: publishState(reading.value)
     case .event:
       guard let sequence = reading.sequence else { break }
-      // What the broker cannot take now is on `…/readings` alone: a late press must not switch a light.
+      // Not buffered: a late press must not switch a light.
       let payload = encoder.encodeEvent(reading, sequence: sequence)
       var message = MQTTMessage(topic: topics.value, payload: payload, qos: context.qos)
       message.endsWithConnection = true
@@ -44,7 +45,7 @@ final class PropertyPublisher: @unchecked Sendable {
   }
 
   private func publishState(_ value: Value) {
-    // A number that is none has no payload.
+    // NaN and infinities have no payload.
     if case .number(let number) = value, !number.isFinite { return }
     switch limiter?.received(value, at: .now) {
     case nil, .publish: publish(value)
@@ -63,74 +64,110 @@ final class PropertyPublisher: @unchecked Sendable {
     context.publishState(topics.value, payload, atOnce: true)
   }
 
-  /// Its device has another id now.
+  /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 
   func republish() { if let payload { context.publishState(topics.value, payload) } }
 }
 
-/// Bounds how often the retained value of a property is published.
-struct ReportLimiter: Sendable {
-  enum Decision: Equatable {
-    case publish
-    /// Call ``ReportLimiter/release(at:)`` after this time.
-    case wait(Duration)
-    /// The change is too small, or a timer runs already.
-    case skip
+extension Payload {
+  /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list.
+  static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
+    switch value {
+    case .integer(let number): [UInt8](decimal: number)
+    case .text(let text): Array(text.utf8)
+    case .bytes: unquoted(codec.json(value))
+    case .number, .bool, .record, .list: codec.json(value).bytes
+    }
   }
 
-  private let report: Property.Report
-  private var published: (value: Value, time: Moment)?
-  private var held: Value?
-
-  init(_ report: Property.Report) { self.report = report }
-
-  mutating func received(_ value: Value, at now: Moment) -> Decision {
-    guard let published else {
-      self.published = (value, now)
-      return .publish
-    }
-    let isWaiting = held != nil
-    guard value.differs(from: published.value, by: report.change) else {
-      // Back to what was published: nothing is left to report.
-      if isWaiting { held = value }
-      return .skip
-    }
-    let rest = report.minInterval - published.time.duration(to: now)
-    if rest <= .zero, !isWaiting {
-      self.published = (value, now)
-      return .publish
-    }
-    held = value
-    return isWaiting ? .skip : .wait(rest)
-  }
-
-  /// The value to publish at the end of the interval; nil: it has not changed enough.
-  mutating func release(at now: Moment) -> Value? {
-    guard let value = held else { return nil }
-    held = nil
-    guard let published, value.differs(from: published.value, by: report.change) else { return nil }
-    self.published = (value, now)
-    return value
+  private static func unquoted(_ json: JSONValue) -> [UInt8] {
+    if case .string(let text) = json { Array(text.utf8) } else { json.bytes }
   }
 }
 
-extension Value {
-  /// Whether a number, or a field of a record, differs by at least `change`; anything else: at all.
-  fileprivate func differs(from other: Value, by change: Double) -> Bool {
-    switch (self, other) {
-    case (.integer(let a), .integer(let b)): abs(Double(a) - Double(b)) >= max(change, 1)
-    case (.number(let a), .number(let b)): a != b && !(a.isNaN && b.isNaN) && !(abs(a - b) < change)
-    case (.record(let a), .record(let b)):
-      a.count != b.count
-        || zip(a, b).contains { a, b in
-          switch (a, b) {
-          case (nil, nil): false
-          case (let a?, let b?): a.differs(from: b, by: change)
-          case (nil, _), (_, nil): true
-          }
-        }
-    default: self != other
+/// Writes the readings of one property as JSON, for `…/readings` and the topic of an event.
+///
+/// On the path of every reading: constant parts are made once.
+struct ReadingEncoder: Sendable {
+  private let codec: Codec
+  private let beforeValue: [UInt8]
+  private let beforeTime: [UInt8]
+  private let eventBeforeValue: [UInt8]
+  private let afterSequence: [UInt8]
+
+  init(property: Property, gateway: GatewayID, run: RunID) {
+    func quoted(_ text: String) -> [UInt8] { JSONValue.string(text).bytes }
+    codec = property.codec
+    beforeValue = Array(#"{"property":"#.utf8) + quoted(property.name) + Array(#","value":"#.utf8)
+    beforeTime = property.unit.map { Array(#","unit":"#.utf8) + quoted($0) } ?? []
+    eventBeforeValue = Array((property.codec.words.isEmpty ? #"{"value":"# : #"{"event_type":"#).utf8)
+    afterSequence =
+      Array(#","run":"#.utf8) + quoted(run.description) + Array(#","gateway":"#.utf8)
+      + quoted(gateway.description) + Array("}".utf8)
+  }
+
+  /// For `…/readings`.
+  func encode(_ reading: Reading, sequence: UInt64) -> [UInt8] {
+    encode(reading, sequence, beforeValue, beforeTime)
+  }
+
+  /// For the topic of an event.
+  func encodeEvent(_ reading: Reading, sequence: UInt64) -> [UInt8] {
+    encode(reading, sequence, eventBeforeValue, [])
+  }
+
+  private func encode(
+    _ reading: Reading, _ sequence: UInt64, _ beforeValue: [UInt8], _ beforeTime: [UInt8]
+  ) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(beforeValue.count + beforeTime.count + afterSequence.count + 96)
+    bytes += beforeValue
+    if case .integer(let number) = reading.value {
+      bytes.append(decimal: number)
+    } else {
+      bytes += codec.json(reading.value).bytes
     }
+    bytes += beforeTime
+    bytes += #","time":""#.utf8
+    reading.time.append(to: &bytes)
+    bytes += #"","sequence":"#.utf8
+    bytes.append(decimal: sequence)
+    bytes += afterSequence
+    return bytes
+  }
+
+  /// The reading with `"replayed":true` at its end, for one that was buffered while there was no connection.
+  static func markReplayed(_ reading: [UInt8]) -> [UInt8] {
+    reading.dropLast() + Array(#","replayed":true}"#.utf8)
+  }
+}
+
+extension [UInt8] {
+  /// The number's decimal digits, without a `String` in between.
+  init(decimal number: some FixedWidthInteger) { self = withDecimal(number) { Array($0) } }
+
+  /// Appends the number's decimal digits.
+  mutating func append(decimal number: some FixedWidthInteger) {
+    withDecimal(number) { append(contentsOf: $0) }
+  }
+}
+
+private func withDecimal<R>(_ number: some FixedWidthInteger, _ body: (UnsafeBufferPointer<UInt8>) -> R) -> R
+{
+  // The sign and the 19 digits of an Int, or the 20 of a UInt64.
+  withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+    var start = digits.endIndex
+    var rest = UInt64(number.magnitude)
+    repeat {
+      start -= 1
+      digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0
+    if number < 0 {
+      start -= 1
+      digits[start] = UInt8(ascii: "-")
+    }
+    return body(UnsafeBufferPointer(rebasing: digits[start...]))
   }
 }

@@ -8,7 +8,7 @@ import Log
 import MQTT
 import Store
 
-/// Reads config.json again; the reply is called on the loop with the keys that need a restart.
+/// Reads config.json again; the reply, called on the loop, gets the keys that need a restart.
 package typealias ReloadHandler =
   @Sendable (
     _ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void
@@ -52,15 +52,15 @@ final class RequestHandler: @unchecked Sendable {
   }
 
   private func respond(_ data: JSONValue, to address: ReplyAddress) {
-    context.answer(Payload.response(data, transaction: address.transaction), to: address)
+    context.reply(Payload.response(data, transaction: address.transaction), to: address)
   }
 
   private func refuse(_ verb: String, _ reason: String, to address: ReplyAddress) {
     context.log.info("request refused: \(reason)", ["verb": verb])
-    context.answer(Payload.response(error: reason, transaction: address.transaction), to: address)
+    context.reply(Payload.response(error: reason, transaction: address.transaction), to: address)
   }
 
-  /// - Returns: the data of the answer; nil when the answer follows later.
+  /// - Returns: the data of the response; nil when it follows later.
   private func carryOut(
     _ request: BridgeRequest.Content, _ verb: String, _ address: ReplyAddress
   ) throws(RequestError) -> JSONValue? {
@@ -69,31 +69,22 @@ final class RequestHandler: @unchecked Sendable {
     case .health: return health
     case .scan(let seconds): scan(for: seconds, verb, address)
     case .addDevice(let identifier, let options, let desired):
-      let result = engine.assumeIsolated { engine in
-        Result { () throws(RequestError) in try engine.add(identifier, options, desired: desired) }
+      let device = try onEngine { engine throws(RequestError) in
+        try engine.add(identifier, options, desired: desired)
       }
-      return bridge.listing(of: try result.get())
+      return bridge.listing(of: device)
     case .removeDevice(let id):
-      let result = engine.assumeIsolated { engine in
-        Result { () throws(RequestError) in try engine.remove(id) }
-      }
-      return ["id": .string(id.description), "identifier": .string(try result.get().description)]
+      let address = try onEngine { engine throws(RequestError) in try engine.remove(id) }
+      return ["id": .string(id.description), "identifier": .string(address.description)]
     case .reconnectDevice(let id):
-      let result = engine.assumeIsolated { engine in
-        Result { () throws(RequestError) in try engine.reconnect(id) }
-      }
-      return ["id": .string(id.description), "state": .string(try result.get().rawValue)]
+      let state = try onEngine { engine throws(RequestError) in try engine.reconnect(id) }
+      return ["id": .string(id.description), "state": .string(state.rawValue)]
     case .renameDevice(let id, let new):
-      let result = engine.assumeIsolated { engine in
-        Result { () throws(RequestError) in try engine.rename(id, to: new) }
-      }
-      try result.get()
+      try onEngine { engine throws(RequestError) in try engine.rename(id, to: new) }
       return ["from": .string(id.description), "to": .string(new.description)]
     case .setOptions(let id, let update):
-      let result = engine.assumeIsolated { engine in
-        Result { () throws(RequestError) in try engine.change(id, update) }
-      }
-      return try result.get().map { bridge.listing(of: $0) } ?? ["id": .string(id.description)]
+      let device = try onEngine { engine throws(RequestError) in try engine.change(id, update) }
+      return device.map { bridge.listing(of: $0) } ?? ["id": .string(id.description)]
     case .resetAdapter(let name): try resetAdapter(name, verb, address)
     case .setLogLevel(let level):
       Logger.level = level
@@ -108,6 +99,14 @@ final class RequestHandler: @unchecked Sendable {
       }
     }
     return nil
+  }
+
+  private func onEngine<Value: Sendable>(
+    _ body: @Sendable (isolated DeviceManager) throws(RequestError) -> Value
+  ) throws(RequestError) -> Value {
+    try engine.assumeIsolated { engine in
+      Result { () throws(RequestError) in try body(engine) }
+    }.get()
   }
 
   private func scan(for seconds: Int, _ verb: String, _ address: ReplyAddress) {
@@ -142,7 +141,7 @@ final class RequestHandler: @unchecked Sendable {
 
   private var health: JSONValue {
     let (adapter, known, online) = engine.assumeIsolated { ($0.adapter, $0.deviceCount, $0.onlineCount) }
-    // That it can be asked shows that the broker is no problem.
+    // The broker is no problem: this request has come by it.
     var problems: [String] = []
     if !adapter.isOn { problems.append("the adapter is \(adapter.word)") }
     if let trouble = state.trouble { problems.append("changes will be lost on restart: \(trouble)") }
@@ -160,9 +159,9 @@ final class RequestHandler: @unchecked Sendable {
 }
 
 extension Peripheral {
-  /// As `scan` lists it.
+  /// An entry of `scan`.
   ///
-  /// - Parameter id: of the device that it is, if it is one of this gateway's.
+  /// - Parameter id: of the device, if this gateway has it.
   package func json(id: DeviceID?) -> JSONValue {
     [
       "identifier": .string(address.description), "name": name.map(JSONValue.string),

@@ -1,4 +1,4 @@
-/// Tells the readings of one run of the gateway from those of the next, whose `sequence` starts again.
+/// Identifies a run of the gateway, in each of which `sequence` starts again.
 package struct RunID: Sendable, Equatable, CustomStringConvertible {
   /// Four characters of `[a-z0-9]`.
   package let description: String

@@ -2,12 +2,11 @@ import Configuration
 import GATT
 import MQTT
 
-/// Every topic of the gateway, and what an arriving one means.
+/// The topics of the gateway.
 package struct TopicMap: Sendable {
   package let base: String
   package let gateway: GatewayID
   let bridge: String
-  /// What every topic begins with, and those of this gateway.
   let basePrefix: String
   let bridgePrefix: String
 
@@ -26,15 +25,85 @@ package struct TopicMap: Sendable {
   package var bridgeInfo: TopicName { topicName("\(bridge)/info") }
   var bridgeDevices: TopicName { topicName("\(bridge)/devices") }
 
-  /// Where this gateway is asked for `verb`.
+  /// Where requests for `verb` arrive.
   package func bridgeRequest(_ verb: String) -> TopicName { topicName("\(bridge)/request/\(verb)") }
 
-  /// Where a request is answered when it names no response topic of its own.
+  /// Where responses to `verb` are published.
   func bridgeResponse(to verb: String) -> TopicName { topicName("\(bridge)/response/\(verb)") }
 
   /// The topics of a device. Built once, when the device is first known.
   package func topics(of device: DeviceID, _ profile: Profile) -> DeviceTopics {
     DeviceTopics(prefix: "\(base)/\(device)", profile: profile)
+  }
+
+  // MARK: Filters
+
+  /// Requests to this gateway.
+  var requests: TopicFilter { topicFilter("\(bridge)/request/#") }
+
+  /// Commands for several devices.
+  var groupCommands: [TopicFilter] {
+    [topicFilter("\(base)/all/+/set"), topicFilter("\(base)/area/+/+/set")]
+  }
+
+  /// Where barriers arrive while requests are not subscribed to.
+  var barriers: TopicFilter { TopicFilter(bridgeRequest(Verb.health.rawValue)) }
+
+  /// Shows whether another gateway uses this one's id, and which gateways are online.
+  var ownership: [TopicFilter] {
+    [
+      topicFilter("\(base)/bridge/+/state"), TopicFilter(bridgeInfo),
+      TopicFilter(bridgeResponse(to: Verb.health.rawValue)),
+    ]
+  }
+
+  // MARK: Inbound
+
+  /// Nil for a topic that is none of these.
+  func inbound(_ topic: String) -> Inbound? {
+    guard let rest = rest(of: topic[...], after: basePrefix) else { return nil }
+    let levels = rest.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { String(Substring($0)) }
+    switch levels.count {
+    case 2 where levels[1] == "info": return (try? DeviceID(levels[0])).map(Inbound.deviceInfo)
+    case 2 where levels[1] == "availability":
+      return (try? DeviceID(levels[0])).map(Inbound.deviceAvailability)
+    case 3 where levels[0] == "bridge" && levels[2] == "state":
+      return GatewayID(levels[1]).map(Inbound.bridgeState)
+    case 3 where levels[2] == "get" && isProperty(levels[1]):
+      return (try? DeviceID(levels[0])).map { .get($0, property: levels[1]) }
+    case 3 where levels[2] == "set" && isProperty(levels[1]):
+      let target = levels[0] == "all" ? Target.all : (try? DeviceID(levels[0])).map(Target.device)
+      return target.map { .set($0, property: levels[1]) }
+    case 4 where levels[0] == "area" && levels[3] == "set" && isProperty(levels[2]):
+      return AreaName(levels[1]).map { .set(.area($0), property: levels[2]) }
+    case _: return ofTheBridge(topic)
+    }
+  }
+
+  private func ofTheBridge(_ topic: String) -> Inbound? {
+    switch rest(of: topic[...], after: bridgePrefix) {
+    case "info": return .bridgeInfo
+    case "response/\(Verb.health.rawValue)": return .response
+    case let rest?:
+      guard let verb = self.rest(of: rest, after: "request/") else { return nil }
+      let words = verb.split(separator: "/", omittingEmptySubsequences: false)
+      // The topic of the response contains it.
+      let isVerb = verb.utf8.count <= TopicWord.longest && words.allSatisfy(TopicWord.isValid)
+      return isVerb ? .request(verb: String(verb)) : nil
+    case nil: return nil
+    }
+  }
+
+  /// In bytes: result topics contain the name.
+  private static let longestProperty = 256
+
+  private func isProperty(_ name: String) -> Bool { name.utf8.count <= Self.longestProperty }
+
+  /// Compared byte by byte, as the broker does: to `String` different encodings of é are equal.
+  private func rest(of topic: Substring, after prefix: String) -> Substring? {
+    guard topic.utf8.starts(with: prefix.utf8) else { return nil }
+    return Substring(topic.utf8.dropFirst(prefix.utf8.count))
   }
 }
 
@@ -47,7 +116,7 @@ package struct DeviceTopics: Sendable, Equatable {
     package let result: TopicName
   }
 
-  /// The commands for the device, and none for those of other gateways.
+  /// The commands for the device.
   let commands: [TopicFilter]
   /// Which gateway owns it.
   var ownership: [TopicFilter] { [TopicFilter(info), TopicFilter(availability)] }
@@ -71,14 +140,14 @@ package struct DeviceTopics: Sendable, Equatable {
     }
   }
 
-  /// All that the broker may retain of the device.
+  /// The retained topics.
   var states: [TopicName] { [availability, info] + properties.map(\.value) }
 
-  /// Where a command for a property is answered, even one that the profile does not have.
+  /// The result topic of a property, even one that the profile does not have.
   func result(ofProperty property: String) -> TopicName { topicName("\(prefix)/\(property)/result") }
 }
 
-/// A topic made of parts that were each validated when they came in.
+/// A topic made of validated parts.
 package func topicName(_ text: String) -> TopicName {
   guard let name = TopicName(text) else { preconditionFailure("not a topic: \(text)") }
   return name
@@ -87,4 +156,34 @@ package func topicName(_ text: String) -> TopicName {
 package func topicFilter(_ text: String) -> TopicFilter {
   guard let filter = TopicFilter(text) else { preconditionFailure("not a topic filter: \(text)") }
   return filter
+}
+
+/// The meaning of a topic that a message has arrived on.
+enum Inbound: Sendable, Equatable {
+  /// A value for a property; of the name only the length is checked.
+  case set(Target, property: String)
+  /// A request to read a property.
+  case get(DeviceID, property: String)
+  /// `devices`, `device/add` …; the verb may be unknown, its words are valid.
+  case request(verb: String)
+  /// A response under this gateway's id; another gateway with that id sends one.
+  case response
+  /// The state of a gateway, this one included.
+  case bridgeState(GatewayID)
+  /// The info under this gateway's id.
+  case bridgeInfo
+  /// Which gateway owns a device.
+  case deviceInfo(DeviceID)
+  case deviceAvailability(DeviceID)
+}
+
+/// The devices that a command is for.
+enum Target: Sendable, Equatable {
+  case device(DeviceID)
+  case area(AreaName)
+  case all
+
+  var isGroup: Bool {
+    if case .device = self { false } else { true }
+  }
 }

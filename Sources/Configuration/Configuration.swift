@@ -1,9 +1,7 @@
 import GATT
 import JSON
 
-/// What the user wants: the content of config.json, complete with the defaults of what is left out.
-///
-/// The names of the keys, and what each may hold, are declared in ConfigurationKeys.swift.
+/// The content of config.json, with the defaults of what is left out. ConfigurationKeys.swift declares the keys.
 package struct Configuration: Sendable, Equatable {
   /// The object `gateway`.
   package var gateway = Gateway()
@@ -60,9 +58,9 @@ extension Configuration {
     package var host = "localhost"
     /// The TCP port of the broker, 1…65535.
     package var port = 1883
-    /// The version of MQTT that the broker is spoken to in.
+    /// The version of MQTT that is used.
     package var protocolVersion = ProtocolVersion.v5
-    /// Nil: the broker asks for none.
+    /// Nil: none.
     package var username: String?
     /// The file whose first line is the password.
     package var passwordFile: String?
@@ -94,7 +92,7 @@ extension Configuration {
     package init() {}
   }
 
-  /// What Home Assistant is told.
+  /// Announcing to Home Assistant.
   package struct HomeAssistant: Sendable, Equatable {
     /// Whether devices are announced to it.
     package var discovery = true
@@ -113,13 +111,12 @@ extension Configuration {
     package var profile: String?
     /// The properties that are used; nil: the profile's default properties. Those of ``desired`` are used as well.
     package var properties: [String]?
-    /// The values that properties are to hold, as they stand in the file: ``Configuration/desired(of:)`` has them as
-    /// values.
+    /// The values that properties are to hold, as in the file; ``Configuration/desired(of:)`` decodes them.
     package var desired: [Named<JSONValue>]?
     /// Nil: the address. Where several peripherals match, the first that comes takes the id, and the others go by
     /// their addresses.
     package var id: DeviceID?
-    /// What people call it; nil: the Bluetooth name.
+    /// Its name for users; nil: the Bluetooth name.
     package var name: String?
     /// Where it is; nil: the gateway's area.
     package var area: String?

@@ -1,10 +1,10 @@
 import JSON
 
-/// Something in the configuration that cannot be: where, what, and what would do.
+/// A mistake in the configuration: where it is, what it is, and what to do about it.
 package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
   /// `devices[0].match.identifier`; the root for the document as a whole.
   package let path: ConfigurationPath
-  /// Where in the file that is; nil for what is no file.
+  /// Where in the file that is; nil without a file.
   package var position: TextPosition?
   /// What is wrong, for a sentence after the path: "0 is below 20".
   package let problem: String
@@ -33,7 +33,7 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     return "\(file)\(place): \(self)"
   }
 
-  /// With its place in the document that it is about.
+  /// With its position in the document.
   func located(in document: JSONDocument) -> ConfigurationError {
     ConfigurationError(
       path: path, position: document.positions.position(of: path.steps), problem: problem, hint: hint)
@@ -48,7 +48,7 @@ package struct ConfigurationErrors: Error, Sendable, Equatable {
   package let errors: [ConfigurationError]
 }
 
-/// The way to a value of the document.
+/// The path to a value of the document.
 package struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
   /// The document itself.
   package static let root = ConfigurationPath(steps: [])

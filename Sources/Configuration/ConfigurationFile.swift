@@ -1,17 +1,17 @@
 import JSON
 
-/// A configuration as it was found on disk, with what it refers to.
+/// A configuration read from disk, with the files that it names.
 package struct ConfigurationFile: Sendable {
   /// The file.
   package let path: String
-  /// What it says, with the defaults and the password.
+  /// With the defaults, the password and all profiles.
   package let configuration: Configuration
-  /// The JSON as it stands in the file: what is not in it has its default.
+  /// The JSON of the file: what is not in it has its default.
   package let document: JSONValue
   /// What is valid but probably a mistake.
   package let warnings: [ConfigurationError]
 
-  /// Where the configuration is looked for when no file is named.
+  /// The files that are tried when none is named.
   package static let searched = ["./config.json", "/etc/microbit-gateway/config.json"]
 
   /// Reads the configuration at `path`, else the first of ``searched`` that exists, and the files it names.
@@ -67,7 +67,7 @@ package struct ConfigurationFile: Sendable {
   }
 }
 
-/// Why there is no configuration: all of it.
+/// Why there is no configuration: every error.
 package struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringConvertible {
   /// Nil when none was found.
   package let file: String?
@@ -81,7 +81,7 @@ package struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringCon
   }
 }
 
-/// Looks up the files that a configuration names, relative to the folder that it is in itself.
+/// Reads the files that a configuration names, relative to its own folder.
 private struct FileResolver {
   let folder: String
   var errors: [ConfigurationError] = []
@@ -105,7 +105,7 @@ private struct FileResolver {
     mqtt.tls = tls
   }
 
-  /// Makes the file's name absolute, or relative to the working directory, and reads it.
+  /// Resolves the file's name, and reads it.
   private mutating func read(_ file: inout String?, _ key: ConfigurationPath, isSecret: Bool) -> [UInt8]? {
     guard let named = file else { return nil }
     let resolved = named.resolved(in: folder)

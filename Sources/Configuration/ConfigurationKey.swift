@@ -6,9 +6,9 @@ package protocol ConfigurationSection {
   init()
   /// In the order in which they are written.
   static var keys: [ConfigurationKey<Self>] { get }
-  /// Names that are no keys here, though one may think so: what to do instead.
+  /// Unknown keys that users may expect, and what to do instead.
   static var elsewhere: [String: String] { get }
-  /// What is wrong with the whole, though each key by itself is right.
+  /// The errors of valid keys together.
   func problems(at path: ConfigurationPath) -> [ConfigurationError]
 }
 
@@ -19,8 +19,8 @@ extension ConfigurationSection {
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] { [] }
 }
 
-/// A key of a section: its name, its place in the section's value, and its rule, declared once. Reading, writing
-/// and the check of the JSON schema all go by it.
+/// A key of a section: its name, its place in the section's value, and its rule. Reading, writing and the check of the
+/// JSON schema use it.
 package struct ConfigurationKey<Section> {
   package let name: String
   /// What its value may be.
@@ -60,7 +60,7 @@ package struct ConfigurationKey<Section> {
     write = { rule.write($0[keyPath: place]) }
   }
 
-  /// A key that is there for others: it must be what the rule says, and means nothing here.
+  /// A key that is checked by the rule and ignored.
   package init<Value>(ignored name: String, _ rule: ConfigurationRule<Value>) {
     self.name = name
     isRequired = false
@@ -91,7 +91,7 @@ extension ConfigurationRule where Value: ConfigurationSection {
           if let key = keys.first(where: { $0.name == member.name }) {
             key.read(member.value, &section, path.key(member.name), &errors)
           } else {
-            // Of a thousand unknown keys the first say enough, and each hint costs.
+            // A hint is expensive, and there may be thousands of unknown keys.
             let hint = errors.count < 20 ? hint(for: member.name) : nil
             errors.append(path.name(member.name).error("unknown key", hint: hint))
           }
@@ -119,9 +119,9 @@ extension ConfigurationRule where Value: ConfigurationSection {
   }
 }
 
-/// The one of `words` that `text` was probably meant to be; nil when none is near.
+/// The one of `words` that is most similar to `text`; nil when none is.
 package func nearest(to text: String, among words: [String]) -> String? {
-  // Nothing of this length is a slip of the hand, and the effort grows with it.
+  // The effort grows with the length.
   guard text.utf8.count <= 40 else { return nil }
   let distances = words.map { (word: $0, distance: editDistance(Array(text.utf8), Array($0.utf8))) }
   let near = distances.filter { $0.distance <= max(2, $0.word.utf8.count / 2) }

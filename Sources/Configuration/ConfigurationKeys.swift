@@ -107,7 +107,7 @@ extension Configuration.Device: ConfigurationSection {
     ]
   }
 
-  /// What two entries cannot have in common.
+  /// Ids and matches that stand in two entries.
   fileprivate static func duplicates(
     _ devices: [Self], at path: ConfigurationPath
   ) -> [ConfigurationError] {
@@ -119,7 +119,7 @@ extension Configuration.Device: ConfigurationSection {
       if let first = matches[device.match] {
         let key = path.key("match").key(device.match.given.first ?? "")
         errors.append(key.error("devices[\(first)] already matches this"))
-        // Said once is enough.
+        // One error is enough.
         if device.id == nil { continue }
       }
       matches[device.match] = index
@@ -133,7 +133,7 @@ extension Configuration.Device: ConfigurationSection {
     return errors
   }
 
-  /// The `{device}` of the entry's topics, where it is known before a device was seen.
+  /// The `{device}` of the entry's topics, where the entry determines it.
   private var topicName: String? {
     id?.description ?? match.identifier?.compact
   }

@@ -2,12 +2,12 @@ import GATT
 import JSON
 
 extension Configuration {
-  /// Reads a configuration; gives all that is wrong with it, not the first alone.
+  /// Reads a configuration, or finds all its errors.
   package static func parse(_ bytes: [UInt8]) -> Result<Configuration, ConfigurationErrors> {
     document(bytes).flatMap { parse($0) }
   }
 
-  /// The JSON that a configuration is written in.
+  /// Reads JSON.
   static func document(_ bytes: [UInt8]) -> Result<JSONDocument, ConfigurationErrors> {
     do {
       return .success(try JSONParser.locate(bytes))
@@ -17,7 +17,7 @@ extension Configuration {
     }
   }
 
-  /// Reads a configuration that is known to be JSON.
+  /// Reads a configuration from JSON.
   /// - Parameter profiles: those of its ``profilesDirectory``.
   static func parse(
     _ document: JSONDocument, profiles: [Profile] = []

@@ -60,7 +60,7 @@ extension JSONValue {
     }
   }
 
-  /// As it stands in a document.
+  /// Written as JSON.
   fileprivate var text: String { String(decoding: bytes, as: UTF8.self) }
 }
 
@@ -81,7 +81,7 @@ extension ConfigurationRule<BluetoothUUID> {
 }
 
 extension ConfigurationRule<JSONValue> {
-  /// Anything: what it must be is found later.
+  /// Anything; it is checked later.
   package static var any: Self {
     ConfigurationRule(shape: .any, read: { json, _, _, _ in json }, write: { $0 })
   }

@@ -1,16 +1,16 @@
 import JSON
 
-/// What a key may hold, how it becomes a value, and how the value is written again.
+/// What a key may hold, and how it is read and written.
 package struct ConfigurationRule<Value> {
-  /// The value that the JSON stands for; nil when it stands for none. What is wrong is added to the errors.
-  /// `current` is the value so far, for an object that names only some of its keys.
+  /// Nil, with an error added, when the JSON is not valid. `current` is the value so far, for an object that names only some
+  /// of its keys.
   package typealias Read = (
     _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> Value?
 
   /// What the value may be.
   package let shape: ConfigurationShape
-  /// Makes a value of JSON, and adds what is wrong to the errors.
+  /// Reads JSON.
   package let read: Read
   /// Nil for a value that is written by leaving its key out.
   package let write: (Value) -> JSONValue?
@@ -23,7 +23,7 @@ package struct ConfigurationRule<Value> {
   }
 }
 
-/// What the JSON schema says of a key as well.
+/// The type of a key, as in the JSON schema.
 package indirect enum ConfigurationShape: Equatable {
   case bool
   case integer(ClosedRange<Int>)
@@ -40,7 +40,7 @@ package indirect enum ConfigurationShape: Equatable {
   case object([Member])
   /// An object whose keys are names that the user chooses, matching the regular expression.
   case members(ConfigurationShape, names: String)
-  /// Whatever JSON can be.
+  /// Any JSON.
   case any
 
   /// A key of an object.
@@ -115,7 +115,7 @@ extension ConfigurationRule {
   }
 }
 
-/// What is wrong with a value, before it is known where it stands.
+/// A mistake in a value, without its place.
 package struct ConfigurationProblem: Error {
   package let problem: String
   /// What to do about it; nil where that is not known.
@@ -164,12 +164,12 @@ extension ConfigurationRule<Int> {
 }
 
 extension ConfigurationRule<String> {
-  /// Words for people, a file's path, a user's name: anything on one line.
+  /// Any text on one line.
   package static func text(longest: Int) -> Self {
     .text(1...longest, parse: { $0 }, write: { $0 })
   }
 
-  /// A string of which `problem` finds nothing to say.
+  /// A string in which `problem` finds none.
   package static func text(
     longest: Int, pattern: String, problem: @escaping (String) -> ConfigurationProblem?
   ) -> Self {
@@ -235,7 +235,7 @@ extension ConfigurationRule {
         let values = elements.enumerated().compactMap { index, element in
           rule.read(element, nil, path.index(index), &errors)
         }
-        // Places are counted by elements: with one missing they would be wrong.
+        // With an element missing the indices would be wrong.
         if values.count == elements.count { errors += check(values, path) }
         return values
       },

@@ -2,8 +2,7 @@ import GATT
 import Glibc
 import JSON
 
-// The strings of the configuration that are more than words. The patterns are for editors, which check by the
-// JSON schema; the gateway goes by the code beside them.
+// Strings with a syntax. The patterns are for editors, which use the JSON schema; the gateway uses the code beside them.
 
 extension ConfigurationRule<DeviceID> {
   /// A name of a device in topics.
@@ -67,7 +66,7 @@ extension ConfigurationRule<Int> {
 }
 
 extension ConfigurationRule<String> {
-  /// What people call a device or a room.
+  /// The name of a device or of an area, for users.
   package static var label: Self { .text(longest: 128) }
 
   /// An adapter as BlueZ names it.

@@ -9,7 +9,7 @@ struct FileProblem: Error, CustomStringConvertible {
     self.description = description
   }
 
-  /// What `errno` says.
+  /// Of `errno`.
   init() {
     let code = errno
     description = String(cString: strerror(code))
@@ -28,7 +28,7 @@ struct FileProblem: Error, CustomStringConvertible {
       if count == 0 { return bytes }
       guard count > 0 else { throw FileProblem() }
       bytes += chunk[..<count]
-      // Not by its length: what is no plain file has none.
+      // Devices and pipes have no length.
       guard bytes.count <= limit else { throw FileProblem("it is longer than \(limit >> 20) MiB") }
     }
   }

@@ -1,10 +1,10 @@
 import GATT
 
-/// What a peripheral has said of itself, in advertisements and by its services. All of it may be forged.
+/// The advertisement data and the services of a peripheral. All of it may be forged.
 package struct Advertisement: Sendable, Equatable {
   /// The Bluetooth name; nil while none was received.
   package var name: String?
-  /// The services that it advertised, and those that it has, as far as they are known.
+  /// The services that it advertised, and those that it is known to have.
   package var services: [BluetoothUUID]
   /// The Bluetooth SIG's numbers of the companies whose data it advertised.
   package var manufacturers: [Int]
@@ -16,11 +16,11 @@ package struct Advertisement: Sendable, Equatable {
     self.manufacturers = manufacturers
   }
 
-  /// Services and manufacturers that are kept of a peripheral at most.
+  /// The maximum of services, and of manufacturers.
   private static let most = 128
 
-  /// With what was known before: the newest name, and every service and manufacturer, up to a limit. A peripheral may
-  /// put its services and its name into different packets, and bluetoothd tells them one by one.
+  /// With earlier data: the newest name, and every service and manufacturer up to a limit. A peripheral may put its
+  /// services and its name into different packets, which bluetoothd reports one by one.
   package func adding(to earlier: Advertisement) -> Advertisement {
     Advertisement(
       name: name ?? earlier.name, services: Self.union(earlier.services, services),
@@ -50,8 +50,7 @@ extension Configuration {
     package var service: BluetoothUUID?
     /// The number of a company whose data it advertises.
     package var manufacturer: Int?
-    /// In dBm. No part of what the peripheral is: a weaker one is left alone until it comes nearer, and once it is
-    /// known its signal no longer matters.
+    /// In dBm: a weaker peripheral is ignored until it comes nearer. Once it is known its signal no longer matters.
     package var minRSSI: Int?
 
     /// Nothing is given.
@@ -85,15 +84,15 @@ extension Configuration {
       if let service, !advertisement.services.contains(service) { return false }
       if let manufacturer, !advertisement.manufacturers.contains(manufacturer) { return false }
       guard name != nil || namePrefix != nil || nameContains != nil else { return true }
-      guard let heard = advertisement.name?.utf8 else { return false }
-      // Byte by byte: a name from the air that only looks the same is another one.
-      if let name, !heard.elementsEqual(name.utf8) { return false }
-      if let namePrefix, !heard.starts(with: namePrefix.utf8) { return false }
-      if let nameContains, !heard.contains(nameContains.utf8) { return false }
+      guard let received = advertisement.name?.utf8 else { return false }
+      // Byte by byte: to `String` different encodings of é are equal.
+      if let name, !received.elementsEqual(name.utf8) { return false }
+      if let namePrefix, !received.starts(with: namePrefix.utf8) { return false }
+      if let nameContains, !received.contains(nameContains.utf8) { return false }
       return true
     }
 
-    /// Whether every peripheral that `other` matches is matched by this as well, as far as the keys tell.
+    /// Whether this certainly matches every peripheral that `other` matches.
     func covers(_ other: Match) -> Bool {
       if let identifier, identifier != other.identifier { return false }
       if let service, service != other.service { return false }
@@ -151,7 +150,7 @@ extension ConfigurationRule<String> {
 }
 
 extension ConfigurationRule<Configuration.Match> {
-  /// Never added to what was there: the keys that are given take the place of the default.
+  /// The given keys replace the default.
   static var match: Self {
     let keys = ConfigurationRule.section
     return ConfigurationRule(

@@ -1,16 +1,15 @@
 import JSON
 
-/// What a configuration that is read again changes while the gateway runs.
+/// The changes of a reload.
 package struct ReloadPlan: Sendable, Equatable {
-  /// What applies from now on: the new one, with the old values of what needs a restart.
+  /// The new configuration, with the old values of keys that need a restart.
   package let configuration: Configuration
   /// The keys that have changed and take effect now: `gateway.area`, `devices` …
   package let live: [String]
   /// The keys that have changed and wait for a restart: `mqtt.host` …
   package let waiting: [String]
 
-  /// The keys that may change while the gateway runs. Every other one is part of what connections and topics are
-  /// made of.
+  /// The keys that may change while the gateway runs.
   static let liveKeys: Set = [
     "gateway.area", "mqtt.qos", "mqtt.readings", "home_assistant.discovery", "home_assistant.prefix",
     "devices", "profiles", "profiles_directory",
@@ -18,7 +17,7 @@ package struct ReloadPlan: Sendable, Equatable {
 }
 
 extension Configuration {
-  /// How this one, newly read, takes the place of `old`.
+  /// How this configuration replaces `old`.
   package func changes(from old: Configuration) -> ReloadPlan {
     let changed = Self.differences(old, self)
     var merged = self
@@ -41,7 +40,7 @@ extension Configuration {
       let (before, after) = (key.write(old), key.write(new))
       return members.map(\.name).filter { before?[$0] != after?[$0] }.map { "\(key.name).\($0)" }
     }
-    // The file is the same, what stands in it is not.
+    // The content of the file has changed.
     if old.mqtt.password != new.mqtt.password, !paths.contains("mqtt.password_file") {
       paths.append("mqtt.password_file")
     }

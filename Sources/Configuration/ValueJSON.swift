@@ -2,8 +2,8 @@ import GATT
 import JSON
 
 extension Codec {
-  /// The value as topics and files have it: a number, a word, a boolean, a text, bytes in lower-case hex, a record as an
-  /// object of its fields, a list as an array. NaN and infinities are null; an absent field is left out.
+  /// A number, a word, a boolean, a text, bytes in lower-case hex, a record as an object of its fields, a list as an array.
+  /// NaN and infinities are null; an absent field is left out.
   package func json(_ value: Value) -> JSONValue {
     switch value {
     case .record(let values):
@@ -20,7 +20,7 @@ extension Codec {
     }
   }
 
-  /// What a value of the codec looks like, for a sender whose payload is none.
+  /// The values of the codec, for the reason of a rejection.
   package var valueDescription: String {
     if !words.isEmpty {
       return "one of \(words.sorted { $0.key < $1.key }.map(\.value).joined(separator: ", "))"
@@ -38,13 +38,13 @@ extension Codec {
     }
   }
 
-  /// Whether a payload is the value itself, and no JSON: a text, the word of an enumeration, or bytes.
+  /// Whether a payload is the value itself, not JSON: a text, the word of an enumeration, or bytes.
   package var isPlain: Bool {
     guard case .scalar(let scalar) = description else { return false }
     return scalar.type == .utf8 || scalar.type == .bytes || scalar.type == .bits || !scalar.values.isEmpty
   }
 
-  /// The value that `json` is, if the codec can have one of its kind; whether it can be encoded is another question.
+  /// Nil for JSON of another type. The value may still be out of range.
   package func value(_ json: JSONValue) -> Value? { description.value(json) }
 }
 
@@ -106,7 +106,7 @@ extension Codec.Scalar {
     case (_, .string(let word)): values.isEmpty ? nil : .text(word)
     case _ where !values.isEmpty: nil
     case (_, .integer(let number)): .integer(number)
-    // What is beyond the range is refused for that; a number with a fraction is none.
+    // A large number is refused later, as out of range; a fraction is refused here.
     case (_, .number(let number)): isInteger && abs(number) < 0x1p53 ? nil : .number(number)
     case (_, .null), (_, .bool), (_, .array), (_, .object): nil
     }
@@ -114,7 +114,7 @@ extension Codec.Scalar {
 }
 
 extension Property {
-  /// Why a command may not ask for `value`; nil when it may.
+  /// Why the property cannot be set to `value`; nil when it can.
   package func problem(with value: Value) -> String? {
     if let range = range ?? codec.range, let number = value.doubleValue {
       if number > range.upperBound {

@@ -65,7 +65,7 @@ extension DeviceManager {
     try checkFree(new, for: device.address)
     if case .other(let gateway) = device.owner {
       throw RequestError(
-        "\(id) is held by the gateway \(gateway), which knows it by this id: rename it there first")
+        "\(id) is owned by the gateway \(gateway), which knows it by this id: rename it there first")
     }
     store.change(device.address) { $0.changes.id = new }
     reconcile()
@@ -78,7 +78,7 @@ extension DeviceManager {
     let device = try known(id)
     let desired = update.desiredValues
     if !desired.isEmpty, case .other(let gateway) = device.owner {
-      throw RequestError("\(id) is held by the gateway \(gateway): its desired values are set there")
+      throw RequestError("\(id) is owned by the gateway \(gateway): its desired values are set there")
     }
     var record = store.records[device.address] ?? DeviceRecord(identifier: device.address)
     record.changes.apply(update)

@@ -3,8 +3,8 @@ import Devices
 import GATT
 import JSON
 
-/// What `check` shows: every key of the configuration, then every known device, each with its value and where
-/// that comes from. Passwords are no part of it.
+/// The output of `check`: every key of the configuration, then every known device, with values and their sources. It
+/// contains no passwords.
 struct CheckReport: CustomStringConvertible {
   private struct Row {
     let key: String
@@ -20,7 +20,7 @@ struct CheckReport: CustomStringConvertible {
   }
 
   private struct Block {
-    /// Nil for the configuration's own.
+    /// Nil for the configuration.
     let title: String?
     let rows: [Row]
 
@@ -45,7 +45,7 @@ struct CheckReport: CustomStringConvertible {
 
   var description: String {
     let rows = blocks.flatMap { block in block.rows.map { (block.indent + $0.key, $0.value) } }
-    // One value that is very long shall not drive the others apart.
+    // A very long value does not widen the column.
     let keyWidth = rows.map(\.0.count).max() ?? 0
     let valueWidth = rows.map(\.1.count).filter { $0 <= 40 }.max() ?? 0
     return blocks.map { block in
@@ -164,7 +164,7 @@ struct CheckReport: CustomStringConvertible {
     request != nil ? .request : configured != nil ? .configuration : .default
   }
 
-  /// What each state that can be set is to hold.
+  /// The desired value of each state that can be set.
   private static func desired(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
     device.profile.properties.filter { $0.isWritable && $0.kind == .state }.map { property in
       let desired = device.desired(property.name, record)
@@ -176,9 +176,9 @@ struct CheckReport: CustomStringConvertible {
     }
   }
 
-  /// What holds for devices that nothing is known of.
+  /// The settings of an entry for unknown devices.
   private static func rows(_ entry: Configuration.Device, _ configuration: Configuration) -> [Row] {
-    // Any address serves: all that depends on it is the id of those that have none.
+    // Any address: only the default id depends on it.
     let device = DeviceSettings(BluetoothAddress(truncating: 0), entry, nil, in: configuration)
     let rows = rows(device, entry, nil)
     return entry.id == nil ? [Row("id", "its address", .default)] + rows.dropFirst() : rows

@@ -6,12 +6,12 @@ import HomeAssistant
 import Log
 import Store
 
-/// The gateway: builds its parts, starts and ends them in order, and reads the configuration again.
+/// The gateway: builds its parts, starts and ends them in order, reloads the configuration.
 actor Gateway {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Sockets for the notifications of all devices, and some for all else.
+  /// A notification socket for each device, and some more.
   static let mostOpenFiles = DeviceManager.capacity + 64
 
   nonisolated let id: GatewayID
@@ -51,13 +51,13 @@ actor Gateway {
 
   // MARK: Life
 
-  /// Works until ``stop()``; then ends every link, publishes `offline`, and returns. Never longer than 5 s.
+  /// Runs until ``stop()``; then ends every link, publishes `offline`, and returns within 5 s.
   func serve() async {
     await bridge.start()
     homeAssistant.start()
     await engine.add(bridge)
     await engine.start()
-    // Ended, but not awaited: a bus that does not answer must not hold up the end.
+    // Cancelled, but not awaited: a bus may not answer.
     let running = Task(executorPreference: loop) { [engine] in await engine.run() }
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.bridge.run() }
@@ -70,10 +70,9 @@ actor Gateway {
     state.close()
   }
 
-  /// Asks it to stop. From any thread; harmless when repeated.
+  /// From any thread; may be called again.
   nonisolated func stop() { stopping.resume(.success(())) }
 
-  /// In order: no more commands, the links, the state, the broker.
   private func shutDown() async {
     log.info("stopping")
     await engine.endSessions()
@@ -84,13 +83,13 @@ actor Gateway {
 
   // MARK: Configuration
 
-  /// Reads config.json again; an error in it is reported, and changes nothing.
+  /// Reads config.json again; with an error in it nothing changes.
   ///
-  /// - Parameter reply: gets the keys that have changed and take effect at the next start only.
+  /// - Parameter reply: gets the changed keys that take effect at the next start.
   func reload(_ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void = { _ in }) {
     let path = path
     loop.task(of: self) { gateway in
-      // Off the loop: a file may be on a disk that sleeps, or on a network.
+      // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
         Result { () throws(ConfigurationFailure) in try ConfigurationFile.load(path: path) }
       }

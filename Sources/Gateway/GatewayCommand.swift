@@ -9,31 +9,31 @@ import HomeAssistant
 import Log
 import Store
 
-/// What the program can be asked to do: the one call that the command line makes.
+/// The commands of the program.
 public enum GatewayCommand: Sendable, Equatable {
-  /// Run until SIGTERM or SIGINT.
+  /// Runs until SIGTERM or SIGINT.
   case run(configuration: String?)
-  /// Read the configuration, and say what is wrong with it.
+  /// Checks the configuration, and prints what holds.
   case check(configuration: String?)
-  /// List the peripherals in reach.
+  /// Lists the peripherals in range.
   case scan(timeout: Duration, json: Bool)
-  /// Print the version.
+  /// Prints the version.
   case version
 
   /// The exit status of the program (sysexits.h).
   public enum ExitStatus: Int32, Sendable {
-    /// It did what it was to do; of a gateway: it was told to stop.
+    /// Success; of `run`: stopped by a signal.
     case done = 0
-    /// The command line is not understood.
+    /// Wrong command line.
     case usage = 64
-    /// A service that a one-shot command needs is missing: the bus, bluetoothd, the adapter.
+    /// No bus, bluetoothd or adapter, for a one-shot command.
     case unavailable = 69
-    /// config.json cannot be read, or is wrong.
+    /// config.json cannot be read, or has errors.
     case configuration = 78
   }
 
-  /// Does it, and returns when the process shall end with that status. Results go to standard output, complaints to
-  /// standard error. Called once, with signals blocked already (``Signals/block(_:)``).
+  /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
+  /// Called once, with signals blocked (``Signals/block(_:)``).
   public func execute(on loop: EventLoop) async -> ExitStatus {
     switch self {
     case .run(let path): await Self.run(path, on: loop)
@@ -62,7 +62,7 @@ public enum GatewayCommand: Sendable, Equatable {
 
   private static func check(_ path: String?) -> ExitStatus {
     guard let file = load(path) else { return .configuration }
-    for warning in file.warnings { complain(warning.description(in: file.path)) }
+    for warning in file.warnings { printError(warning.description(in: file.path)) }
     print("\(file.path): valid")
     let id = file.configuration.gateway.id ?? .ofThisHost
     let state = state(of: id)
@@ -80,7 +80,7 @@ public enum GatewayCommand: Sendable, Equatable {
       return [:]
     }
     if let ofService = database.ofService {
-      complain(
+      printError(
         "the service has its own, \(ofService) "
           + "(to see that one: sudo STATE_DIRECTORY=\(StateFolder.service) microbit-gateway check)")
     }
@@ -90,7 +90,7 @@ public enum GatewayCommand: Sendable, Equatable {
       return sections
     } catch {
       let isDenied = access(database.path, R_OK) != 0 && errno == EACCES
-      complain("state database: \(error)\(isDenied ? " (run check with sudo)" : "")")
+      printError("state database: \(error)\(isDenied ? " (run check with sudo)" : "")")
       return [:]
     }
   }
@@ -100,19 +100,19 @@ public enum GatewayCommand: Sendable, Equatable {
     return .done
   }
 
-  /// The configuration, or nil after saying what is wrong with it.
+  /// The configuration; nil, with its errors printed, when it is not valid.
   private static func load(_ path: String?) -> ConfigurationFile? {
     do throws(ConfigurationFailure) {
       return try ConfigurationFile.load(path: path)
     } catch {
-      complain("\(error)")
+      printError("\(error)")
       return nil
     }
   }
 }
 
-/// A line on standard error, for the person at the terminal.
-public func complain(_ text: String) {
+/// Prints a line on standard error.
+public func printError(_ text: String) {
   let bytes = Array((text + "\n").utf8)
   _ = write(2, bytes, bytes.count)
 }

@@ -18,7 +18,7 @@ actor Scan {
   private var state: CentralState?
   private let ready = Waiter<Void>()
 
-  /// How long a bus, bluetoothd or adapter that is there may take to answer.
+  /// How long bus, bluetoothd and adapter may take to answer.
   private static let patience = Duration.seconds(5)
 
   init(timeout: Duration, asJSON: Bool, loop: EventLoop) {
@@ -28,40 +28,40 @@ actor Scan {
   }
 
   func run() async -> GatewayCommand.ExitStatus {
-    // A gateway that runs need not end for it.
+    // Also while a gateway runs.
     let central = Central(adapter: Configuration().bluetooth.adapter, isExclusive: false, loop: loop) {
       [weak self] event in
-      self?.assumeIsolated { $0.heard(event) }
+      self?.assumeIsolated { $0.handle(event) }
     }
     let running = Task(executorPreference: loop) { await central.run() }
-    let status = await look(with: central)
+    let status = await scan(with: central)
     await central.stop(within: .seconds(3))
-    // Not awaited: a bus that does not answer must not hold up the end.
+    // Not awaited: a bus may not answer.
     running.cancel()
     return status
   }
 
-  private func look(with central: Central) async -> GatewayCommand.ExitStatus {
+  private func scan(with central: Central) async -> GatewayCommand.ExitStatus {
     let ready = ready
     _ = try? await loop.withTimeout(Self.patience) { try await ready.value() }
     guard state?.isOn == true else {
-      complain("cannot scan: \(state.map(Self.describe) ?? "bluetoothd does not answer")")
+      printError("cannot scan: \(state.map(Self.describe) ?? "bluetoothd does not answer")")
       return .unavailable
     }
     await central.scan(true)
-    if !asJSON { complain("scanning for \(timeout.components.seconds) s …") }
+    if !asJSON { printError("scanning for \(timeout.components.seconds) s …") }
     try? await loop.sleep(for: timeout)
     show()
     return .done
   }
 
-  private func heard(_ event: CentralEvent) {
+  private func handle(_ event: CentralEvent) {
     switch event {
     case .state(let state):
       self.state = state
       switch state {
       case .on, .noBus, .noBluetoothd: ready.resume(.success(()))
-      // The object tree comes in pieces: the adapter may follow in a moment.
+      // The adapter may follow in a moment.
       case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked: break
       }
     case .seen(let peripheral):
@@ -89,7 +89,7 @@ actor Scan {
       return print(
         String(decoding: JSONValue.array(peripherals.map { $0.json(id: nil) }).bytes, as: UTF8.self))
     }
-    if peripherals.isEmpty { complain("no Bluetooth device found") }
+    if peripherals.isEmpty { printError("no Bluetooth device found") }
     for peripheral in peripherals {
       let signal = peripheral.rssi.map { "\($0) dBm" } ?? "-"
       let name = peripheral.name.map { Excerpt($0).description } ?? ""

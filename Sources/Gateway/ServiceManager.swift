@@ -1,7 +1,7 @@
 import CSystemd
 import EventLoop
 
-/// What systemd is told, where it asked to be (sd_notify(3)); elsewhere nothing happens.
+/// Notifies systemd (sd_notify(3)), if it has started the process.
 final class ServiceManager: Sendable {
   private let loop: EventLoop
 
@@ -9,8 +9,7 @@ final class ServiceManager: Sendable {
     self.loop = loop
   }
 
-  /// The service works. From here on the watchdog is fed by a timer of the loop, so that it bites when the
-  /// loop no longer turns.
+  /// From here on a timer of the loop feeds the watchdog, so that systemd notices when the loop hangs.
   func ready() {
     sd_notify(0, "READY=1")
     var microseconds: UInt64 = 0

@@ -1,16 +1,16 @@
 import Configuration
 import Glibc
 
-/// Where the gateway keeps what it has to remember.
+/// The folder of the state database.
 enum StateFolder {
-  /// systemd's `StateDirectory=` by `$STATE_DIRECTORY`, else the user's by the XDG Base Directory Specification;
-  /// nil when the environment names neither of them, nor a home.
+  /// systemd's `StateDirectory=` by `$STATE_DIRECTORY`, else the user's by the XDG Base Directory Specification; nil when
+  /// the environment has neither of them, nor a home.
   static func path(_ environment: [String: String]) -> String? {
-    // For several StateDirectory= systemd names them all, separated by colons: the first is ours.
+    // systemd separates several folders by colons.
     if let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first, isAbsolute(first) {
       return String(first)
     }
-    // A relative path is to be ignored, says the specification.
+    // The specification says to ignore a relative path.
     if let state = environment["XDG_STATE_HOME"], isAbsolute(state) {
       return below(state, "microbit-gateway")
     }
@@ -28,8 +28,7 @@ enum StateFolder {
     path(environment).map { below($0, "\(gateway).db") }
   }
 
-  /// The state database that `check` is to read. Without `$STATE_DIRECTORY`, and where the user has none, that is the
-  /// service's.
+  /// The state database that `check` reads: the service's, unless there is `$STATE_DIRECTORY` or the user has one.
   /// - Returns: the path, whether there is such a file, and beside a user's own the path of the service's, if there is
   ///   one; nil when there is no folder for any.
   static func checked(
@@ -45,10 +44,10 @@ enum StateFolder {
     return (own, true, ofService)
   }
 
-  /// Taken for granted where this user may not look.
+  /// Also where this user may not look.
   private static func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 || errno == EACCES }
 
-  /// What this process was started with, as far as it is about the folder.
+  /// The variables of this process that determine the folder.
   static var environment: [String: String] {
     var environment: [String: String] = [:]
     for name in ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"] {

@@ -4,12 +4,12 @@ import Configuration
 import JSON
 import MQTT
 
-/// What Home Assistant has been told of a device: remembered, so that what is no longer so can be taken back.
+/// What was announced of a device, kept so that it can be removed.
 struct Announced: Sendable, Equatable {
-  /// Where it was told: `home_assistant.prefix` of then.
+  /// `home_assistant.prefix` at that time.
   let prefix: String
-  /// Every component that was ever announced there, in the order of their keys; those that no longer exist too.
-  /// They stay, since an announcement takes the place of the one before it: that one may never have been heard.
+  /// Every component that was ever announced there, in the order of their keys, those that no longer exist too: Home
+  /// Assistant may have missed the document that removed them.
   let components: [Component]
 
   /// One entity of the device.
@@ -18,7 +18,7 @@ struct Announced: Sendable, Equatable {
     let platform: Platform
   }
 
-  /// More than any device has: what is beyond it in a state record is damage.
+  /// More than any device has; further ones in a state record are ignored.
   private static let mostComponents = 256
 
   init(prefix: String, components: [Component]) {
@@ -27,7 +27,7 @@ struct Announced: Sendable, Equatable {
   }
 }
 
-/// A kind of entity, as Home Assistant names it.
+/// A platform of Home Assistant.
 enum Platform: String, Sendable, Equatable, CaseIterable {
   case sensor
   case binarySensor = "binary_sensor"
@@ -48,7 +48,7 @@ extension Announced {
     ]
   }
 
-  /// Nil for what ``json`` never is; a component of a kind that this version does not know is passed over.
+  /// Nil for what ``json`` never is; a component of an unknown platform is ignored.
   init?(_ json: JSONValue) {
     guard case .object(let record) = json, case .string(let prefix) = record["prefix"],
       Self.isPrefix(prefix), case .object(let components) = record["components"]

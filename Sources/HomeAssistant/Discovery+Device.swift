@@ -6,12 +6,12 @@ import JSON
 import MQTT
 
 extension Discovery {
-  /// What Home Assistant is told of a micro:bit that this gateway holds.
+  /// The document of a device that this gateway owns.
   ///
   /// - Parameters:
-  ///   - hasGateway: whether it is told of the gateway too. What a device refers to it makes up when it does not know
-  ///     it, and it renews the reference only with a document that has changed.
-  ///   - before: what it was told of the same device earlier.
+  ///   - hasGateway: whether the gateway is announced. Home Assistant creates a device that others refer to, and renews the
+  ///     reference only with a document that has changed.
+  ///   - before: what was announced of the device earlier.
   func document(
     of device: DeviceDescription, topics: DeviceTopics, hasGateway: Bool = true, before: Announced? = nil,
     isReannouncement: Bool = false
@@ -33,8 +33,7 @@ extension Discovery {
       "sw": text(device.firmware),
       "sn": text(device.serial),
       "sa": text(device.area),
-      // The same as Home Assistant's own Bluetooth integrations give, so that what they know of this micro:bit stands
-      // on the same page instead of making a second device of it.
+      // As Home Assistant's own Bluetooth integrations give it, which then show the same device.
       "cns": [["bluetooth", .string(device.identifier.description)]],
       "via_device": hasGateway ? .string(object(of: .gateway)) : nil,
     ]
@@ -46,12 +45,12 @@ extension Discovery {
     let properties = offered.flatMap { property, topics in
       property.homeAssistantParts.map { part in
         let component = component(for: property, part, topics: topics)
-        // It has offered it before, and may again.
+        // The device has offered it before, and may again.
         return device.missing.contains(property.name) ? component.unavailable(placeholder) : component
       }
     }
     return properties + [
-      // With the gateway away nobody knows; with the micro:bit away that is just what it says.
+      // Not the availability of the device, which is its value.
       .connectivity(
         "connectivity", name: "Connectivity", topic: topics.availability,
         availability: [self.topics.bridgeState]),
@@ -63,7 +62,7 @@ extension Discovery {
         category: "diagnostic"),
       .sensor(
         "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
-      // Of use when the micro:bit is away, most of all.
+      // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
         request: ["id": .string(device.id.description)], category: "diagnostic", deviceClass: "restart",

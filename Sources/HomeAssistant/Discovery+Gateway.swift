@@ -5,11 +5,11 @@ import JSON
 import MQTT
 
 extension Discovery {
-  /// What Home Assistant is told of this gateway: before it is told of the micro:bits, which refer to it.
+  /// The document of this gateway, to be published before those of the devices, which refer to it.
   ///
   /// - Parameters:
   ///   - adapter: the one that its button restarts, as BlueZ names it.
-  ///   - before: what it was told of the gateway earlier.
+  ///   - before: what was announced of the gateway earlier.
   func document(
     ofGatewayIn area: String?, adapter: String, before: Announced? = nil, isReannouncement: Bool = false
   ) -> DiscoveryDocument {
@@ -35,7 +35,7 @@ extension Discovery {
         stateClass: stateClass, category: category, options: options)
     }
     return [
-      // Always available: `offline` is what it is there to say.
+      // Always available, as `offline` is one of its values.
       .connectivity("state", name: "State", topic: topics.bridgeState, availability: []),
       info(
         "broker", "Broker connected since", InfoTemplate("broker", "connected_since"),
@@ -61,7 +61,7 @@ extension Discovery {
       return .sensor(
         name, name: words.prefix(1).uppercased() + words.dropFirst(), topic: topics.bridgeInfo,
         template: InfoTemplate(counter: name),
-        // What waits now also becomes less.
+        // The only one that decreases.
         stateClass: name == "queued" ? "measurement" : "total_increasing", category: "diagnostic")
     }
   }

@@ -5,39 +5,42 @@ import GATT
 import JSON
 import MQTT
 
-/// Tells Home Assistant of the micro:bits and of the gateway.
+/// The discovery topics and documents of devices and of the gateway.
 ///
-/// A device is known there by its address, so that it keeps its entities and their history under another id, and by
-/// another gateway.
+/// A device is identified by its address, so that it keeps its entities and their history under another id, and at another
+/// gateway.
 struct Discovery: Sendable {
   /// `home_assistant.prefix`, validated.
   let prefix: String
-  /// `mqtt.qos`: of commands from Home Assistant, and of its subscriptions.
+  /// Of Home Assistant's commands and subscriptions.
   let qos: QoS
   let topics: TopicMap
 
-  /// Whom a discovery topic is about.
+  /// What a discovery topic is about.
   enum Subject: Sendable, Equatable {
     case device(BluetoothAddress)
     /// This gateway.
     case gateway
   }
 
-  init(prefix: String, qos: QoS, topics: TopicMap) {
-    self.prefix = prefix
-    self.qos = qos
-    self.topics = topics
+  var status: TopicName { Self.status(prefix: prefix) }
+
+  /// Where `subject` is announced. Home Assistant empties the topic itself when a user deletes the device.
+  func topic(of subject: Subject) -> TopicName { Self.config(prefix: prefix, object: object(of: subject)) }
+
+  /// Where a device is announced.
+  ///
+  /// - Parameters:
+  ///   - prefix: `home_assistant.prefix`, validated.
+  ///   - object: `[A-Za-z0-9_-]+`.
+  static func config(prefix: String, object: String) -> TopicName {
+    topicName("\(prefix)/device/\(object)/config")
   }
 
-  /// Where Home Assistant says that it is there again: what it has not kept is to be told once more.
-  var status: TopicName { DiscoveryTopics.status(prefix: prefix) }
+  /// Where Home Assistant publishes `online` some seconds after its start, and `offline` at its end; not retained.
+  static func status(prefix: String) -> TopicName { topicName("\(prefix)/status") }
 
-  /// Where it is told of `subject`. Home Assistant empties the topic itself when a user deletes the device.
-  func topic(of subject: Subject) -> TopicName {
-    DiscoveryTopics.config(prefix: prefix, object: object(of: subject))
-  }
-
-  /// Whom a topic is about; nil for what is no discovery topic of a micro:bit or of this gateway.
+  /// The subject of a discovery topic; nil for other topics, and for those of other gateways.
   func subject(of topic: String) -> Subject? {
     let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
     guard levels.count > 2 else { return nil }

@@ -3,17 +3,17 @@ import Configuration
 import JSON
 import MQTT
 
-/// One entity as Home Assistant is told of it, without what all entities of a device have in common.
+/// An entity in a discovery document, without what all entities of a device have in common.
 ///
-/// Nothing that comes from outside ever stands in a template: only names that this program gives.
+/// Templates hold names that this program gives, and nothing that comes from outside.
 struct DiscoveryComponent {
-  /// Unique within its device, and stays: with it goes the entity's history.
+  /// Unique within its device, and never changed: the entity's history depends on it.
   let key: String
   let platform: Platform
   /// In Home Assistant's abbreviations; what is nil is left out.
   let members: JSONValue
 
-  /// A value to look at, that a topic tells as it is or as `template` picks it out.
+  /// A value, as a topic has it or as `template` takes it out of the payload.
   static func sensor(
     _ key: String, name: String, topic: TopicName, template: InfoTemplate? = nil, deviceClass: String? = nil,
     stateClass: String? = nil, unit: String? = nil, category: String? = nil, options: [String]? = nil
@@ -28,9 +28,9 @@ struct DiscoveryComponent {
       ])
   }
 
-  /// Whether something is connected, from a topic that says `online` or `offline`.
+  /// Whether something is connected, from a topic with `online` or `offline`.
   ///
-  /// - Parameter availability: what has to be there for that to be known; not what it is about.
+  /// - Parameter availability: on what that information depends.
   static func connectivity(
     _ key: String, name: String, topic: TopicName, availability: [TopicName]
   ) -> DiscoveryComponent {
@@ -59,7 +59,7 @@ struct DiscoveryComponent {
       ])
   }
 
-  /// Something that happens, from a topic whose JSON names its kind as `event_type`.
+  /// An event, from a topic whose JSON has an `event_type`.
   static func event(
     _ key: String, name: String, topic: TopicName, types: [String], deviceClass: String?, category: String?
   ) -> DiscoveryComponent {
@@ -72,7 +72,7 @@ struct DiscoveryComponent {
       ])
   }
 
-  /// A text to send. What is sent is not known afterwards: it has no state.
+  /// A text to send, without a state.
   static func text(
     _ key: String, name: String, command: TopicName, longest: Int, category: String?
   ) -> DiscoveryComponent {
@@ -85,11 +85,9 @@ struct DiscoveryComponent {
       ])
   }
 
-  /// Something to ask of the gateway.
+  /// A button that sends a request to the gateway.
   ///
-  /// - Parameters:
-  ///   - request: what is sent when it is pressed.
-  ///   - availability: what has to be there to carry it out; nil: the same as for the other entities.
+  /// - Parameter availability: nil: the same as for the other entities.
   static func button(
     _ key: String, name: String, command: TopicName, request: JSONValue, category: String,
     deviceClass: String? = nil, availability: [TopicName]? = nil
@@ -109,16 +107,15 @@ extension JSONValue {
   /// A whole number without `.0`.
   static func exact(_ number: Double) -> JSONValue { Int(exactly: number).map(integer) ?? .number(number) }
 
-  /// Topics that say `online` and `offline`.
+  /// Topics with `online` or `offline`.
   static func availability(_ topics: [TopicName]) -> JSONValue {
     .array(topics.map { ["t": .string($0.string)] })
   }
 }
 
-/// Picks a value out of the JSON of an `info` topic, for Home Assistant (Jinja).
+/// Takes a value out of JSON, in Home Assistant (Jinja).
 ///
-/// What is not there makes the entity `unknown`; so does a topic that was cleared. Both are no fault, and nothing
-/// is logged of them.
+/// A member that is missing, or a topic that was cleared, makes the entity `unknown`, and Home Assistant logs nothing.
 struct InfoTemplate {
   let text: String
 

@@ -3,27 +3,26 @@ import Configuration
 import JSON
 import MQTT
 
-/// What Home Assistant is told of one device and all its entities: a retained message (device-based discovery).
+/// Device-based discovery: one device with all its entities, as a retained message.
 ///
-/// Its keys at the top and in `dev` are all checked by Home Assistant: with one that it does not know, it drops the
-/// whole device. An entity that is left out stays as it was; it goes when it is named with its platform alone.
+/// Home Assistant drops the whole device for an unknown key at the top or in `dev`. An entity that is left out stays; one
+/// that is named with its platform alone is removed.
 struct DiscoveryDocument: Sendable, Equatable {
   let topic: TopicName
   let payload: [UInt8]
-  /// What is to be remembered once this has been published.
+  /// What may exist in Home Assistant once this has been published.
   let announced: Announced
-  /// What is to be remembered when it is certain that Home Assistant has heard this.
+  /// What exists there when it has certainly received this.
   let settled: Announced
 
   /// - Parameters:
-  ///   - object: what the device is called in discovery topics, as its identifier, and before the keys of its
-  ///     entities in their unique ids.
+  ///   - object: the object id, also the device's identifier and the first part of the entities' unique ids.
   ///   - device: the rest of `dev`.
-  ///   - availability: what has to be online for the entities to be available.
-  ///   - qos: with which Home Assistant subscribes, and sends commands.
-  ///   - before: what was announced of the same object earlier; of use under the same prefix only.
-  ///   - isReannouncement: tell also of the entities that no longer exist, so that Home Assistant knows them when it is told
-  ///     to forget them.
+  ///   - availability: topics that must all have `online` for the entities to be available.
+  ///   - qos: of Home Assistant's subscriptions and commands.
+  ///   - before: what was announced of the same object earlier.
+  ///   - isReannouncement: name the entities that no longer exist too: Home Assistant removes only what it has seen in its
+  ///     present run.
   init(
     object: String, prefix: String, device: JSONValue, availability: [TopicName], qos: QoS,
     components: [DiscoveryComponent], before: Announced?, isReannouncement: Bool = false
@@ -31,7 +30,7 @@ struct DiscoveryDocument: Sendable, Equatable {
     let keys = Set(components.map(\.key))
     let earlier = before.map { $0.prefix == prefix ? $0.components : [] } ?? []
     let gone = earlier.filter { !keys.contains($0.key) }
-    topic = DiscoveryTopics.config(prefix: prefix, object: object)
+    topic = Discovery.config(prefix: prefix, object: object)
     let present = components.map { Announced.Component(key: $0.key, platform: $0.platform) }
     settled = Announced(prefix: prefix, components: present)
     announced = Announced(prefix: prefix, components: present + gone)
@@ -41,7 +40,7 @@ struct DiscoveryDocument: Sendable, Equatable {
     let told = (components + reannounced).map { component in
       let own: JSONValue = [
         "p": .string(component.platform.rawValue), "uniq_id": .string("\(object)_\(component.key)"),
-        // Its default is 0. Not one of the keys that entities take over from the top.
+        // Home Assistant's default is 0, and entities do not inherit it.
         "qos": qos == .atMostOnce ? nil : .integer(Int(qos.rawValue)),
       ]
       return JSONObject.Member(name: component.key, value: own.merging(component.members))

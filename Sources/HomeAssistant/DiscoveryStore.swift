@@ -14,7 +14,7 @@ final class DiscoveryStore: @unchecked Sendable {
     var isDeleted = false
   }
 
-  /// Removals that are kept at most; later ones are not repeated for a Home Assistant that was away.
+  /// The maximum of pending removals; further ones are not repeated at Home Assistant's next start.
   static let mostRemovals = 1024
   private static let gatewayKey = "gateway"
   private static let removalPrefix = "removal/"

@@ -1,18 +1,16 @@
-/// A text from outside as a name for people: on one line, without what cannot be seen, and not too long.
-///
-/// Names come from the air, and anybody can advertise one.
+/// A name from an advertisement, which anybody can send: on one line, visible characters only, and not too long.
 enum DisplayName {
   /// In Unicode scalars: as long as a configured name may be.
   static let longest = 128
 
-  /// Nil when nothing is left to be seen.
+  /// Nil when no visible character is left.
   static func clean(_ text: String) -> String? {
     var name = String.UnicodeScalarView()
     var length = 0
     var isGap = false
     characters: for scalar in text.unicodeScalars {
       switch scalar.properties.generalCategory {
-      // Steers the terminal or the direction of the text, or has no shape at all.
+      // Terminal control, direction of the text, or no glyph.
       case .control, .format, .surrogate, .privateUse, .unassigned: continue
       case .spaceSeparator, .lineSeparator, .paragraphSeparator: isGap = true
       case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,

@@ -11,24 +11,13 @@ import Store
 package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// Documents sent together, so that readings do not wait behind hundreds of them.
-  private static let batch = 10
-  private static let batchPause = Duration.milliseconds(20)
-  /// Between two documents of one device: of one that comes while it still sets up the entities of the one before, Home
-  /// Assistant loses a part.
+  /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
+  /// the one before.
   private static let documentPause = Duration.seconds(1)
-  /// A Home Assistant that has just started has handled all announcements within this time.
-  private static let followUpDelay = Duration.seconds(5)
-
   private let bridge: Bridge
   private let store: DiscoveryStore
   private var configuration: Configuration
-  private var queue = AnnouncementQueue()
-  /// To be announced when Home Assistant has handled what was announced at its start.
-  private var followUps: [Announcement] = []
-  private var followUp: LoopTimer?
-  /// Nothing is announced before: Home Assistant still removes what an earlier version announced.
-  private var pauseEnd = Moment.now
+  private let schedule: AnnouncementSchedule
   /// The last document of each device.
   private var published: [BluetoothAddress: Published] = [:]
   private var publishedGateway: Published?
@@ -36,7 +25,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   private var isGatewayDeleted = false
 
   private struct Published {
-    /// Nil: it is to be sent again, even the same.
+    /// Nil: it is sent again, even the same.
     var hash: Int?
     let time: Moment
   }
@@ -47,6 +36,8 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     self.configuration = configuration
     self.bridge = bridge
     store = DiscoveryStore(section)
+    schedule = AnnouncementSchedule(bridge.context.loop)
+    schedule.perform = { [weak self] in self?.perform($0) }
   }
 
   package func start() { subscribe() }
@@ -76,7 +67,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     announceAll(.plain)
   }
 
-  package func disconnected() { cancelFollowUps() }
+  package func disconnected() { schedule.cancelFollowUps() }
 
   package func attached(_ address: BluetoothAddress) { subscribe(to: address) }
 
@@ -85,12 +76,12 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   }
 
   package func deviceChanged(_ publisher: DevicePublisher) {
-    announce(.device(publisher.device.identifier, .plain))
+    schedule.append(.device(publisher.device.identifier, .plain))
   }
 
   package func deviceAdded(_ address: BluetoothAddress) {
     store[address].isDeleted = false
-    announce(.device(address, .plain))
+    schedule.append(.device(address, .plain))
   }
 
   package func deviceRemoved(_ address: BluetoothAddress) {
@@ -150,7 +141,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     context.unsubscribe(TopicFilter(removal.topic))
   }
 
-  /// Whether it is the discovery topic of a device that is known now, or of the gateway.
+  /// Whether it is subscribed to as the discovery topic of a known device or of the gateway.
   private func isSubscribed(_ topic: TopicName) -> Bool {
     switch discovery?.subject(of: topic.string) {
     case .gateway: true
@@ -167,7 +158,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       return statusChanged(isOnline: message.payload.elementsEqual("online".utf8), prefix)
     }
     if !message.payload.isEmpty { return received(document: message) }
-    // A user has deleted the device there.
+    // A user has deleted the device.
     switch discovery?.subject(of: topic) {
     case .gateway: gatewayDeleted()
     case .device(let address): deviceDeleted(address)
@@ -180,7 +171,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     context.log.notice("the gateway was deleted in Home Assistant: it is announced again at the next start")
     isGatewayDeleted = true
     store.setGateway(nil)
-    // Their references to it are gone: so its return will change them.
+    // Without the reference, so that a later document with it is another one.
     for publisher in bridge.publishers { deviceChanged(publisher) }
   }
 
@@ -193,19 +184,19 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     store[address] = DiscoveryStore.Record(announced: nil, isDeleted: true)
   }
 
-  /// The prefix that Home Assistant has published its status under; nil when `topic` is none of a status.
+  /// The prefix of a status topic; nil for other topics.
   private func prefix(ofStatus topic: TopicName) -> String? {
     if let discovery, topic == discovery.status { return discovery.prefix }
     return store.removals.values.first { $0.status == topic }?.announced.prefix
   }
 
   private func statusChanged(isOnline: Bool, _ prefix: String) {
-    cancelFollowUps()
+    schedule.cancelFollowUps()
     guard isOnline else { return }
     // It has started, perhaps with a broker that retains nothing.
     if prefix == discovery?.prefix { announceAll(.reannounce) }
     for (topic, removal) in store.removals where removal.announced.prefix == prefix {
-      announce(.removal(topic, .reannounce))
+      schedule.append(.removal(topic, .reannounce))
     }
   }
 
@@ -216,7 +207,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       // What an earlier version announced under another object id is still retained.
       if document.retain, !bridge.isAdmitted, store.removals[topic] != nil {
         context.clearState(document.topic)
-        pauseEnd = .now + Self.documentPause
+        schedule.pause(for: Self.documentPause)
       }
       return
     }
@@ -233,25 +224,17 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     }
   }
 
-  // MARK: Queue
+  // MARK: Announcing
 
-  /// Everything, as for a Home Assistant that knows nothing.
+  /// Announces everything, even unchanged documents.
   private func announceAll(_ stage: Announcement.Stage) {
     publishedGateway?.hash = nil
     for address in published.keys { published[address]?.hash = nil }
-    append {
-      // Before those that wait already: they refer to it.
+    schedule.change {
+      // Devices refer to it.
       $0.prepend(.gateway(stage))
       for publisher in bridge.publishers { $0.append(.device(publisher.device.identifier, stage)) }
     }
-  }
-
-  private func announce(_ announcement: Announcement) { append { $0.append(announcement) } }
-
-  private func append(_ body: (inout AnnouncementQueue) -> Void) {
-    let wasEmpty = queue.isEmpty
-    body(&queue)
-    if wasEmpty, !queue.isEmpty { announceNext(after: max(.zero, Moment.now.duration(to: pauseEnd))) }
   }
 
   /// - Returns: whether it is too early for the next document of a device; it follows in time.
@@ -259,49 +242,9 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     guard let pause = last.map({ Self.documentPause - $0.time.duration(to: .now) }), pause > .zero else {
       return false
     }
-    if queue.hold(announcement) {
-      context.loop.timer(after: pause) { [weak self] in
-        guard let self, queue.release(announcement) else { return }
-        announce(announcement)
-      }
-    }
+    schedule.postpone(announcement, for: pause)
     return true
   }
-
-  private func announceNext(after delay: Duration) {
-    context.loop.timer(after: delay) { [weak self] in self?.announceNext() }
-  }
-
-  private func announceNext() {
-    for announcement in queue.next(Self.batch) { perform(announcement) }
-    if !queue.isEmpty {
-      announceNext(after: Self.batchPause)
-    } else if !followUps.isEmpty, followUp == nil {
-      followUp = context.loop.timer(after: Self.followUpDelay) { [weak self] in self?.announceFollowUps() }
-    }
-  }
-
-  /// The delay of all of them starts again, when everything is announced.
-  private func addFollowUp(_ announcement: Announcement) {
-    followUps.append(announcement)
-    followUp?.cancel()
-    followUp = nil
-  }
-
-  private func announceFollowUps() {
-    let due = followUps
-    cancelFollowUps()
-    for announcement in due { announce(announcement) }
-  }
-
-  /// Home Assistant restarts or the connection has ended: follow-ups come with the next announcement of everything.
-  private func cancelFollowUps() {
-    followUp?.cancel()
-    followUp = nil
-    followUps = []
-  }
-
-  // MARK: Announcing
 
   private func perform(_ announcement: Announcement) {
     // Once the gateway is admitted, everything is announced.
@@ -349,14 +292,14 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     return Published(hash: hash, time: .now)
   }
 
-  /// What is to be kept of `document`; what it has announced only to be removed is removed later.
+  /// What to record of `document`; what was announced only to be removed is removed later.
   private func announced(
     by document: DiscoveryDocument, _ stage: Announcement.Stage, followUp: Announcement
   ) -> Announced {
     switch stage {
     case .plain: return document.announced
     case .reannounce:
-      if document.announced != document.settled { addFollowUp(followUp) }
+      if document.announced != document.settled { schedule.addFollowUp(followUp) }
       return document.announced
     case .remove: return document.settled
     }
@@ -366,8 +309,8 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     switch stage {
     case .plain: break
     case .reannounce:
-      addFollowUp(.removal(removal.topic.string, .remove))
-      // Not retained: should this gateway end now, nothing of it stays.
+      schedule.addFollowUp(.removal(removal.topic.string, .remove))
+      // Not retained: if the gateway ends now, the broker keeps nothing.
       let document = removal.reannouncement(qos: context.qos)
       context.publish(MQTTMessage(topic: document.topic, payload: document.payload))
     case .remove:
@@ -380,7 +323,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   private func remove(_ address: BluetoothAddress) {
     guard let announced = store[address].announced else { return }
-    // First of all: the broker may send it back.
+    // First, as the broker returns the empty payload where it does not know noLocal.
     store[address].announced = nil
     published[address]?.hash = nil
     remove(.device(address), announced)
@@ -396,7 +339,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   /// What was announced under another prefix, or before discovery was switched off, is removed.
   private func removeOtherPrefixes() {
-    // Another gateway may have announced a device meanwhile; once this one is admitted it is known which.
+    // Another gateway may have announced a device meanwhile, which is known once this one is admitted.
     guard bridge.isAdmitted else { return }
     let prefix = discovery?.prefix
     for address in store.announced(notUnder: prefix) {

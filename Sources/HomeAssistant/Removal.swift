@@ -4,17 +4,15 @@ import Configuration
 import JSON
 import MQTT
 
-/// A device that was taken back from Home Assistant, until that is certain.
+/// A device whose discovery topic was cleared, until Home Assistant has certainly removed it.
 ///
-/// Home Assistant forgets a device when its discovery topic is emptied; but only one that it was told of in its
-/// present run. One that was away at that time, or had not subscribed again after a restart of the broker, shows the
-/// device as unavailable for good: what it reads from its registry it cannot be told to forget. So at its next birth
-/// it is told of the device once more, and when it has taken that in, to forget it. Nothing tells whether it was
-/// there the first time: it is done in any case, once.
+/// Home Assistant removes a device when its discovery topic is emptied, but only one that was announced in its present run.
+/// Otherwise (it was not running, or not subscribed yet) the device stays in its registry, unavailable. So at its next
+/// start the device is announced once more, unretained, and removed some seconds later. Whether Home Assistant has received
+/// the first removal is not known: this is always done, once.
 struct Removal: Sendable, Equatable {
-  /// What the device is called in discovery topics, and before the keys of its entities.
+  /// The object id.
   let object: String
-  /// What Home Assistant was told of it.
   let announced: Announced
 
   init(object: String, _ announced: Announced) {
@@ -22,11 +20,11 @@ struct Removal: Sendable, Equatable {
     self.announced = announced
   }
 
-  /// Where Home Assistant was told of it: also the key of its record in the state database.
-  var topic: TopicName { DiscoveryTopics.config(prefix: announced.prefix, object: object) }
+  /// Its discovery topic, also the key of its record in the state database.
+  var topic: TopicName { Discovery.config(prefix: announced.prefix, object: object) }
 
-  /// Where Home Assistant says that it is there.
-  var status: TopicName { DiscoveryTopics.status(prefix: announced.prefix) }
+  /// Where Home Assistant publishes that it is running.
+  var status: TopicName { Discovery.status(prefix: announced.prefix) }
 
   /// Reads a record of the state database; nil for one of anything else.
   init?(key: String, bytes: [UInt8]) {
@@ -37,7 +35,7 @@ struct Removal: Sendable, Equatable {
     guard topic.string.utf8.elementsEqual(key.utf8) else { return nil }
   }
 
-  /// Tells of the device again, so that it can be forgotten: entities that are the same, and show nothing.
+  /// The same entities without values.
   func reannouncement(qos: QoS) -> DiscoveryDocument {
     let placeholder = Self.placeholder(object, prefix: announced.prefix)
     return DiscoveryDocument(
@@ -45,21 +43,21 @@ struct Removal: Sendable, Equatable {
       components: announced.components.map { .reannounced($0, placeholder: placeholder) }, before: nil)
   }
 
-  /// A topic on which nothing is ever said.
+  /// A topic on which nothing is ever published.
   static func placeholder(_ object: String, prefix: String) -> TopicName {
     topicName("\(prefix)/device/\(object)/removed")
   }
 }
 
 extension DiscoveryComponent {
-  /// What an entity needs to be recognized, and no more; it is unavailable.
+  /// The keys that Home Assistant demands; the entity is unavailable.
   static func reannounced(_ component: Announced.Component, placeholder: TopicName) -> DiscoveryComponent {
     let topic: JSONValue =
       switch component.platform {
       case .sensor, .binarySensor: ["stat_t": .string(placeholder.string)]
       case .event: ["stat_t": .string(placeholder.string), "evt_typ": []]
       case .button, .text: ["cmd_t": .string(placeholder.string)]
-      // One that is known still holds its last value, which must stay one: the range would be from 0 to 100.
+      // The default range is 0 to 100, and the last value of an existing entity must be valid.
       case .number:
         [
           "cmd_t": .string(placeholder.string), "min": .integer(Int(Int32.min)),
@@ -72,7 +70,7 @@ extension DiscoveryComponent {
     ).unavailable(placeholder)
   }
 
-  /// It, shown as unavailable: by a topic on which nothing is ever said.
+  /// The same, unavailable: by a topic on which nothing is ever published.
   func unavailable(_ placeholder: TopicName) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: platform, members: members.merging(["avty": .availability([placeholder])]))

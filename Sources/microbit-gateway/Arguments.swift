@@ -9,9 +9,9 @@ struct Arguments {
   let logLevel: LogLevel?
 
   enum Usage: Error {
-    /// Help was asked for.
+    /// The help.
     case help(String)
-    /// Nothing can be done; what is wrong, and how to get help.
+    /// What is wrong, and how to get help.
     case wrong(String)
   }
 
@@ -39,7 +39,7 @@ struct Arguments {
 
   /// - Parameter arguments: the program's own name first.
   init(_ arguments: [String]) throws(Usage) {
-    // getopt keeps pointers into what it is given; it lives for as long as the process.
+    // Never freed: getopt keeps pointers to it.
     var argv = arguments.map { strdup($0) } + [nil]
     var values: [Option: String] = [:]
     var table = Option.allCases.map { option in
@@ -57,7 +57,7 @@ struct Arguments {
       } else if let option = Option(rawValue: result) {
         values[option] = clinux_optarg().map { String(cString: $0) } ?? ""
       } else {
-        let text = Self.culprit(argv)
+        let text = Self.refusedOption(argv)
         throw result == Int32(UInt8(ascii: ":"))
           ? Self.wrong("\(text) needs a value") : Self.wrong("unknown option \(text)")
       }
@@ -81,8 +81,8 @@ struct Arguments {
   }
 
   /// The option that `getopt_long` has just refused.
-  private static func culprit(_ argv: [UnsafeMutablePointer<CChar>?]) -> String {
-    // A letter, which may stand among others; of long options the whole argument before the next one.
+  private static func refusedOption(_ argv: [UnsafeMutablePointer<CChar>?]) -> String {
+    // A short option, perhaps one of several in the argument; else the last argument.
     if let letter = UInt8(exactly: clinux_optopt()), letter > 0 {
       return "-" + String(decoding: [letter], as: UTF8.self)
     }

@@ -9,11 +9,11 @@ struct Main {
   static func main() {
     // Before any thread starts, so that each inherits it.
     Signals.block([SIGTERM, SIGINT])
-    // A reader of the log, or a broker, that goes away is an error of that write, not the end of the process.
+    // Writing to a closed pipe or connection is an error of that call, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
-    // So is a limit on the size of files: to the state database that is a full disk.
+    // So is exceeding the limit of file sizes; the state database handles it like a full disk.
     signal(SIGXFSZ, SIG_IGN)
-    // The few threads beside the loop do little: a heap of its own for each would be its memory for good.
+    // One heap: the few threads beside the loop allocate little, and each heap keeps its memory.
     mallopt(M_ARENA_MAX, 1)
     let arguments: Arguments
     do throws(Arguments.Usage) {
@@ -24,12 +24,12 @@ struct Main {
         print(text)
         exit(GatewayCommand.ExitStatus.done.rawValue)
       case .wrong(let text):
-        complain("microbit-gateway: \(text)")
+        printError("microbit-gateway: \(text)")
         exit(GatewayCommand.ExitStatus.usage.rawValue)
       }
     }
     if let level = arguments.logLevel { Logger.level = level }
-    // Elsewhere a terminal that is closed ends the program.
+    // For the other commands, closing the terminal ends the program.
     if case .run = arguments.command { Signals.block([SIGHUP]) }
     let loop = EventLoop()
     Task(executorPreference: loop) {

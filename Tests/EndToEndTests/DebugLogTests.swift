@@ -20,7 +20,7 @@ import Testing
         #"gateway: received topic=microbit/\#(id)/period/set payload="{\"value\":70,\"transaction\":\"t-1\"}""#
       )
       try await house.logged(
-        #"gateway: answered topic=microbit/\#(id)/period/result payload="{\"status\":\"applied\""#)
+        #"gateway: replied topic=microbit/\#(id)/period/result payload="{\"status\":\"applied\""#)
       // Of a long payload the beginning only.
       let long = #"{"transaction":""# + String(repeating: "x", count: 3000) + #""}"#
       _ = try await house.request("devices", long)

@@ -108,7 +108,7 @@ import Testing
       let place = ground.place
       try ground.startGateway()
       try await ground.bridgeOnline(after: mark)
-      try await ground.logged("held by another gateway")
+      try await ground.logged("owned by another gateway")
       try await Self.expectOneAnswer(of: village, "while away")
       let touched = ground.topics(of: "ground", after: place).filter { $0.hasPrefix("microbit/\(Self.id)/") }
       #expect(touched == [])
@@ -142,7 +142,7 @@ import Testing
       mark = try ground.observer.mark
       ground.wire?.mend()
       try await ground.bridgeOnline(after: mark)
-      try await ground.logged("held by another gateway")
+      try await ground.logged("owned by another gateway")
       try await ground.settled()
       try await Self.expectOneAnswer(of: village, "mended")
       try ground.expect(Self.id, after: before, availability: [], holders: ["attic"])
@@ -158,7 +158,7 @@ import Testing
     try await withVillage(plans) { village in
       let (ground, attic) = (village[0], village[1])
       try await ground.holds(Self.id)
-      try await attic.logged("held by another gateway")
+      try await attic.logged("owned by another gateway")
       var mark = try ground.observer.mark
       attic.wire?.cut()
       try await ground.message("bridge/attic/state", "offline", after: mark)
@@ -190,7 +190,7 @@ import Testing
       // The first that it hears of the micro:bit is who has it.
       try attic.startGateway()
       try await attic.bridgeOnline()
-      try await attic.logged("held by another gateway")
+      try await attic.logged("owned by another gateway")
       try await attic.settled()
       try await village.move(from: ground, to: attic)
       try await attic.holds(Self.id, after: mark)

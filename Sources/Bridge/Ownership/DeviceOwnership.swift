@@ -3,21 +3,20 @@ import Devices
 import GATT
 import JSON
 
-/// Which gateway owns a device, and so writes its retained topics: the one that has its link, or was the last to have it.
+/// Which gateway owns a device and so writes its retained topics: the one that has its link, or had it last.
 ///
 /// A pure machine. It follows the other gateways by the device's retained `info`.
 struct DeviceOwnership: Equatable, Sendable {
-  /// What follows from the `info` of another gateway.
   enum Action: Equatable, Sendable {
-    /// The other owns it: publish nothing about the device any more.
+    /// Another gateway owns it: publish nothing about the device any more.
     case release
-    /// This one owns it: publish that again.
+    /// This gateway owns it: publish that again.
     case republish
   }
 
   private(set) var owner = Owner.unknown
   private let this: GatewayID
-  /// The last one that another gateway has published.
+  /// The last one of another gateway.
   private(set) var last: Notice?
 
   init(_ this: GatewayID) {
@@ -31,26 +30,26 @@ struct DeviceOwnership: Equatable, Sendable {
     }
   }
 
-  /// What a device's `info` says of its owner.
+  /// The owner, as in a device's `info`.
   struct Notice: Equatable, Sendable {
     let gateway: GatewayID
     var area: String?
-    /// Nil: it has no link now. RFC 3339, UTC with milliseconds: such texts sort as they follow one another.
+    /// Nil while there is no link. RFC 3339, UTC with milliseconds, which sorts by time.
     var connectedSince: String?
     /// The desired values, by property.
     var desired: JSONObject?
-    /// Which device it is about; nil: it does not say.
+    /// The device's address, if it is given.
     var identifier: BluetoothAddress?
   }
 
   /// The device is online here.
-  /// - Returns: whether it was elsewhere before, as ``last`` tells.
+  /// - Returns: whether another gateway owned it (``last``).
   mutating func cameOnline() -> Bool {
     defer { owner = .this }
     return isElsewhere
   }
 
-  /// The retained `info` has come, of whatever gateway; nil: it was taken away.
+  /// The retained `info` has arrived, from any gateway; nil: it was cleared.
   /// - Parameter liveSince: since when the device is live here; nil when it is not.
   mutating func received(_ notice: Notice?, liveSince: String?) -> Action? {
     guard let notice else {

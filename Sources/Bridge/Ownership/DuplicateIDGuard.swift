@@ -1,19 +1,19 @@
-/// Whether this gateway may publish under its id: another one with that id would write the same topics.
+/// Whether this gateway may publish under its id: another gateway with that id would write the same topics.
 ///
 /// A pure machine, restarted with each connection to the broker. It sends a request on the gateway's own request topic,
-/// to which it has subscribed: when that barrier arrives, everything that the broker retains has arrived before it; and
-/// another gateway with the same id answers it.
+/// to which it has subscribed. When that barrier arrives, all retained messages have arrived before it; and another gateway
+/// with the same id answers it.
 struct DuplicateIDGuard {
   enum State: Equatable, Sendable {
     /// → waiting.
     case disconnected
-    /// The barrier is on its way; what the broker retains arrives first → asking, admitted, refused.
+    /// The barrier is sent; retained messages arrive before it → asking, admitted, refused.
     case waiting
-    /// Another run of this id seems to be online. It has been asked: its answer → refused; no answer → admitted.
+    /// Another run of this id seems to be online: its answer → refused; no answer → admitted.
     case asking
     /// The id is this gateway's → refused.
     case admitted
-    /// The id is another's. The gateway disconnects, and tries again later → disconnected.
+    /// Another gateway has the id. This one disconnects, and tries again later → disconnected.
     case refused
   }
 
@@ -23,7 +23,7 @@ struct DuplicateIDGuard {
     case sendBarrier
     /// Publish, and subscribe to commands.
     case admit
-    /// Log that another gateway has the id: once, until this one has been admitted.
+    /// Log that another gateway has the id; once, until this one is admitted.
     case reportConflict
     /// Disconnect for this long.
     case withdraw(Duration)
@@ -42,7 +42,7 @@ struct DuplicateIDGuard {
   private var lastRun: String?
   private var isReported = false
 
-  /// - Parameter started: in RFC 3339, UTC with milliseconds, which sort as they follow one another.
+  /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
   init(run: String, started: String) {
     self.run = run
     self.started = started
@@ -57,7 +57,7 @@ struct DuplicateIDGuard {
 
   mutating func disconnected() { state = .disconnected }
 
-  /// The state under this id, from the broker.
+  /// The `state` of this id has arrived.
   mutating func received(isOnline: Bool) -> [Action] {
     switch state {
     case .waiting:
@@ -70,7 +70,7 @@ struct DuplicateIDGuard {
     }
   }
 
-  /// The info under this id, from the broker: of which run, and when that began.
+  /// The `info` of this id has arrived.
   mutating func received(run: String, started: String) -> [Action] {
     switch state {
     case .waiting:
@@ -78,14 +78,13 @@ struct DuplicateIDGuard {
       return []
     case .admitted:
       if run == self.run { return [] }
-      // Of two that began to speak at the same time the older one stays.
+      // Of two that were admitted at the same time the older one stays.
       return (started, run) < (self.started, self.run) ? refuse() : [.republishInfo]
     case .disconnected, .asking, .refused:
       return []
     }
   }
 
-  /// The question has come round.
   mutating func barrierArrived() -> [Action] {
     guard state == .waiting else { return [] }
     if isAnotherOnline, lastRun != run {
@@ -95,7 +94,7 @@ struct DuplicateIDGuard {
     return admit()
   }
 
-  /// The question was answered by another run.
+  /// Another run has answered the barrier.
   mutating func answered() -> [Action] {
     switch state {
     case .waiting, .asking: refuse()
@@ -103,7 +102,7 @@ struct DuplicateIDGuard {
     }
   }
 
-  /// Nobody has answered.
+  /// Neither the barrier nor an answer has arrived in time.
   mutating func timeout() -> [Action] {
     switch state {
     case .waiting, .asking: admit()

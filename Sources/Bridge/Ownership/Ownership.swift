@@ -6,16 +6,16 @@ import JSON
 import Log
 import MQTT
 
-/// What has to be known before the gateway may speak at a broker: whether its id is free, which gateway owns which
-/// device, and which topics of earlier runs nobody owns any more.
+/// What must be known before the gateway may publish: whether its id is free, which gateway owns which device, and which
+/// topics of earlier runs are orphaned.
 ///
-/// It learns that from retained messages. When a message that the gateway has sent to itself, a barrier, comes back, all
-/// that the broker retains for earlier subscriptions has arrived: mosquitto and ejabberd keep that order.
+/// All of that is in retained messages. When a barrier, a message that the gateway sends to itself, arrives, the retained
+/// messages for earlier subscriptions have arrived: mosquitto and ejabberd keep that order.
 final class Ownership: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// A barrier that has not arrived by then (a broker may not return a client's own messages) is no longer waited for.
-  /// On a bad network packets are late by seconds, and to go ahead too early is to overwrite what others published.
+  /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late by
+  /// seconds, and a gateway that publishes too early overwrites what others published.
   private static let patience = Duration.seconds(5)
 
   private let context: BridgeContext
@@ -24,13 +24,13 @@ final class Ownership: @unchecked Sendable {
   private var isConnected = false
   private var lastSent: UInt64 = 0
   private var lastArrived: UInt64 = 0
-  /// The one that the id guard waits for.
+  /// The barrier of the id guard.
   private var guardBarrier: UInt64 = 0
   private var orphans: [DeviceID: Orphan] = [:]
   /// The other gateways at this broker that are online.
   private var gatewaysOnline: Set<GatewayID> = []
 
-  /// Topics of a device that an earlier run published, and that it no longer uses.
+  /// A device whose topics an earlier run published under an id that it no longer has.
   private struct Orphan {
     let address: BluetoothAddress
     var barrier: UInt64
@@ -59,9 +59,9 @@ final class Ownership: @unchecked Sendable {
 
   // MARK: Barriers
 
-  /// Sends a barrier.
-  /// - Returns: its number; it arrives after all that the broker retains for the subscriptions made so far. Without a
-  ///   connection none arrives: the next connection begins with one for all.
+  /// Sends a barrier, which arrives after the retained messages for the subscriptions so far. Without a connection none is
+  /// sent: each connection begins with one.
+  /// - Returns: its number.
   func sendBarrier() -> UInt64 {
     guard isConnected else { return .max }
     lastSent += 1
@@ -129,7 +129,7 @@ final class Ownership: @unchecked Sendable {
     }
   }
 
-  /// An answer under this gateway's id: another run gives one where it has the id.
+  /// A response under this gateway's id, perhaps of another run that has the id.
   func received(response payload: [UInt8]) {
     guard !isAdmitted, case .object(let object) = try? JSONParser.parse(payload),
       case .string(let transaction) = object["transaction"], transaction.hasPrefix("\(context.run)-"),
@@ -139,13 +139,13 @@ final class Ownership: @unchecked Sendable {
     perform(idGuard.answered())
   }
 
-  /// The info under this gateway's id.
+  /// The `info` under this gateway's id.
   func received(bridgeInfo payload: [UInt8]) {
     guard let (run, started) = BridgeInfo.origin(in: payload) else { return }
     perform(idGuard.received(run: run, started: started))
   }
 
-  /// The state of a gateway, this one's too.
+  /// The `state` of a gateway, this one included.
   func received(state payload: [UInt8], of gateway: GatewayID) {
     let isOnline = payload.elementsEqual(Payload.availability(true))
     if gateway == context.gateway {
@@ -159,7 +159,7 @@ final class Ownership: @unchecked Sendable {
 
   // MARK: Devices
 
-  /// Whether commands for the device are this gateway's to answer: unless another one owns it, and is online.
+  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   func isResponsible(for publisher: DevicePublisher) -> Bool {
     switch publisher.ownership.owner {
     case .unknown, .this: true
@@ -167,10 +167,10 @@ final class Ownership: @unchecked Sendable {
     }
   }
 
-  // MARK: Topics of earlier runs
+  // MARK: Orphaned topics
 
-  /// Clears the topics of a device that is no longer configured or has another id now, unless another gateway owns it
-  /// by now, or is to.
+  /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or is
+  /// to own it.
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {
     guard orphans[id] == nil, bridge.publisher(id) == nil else { return }
     context.subscribe(TopicFilter(topics(of: id).info))
@@ -181,12 +181,12 @@ final class Ownership: @unchecked Sendable {
     guard let notice = DeviceOwnership.Notice(payload), notice.gateway != context.gateway,
       let orphan = orphans[id]
     else { return }
-    forgetOrphan(id)
+    removeOrphan(id)
     bridge.companion?.ownedElsewhere(orphan.address)
   }
 
   /// The id is in use again.
-  func forgetOrphan(_ id: DeviceID) {
+  func removeOrphan(_ id: DeviceID) {
     guard let orphan = orphans.removeValue(forKey: id) else { return }
     context.unsubscribe(TopicFilter(topics(of: id).info))
     context.engine.assumeIsolated { $0.forgetID(of: orphan.address) }
@@ -196,16 +196,16 @@ final class Ownership: @unchecked Sendable {
   private func clear(_ orphan: Orphan, _ id: DeviceID) {
     let topics = topics(of: id)
     if context.engine.assumeIsolated({ $0.isPinnedElsewhere(orphan.address) }) {
-      // The other one has yet to find it.
+      // That gateway has not found it yet.
       context.publish(
         MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
     } else {
       for topic in topics.states { context.clearState(topic) }
       if bridge.publisher(orphan.address) == nil { bridge.companion?.deviceRemoved(orphan.address) }
     }
-    forgetOrphan(id)
+    removeOrphan(id)
   }
 
-  /// With every property of the built-in profile: which ones an earlier run published is not known.
+  /// With every property of the built-in profile, as those that were published are not known.
   private func topics(of id: DeviceID) -> DeviceTopics { context.topics.topics(of: id, .microbit) }
 }

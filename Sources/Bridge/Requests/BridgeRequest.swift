@@ -4,7 +4,7 @@ import GATT
 import JSON
 import Log
 
-/// What the gateway itself is asked to do, on `{base}/bridge/{gateway}/request/{verb}`.
+/// A request to the gateway, on `{base}/bridge/{gateway}/request/{verb}`.
 struct BridgeRequest: Sendable, Equatable {
   enum Content: Sendable, Equatable {
     case devices
@@ -23,15 +23,15 @@ struct BridgeRequest: Sendable, Equatable {
   }
 
   let content: Content
-  /// Given back with the answer, so that the sender knows its own.
+  /// Returned with the response.
   let transaction: String?
 
-  /// What no payload is longer than. Refused before it is looked at.
+  /// In bytes.
   static let longestPayload = 64 << 10
 
-  /// Reads the payload of a request. Whether the devices that it names exist is not looked at.
+  /// Whether the devices that it names exist is not checked.
   ///
-  /// - Parameter verb: `devices`, `device/add` …: what stands behind `request/` in the topic.
+  /// - Parameter verb: `devices`, `device/add` …
   init(verb: String, payload: [UInt8]) throws(Rejection) {
     let object = try Self.object(payload)
     transaction = try CommandPayload.transaction(object)
@@ -69,9 +69,9 @@ struct BridgeRequest: Sendable, Equatable {
     return "known are \(verbs.joined(separator: ", "))"
   }
 
-  /// The first few errors: an answer that is longer than the request helps nobody.
+  /// The first few errors.
   private static func describe(_ errors: [ConfigurationError]) -> String {
-    let told = errors.prefix(5).map(\.description).joined(separator: "; ")
-    return errors.count > 5 ? "\(told); and \(errors.count - 5) more" : told
+    let first = errors.prefix(5).map(\.description).joined(separator: "; ")
+    return errors.count > 5 ? "\(first); and \(errors.count - 5) more" : first
   }
 }

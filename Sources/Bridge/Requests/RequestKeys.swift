@@ -4,7 +4,7 @@ import GATT
 import JSON
 import Log
 
-/// The requests by their names, and the keys that each of them has.
+/// The requests and their keys.
 enum Verb: String, CaseIterable, Sendable {
   case devices
   case health
@@ -59,7 +59,7 @@ extension RequestKeys {
 }
 
 extension ConfigurationRule<String> {
-  /// It has been looked at before all else, to be given back with whatever is wrong.
+  /// It was read before, to be returned with errors as well.
   fileprivate static var transaction: Self {
     ConfigurationRule(
       shape: .text(0...CommandPayload.longestTransaction),
@@ -68,7 +68,6 @@ extension ConfigurationRule<String> {
 }
 
 extension ConfigurationPath {
-  /// What is wrong with a request that lacks a key it needs.
   fileprivate func missing(_ name: String, hint: String) -> [ConfigurationError] {
     [key(name).error("this is missing", hint: hint)]
   }

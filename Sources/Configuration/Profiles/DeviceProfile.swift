@@ -12,7 +12,7 @@ extension Configuration {
   package func profile(of device: Device) -> Profile {
     let whole = device.profile.flatMap { profile(named: $0) } ?? .microbit
     var names = Set(device.properties ?? whole.defaultProperties)
-    names.formUnion(device.wanted.map(\.name))
+    names.formUnion(device.desiredValues.map(\.name))
     return whole.limited(to: names)
   }
 
@@ -20,13 +20,13 @@ extension Configuration {
   package func desired(of device: Device) -> [String: Value] {
     let profile = profile(of: device)
     var values: [String: Value] = [:]
-    for member in device.wanted {
+    for member in device.desiredValues {
       values[member.name] = profile.property(named: member.name)?.codec.value(member.value)
     }
     return values
   }
 
-  /// What an entry asks for, and its profile cannot do.
+  /// What an entry names that its profile lacks or cannot do.
   package func problems(of device: Device, at path: ConfigurationPath) -> [ConfigurationError] {
     let names = [Profile.microbit.name] + profiles.map(\.name)
     guard let profile = profile(named: device.profile ?? Profile.microbit.name) else {
@@ -51,7 +51,7 @@ extension Configuration {
     if device.period != nil, device.desired?.contains(where: { $0.name == "period" }) == true {
       errors.append(.periodTwice(at: path))
     }
-    for (name, value) in device.wanted.map({ ($0.name, $0.value) }) {
+    for (name, value) in device.desiredValues.map({ ($0.name, $0.value) }) {
       let isShort = device.desired?.contains { $0.name == name } != true
       let place = isShort ? path.key(name) : path.key("desired").key(name)
       guard let property = profile.property(named: name) else {
@@ -72,8 +72,8 @@ extension ConfigurationError {
 }
 
 extension Configuration.Device {
-  /// What properties are to hold, that of ``period`` with the others.
-  fileprivate var wanted: [Named<JSONValue>] {
+  /// ``desired`` with ``period``.
+  fileprivate var desiredValues: [Named<JSONValue>] {
     let short = period.map { Named("period", JSONValue.integer($0)) }
     return (desired ?? []) + (short.map { [$0] } ?? [])
   }

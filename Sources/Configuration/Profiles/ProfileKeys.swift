@@ -42,7 +42,7 @@ extension Property {
 }
 
 extension ConfigurationRule<String> {
-  /// A property that is referred to.
+  /// A reference to a property.
   package static var propertyName: Self { .text(longest: 64) }
 }
 
@@ -74,14 +74,14 @@ extension ConfigurationRule<[Profile]> {
 }
 
 extension Profile {
-  /// The profile as it stands in config.json, without what has no key there.
+  /// The profile as in config.json, without what has no key there.
   package var json: JSONValue? { ConfigurationRule<ProfileKeys>.section.write(ProfileKeys(self)) }
 }
 
 // MARK: Between the keys and the profile
 
 extension ProfileKeys {
-  /// The profile; nil, and an error at each key that is wrong, where the keys make none.
+  /// The profile; nil, with an error for each wrong key, when there are any.
   fileprivate func profile(
     _ name: String, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> Profile? {
@@ -89,7 +89,7 @@ extension ProfileKeys {
     let inside = path.key("properties")
     let properties = (self.properties ?? []).compactMap { named in
       let property = named.value.property(named.name, at: inside.key(named.name), &errors)
-      // By itself first: what is wrong with each is told at once.
+      // Each by itself first, to find the errors of all.
       guard let property,
         let error = Self.error(of: { () throws(ProfileError) in
           try Profile(name: name, properties: [property])
@@ -158,7 +158,7 @@ extension ProfileKeys {
   }
 }
 
-/// For who has given a name that there is not: the one that was probably meant, else all that there are.
+/// A hint for an unknown name: the most similar one, else all.
 func choice(of name: String, among names: [String]) -> String {
   nearest(to: name, among: names).map { "did you mean \($0)?" }
     ?? "there are \(names.joined(separator: ", "))"

@@ -188,7 +188,7 @@ struct EntityKeys: ConfigurationSection {
 // MARK: Between the keys and the property
 
 extension PropertyKeys {
-  /// The property; nil, and an error at the key that is wrong, where the keys make none.
+  /// The property; nil, with an error at the wrong key, when there is one.
   func property(
     _ name: String, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> Property? {

@@ -1,7 +1,7 @@
 import GATT
 import JSON
 
-/// The keys that say how one value is held in bytes: those of a property, or of a field of one.
+/// The keys of the encoding of one value: of a property, or of a field.
 struct ScalarKeys {
   var type: Codec.ScalarType?
   var scale: Double?
@@ -56,12 +56,12 @@ struct ScalarKeys {
 }
 
 extension ConfigurationRule<[Int: String]> {
-  /// The words of an enumeration by their numbers, which are keys and hence in quotes: `{"0": "none"}`.
+  /// The words of an enumeration by their numbers: `{"0": "none"}`.
   fileprivate static var words: Self {
     let members = ConfigurationRule<[Named<String>]>.members(
       of: .text(longest: 64), names: "^(0|-?[1-9][0-9]*)$"
     ) { name in
-      // One way to write each number: no two keys are the same one.
+      // One spelling for each number, so that no two keys are the same number.
       Int(name).map(String.init) == name
         ? nil : ConfigurationProblem("not a whole number", hint: #"example: {"0": "open", "1": "closed"}"#)
     }

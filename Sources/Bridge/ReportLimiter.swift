@@ -1,0 +1,68 @@
+import EventLoop
+import GATT
+
+/// Bounds how often the retained value of a property is published.
+struct ReportLimiter: Sendable {
+  enum Decision: Equatable {
+    case publish
+    /// Call ``ReportLimiter/release(at:)`` after this time.
+    case wait(Duration)
+    /// The change is too small, or a timer runs already.
+    case skip
+  }
+
+  private let report: Property.Report
+  private var published: (value: Value, time: Moment)?
+  private var held: Value?
+
+  init(_ report: Property.Report) { self.report = report }
+
+  mutating func received(_ value: Value, at now: Moment) -> Decision {
+    guard let published else {
+      self.published = (value, now)
+      return .publish
+    }
+    let isWaiting = held != nil
+    guard value.differs(from: published.value, by: report.change) else {
+      // Back to what was published: nothing is left to report.
+      if isWaiting { held = value }
+      return .skip
+    }
+    let rest = report.minInterval - published.time.duration(to: now)
+    if rest <= .zero, !isWaiting {
+      self.published = (value, now)
+      return .publish
+    }
+    held = value
+    return isWaiting ? .skip : .wait(rest)
+  }
+
+  /// The value to publish at the end of the interval; nil: it has not changed enough.
+  mutating func release(at now: Moment) -> Value? {
+    guard let value = held else { return nil }
+    held = nil
+    guard let published, value.differs(from: published.value, by: report.change) else { return nil }
+    self.published = (value, now)
+    return value
+  }
+}
+
+extension Value {
+  /// Whether a number, or a field of a record, differs by at least `change`; anything else: at all.
+  fileprivate func differs(from other: Value, by change: Double) -> Bool {
+    switch (self, other) {
+    case (.integer(let a), .integer(let b)): abs(Double(a) - Double(b)) >= max(change, 1)
+    case (.number(let a), .number(let b)): a != b && !(a.isNaN && b.isNaN) && !(abs(a - b) < change)
+    case (.record(let a), .record(let b)):
+      a.count != b.count
+        || zip(a, b).contains { a, b in
+          switch (a, b) {
+          case (nil, nil): false
+          case (let a?, let b?): a.differs(from: b, by: change)
+          case (nil, _), (_, nil): true
+          }
+        }
+    default: self != other
+    }
+  }
+}

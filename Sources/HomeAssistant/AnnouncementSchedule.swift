@@ -1,0 +1,142 @@
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import MQTT
+
+/// Something to announce to Home Assistant.
+enum Announcement: Sendable, Hashable {
+  case gateway(Stage)
+  case device(BluetoothAddress, Stage)
+  /// Of a device that was removed, by its discovery topic.
+  case removal(String, Stage)
+
+  enum Stage: Sendable, CaseIterable {
+    /// What holds now.
+    case plain
+    /// When Home Assistant has started: what holds now, and what is to be removed → remove, some seconds later.
+    case reannounce
+    /// What was re-announced is removed.
+    case remove
+  }
+}
+
+/// Announcements that wait, in order, each once.
+struct AnnouncementQueue {
+  private var waiting: [Announcement] = []
+  /// The first so many are done.
+  private var done = 0
+  private var members: Set<Announcement> = []
+  /// Too early for these.
+  private var held: Set<Announcement> = []
+
+  var isEmpty: Bool { members.isEmpty }
+
+  mutating func append(_ announcement: Announcement) {
+    guard !held.contains(announcement) else { return }
+    if members.insert(announcement).inserted { waiting.append(announcement) }
+  }
+
+  /// Before all others; unless it waits already.
+  mutating func prepend(_ announcement: Announcement) {
+    guard !held.contains(announcement) else { return }
+    if members.insert(announcement).inserted { waiting.insert(announcement, at: done) }
+  }
+
+  /// Ignores the announcement until it is released.
+  /// - Returns: whether it was not held already.
+  mutating func hold(_ announcement: Announcement) -> Bool { held.insert(announcement).inserted }
+
+  /// - Returns: whether it was held, and is to be announced now.
+  mutating func release(_ announcement: Announcement) -> Bool { held.remove(announcement) != nil }
+
+  /// Takes out the first `count`.
+  mutating func next(_ count: Int) -> ArraySlice<Announcement> {
+    let next = waiting[done...].prefix(count)
+    done += next.count
+    for announcement in next { members.remove(announcement) }
+    if members.isEmpty {
+      waiting = []
+      done = 0
+    }
+    return next
+  }
+}
+
+/// When the announcements are made: in batches, and what follows after a while.
+final class AnnouncementSchedule: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Documents sent together, so that readings do not wait behind hundreds of them.
+  private static let batch = 10
+  private static let batchPause = Duration.milliseconds(20)
+  /// Home Assistant has handled all announcements within this time after its start.
+  private static let followUpDelay = Duration.seconds(5)
+
+  /// Makes an announcement.
+  var perform: (Announcement) -> Void = { _ in }
+  private let loop: EventLoop
+  private var queue = AnnouncementQueue()
+  /// Nothing is announced before.
+  private var pauseEnd = Moment.now
+  /// To be announced when Home Assistant has handled what was announced at its start.
+  private var followUps: [Announcement] = []
+  private var followUp: LoopTimer?
+
+  init(_ loop: EventLoop) { self.loop = loop }
+
+  func append(_ announcement: Announcement) { change { $0.append(announcement) } }
+
+  /// Several at once.
+  func change(_ body: (inout AnnouncementQueue) -> Void) {
+    let wasEmpty = queue.isEmpty
+    body(&queue)
+    if wasEmpty, !queue.isEmpty { announceNext(after: max(.zero, Moment.now.duration(to: pauseEnd))) }
+  }
+
+  /// Announces nothing for a while.
+  func pause(for duration: Duration) { pauseEnd = .now + duration }
+
+  /// It is too early for the announcement: it follows after `delay`.
+  func postpone(_ announcement: Announcement, for delay: Duration) {
+    guard queue.hold(announcement) else { return }
+    loop.timer(after: delay) { [weak self] in
+      guard let self, queue.release(announcement) else { return }
+      append(announcement)
+    }
+  }
+
+  private func announceNext(after delay: Duration) {
+    loop.timer(after: delay) { [weak self] in self?.announceNext() }
+  }
+
+  private func announceNext() {
+    for announcement in queue.next(Self.batch) { perform(announcement) }
+    if !queue.isEmpty {
+      announceNext(after: Self.batchPause)
+    } else if !followUps.isEmpty, followUp == nil {
+      followUp = loop.timer(after: Self.followUpDelay) { [weak self] in self?.announceFollowUps() }
+    }
+  }
+
+  /// The delay of all of them starts again when everything is announced.
+  func addFollowUp(_ announcement: Announcement) {
+    followUps.append(announcement)
+    followUp?.cancel()
+    followUp = nil
+  }
+
+  private func announceFollowUps() {
+    let due = followUps
+    cancelFollowUps()
+    for announcement in due { append(announcement) }
+  }
+
+  /// Home Assistant restarts or the connection has ended: follow-ups come with the next announcement of everything.
+  func cancelFollowUps() {
+    followUp?.cancel()
+    followUp = nil
+    followUps = []
+  }
+}

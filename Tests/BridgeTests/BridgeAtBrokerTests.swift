@@ -1,0 +1,184 @@
+import Configuration
+import GATT
+import Store
+import TestSupport
+import Testing
+
+@testable import Bridge
+@testable import Devices
+
+/// Commands, ownership and publishing, at a real broker and without Bluetooth.
+@Suite struct BridgeAtBrokerTests {
+  private let broker: MosquittoBroker
+
+  init() async throws { broker = try await MosquittoBroker() }
+
+  // MARK: CommandHandler
+
+  /// Commands, and what their results contain.
+  private static let refusals: [(topic: String, payload: String, reason: String)] = [
+    (
+      "kitchen/x/set", #"{"value":1,"transaction":"t"}"#,
+      #""reason":"there is no property x; settable: period","transaction":"t""#
+    ),
+    ("kitchen/temperature/set", "1", #""reason":"temperature can only be read""#),
+    ("kitchen/period/set", "10", #""reason":"10 is below the smallest period, 20 ms""#),
+    ("kitchen/period/set", "", #""reason":"the payload is empty""#),
+    ("kitchen/x/get", #"{"transaction":"t"}"#, #""reason":"there is no such property","transaction":"t""#),
+    ("kitchen/button_a/get", "", #""reason":"button_a cannot be read""#),
+  ]
+
+  @Test func commandsThatCannotBeCarriedOutAreRejected() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    for (topic, payload, reason) in Self.refusals {
+      let start = tested.messages.count
+      try await tested.publish(topic, payload)
+      let result = topic.split(separator: "/").dropLast().joined(separator: "/") + "/result"
+      let text = try await tested.payloads(result, from: start)
+      #expect(text.count == 1 && text[0].hasPrefix(#"{"status":"rejected","#), "\(text)")
+      #expect(text.first?.contains(reason) == true, "\(text)")
+    }
+  }
+
+  @Test func aCommandWaitsForItsDeviceAsLongAsItsTimeToLive() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.publish("kitchen/period/set", #"{"value":2000,"ttl":1,"transaction":"a1"}"#)
+    try await tested.message("kitchen/period/result", #""status":"timeout""#)
+    let results = try await tested.payloads("kitchen/period/result")
+    #expect(results.count == 2)
+    #expect(results.first?.hasPrefix(#"{"status":"pending","requested":2000,"transaction":"a1""#) == true)
+  }
+
+  @Test func aGroupCommandReachesDevicesThatCanCarryItOut() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    for property in ["temperature", "x", "period"] { try await tested.publish("all/\(property)/set", "500") }
+    #expect(try await tested.payloads("kitchen/period/result").count == 1)
+    #expect(try await tested.payloads("kitchen/temperature/result") == [])
+    #expect(try await tested.payloads("kitchen/x/result") == [])
+  }
+
+  @Test func aRetainedCommandOfMQTT3IsRejectedOnce() async throws {
+    let old = BridgeUnderTest.kitchen.replacing(
+      "{\"devices\"", with: #"{"mqtt":{"protocol":"3.1.1"},"devices""#)
+    let tested = try await BridgeUnderTest(broker, old, retained: [("kitchen/period/set", "500")])
+    try await tested.message("kitchen/period/result", CommandHandler.retainedReason)
+    // A new connection brings it again.
+    try await tested.message("bridge/here/info", #""connects":1"#)
+    let start = tested.messages.count
+    await tested.bridge.context.mqtt.withdraw(for: .zero)
+    try await tested.message("bridge/here/info", #""connects":2"#, from: start)
+    #expect(try await tested.payloads("kitchen/period/result").count == 1)
+  }
+
+  // MARK: Ownership
+
+  private static func info(_ gateway: String, since: String = "2999-01-01T00:00:00.000Z") -> String {
+    #"{"gateway":"\#(gateway)","identifier":"C5:A1:B2:C3:D4:E5","connected_since":"\#(since)"}"#
+  }
+
+  @Test func whatAnotherGatewayOwnsIsLeftToItWhileItIsOnline() async throws {
+    let tested = try await BridgeUnderTest(
+      broker, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
+    try await tested.publish("kitchen/period/set", #"{"value":500,"transaction":"a1"}"#)
+    #expect(try await tested.payloads("kitchen/period/result") == [])
+    #expect(try await tested.payloads("kitchen/availability") == [])
+    try await tested.publish("bridge/attic/state", "offline")
+    try await tested.publish("kitchen/period/set", #"{"value":600,"transaction":"a2"}"#)
+    let results = try await tested.payloads("kitchen/period/result")
+    #expect(results.count == 1)
+    #expect(results.first?.contains(#""status":"pending","requested":600,"transaction":"a2""#) == true)
+  }
+
+  @Test func orphanedTopicsAreClearedUnlessAnotherGatewayOwnsThem() async throws {
+    for owner in ["here", "attic"] {
+      let folder = try TemporaryFolder()
+      let path = folder.path + "/state.db"
+      let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
+      var record = DeviceRecord(identifier: BridgeUnderTest.address)
+      record.id = try DeviceID("cellar")
+      state.section("devices").put(record.identifier.description, record.bytes)
+      state.close()
+      let broker = try await MosquittoBroker()
+      let tested = try await BridgeUnderTest(
+        broker, state: path,
+        retained: [("cellar/info", Self.info(owner)), ("cellar/temperature", "21")])
+      let start = tested.messages.count
+      let isCleared = owner == "here"
+      if isCleared { try await tested.message("cellar/temperature", "", from: 2) }
+      _ = try await tested.payloads("cellar/info", from: start)
+      let cleared = tested.messages.elements.filter { $0.payload.isEmpty }.map(\.topic.string)
+      #expect(cleared.contains("microbit/cellar/temperature") == isCleared)
+      #expect(cleared.contains("microbit/cellar/info") == isCleared)
+    }
+  }
+
+  // MARK: DevicePublisher
+
+  @Test func aDeviceIsPublishedWhileThisGatewayOwnsIt() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    try await tested.message("kitchen/availability", "online")
+    let order = tested.messages.elements.map(\.topic.string)
+    let info = try #require(order.firstIndex(of: "microbit/kitchen/info"))
+    #expect(info < order.lastIndex(of: "microbit/kitchen/availability") ?? 0)
+    // A late will of an earlier owner.
+    var start = tested.messages.count
+    try await tested.publish("kitchen/availability", "offline", retain: true)
+    try await tested.message("kitchen/availability", "online", from: start)
+    try await tested.receive(0, 21)
+    try await tested.message("kitchen/temperature", "21")
+    // Another gateway takes it over: what still arrives here is not published.
+    try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
+    start = tested.messages.count
+    try await tested.receive(0, 22)
+    #expect(try await tested.payloads("kitchen/temperature", from: start) == [])
+    #expect(try await tested.payloads("kitchen/readings").count == 1)
+  }
+
+  @Test func topicsAreClearedWhenADeviceIsRemovedAndKeptWhenItMoves() async throws {
+    for reason in [DetachReason.removed, .pinnedElsewhere] {
+      let broker = try await MosquittoBroker()
+      let tested = try await BridgeUnderTest(broker)
+      try await tested.comeOnline()
+      try await tested.receive(0, 21)
+      try await tested.message("kitchen/temperature", "21")
+      let start = tested.messages.count
+      try await tested.device { $0.detach(reason) }
+      #expect(
+        try await tested.payloads("kitchen/temperature", from: start) == (reason == .removed ? [""] : []))
+      #expect(try await tested.payloads("kitchen/info", from: start) == (reason == .removed ? [""] : []))
+    }
+  }
+
+  // MARK: PropertyPublisher
+
+  @Test func aStateIsRetainedAndAnEventIsNot() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    try await tested.receive(0, 21, sequence: 7)
+    try await tested.receive(2, .text("press_start"), sequence: 8)
+    // Read by the engine for itself: no reading.
+    try await tested.receive(1, 500, sequence: nil)
+    let event = try await tested.message("kitchen/button_a", #"{"event_type":"press_start","time":""#)
+    #expect(String(decoding: event.payload, as: UTF8.self).contains(#""sequence":8"#))
+    try await tested.message("kitchen/period", "500")
+    let readings = try await tested.payloads("kitchen/readings")
+    #expect(readings.count == 2)
+    #expect(readings.first?.hasPrefix(#"{"property":"temperature","value":21,"unit":"°C""#) == true)
+    let retained = try await BridgeUnderTest.retained(by: broker)
+    #expect(retained.contains("microbit/kitchen/temperature") && retained.contains("microbit/kitchen/period"))
+    #expect(
+      !retained.contains("microbit/kitchen/button_a") && !retained.contains("microbit/kitchen/readings"))
+  }
+
+  /// The accelerometer reports at most every 200 ms, and changes from 20 mg on.
+  @Test func aReportBoundsTheRetainedValueAndNotTheReadings() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    for x in [0, 100, 105, 300] { try await tested.receive(3, .record([.integer(x), 0, 0])) }
+    try await tested.message("kitchen/accelerometer", #"{"x":300,"#)
+    let values = try await tested.payloads("kitchen/accelerometer")
+    #expect(values == [#"{"x":0,"y":0,"z":0}"#, #"{"x":300,"y":0,"z":0}"#])
+    #expect(try await tested.payloads("kitchen/readings").count == 4)
+  }
+}

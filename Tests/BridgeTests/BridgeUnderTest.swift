@@ -1,0 +1,146 @@
+import Configuration
+import EventLoop
+import GATT
+import JSON
+import Store
+import TestSupport
+
+@testable import Bridge
+@testable import Devices
+@testable import MQTT
+
+/// The MQTT front end at a real broker, with an engine that has no Bluetooth: devices are those of the configuration, and
+/// tests call their observers as the engine would.
+final class BridgeUnderTest: Sendable {
+  static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+  static let patience = Duration.seconds(60)
+
+  private static let observerLoop = EventLoop.onNewThread()
+
+  let loop = EventLoop.onNewThread()
+  let bridge: Bridge
+  let messages = Record<MQTTReceived>()
+  private let engine: DeviceManager
+  private let observer: MQTTClient
+  private let lives: [Task<Void, any Error>]
+
+  /// - Parameters:
+  ///   - configuration: the text of config.json, without the broker's address.
+  ///   - state: the path of the state database.
+  ///   - retained: what the broker retains before the gateway connects.
+  init(
+    _ broker: MosquittoBroker, _ configuration: String = BridgeUnderTest.kitchen, state path: String? = nil,
+    retained: [(topic: String, payload: String)] = []
+  ) async throws {
+    var parsed = try Configuration.parse(Array(configuration.utf8)).get()
+    (parsed.mqtt.host, parsed.mqtt.port) = ("127.0.0.1", Int(broker.port))
+    observer = MQTTClient(
+      options: MQTTOptions(host: "127.0.0.1", port: broker.port, clientID: "observer"),
+      loop: Self.observerLoop, log: { _, _ in })
+    await observer.setHandler { [messages] event in
+      if case .message(let message) = event { messages.append(message) }
+    }
+    await observer.subscribe(topicFilter("#"))
+    let gateway = GatewayID(hostName: "here")
+    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
+    let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
+    let bridge = Bridge(parsed, gateway: gateway, engine: engine, state: state, loop: loop) { _ in }
+    (self.engine, self.bridge) = (engine, bridge)
+    let start = Waiter<Void>()
+    lives = [
+      Task(executorPreference: Self.observerLoop) { [observer] in try await observer.run() },
+      Task(executorPreference: loop) {
+        try await start.value()
+        await engine.add(bridge)
+        await engine.start()
+        await bridge.start()
+        await bridge.run()
+      },
+    ]
+    for (topic, payload) in retained { try await publish(topic, payload, retain: true) }
+    start.resume(.success(()))
+    try await message("bridge/here/state", "online")
+  }
+
+  deinit {
+    for life in lives { life.cancel() }
+    loop.stop()
+  }
+
+  static let kitchen =
+    #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen","properties":["#
+    + #""temperature","period","button_a","accelerometer"]}]}"#
+
+  /// Publishes below the base topic, and waits until the observer has the message.
+  func publish(_ topic: String, _ payload: String, retain: Bool = false) async throws {
+    let start = messages.count
+    await observer.publish(
+      MQTTMessage(topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain))
+    _ = try await messages.first(from: start, within: Self.patience, topic) {
+      $0.topic.string == "microbit/" + topic
+    }
+  }
+
+  /// Waits for a message below the base topic.
+  @discardableResult
+  func message(_ topic: String, _ text: String, from start: Int = 0) async throws -> MQTTReceived {
+    try await messages.first(from: start, within: Self.patience, "\(topic) \(text)") {
+      $0.topic.string == "microbit/" + topic && String(decoding: $0.payload, as: UTF8.self).contains(text)
+    }
+  }
+
+  /// The payloads below the base topic since `start`; all that the gateway has to answer so far has been answered.
+  func payloads(_ topic: String, from start: Int = 0) async throws -> [String] {
+    let transaction = "after \(messages.count)"
+    try await publish("bridge/here/request/health", #"{"transaction":"\#(transaction)"}"#)
+    try await message("bridge/here/response/health", transaction)
+    return messages.elements.dropFirst(start).filter { $0.topic.string == "microbit/" + topic }
+      .map { String(decoding: $0.payload, as: UTF8.self) }
+  }
+
+  /// The topics that the broker retains.
+  static func retained(by broker: MosquittoBroker) async throws -> [String] {
+    let late = MQTTClient(
+      options: MQTTOptions(host: "127.0.0.1", port: broker.port, clientID: "late"), loop: observerLoop,
+      log: { _, _ in })
+    let messages = Record<MQTTReceived>()
+    await late.setHandler { if case .message(let message) = $0 { messages.append(message) } }
+    await late.subscribe(topicFilter("microbit/#"))
+    await late.subscribe(topicFilter("end"))
+    let life = Task(executorPreference: observerLoop) { try await late.run() }
+    defer { life.cancel() }
+    // Arrives after all that is retained.
+    await late.publish(MQTTMessage(topic: topicName("end"), payload: []))
+    _ = try await messages.first(within: patience, "end") { $0.topic.string == "end" }
+    return messages.elements.filter(\.retain).map(\.topic.string)
+  }
+
+  /// Calls a device's observer as the engine does.
+  func device(_ body: @escaping @Sendable (DevicePublisher) -> Void) async throws {
+    let bridge = bridge
+    try await engine.perform {
+      guard let publisher = bridge.publisher(Self.address) else { throw Failure("no such device") }
+      body(publisher)
+    }
+  }
+
+  func comeOnline() async throws {
+    try await device { publisher in
+      var description = publisher.device
+      description.session = .live
+      description.connectedSince = .now
+      publisher.changed(.availability, description)
+    }
+  }
+
+  /// A value of a property, by its place in ``kitchen``.
+  func receive(_ property: Int, _ value: Value, sequence: UInt64? = 1) async throws {
+    try await device {
+      $0.received(Reading(property: property, value: value, time: .now, sequence: sequence))
+    }
+  }
+}
+
+extension DeviceManager {
+  fileprivate func perform(_ body: @Sendable () throws -> Void) rethrows { try body() }
+}
