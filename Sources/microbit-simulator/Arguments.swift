@@ -36,7 +36,7 @@ struct Arguments: Sendable {
       --no-period          leave out the period characteristic
       --seed N             seed of the temperatures and signal strengths (1)
       --control SOCKET     unix socket for commands: one JSON object per line, answered by one per line
-      --trace FILE         temperatures count notifications; the time of each goes to this file, for benchmarks
+      --trace FILE         sensors count notifications; the time of each goes to this file, for benchmarks
 
     How long things take, in ms; the defaults were recorded on a real bluetoothd:
       --connect-ms MS      Connect (470)

@@ -25,7 +25,7 @@ public struct SimulatorOptions: Sendable {
   /// The times that bluetoothd and the radio take.
   public var timing = Timing()
   /// A file in which to note when each notification is sent, as ``NotificationTrace`` lays it out; the
-  /// temperatures then count the notifications.
+  /// sensors then count the notifications.
   public var trace: String?
 
   /// Three micro:bits, and times as recorded.

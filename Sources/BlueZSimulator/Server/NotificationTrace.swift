@@ -4,9 +4,9 @@ import Glibc
 /// call, so that what is measured is not disturbed, and another program reads along while it happens.
 ///
 /// For each micro:bit in turn, as native 64-bit words: how many notifications were sent, how many did not fit
-/// into the socket any more, and for each of the 256 values of the temperature's byte the CLOCK_MONOTONIC
-/// time in ns at which it was last sent. The temperature then counts notifications, so that its byte names
-/// one of the last 256.
+/// into the socket any more, and for each of the 256 values of the first byte the CLOCK_MONOTONIC time in ns at
+/// which it was last sent. The temperature and the acceleration along x then count notifications, so that this
+/// byte names one of the last 256 of a sensor; of one micro:bit only one of the two is to be subscribed to.
 final class NotificationTrace: @unchecked Sendable {
   // @unchecked: written on the loop's thread alone.
   private static let wordsEach = 2 + 256

@@ -154,11 +154,14 @@ public actor Simulator {
     }
   }
 
-  /// Where to note a notification: temperatures alone are traced.
+  /// Where to note a notification: sensors alone are traced.
   private func trace(of source: Source) -> NotificationTrace? {
     guard let trace else { return nil }
-    let temperature = model.peripherals[source.peripheral].database.handle(of: .temperature)
-    return source.handle == temperature ? trace : nil
+    let database = model.peripherals[source.peripheral].database
+    let isSensor =
+      source.handle == database.handle(of: .temperature)
+      || source.handle == database.handle(of: .acceleration)
+    return isSensor ? trace : nil
   }
 
   /// The signal of a notification, made at the first time only.
