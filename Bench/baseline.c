@@ -1,11 +1,13 @@
 // What the gateway does for its measure: the same work done by a plain C program.
 //
-// Finds micro:bits by org.bluez, connects to one after the other, reads the temperature once and then takes its
-// notifications, by AcquireNotify or by StartNotify, publishes each as a retained QoS 0 message, and confirms a period
-// command by WriteValue and ReadValue. No configuration, no reconnecting, no time-outs, no logs, no hostile input:
+// Finds micro:bits by org.bluez, connects to one after the other, reads the temperature (or the acceleration) once and
+// then takes its notifications, by AcquireNotify or by StartNotify, publishes each as a retained QoS 0 message, and
+// confirms a period command by WriteValue and ReadValue. No configuration, no reconnecting, no time-outs, no logs, no hostile input:
 // whatever the gateway costs beyond this program is the price of those.
 //
-//   baseline PORT socket|signal      the MQTT port on 127.0.0.1; the bus is $DBUS_SYSTEM_BUS_ADDRESS
+//   baseline PORT socket|signal temperature|accelerometer
+//
+// PORT is that of MQTT on 127.0.0.1; the bus is $DBUS_SYSTEM_BUS_ADDRESS.
 #include <ctype.h>
 #include <dbus/dbus.h>
 #include <fcntl.h>
@@ -24,6 +26,7 @@
 
 #define ADAPTER "/org/bluez/hci0"
 #define TEMPERATURE "e95d9250-251d-470a-a062-fa1922dfa9a8"
+#define ACCELERATION "e95dca4b-251d-470a-a062-fa1922dfa9a8"
 #define PERIOD "e95d1b25-251d-470a-a062-fa1922dfa9a8"
 #define PREFIX "BBC micro:bit"
 #define PROPERTIES_CHANGED \
@@ -31,8 +34,8 @@
 
 struct device {
   char path[64], id[13];            // id: the address in lower case, without colons
-  char *temperature, *period;       // object paths of the characteristics, once they are there
-  char topic[40];
+  char *sensor, *period;            // object paths of the characteristics, once they are there
+  char topic[48];
   int wanted;                       // the period being written, 0 when none is
   int socket;
   struct device *next;              // in the queue for a connection
@@ -45,7 +48,8 @@ static struct mosquitto *broker;
 static struct device *devices[1024];
 static int device_count, epoll;
 static bool by_signal;                  // how notifications come; else by socket
-static struct device *notifying[4096];  // by signal: a hash table, the key is the path of the temperature
+static bool is_accelerometer;           // the sensor; else the temperature
+static struct device *notifying[4096];  // by signal: a hash table, the key is the path of the sensor
 static struct device *queue, **queue_end = &queue, *connecting;
 static enum { OFF, CHANGING, ON } scan;
 
@@ -79,17 +83,26 @@ static void publish(const char *topic, const char *payload, int length, bool ret
   mosquitto_publish(broker, NULL, topic, length, payload, 0, retain);
 }
 
-static void publish_reading(struct device *device, int8_t value) {
-  char text[8];
-  publish(device->topic, text, snprintf(text, sizeof text, "%d", value), true);
+static void publish_reading(struct device *device, const uint8_t *bytes, int count) {
+  char text[48];
+  int length;
+  if (is_accelerometer && count == 6) {
+    int16_t x = bytes[0] | bytes[1] << 8, y = bytes[2] | bytes[3] << 8, z = bytes[4] | bytes[5] << 8;
+    length = snprintf(text, sizeof text, "{\"x\":%d,\"y\":%d,\"z\":%d}", x, y, z);
+  } else if (!is_accelerometer && count == 1) {
+    length = snprintf(text, sizeof text, "%d", (int8_t)bytes[0]);
+  } else {
+    return;
+  }
+  publish(device->topic, text, length, true);
 }
 
 // ---- Notifications.
 
 static void socket_readable(struct device *device) {
-  int8_t value;
-  ssize_t length = read(device->socket, &value, 1);
-  if (length == 1) publish_reading(device, value);
+  uint8_t value[20];
+  ssize_t length = read(device->socket, value, sizeof value);
+  if (length > 0) publish_reading(device, value, length);
   if (length == 0) close(device->socket);
 }
 
@@ -99,7 +112,7 @@ static struct device **notifying_at(const char *path) {
   for (const char *c = path; *c; c++) hash = (hash ^ (uint8_t)*c) * 16777619;
   for (;; hash++) {
     struct device **place = &notifying[hash % 4096];
-    if (!*place || !strcmp((*place)->temperature, path)) return place;
+    if (!*place || !strcmp((*place)->sensor, path)) return place;
   }
 }
 
@@ -129,11 +142,11 @@ static void take_signals(void) {
       dbus_message_iter_next(&entry);
       dbus_message_iter_recurse(&entry, &variant);
       if (dbus_message_iter_get_arg_type(&variant) != DBUS_TYPE_ARRAY) break;
-      const int8_t *value;
+      const uint8_t *value;
       int count = 0;
       dbus_message_iter_recurse(&variant, &bytes);
       dbus_message_iter_get_fixed_array(&bytes, &value, &count);
-      if (count == 1) publish_reading(device, *value);
+      publish_reading(device, value, count);
       break;
     }
   }
@@ -161,22 +174,23 @@ static int first_value(sd_bus_message *reply, void *data, sd_bus_error *error) {
   struct device *device = data;
   const void *bytes;
   size_t count;
-  if (!failed(reply, "ReadValue") && sd_bus_message_read_array(reply, 'y', &bytes, &count) >= 0 && count == 1)
-    publish_reading(device, *(const int8_t *)bytes);
+  if (!failed(reply, "ReadValue") && sd_bus_message_read_array(reply, 'y', &bytes, &count) >= 0 &&
+      count > 0)
+    publish_reading(device, bytes, count);
   if (by_signal) {
-    *notifying_at(device->temperature) = device;
-    CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->temperature, "org.bluez.GattCharacteristic1",
+    *notifying_at(device->sensor) = device;
+    CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->sensor, "org.bluez.GattCharacteristic1",
                                    "StartNotify", subscribed, device, ""));
   } else {
-    CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->temperature, "org.bluez.GattCharacteristic1",
+    CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->sensor, "org.bluez.GattCharacteristic1",
                                    "AcquireNotify", subscribed, device, "a{sv}", 0));
   }
   return 0;
 }
 
 static void resolved(struct device *device) {
-  if (device != connecting || !device->temperature) return;
-  CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->temperature, "org.bluez.GattCharacteristic1",
+  if (device != connecting || !device->sensor) return;
+  CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->sensor, "org.bluez.GattCharacteristic1",
                                  "ReadValue", first_value, device, "a{sv}", 0));
 }
 
@@ -225,7 +239,8 @@ static void seen(const char *path, const char *name) {
   char *out = device->id;
   for (const char *c = address + 4; *c && out < device->id + 12; c++)
     if (*c != '_') *out++ = tolower(*c);
-  snprintf(device->topic, sizeof device->topic, "microbit/%s/temperature", device->id);
+  snprintf(device->topic, sizeof device->topic, "microbit/%s/%s", device->id,
+           is_accelerometer ? "accelerometer" : "temperature");
   devices[device_count++] = device;
   *queue_end = device;
   queue_end = &device->next;
@@ -261,7 +276,7 @@ static void read_object(sd_bus_message *m, const char *path) {
         text = !strcmp(name, is_device ? "Name" : "UUID") ? string_value(m, "s") : (sd_bus_message_skip(m, "v"), NULL);
         if (text && is_device) seen(path, text);
         struct device *device = text && !is_device ? device_at(path) : NULL;
-        if (device && !strcmp(text, TEMPERATURE)) device->temperature = strdup(path);
+        if (device && !strcmp(text, is_accelerometer ? ACCELERATION : TEMPERATURE)) device->sensor = strdup(path);
         if (device && !strcmp(text, PERIOD)) device->period = strdup(path);
         sd_bus_message_exit_container(m);
       }
@@ -379,11 +394,13 @@ static void watch(int fd, void *mark) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3 || (strcmp(argv[2], "socket") && strcmp(argv[2], "signal"))) {
-    fprintf(stderr, "baseline PORT socket|signal\n");
+  if (argc != 4 || (strcmp(argv[2], "socket") && strcmp(argv[2], "signal")) ||
+      (strcmp(argv[3], "temperature") && strcmp(argv[3], "accelerometer"))) {
+    fprintf(stderr, "baseline PORT socket|signal temperature|accelerometer\n");
     return 64;
   }
   by_signal = !strcmp(argv[2], "signal");
+  is_accelerometer = !strcmp(argv[3], "accelerometer");
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTERM);

@@ -4,7 +4,7 @@
 //     port=N           the broker, on 127.0.0.1
 //     trace=FILE       what the simulator writes with --trace
 //     devices=N        how many micro:bits there are
-//     topic=NAME       what is counted of each device: temperature or readings
+//     topic=NAME       what is counted of each device: temperature, accelerometer or readings
 //     qos=0|1          of the subscription
 //     period=MS        the period with which the micro:bits start
 //     seconds=S        the length of the measuring window; 0: end with the first reading
@@ -128,11 +128,13 @@ static void message(char *name, char *payload, bool retained, uint64_t now) {
     int device = device_of(kind + 4);
     if (device >= 0 && !is_announced[device]) is_announced[device] = true, announced++;
   } else if (!strcmp(kind, topic)) {
-    char *value = *payload == '{' ? strstr(payload, "\"value\":") : NULL;
+    // Of the acceleration the x, the first field.
+    const char *key = strcmp(topic, "accelerometer") ? "\"value\":" : "{\"x\":";
+    char *value = *payload == '{' ? strstr(payload, key) : NULL;
     int device = device_of(id);
     if (device < 0) return;
     if (last[device] < 0) snprintf(ids[device], sizeof ids[device], "%.12s", id);
-    reading(device, atoi(value ? value + 8 : payload), now);
+    reading(device, atoi(value ? value + strlen(key) : payload), now);
   }
 }
 
@@ -492,7 +494,7 @@ int main(int argc, char **argv) {
   printf("start first_ms=%.2f first_cpu_ms=%.2f", (first_at - begin) / 1e6, cpu_ns(program) / 1e6);
   if (seconds > 0) {
     if (!receive_until(begin + 60000000000, &heard, device_count)) fail("only %d devices within 60 s", heard);
-    printf(" all_ms=%.1f", (now_ns() - begin) / 1e6);
+    printf(" all_ms=%.1f all_cpu_ms=%.2f", (now_ns() - begin) / 1e6, cpu_ns(program) / 1e6);
     if (request_count) {
       if (!receive_until(begin + 60000000000, &announced, device_count)) fail("only %d announced within 60 s", announced);
       printf(" discovery_ms=%.1f", (now_ns() - begin) / 1e6);

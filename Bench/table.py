@@ -2,8 +2,8 @@
 
     table.py RESULTS MACHINE PROGRAM…
 
-RESULTS has a line for each thing measured: program, TAB, number of micro:bits, TAB, the observer's line. A program is
-C-WAY, gateway-WAY or gateway-defaults, WAY being signal or socket: how it takes notifications. A gateway is compared
+RESULTS has a line for each thing measured: program, TAB, number of micro:bits, TAB, sensor and rate, TAB, the
+observer's line. A program is C-WAY, gateway-WAY or gateway-defaults, WAY being signal or socket: how it takes notifications. A gateway is compared
 with the C program that takes them the same way, if that is there; the defaults are signals.
 """
 import os
@@ -12,15 +12,15 @@ from statistics import median
 
 
 def read(path):
-    """{(program, micro:bits, what): [{name: value}, …]} in the order of the runs."""
-    table = {}
+    """By sensor and rate: {(program, micro:bits, what): [{name: value}, …]} in the order of the runs."""
+    tables = {}
     with open(path) as file:
         for line in file:
-            program, count, text = line.rstrip("\n").split("\t")
+            program, count, load, text = line.rstrip("\n").split("\t")
             what, *pairs = text.split()
             values = {name: float(value) for name, value in (pair.split("=") for pair in pairs)}
-            table.setdefault((program, int(count), what), []).append(values)
-    return table
+            tables.setdefault(load, {}).setdefault((program, int(count), what), []).append(values)
+    return tables
 
 
 def values(runs, name):
@@ -36,13 +36,18 @@ def title(program):
     return program.replace("-", ", ")
 
 
-def cell(table, program, count, what, name, form="{:.1f}", select=lambda runs: runs):
-    """The median over the runs, and how many times that of the C program it is."""
+def ratio(table, program, count, what, name, select=lambda runs: runs):
+    """The median over the runs and how many times that of the C program it is, or None."""
     mine, theirs = (values(select(table.get((one, count, what), [])), name) for one in (program, base_of(program)))
-    text = form.format(median(mine))
     if program == base_of(program) or not theirs or not median(theirs):
-        return text
-    return f"{text} ({median(mine) / median(theirs):.2f}×)"
+        return median(mine), None
+    return median(mine), median(mine) / median(theirs)
+
+
+def cell(table, program, count, what, name, form="{:.1f}", select=lambda runs: runs):
+    """The same as text."""
+    value, times = ratio(table, program, count, what, name, select)
+    return form.format(value) + (f" ({times:.2f}×)" if times else "")
 
 
 def spread(runs, name):
@@ -63,20 +68,27 @@ def numbers_of_runs(numbers):
     return " or ".join(str(number) for number in sorted(set(numbers), reverse=True))
 
 
-def starts(table, programs):
+def starts(table, programs, counts):
     def alone(runs):
         return [run for run in runs if "all_ms" not in run]
 
+    def together(runs):
+        return [run for run in runs if "all_ms" in run]
+
     rows, numbers = [], []
-    for program in programs:
-        times = values(alone(table[program, 1, "start"]), "first_ms")
-        # The middle depends on who else wants a processor; the least shows what the program itself needs.
-        rows.append([title(program), cell(table, program, 1, "start", "first_ms", select=alone),
-                     f"{min(times):.1f}–{max(times):.1f}",
-                     cell(table, program, 1, "start", "first_cpu_ms", select=alone)])
-        numbers.append(len(times))
-    print(f"From fork to the first reading at the subscriber, 1 micro:bit, {numbers_of_runs(numbers)} starts")
-    show(["", "ms", "least–most", "CPU ms till then"], rows)
+    for count in [1] + [count for count in counts if count > 1]:
+        name, select = ("first", alone) if count == 1 else ("all", together)
+        for program in programs:
+            one = (table, program, count, "start")
+            times = values(select(table[program, count, "start"]), f"{name}_ms")
+            # The middle depends on who else wants a processor; the least shows what the program itself needs.
+            rows.append([str(count) if program == programs[0] else "", title(program),
+                         cell(*one, f"{name}_ms", select=select), f"{min(times):.1f}–{max(times):.1f}",
+                         cell(*one, f"{name}_cpu_ms", select=select)])
+            numbers.append(len(times))
+    print("From fork until a first reading of each has come to the subscriber, medians of "
+          f"{numbers_of_runs(numbers)} starts")
+    show(["micro:bits", "", "ms", "least–most", "CPU ms till then"], rows)
 
 
 def steady(table, programs, counts):
@@ -93,13 +105,38 @@ def steady(table, programs, counts):
                 cell(*one, "steady", "cpu_us"), spread(runs, "cpu_us"), cell(*one, "steady", "wakes", "{:.2f}"),
                 cell(*one, "steady", "p50", "{:.0f}"), cell(*one, "steady", "p99", "{:.0f}"),
                 cell(*one, "commands", "p50", "{:.0f}"), cell(*one, "commands", "p99", "{:.0f}"),
-                *(f"{median(values(memory, name)) / 1024:.1f}" for name in ("private", "rss", "peak")),
+                *(f"{median(values(memory, name)) / 1024:.1f}" for name in ("private", "pss", "rss", "peak")),
                 f"{missing:.0f}" + (f", {unanswered:.0f} commands" if unanswered else "")])
             numbers.append(len(commands))
     print(f"10 Hz each, medians of {numbers_of_runs(numbers)}; µs a notification, µs from the notification to the "
-          "subscriber, µs from a\nperiod command to its confirmation, MiB of memory")
-    show(["micro:bits", "", "CPU", "spread", "waits", "p50", "p99", "command p50", "p99", "private", "RSS", "peak",
-          "lost"], rows)
+          "subscriber, µs from a\nperiod command to its confirmation, MiB of memory: private, proportional, resident, and the most that "
+          "was\nresident")
+    show(["micro:bits", "", "CPU", "spread", "waits", "p50", "p99", "command p50", "p99", "private", "PSS", "RSS",
+          "peak", "lost"], rows)
+
+
+def records(tables, programs):
+    """What a record of three numbers costs beside a single number."""
+    (simple, table), (record, other) = ((name, tables[name]) for name in
+                                        ("temperature at 50 Hz", "accelerometer at 50 Hz"))
+    count = next(count for _, count, _ in table)
+    rows, numbers = [], []
+    for name, one in ((simple, table), (record, other)):
+        for program in programs:
+            if (program, count, "steady") not in one:
+                continue
+            runs = one[program, count, "steady"]
+            key = (program, count, "steady", "cpu_us")
+            mine, plain = ratio(one, *key)[1], ratio(table, *key)[1]
+            rows.append([
+                name if program == programs[0] else "", title(program), cell(one, *key), spread(runs, "cpu_us"),
+                f"{mine / plain:.2f}" if mine and plain and one is other else "",
+                *(cell(one, *key[:3], quantile, "{:.0f}") for quantile in ("p50", "p99")),
+                f"{sum(values(runs, 'lost')) + sum(values(runs, 'dropped')):.0f}"])
+            numbers.append(len(runs))
+    print(f"{count} micro:bits at 50 Hz each, medians of {numbers_of_runs(numbers)}; µs as above; \"to temperature\": how "
+          "many times\nthat of a temperature the ratio of CPU is")
+    show(["", "", "CPU", "spread", "to temperature", "p50", "p99", "lost"], rows)
 
 
 def requests(table, programs, counts):
@@ -111,14 +148,13 @@ def requests(table, programs, counts):
             rows.append([
                 str(count) if program == programs[0] else "", title(program),
                 *(f"{median(values(runs, name)) / 1000:.2f}" for name in ("p50", "p99")),
-                f"{median(values(starts, 'all_ms')):.0f}", f"{median(values(starts, 'discovery_ms')):.0f}",
-                f"{unanswered:.0f}"])
+                f"{median(values(starts, 'discovery_ms')):.0f}", f"{unanswered:.0f}"])
             numbers.append(len(runs))
     if not rows:
         return
-    print(f"Requests for the list of devices at 10 Hz each, ms, and ms from fork to the first readings of all and to "
-          f"their\nannouncements to Home Assistant, medians of {numbers_of_runs(numbers)}")
-    show(["micro:bits", "", "p50", "p99", "readings", "announcements", "unanswered"], rows)
+    print(f"Requests for the list of devices at 10 Hz each, ms, and ms from fork to the announcements of all to "
+          f"Home\nAssistant, medians of {numbers_of_runs(numbers)}")
+    show(["micro:bits", "", "p50", "p99", "announcements", "unanswered"], rows)
 
 
 def climb(table, programs):
@@ -148,15 +184,18 @@ def climb(table, programs):
 
 
 def main(path, machine, *programs):
-    table = read(path)
+    tables = read(path)
+    table = tables["temperature at 10 Hz"]
     # Each program's climb to the highest rate comes after its other runs, and has a row of its own.
     for (program, count, what), runs in table.items():
         if what in ("steady", "memory"):
             del runs[len(table.get((program, count, "commands"), [])):]
     counts = sorted({count for _, count, what in table if what == "commands"})
     print()
-    starts(table, programs)
+    starts(table, programs, counts)
     steady(table, programs, counts)
+    if len(tables) > 1:
+        records(tables, programs)
     requests(table, programs, counts)
     if any(what == "rate" for _, _, what in table):
         climb(table, programs)

@@ -37,7 +37,7 @@ struct Arguments: Sendable {
       --no-period          omit the period characteristic
       --seed N             seed of the temperatures and signal strengths (1)
       --control SOCKET     unix socket for commands: one JSON object per line, answered by one per line
-      --trace FILE         record the time of each notification in this file, and count them by the temperatures
+      --trace FILE         record the time of each notification in this file; the sensors count them
 
     Delays in ms; the defaults were recorded with bluetoothd:
       --connect-ms MS      Connect (470)

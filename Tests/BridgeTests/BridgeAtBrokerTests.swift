@@ -65,7 +65,7 @@ import Testing
     // A new connection brings it again.
     try await tested.message("bridge/here/info", #""connects":1"#)
     let start = tested.messages.count
-    await tested.bridge.context.mqtt.withdraw(for: .zero)
+    await tested.bridge.context.mqtt.reconnect(after: .zero)
     try await tested.message("bridge/here/info", #""connects":2"#, from: start)
     #expect(try await tested.payloads("kitchen/period/result").count == 1)
   }

@@ -256,7 +256,7 @@ extension House {
   }
 
   /// RssAnon of the gateway: its memory, without the pages of its program that happen to be there.
-  fileprivate var anonymousKilobytes: Int {
+  var anonymousKilobytes: Int {
     get throws {
       let path = "/proc/\(try gateway.pid)/status"
       guard let file = fopen(path, "r") else { throw Failure("\(path): errno \(errno)") }

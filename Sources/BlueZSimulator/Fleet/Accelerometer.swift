@@ -6,11 +6,17 @@ struct Accelerometer: Sendable {
 
   private var microseconds = Accelerometer.defaultPeriod
   private var sampler: Sampler
+  /// The samples taken, in place of the acceleration along x; nil for the acceleration.
+  private var count: UInt8?
 
-  init(at now: ContinuousClock.Instant) {
+  init(counts: Bool = false, at now: ContinuousClock.Instant) {
+    count = counts ? 0 : nil
     let interval = Duration.microseconds(Self.defaultPeriod)
     sampler = Sampler(interval: interval, next: now + interval)
   }
+
+  /// The bytes of a sample that counts; nil for those that were set.
+  var counted: [UInt8]? { count.map { [$0, 0, 0, 0, 0, 0] } }
 
   /// The period in ms as read back: the chip's, rounded down.
   var period: UInt16 { UInt16(microseconds / 1000) }
@@ -20,7 +26,10 @@ struct Accelerometer: Sendable {
   var nextSample: ContinuousClock.Instant { sampler.next }
 
   mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
-  mutating func sample(at now: ContinuousClock.Instant) { sampler.sample(at: now) }
+  mutating func sample(at now: ContinuousClock.Instant) {
+    sampler.sample(at: now)
+    if let count { self.count = count &+ 1 }
+  }
 
   /// A write to the period characteristic, effective at once; ignored unless it has two bytes.
   /// - Returns: whether the length was valid.

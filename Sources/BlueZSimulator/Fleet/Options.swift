@@ -24,7 +24,7 @@ public struct SimulatorOptions: Sendable {
   public var seed: UInt64 = 1
   /// The timing of bluetoothd and the radio.
   public var timing = Timing()
-  /// A file for the time of each notification, in the format of ``NotificationTrace``; the temperatures then count the
+  /// A file for the time of each notification, in the format of ``NotificationTrace``; the sensors then count the
   /// notifications.
   public var trace: String?
 

@@ -8,7 +8,9 @@ extension Peripheral {
     case .temperature: microBit?.value(at: now) ?? []
     case .temperaturePeriod: microBit?.periodBytes ?? []
     case .accelerationPeriod: accelerometer?.periodBytes ?? []
-    case .fixed, .fixedAndCached, .stored, .rows, .acceleration:
+    case .acceleration:
+      accelerometer?.counted ?? values[characteristic.handle] ?? characteristic.value
+    case .fixed, .fixedAndCached, .stored, .rows:
       values[characteristic.handle] ?? characteristic.value
     }
   }

@@ -100,7 +100,9 @@ extension SimulatorOptions {
           microBit: MicroBit(
             index: index, period: period, minimumPeriod: minimumPeriod, counts: trace != nil, at: now,
             random: &random),
-          accelerometer: services.contains(.accelerometer) ? Accelerometer(at: now) : nil,
+          // Their samples are spread over its period.
+          accelerometer: services.contains(.accelerometer)
+            ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     for index in 0..<decoys {

@@ -155,11 +155,14 @@ public actor Simulator {
     }
   }
 
-  /// The trace for a notification: only temperatures are traced.
+  /// The trace for a notification: only sensors are traced.
   private func trace(of source: Source) -> NotificationTrace? {
     guard let trace else { return nil }
-    let temperature = model.peripherals[source.peripheral].database.handle(of: .temperature)
-    return source.handle == temperature ? trace : nil
+    let database = model.peripherals[source.peripheral].database
+    let isSensor =
+      source.handle == database.handle(of: .temperature)
+      || source.handle == database.handle(of: .acceleration)
+    return isSensor ? trace : nil
   }
 
   /// The prepared signal of a notification.

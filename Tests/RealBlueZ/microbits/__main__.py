@@ -18,8 +18,12 @@ The answer is its state after the operation.
   {"op":"deaf","on":true}             advertises, but connection requests never reach it
   {"op":"unstable","on":true}         its links fail 50 ms after they start
   {"op":"wedged","on":true}           keeps the link, answers no ATT request
+  {"op":"slow","seconds":0.05}        each of its ATT answers takes that long
   {"op":"pairing","error":5}          its own services are refused with that ATT error until the link is
                                       encrypted; null: they are open
+  {"op":"serve","services":["temperature","buttons"],"changed":[26,65535]}
+                                      its own services are these from now on; it indicates Service Changed with
+                                      these handles; null: it says nothing
   {"op":"fail","step":"subscribe","how":"drop","skip":0,"times":1}
                                       what the next requests of that step meet, after `skip` good ones. Steps:
                                       "resolve", "read" of the temperature, "subscribe" to it. How: "drop" of the
@@ -67,8 +71,12 @@ async def operate(peripheral, request):
             peripheral.set_unstable(on)
         case "wedged":
             peripheral.wedged = on
+        case "slow":
+            peripheral.delay = request["seconds"]
         case "pairing":
             peripheral.pairing = request["error"]
+        case "serve":
+            await peripheral.serve(request["services"], request["changed"])
         case "fail":
             peripheral.fail_next(
                 request["step"],

@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from itertools import takewhile
 
 from bumble import att, hci
 from bumble.core import AdvertisingData
@@ -48,6 +49,8 @@ class Peripheral:
         self.unheard = 0
         self.advertising = True
         self.wedged = False
+        self.delay = 0
+        """Seconds that each of its ATT answers takes."""
         self.absence = 0
         self.changed = asyncio.Condition()
 
@@ -73,7 +76,8 @@ class Peripheral:
         self.device = Device(config=configuration, host=Host(self.controller, AsyncPipeSink(self.controller)))
         self.device.gatt_server.max_mtu = MTU
         # Without a hash of its services, as the micro:bit: bluetoothd discovers them at every connection.
-        self.device.add_service(GenericAttributeProfileService(database_hash_enabled=False))
+        self.generic_attribute = GenericAttributeProfileService(database_hash_enabled=False)
+        self.device.add_service(self.generic_attribute)
         for service in self.services():
             self.device.add_service(service)
         self.device.on("connection", self.on_link)
@@ -87,7 +91,11 @@ class Peripheral:
             await self.device.start_advertising(auto_restart=False)
 
     def on_request(self, link, request):
-        if not self.wedged:
+        if self.wedged:
+            return
+        if self.delay:
+            later(self.delay, self.answer, link, request)
+        else:
             self.answer(link, request)
 
     def refuse(self, link, request, code):
@@ -204,7 +212,7 @@ class Microbit(Peripheral):
         self.period = DEFAULT_PERIOD
         self.notified = 0
         self.served = services
-        self.extras = {name: EXTRA_SERVICES[name](self) for name in services if name in EXTRA_SERVICES}
+        self.extras = {name: EXTRA_SERVICES[name](self) for name in EXTRA_SERVICES}
         self.silent = False
         self.pairing = None
         """The ATT error with which its own services ask for encryption; None: they are open."""
@@ -220,13 +228,7 @@ class Microbit(Peripheral):
         self.temperature_characteristic = microbit_characteristic(
             "9250", lambda: struct.pack("b", self.temperature), notify=True
         )
-        period = microbit_characteristic(
-            "1B25", lambda: struct.pack("<H", self.period), write=self.write_period
-        )
-        temperature = Service(microbit_uuid("6100"), [self.temperature_characteristic, period])
-        self.own_services = [
-            temperature if name == "temperature" else self.extras[name].service for name in self.served
-        ]
+        self.own_services = [self.own_service(name) for name in self.served]
         return [
             Service(
                 "180A",
@@ -239,9 +241,44 @@ class Microbit(Peripheral):
             *self.own_services,
         ]
 
+    def own_service(self, name):
+        match name:
+            case "temperature":
+                write = self.write_period
+            case "temperature_read_only":  # the same handles, but the period cannot be written
+                write = None
+            case _:
+                return self.extras[name].service
+        period = microbit_characteristic("1B25", lambda: struct.pack("<H", self.period), write=write)
+        return Service(microbit_uuid("6100"), [self.temperature_characteristic, period])
+
     async def start(self):
         await super().start()
         self.restart_sampling()
+
+    async def serve(self, names, changed):
+        """Its own services are these from now on. Those before the first that differs stay as they are; the others
+        get new handles, and nobody is subscribed to them. The central is told that the handles `changed` (first and
+        last) have changed, or nothing if it is None."""
+        server = self.device.gatt_server
+        same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(self.served, names))))
+        first = self.own_services[same].handle if same < len(self.served) else server.next_handle()
+        for service in self.own_services[same:]:
+            server.services.remove(service)
+        del server.attributes[first - 1 :]
+        server.attributes_by_handle.clear()
+        subscriptions = server.subscribers.get(self.link, {})
+        for handle in [handle for handle in subscriptions if handle >= first]:
+            del subscriptions[handle]
+        self.served = names
+        self.own_services[same:] = [self.own_service(name) for name in names[same:]]
+        for service in self.own_services[same:]:
+            self.device.add_service(service)
+        log(self.name, "serves", *names)
+        if changed:
+            await self.device.indicate_subscriber(
+                self.link, self.generic_attribute.service_changed_characteristic, struct.pack("<2H", *changed)
+            )
 
     def fail_next(self, step, how, skip, times, seconds):
         """What happens to the next requests of that step, after `skip` good ones, instead of an answer:
@@ -317,6 +354,8 @@ class Microbit(Peripheral):
             )
 
     def is_subscribed(self, characteristic):
+        if self.device.gatt_server.get_attribute(characteristic.handle) is not characteristic:
+            return False  # it is not served
         subscriptions = self.device.gatt_server.subscribers.get(self.link) or {}
         return subscriptions.get(characteristic.handle, b"\x00")[0] & 1 != 0
 
@@ -328,7 +367,7 @@ class Microbit(Peripheral):
         return True
 
     def extra(self, name):
-        if name not in self.extras:
+        if name not in self.served:
             raise ValueError("it has no service " + name)
         return self.extras[name]
 
@@ -341,8 +380,9 @@ class Microbit(Peripheral):
         state = super().state() | dict(
             temperature=self.temperature, period=self.period, notified=self.notified, faults=self.faults
         )
-        for extra in self.extras.values():
-            state |= extra.state()
+        for name in self.served:
+            if name in self.extras:
+                state |= self.extras[name].state()
         return state
 
     async def reset(self):

@@ -5,6 +5,7 @@ from scenarios import (
     commands,
     finding,
     microbit_faults,
+    service_changed,
     services,
     subscriptions,
     system_faults,

@@ -1,0 +1,98 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// More presses of a button, while the broker is away, than the gateway keeps.
+@Suite struct PressCrowdTests {
+  private static let button = "e95dda90-251d-470a-a062-fa1922dfa9a8"
+  /// The messages that wait for the broker at most (docs/mqtt.md).
+  private static let kept = 10_000
+
+  @Test(
+    "Of the presses of an outage the readings are replayed up to the bound, in order, and no event comes late"
+  )
+  func outage() async throws {
+    var plan = Plan()
+    plan.simulator = ["--services", "buttons"]
+    // By default mosquitto drops what a slow subscriber has not taken after 1000 messages.
+    plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
+    plan.entries =
+      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","properties":["button_a"]}"#
+    try await withHouse(plan) { house in
+      try await house.online("kitchen")
+      try house.press(Self.button, 1...1)
+      let first = try await house.message("kitchen/button_a")
+      let reading = try await house.message("kitchen/readings")
+      let sequence = try #require(try reading.json()["sequence"]?.int)
+      #expect(try first.json()["sequence"]?.int == sequence)
+
+      try await house.broker.kill()
+      try await house.logged("trying again")
+      let memory = try house.anonymousKilobytes
+      let mark = try house.observer.mark
+      let count = Self.kept + 1000
+      try house.press(Self.button, 2...(count + 1))
+      // The gateway hears of it after the last of them.
+      try await house.simulator.control("disconnect", 0)
+      try await house.logged("offline")
+      try await house.broker.start()
+      let end = sequence + count
+      try await house.message("kitchen/readings", after: mark) {
+        (try? $0.json())?["sequence"]?.int == end
+      }
+      #expect(try house.anonymousKilobytes - memory < 16 << 10)
+
+      let replayed = try house.observer.messages(on: "microbit/kitchen/readings", after: mark)
+        .map { try $0.json() }
+      let sequences = replayed.compactMap { $0["sequence"]?.int }
+      #expect(sequences == Array((end - Self.kept + 1)...end))
+      // Odd presses are such, even ones releases.
+      #expect(
+        replayed.allSatisfy {
+          let isPress = ($0["sequence"]?.int ?? 0) % 2 == sequence % 2
+          return $0["replayed"]?.bool == true
+            && $0["value"]?.string == (isPress ? "press_start" : "press_end")
+        })
+      try await house.message("bridge/\(House.gatewayID)/info", after: mark) {
+        (try? $0.json())?["counters"]?["lost"]?.int == count - Self.kept
+      }
+      // The next press is an event again, and the only one since.
+      try await house.online("kitchen", after: mark)
+      try house.press(Self.button, (count + 2)...(count + 2))
+      let next = try await house.message("kitchen/button_a", after: mark)
+      #expect(try next.json()["sequence"]?.int == end + 1)
+      #expect(try house.observer.messages(on: "microbit/kitchen/button_a", after: mark).count == 1)
+    }
+  }
+}
+
+extension House {
+  /// Presses (odd numbers) and releases (even ones) a button of the first micro:bit, all over one connection.
+  fileprivate func press(_ characteristic: String, _ numbers: ClosedRange<Int>) throws {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
+    defer { close(descriptor) }
+    var limit = timeval(tv_sec: Int(House.patience.components.seconds), tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    guard withUnixAddress(folder.path + "/control", { connect(descriptor, $0, $1) }) == 0 else {
+      throw Failure("the simulator's control socket: errno \(errno)")
+    }
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    for start in stride(from: numbers.lowerBound, through: numbers.upperBound, by: 100) {
+      let batch = start...min(start + 99, numbers.upperBound)
+      let lines = batch.map {
+        #"{"op":"value","i":0,"characteristic":"\#(characteristic)","hex":"0\#($0 % 2)"}"# + "\n"
+      }
+      let bytes = Array(lines.joined().utf8)
+      guard send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
+        throw Failure("the simulator's control socket: errno \(errno)")
+      }
+      var answers = 0
+      while answers < batch.count {
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else { throw Failure("the simulator does not answer: errno \(errno)") }
+        answers += buffer[..<count].count { $0 == 10 }
+      }
+    }
+  }
+}

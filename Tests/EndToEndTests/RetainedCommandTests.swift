@@ -1,0 +1,61 @@
+import TestSupport
+import Testing
+
+/// Retained commands that are not carried out: of a state by MQTT 3.1.1, of an event by either version.
+@Suite struct RetainedCommandTests {
+  private static func plan(_ version: String) -> Plan {
+    var plan = Plan()
+    plan.mqtt = #""protocol":"\#(version)""#
+    plan.simulator = ["--services", "temperature,led"]
+    plan.entries =
+      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","properties":["temperature","period","led_text"]}"#
+    plan.absent = [.gateway]
+    return plan
+  }
+
+  @Test("By MQTT 3.1.1 a retained command for a state is rejected, once in a run of the gateway")
+  func state() async throws {
+    try await withHouse(Self.plan("3.1.1")) { house in
+      let payload = #"{"value":70,"transaction":"kept"}"#
+      try await house.observer.publish("microbit/kitchen/period/set", payload, retain: true)
+      try await house.observer.synchronize()
+      try house.startGateway()
+      func isRejected(after mark: Int = 0) async throws {
+        let result = try await house.message("kitchen/period/result", after: mark).json()
+        #expect(result["status"]?.string == "rejected" && result["transaction"]?.string == "kept")
+        #expect(
+          result["reason"]?.string
+            == "a retained command is carried out with MQTT 5 alone: publish it without the retain flag")
+      }
+      try await isRejected()
+      try await house.online("kitchen")
+      try await house.restartSubscriptions()
+      #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
+      #expect(try house.observer.messages(on: "microbit/kitchen/period/result").count == 2)
+      #expect(try await house.simulator.device(0).period == 60)
+      let mark = try house.observer.mark
+      try await house.restartGateway()
+      try await isRejected(after: mark)
+    }
+  }
+
+  @Test("A retained command for an event is rejected once and never written", arguments: ["5", "3.1.1"])
+  func event(version: String) async throws {
+    try await withHouse(Self.plan(version)) { house in
+      try await house.observer.publish("microbit/kitchen/led_text/set", "kept", retain: true)
+      try await house.observer.synchronize()
+      try house.startGateway()
+      let rejected = try await house.message("kitchen/led_text/result").json()
+      #expect(rejected["status"]?.string == "rejected")
+      #expect(rejected["reason"]?.string?.contains("retained") == true)
+      try await house.restartSubscriptions()
+      try await house.online("kitchen")
+      try await house.observer.publish("microbit/kitchen/led_text/set", "live")
+      try await house.message("kitchen/led_text/result") { $0.text.contains("accepted") }
+      #expect(try house.observer.messages(on: "microbit/kitchen/led_text/result").count == 2)
+      let writes = try await house.simulator.control(
+        #"{"op":"writes","i":0,"characteristic":"e95d93ee-251d-470a-a062-fa1922dfa9a8"}"#)
+      #expect(writes["writes"]?.array?.compactMap(\.string) == ["6c697665"])
+    }
+  }
+}
