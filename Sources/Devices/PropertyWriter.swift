@@ -219,7 +219,7 @@ extension Property {
 extension Property {
   /// What is written one after the other for a value of these bytes.
   fileprivate func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-    guard let chunk, bytes.count > chunk else { return [bytes[...]] }
+    guard let chunk else { return [bytes[...]] }
     return stride(from: 0, to: bytes.count, by: chunk).map { bytes[$0..<min($0 + chunk, bytes.count)] }
   }
 }
