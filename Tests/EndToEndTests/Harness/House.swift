@@ -26,6 +26,8 @@ struct Plan: Sendable {
   var entries = #"{"match":{"name_prefix":"BBC micro:bit"}}"#
   /// The members of the configuration's `profiles`.
   var profiles = ""
+  /// The configuration's `profiles_directory`.
+  var profilesDirectory: String?
   /// More members of the configuration's `gateway`.
   var gateway = ""
   /// The members of the configuration's `bluetooth`.
@@ -134,7 +136,7 @@ final class House: Sendable {
         "bluetooth": {\(plan.bluetooth)},
         "mqtt": { "host": "127.0.0.1", "port": \(port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
         "devices": [\(entries)],
-        "profiles": {\(plan.profiles)}
+        "profiles": {\(plan.profiles)}\(plan.profilesDirectory.map { ", \"profiles_directory\": \"\($0)\"" } ?? "")
       }
       """
   }

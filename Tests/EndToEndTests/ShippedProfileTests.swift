@@ -1,0 +1,116 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The profiles in deploy/profiles, each with a peripheral that is simulated from it, all by `profiles_directory`.
+@Suite struct ShippedProfileTests {
+  private static let names = [
+    "battery", "counter", "current_time", "cycling_speed_and_cadence", "environmental_sensing",
+    "health_thermometer", "heart_rate", "nordic_uart", "sensortag_keys", "sound_player", "xiaomi_lywsd03mmc",
+  ]
+
+  /// What a characteristic notifies, and what comes of it on the property's topic.
+  private struct Received {
+    let profile: String
+    let property: String
+    let characteristic: String
+    let hex: String
+    let payload: String
+  }
+
+  private static let received = [
+    Received(profile: "battery", property: "battery", characteristic: "2a19", hex: "5f", payload: "95"),
+    Received(
+      profile: "current_time", property: "time", characteristic: "2a2b", hex: "ea070b160a1e0f07c000",
+      payload:
+        #"{"year":2026,"month":11,"day":22,"hours":10,"minutes":30,"seconds":15,"weekday":7}"#),
+    Received(
+      profile: "cycling_speed_and_cadence", property: "measurement", characteristic: "2a5b",
+      hex: "03d2040000000834120002",
+      payload: #"{"wheel_revolutions":1234,"wheel_time":2.0,"crank_revolutions":4660,"crank_time":0.5}"#),
+    Received(
+      profile: "environmental_sensing", property: "temperature", characteristic: "2a6e", hex: "3cf6",
+      payload: "-25.0"),
+    Received(
+      profile: "environmental_sensing", property: "humidity", characteristic: "2a6f", hex: "6915",
+      payload: "54.81"),
+    Received(
+      profile: "environmental_sensing", property: "pressure", characteristic: "2a6d", hex: "4a760f00",
+      payload: "101332.2"),
+    Received(
+      profile: "health_thermometer", property: "temperature", characteristic: "2a1c",
+      hex: "066c0100ffea070b160a1e0003",
+      payload:
+        #"{"celsius":36.4,"year":2026,"month":11,"day":22,"hours":10,"minutes":30,"seconds":0,"site":"ear"}"#),
+    Received(
+      profile: "heart_rate", property: "heart_rate", characteristic: "2a37", hex: "104a0002",
+      payload: #"{"bpm":74,"rr":[0.5]}"#),
+    Received(
+      profile: "xiaomi_lywsd03mmc", property: "climate",
+      characteristic: "ebe0ccc1-7a0a-4b0c-8a1a-6ff2997da3a6",
+      hex: "c30a36860b", payload: #"{"temperature":27.55,"humidity":54,"battery":2.95}"#),
+  ]
+
+  private static func value(_ house: House, _ profile: String, _ characteristic: String, _ hex: String)
+    async throws
+  {
+    let index = names.firstIndex(of: profile) ?? -1
+    try await house.simulator.control(
+      "value", index, #""characteristic":"\#(characteristic)","hex":"\#(hex)""#)
+  }
+
+  @Test("Each profile in deploy/profiles reads and writes a peripheral of its kind")
+  func profiles() async throws {
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.profilesDirectory = repositoryPath("deploy/profiles")
+    plan.entries = Self.names.enumerated().map { index, name in
+      let address = "E6:7A:00:00:00:0" + String(index, radix: 16, uppercase: true)
+      return #"{"match":{"identifier":"\#(address)"},"profile":"\#(name)","id":"\#(name)"}"#
+    }.joined(separator: ",")
+    for (index, name) in Self.names.enumerated() {
+      let text = String(decoding: try shipped("deploy/profiles/\(name).json"), as: UTF8.self)
+      guard let colon = text.firstIndex(of: ":"), let brace = text.lastIndex(of: "}") else {
+        throw Failure("no profile in \(name).json")
+      }
+      let profile = text[text.index(after: colon)..<brace]
+      let address = "E6:7A:00:00:00:0" + String(index, radix: 16, uppercase: true)
+      plan.files[name + ".json"] = #"{"name":"\#(name)","address":"\#(address)","profile":\#(profile)}"#
+    }
+    try await withHouse(plan) { house in
+      try await house.startSimulator(
+        Self.names.flatMap { ["--peripheral", "\(house.folder.path)/\($0).json"] })
+      for name in Self.names { try await house.online(name) }
+      for expected in Self.received {
+        let mark = try house.observer.mark
+        try await Self.value(house, expected.profile, expected.characteristic, expected.hex)
+        try await house.message("\(expected.profile)/\(expected.property)", expected.payload, after: mark)
+      }
+      try await Self.value(house, "sensortag_keys", "ffe1", "03")
+      try await house.message("sensortag_keys/keys") { $0.text.contains(#""event_type":"both""#) }
+      let uart = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
+      for hex in ["6f6e", "650a"] { try await Self.value(house, "nordic_uart", uart, hex) }
+      try await house.message("nordic_uart/received") { $0.text.contains(#""value":"one""#) }
+      let commands = [
+        ("counter/add", "1", "01"), ("sound_player/play", "second", "02"), ("nordic_uart/send", "hi", "6869"),
+      ]
+      for (topic, payload, _) in commands {
+        try await house.observer.publish("microbit/\(topic)/set", payload)
+        try await house.message("\(topic)/result") { (try? $0.json())?["status"]?.string == "accepted" }
+      }
+    }
+  }
+
+  @Test func everyShippedProfileIsTried() throws {
+    guard let folder = opendir(repositoryPath("deploy/profiles")) else { throw Failure("no deploy/profiles") }
+    defer { closedir(folder) }
+    var names: Set<String> = []
+    while let entry = readdir(folder) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name.hasSuffix(".json") { names.insert(String(name.dropLast(5))) }
+    }
+    #expect(names == Set(Self.names))
+  }
+}
