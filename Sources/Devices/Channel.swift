@@ -3,24 +3,25 @@ import EventLoop
 import GATT
 import Log
 
-/// A property of one device: its characteristic while there is a link, its value, and its writes.
+/// One property of one device: its characteristic while there is a link, its last value, and its writes.
 final class Channel: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   let index: Int
   let property: Property
-  /// While there is a link that offers it.
+  /// Nil without a link, and if the link does not offer the property.
   private(set) var characteristic: Characteristic?
-  /// The last one that was received in this run; nil of an event.
+  /// The last value received or read in this run; always nil for an event.
   private(set) var value: Value?
-  /// Nil: it cannot be written.
+  /// Nil if the property cannot be written.
   private(set) var writer: PropertyWriter?
-  /// The last value could not be decoded: logged once, until one can.
+  /// Whether the last value could not be decoded. Only the first such value is logged.
   private var isMalformed = false
-  /// It is read because bluetoothd does not notify it: logged once, until it does.
+  /// Whether the value is polled because another program has acquired the notifications. Logged once.
   private var isPolled = false
-  /// For a property that comes in pieces, and what ends the wait for the rest.
+  /// Nil unless values arrive in several notifications (``Property/frame``).
   private var frames: FrameAssembler?
+  /// Publishes an incomplete frame when no more of it has arrived in time.
   private var frameTimer: LoopTimer?
   private unowned let device: Device
 
@@ -36,20 +37,20 @@ final class Channel: @unchecked Sendable {
 
   // MARK: The link
 
-  /// The property's characteristic on a new link, or after the peripheral has changed its services.
+  /// Sets the characteristic on a new link, or after the peripheral has changed its services; nil: not offered.
   func resolve(_ characteristic: Characteristic?) {
     self.characteristic = characteristic
     isMalformed = false
   }
 
-  /// The link, or its characteristic, is gone.
+  /// The link has ended, or the characteristic was removed.
   func linkEnded() {
     flushFrame()
     characteristic = nil
     writer?.linkEnded()
   }
 
-  /// The link is live. What can never be carried out fails.
+  /// The session is live: carries out waiting commands, or fails them if the link does not offer the property.
   func linkIsLive() {
     if characteristic == nil {
       writer?.abandon(reason: "the device does not offer \(property.name)")
@@ -58,7 +59,7 @@ final class Channel: @unchecked Sendable {
     }
   }
 
-  /// Does something on the link. The device may be removed meanwhile: it stays until that is done.
+  /// Runs `body` on the central. Keeps the device, which may be removed meanwhile, until `body` has ended.
   func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
     context.loop.task(of: context.central) { [device] central in
       await body(central)
@@ -68,8 +69,10 @@ final class Channel: @unchecked Sendable {
 
   // MARK: Values
 
-  /// Reads and subscribes, as far as the property is meant to be. The value is read first: no reading is missed in
-  /// between, and none comes twice, since the signal of a read comes before its answer.
+  /// Reads the value and subscribes to it, if the property's access says so.
+  ///
+  /// The value is read first: bluetoothd sends the signal of a read before its reply, when no handler is registered
+  /// yet, so that no value is received twice.
   func subscribe(on central: isolated Central) async throws(CentralError) {
     guard let characteristic else { return }
     let isRead =
@@ -88,7 +91,7 @@ final class Channel: @unchecked Sendable {
       case .poll, nil: nil
       }
     do throws(CentralError) {
-      // Held until the link ends, and the device with it.
+      // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
       try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
         withExtendedLifetime(device) { received(bytes) }
       }
@@ -98,13 +101,13 @@ final class Channel: @unchecked Sendable {
     }
   }
 
-  /// It cannot be used on this link, which goes on without it.
+  /// The property could not be subscribed to: it is not used on this link.
   func leaveOut(because error: CentralError) {
     context.log.warning("\(property.name) cannot be used: \(error)", device.fields)
     characteristic = nil
   }
 
-  /// bluetoothd does not notify it: it is read once a period, and at most once a second.
+  /// Another program has acquired the notifications: reads the value once per period, at most once a second.
   private func pollInstead(_ characteristic: Characteristic) {
     if !isPolled {
       context.log.warning(
@@ -138,14 +141,14 @@ final class Channel: @unchecked Sendable {
     }
   }
 
-  /// Bytes came: on the path of every notification.
+  /// Called for every notification, and with the bytes of a read.
   private func received(_ bytes: [UInt8]) {
-    // A link that is being left lasts a little longer.
+    // Values may arrive on a link that is being ended.
     guard device.session.isReceiving else { return }
     if frames == nil { decode(bytes) } else { assemble(bytes) }
   }
 
-  /// How long the end of a frame may follow its beginning.
+  /// From the last piece of an incomplete frame until it is published as it is.
   private static let frameTimeout = Duration.milliseconds(500)
 
   private func assemble(_ bytes: [UInt8]) {
@@ -189,7 +192,7 @@ final class Channel: @unchecked Sendable {
     writer.execute(command)
   }
 
-  /// Reads the value now.
+  /// Reads the value now. It is published unless the property notifies: then the notification of the read does that.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
     guard let characteristic, device.isLive else {
       return reply(.failed(reason: obstacle ?? "the device is offline"))
@@ -208,13 +211,13 @@ final class Channel: @unchecked Sendable {
     }
   }
 
-  /// Why a command can never be carried out, not even later.
+  /// Why commands cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? {
     device.obstacle
       ?? (device.isLive && characteristic == nil ? "the device does not offer \(property.name)" : nil)
   }
 
-  /// What the device holds, as a read says that a write or a new link needed: no reading.
+  /// The value that was read after a write or on a new link. It is not counted as a reading.
   func wasReadBack(_ value: Value) {
     self.value = value
     device.wasReadBack(value, of: self)

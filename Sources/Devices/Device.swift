@@ -4,23 +4,23 @@ import EventLoop
 import GATT
 import Log
 
-/// One device, from its first being known to its removal: its session, its channels, and who follows it.
+/// One device, from its discovery to its removal: its session, its channels, its observers.
 final class Device: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   let context: DeviceContext
   private(set) var description: DeviceDescription
-  /// All that was received of it, in this run or before.
+  /// The advertised data accumulated in this run and earlier ones.
   private(set) var advertisement: Advertisement
-  /// What was received last.
+  /// The last advertisement, to notice changes.
   private var received = Advertisement()
   private(set) var settings: DeviceSettings
   private(set) var owner = Owner.unknown
-  /// In the order of the profile's properties.
+  /// One for each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
   private var observers: [any DeviceObserver] = []
   private(set) lazy var session = DeviceSession(of: self)
-  /// Counts the readings of this run.
+  /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
 
   init(
@@ -47,7 +47,7 @@ final class Device: @unchecked Sendable {
   var isLive: Bool { session.state == .live }
   var state: PeripheralSession.State { session.state }
 
-  /// What a line of the log says of it.
+  /// For log lines about the device.
   var fields: LogFields {
     ["device": id, "address": address, "name": description.name ?? "unknown"]
   }
@@ -67,15 +67,15 @@ final class Device: @unchecked Sendable {
     for observer in observers { observer.changed(change, description) }
   }
 
-  // MARK: Who it is
+  // MARK: Identity and settings
 
-  /// The peripheral was seen, or something about it has changed.
+  /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral) {
     if let rssi = seen.rssi { description.rssi = rssi }
     session.seen(seen.id, inRange: seen.isInRange)
   }
 
-  /// - Returns: whether more is known of it now.
+  /// - Returns: whether the accumulated data has changed.
   func received(_ new: Advertisement) -> Bool {
     guard new != received else { return false }
     received = new
@@ -86,7 +86,7 @@ final class Device: @unchecked Sendable {
     return true
   }
 
-  /// What the configuration and requests say of it now; the id is changed by ``rename(to:_:)``.
+  /// Applies settings from the configuration and requests, except the id: see ``rename(to:_:)``.
   func apply(_ new: DeviceSettings) {
     let before = settings
     settings = new
@@ -127,7 +127,7 @@ final class Device: @unchecked Sendable {
 
   // MARK: Commands
 
-  /// Why no command can be carried out, not even later.
+  /// Why commands cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? {
     guard session.state == .stopped else { return nil }
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
@@ -154,7 +154,7 @@ final class Device: @unchecked Sendable {
 
   // MARK: Values
 
-  /// On the path of every reading.
+  /// Numbers a value as a reading, and passes it to the observers. Called for every reading.
   func publish(_ value: Value, of channel: Channel) {
     if channel.index == description.profile.alive?.property || description.profile.alive == nil {
       session.received()
@@ -171,7 +171,7 @@ final class Device: @unchecked Sendable {
       "reading", ["device": id, "property": channel.property.name, "value": value, "sequence": sequence])
   }
 
-  /// What the device holds, as a read tells that the engine made for itself: no reading.
+  /// Passes on a value that the engine has read for itself, without a sequence number: it is not a reading.
   func wasReadBack(_ value: Value, of channel: Channel) {
     for observer in observers {
       observer.received(Reading(property: channel.index, value: value, time: .now, sequence: nil))
@@ -182,7 +182,7 @@ final class Device: @unchecked Sendable {
     session.periodIs(milliseconds)
   }
 
-  /// How often a property is read that bluetoothd does not notify: once a period, and once a second at most.
+  /// The interval for polling while another program has acquired the notifications: the period, but at least 1 s.
   var pollInterval: Duration {
     guard let index = description.profile.alive?.period,
       case .integer(let milliseconds) = channels[index].value
@@ -202,7 +202,7 @@ final class Device: @unchecked Sendable {
       record.id = id
       record.advertisement = advertisement
     }
-    // What an earlier link or run has read is still good enough.
+    // Not awaited if an earlier link or run has read it.
     description.isInformationPending = hasInformation && !description.hasInformation
     report(.availability)
   }
@@ -213,7 +213,7 @@ final class Device: @unchecked Sendable {
     report(.availability)
   }
 
-  /// The link offers other properties than before.
+  /// The peripheral has changed its services: the link offers other properties.
   func offeredChanged() {
     learnOffered()
     report(.description)
@@ -225,7 +225,7 @@ final class Device: @unchecked Sendable {
     context.store.change(address) { $0.offered = description.offered }
   }
 
-  /// - Parameter texts: of the Device Information Service, by characteristic.
+  /// - Parameter texts: the values of the Device Information Service, by characteristic.
   func learn(information texts: [BluetoothUUID: String]) {
     let before = description
     description.isInformationPending = false

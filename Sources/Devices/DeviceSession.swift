@@ -3,22 +3,22 @@ import EventLoop
 import GATT
 import Log
 
-/// Runs the ``PeripheralSession`` of one device: connects, gives the channels their characteristics, subscribes, ends the
-/// link.
+/// Runs the ``PeripheralSession`` of one device: connects, assigns the characteristics to the channels, subscribes, and
+/// ends the link.
 final class DeviceSession: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// In this run of bluetoothd.
+  /// The object in the running bluetoothd; nil while there is none.
   private(set) var peripheral: PeripheralID?
   private var machine: PeripheralSession
-  /// Tells the session from those before it: a result of an earlier one is dropped.
+  /// The number of ``restart()``s: results of tasks from before the last one are ignored.
   private var number = 0
-  /// The state that was reported last.
+  /// The state last reported to the observers.
   private var reportedState = PeripheralSession.State.absent
   private var timer: LoopTimer?
-  /// The characteristics of the Device Information Service, while there is a link that offers them.
+  /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []
-  /// The peripheral changed its services while they were being subscribed to: handled when the session is live.
+  /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   private var changedServices: [Characteristic]?
   private unowned let device: Device
 
@@ -33,12 +33,12 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   var state: PeripheralSession.State { machine.state }
-  /// Whether values of its link are readings.
+  /// Whether values that arrive now are readings.
   var isReceiving: Bool { machine.isReceiving }
 
   // MARK: Inputs
 
-  /// A reading came: on the path of every notification.
+  /// A reading that shows that the link is alive. Called for every notification.
   func received() { machine.received(at: .now) }
 
   func periodIs(_ milliseconds: Int) { perform(machine.periodIs(milliseconds)) }
@@ -51,7 +51,7 @@ final class DeviceSession: @unchecked Sendable {
     perform(machine.seen(inRange: inRange))
   }
 
-  /// bluetoothd no longer knows it.
+  /// bluetoothd has removed the peripheral.
   func lost() {
     peripheral = nil
     perform(machine.lost())
@@ -67,7 +67,7 @@ final class DeviceSession: @unchecked Sendable {
     perform(machine.adapterWentAway())
   }
 
-  /// Begins anew after ``stop()``.
+  /// Starts again after ``stop()``.
   func restart() {
     machine = PeripheralSession(now: .now, endsForSilence: profile.alive != nil)
     number += 1
@@ -82,7 +82,7 @@ final class DeviceSession: @unchecked Sendable {
     context.loop.task(of: context.central) { await $0.disconnect(peripheral) }
   }
 
-  /// The peripheral has changed its services on the link: what went ends, what came is used, everything else goes on.
+  /// The peripheral has changed its services: stops using removed characteristics and starts using added ones.
   func servicesChanged(_ characteristics: [Characteristic]) {
     switch machine.state {
     case .live: break
@@ -112,7 +112,7 @@ final class DeviceSession: @unchecked Sendable {
         guard self.number == number, machine.state == .live else { return }
         channel.linkIsLive()
       }
-      // Now that commands for what came can be carried out.
+      // Reported last, when commands for the added properties can be carried out.
       device.offeredChanged()
     }
   }
@@ -137,14 +137,14 @@ final class DeviceSession: @unchecked Sendable {
       case .report(let trouble): log(trouble)
       }
     }
-    // Most events change nothing: a peripheral that is seen again, or a silence that is not long enough.
+    // Most inputs do not change the state.
     guard machine.state != reportedState else { return }
     reportedState = machine.state
     device.report(.session)
     context.sessionChanged(device)
   }
 
-  /// Does something on the link. The device may be removed meanwhile: it stays until that is done.
+  /// Runs `body` on the central. Keeps the device, which may be removed meanwhile, until `body` has ended.
   private func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
     context.loop.task(of: context.central) { [device] central in
       await body(central)
@@ -167,7 +167,7 @@ final class DeviceSession: @unchecked Sendable {
       } catch {
         connection = .failed(error)
       }
-      // Removed or disabled meanwhile: nothing else would end the link, if there is one.
+      // The device was removed or disabled meanwhile: nothing else would end a new link.
       guard machine.state != .stopped, self.number == number else {
         if case .failed = connection { return }
         return await central.disconnect(peripheral)
@@ -176,7 +176,7 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
-  /// Gives the channels the characteristics of a new link.
+  /// Assigns the characteristics of a new link to the channels.
   /// - Returns: whether the link offers what the profile requires.
   private func resolve(_ characteristics: [Characteristic]) -> Bool {
     let resolution = Resolution(profile, characteristics)
@@ -202,7 +202,8 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
-  /// What does not keep the link alive is left out when it fails.
+  /// Subscribes one channel. A failure that leaves the link usable only excludes the channel, unless the property keeps
+  /// the link alive or is the only one.
   private func subscribe(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
     do throws(CentralError) {
       try await channel.subscribe(on: central)
@@ -235,7 +236,7 @@ final class DeviceSession: @unchecked Sendable {
     changedServices = nil
   }
 
-  /// Model, firmware and serial number, after everything else.
+  /// Reads model, firmware and serial number, last, as nothing depends on them.
   private func readInformation() {
     let characteristics = information
     guard !characteristics.isEmpty else { return }
@@ -256,7 +257,7 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
-  /// What belonged to the link goes with it.
+  /// Resets the state that belongs to a link.
   private func linkEnded() {
     for channel in channels { channel.linkEnded() }
     information = []
@@ -287,7 +288,7 @@ final class DeviceSession: @unchecked Sendable {
 
   private static let mostLogged = 100
 
-  /// What a peripheral has, and what it is used for.
+  /// Logs each characteristic with the property that uses it.
   private func logCharacteristics(_ characteristics: [Characteristic], _ resolution: Resolution) {
     guard Logger.isEnabled(.debug) else { return }
     for characteristic in characteristics.prefix(Self.mostLogged) {
@@ -305,7 +306,7 @@ final class DeviceSession: @unchecked Sendable {
 }
 
 extension CentralError {
-  /// Whether an operation failed on a link that goes on.
+  /// Whether the link may still be up after this error. Then a failed read may be due to missing pairing.
   fileprivate var leavesLinkUp: Bool {
     switch self {
     case .timedOut, .unlikely: true

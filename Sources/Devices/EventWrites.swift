@@ -1,12 +1,12 @@
 import EventLoop
 import GATT
 
-/// The writes of an event: in order, each once, never repeated and never superseded.
+/// The writes of an event property: in order, each once, never repeated or superseded.
 struct EventWrites<Tag: Sendable>: WriteMachine {
   typealias Command = WriteCommand<Tag>
   typealias Action = WriteAction<Tag>
 
-  /// Writes that wait; more are refused.
+  /// The maximum of waiting writes; further ones are rejected.
   static var capacity: Int { 64 }
 
   private struct Waiting {
@@ -20,7 +20,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
   private var waiting: [Waiting] = []
   private var inFlight: Command?
   private var operation = WriteOperation()
-  /// What a write that succeeded is answered with.
+  /// The outcome of a successful write.
   private let success: Outcome
 
   init(mode: Property.WriteMode) {

@@ -1,6 +1,6 @@
-/// Makes frames of what a peripheral sends in pieces: lines of text over a UART.
+/// Joins the pieces that a peripheral sends into frames, for example lines of text over a UART.
 struct FrameAssembler: Sendable {
-  /// A frame that grows longer ends here.
+  /// The maximum length; a longer frame is split.
   static let longest = 1024
 
   private let delimiter: [UInt8]
@@ -8,10 +8,10 @@ struct FrameAssembler: Sendable {
 
   init(delimiter: String) { self.delimiter = Array(delimiter.utf8) }
 
-  /// Whether the beginning of a frame is here, whose end has not come.
+  /// Whether a frame has begun whose delimiter has not arrived.
   var isIncomplete: Bool { !buffer.isEmpty }
 
-  /// - Returns: the frames that are complete now, without their delimiters, nor a carriage return before a line feed.
+  /// - Returns: the frames that are complete now, without their delimiters; `\r\n` counts as `\n`.
   mutating func append(_ bytes: [UInt8]) -> [[UInt8]] {
     var frames: [[UInt8]] = []
     for byte in bytes {
@@ -27,7 +27,7 @@ struct FrameAssembler: Sendable {
     return frames
   }
 
-  /// What has come of a frame whose end is not awaited any longer.
+  /// Ends the incomplete frame, and returns it.
   mutating func flush() -> [UInt8] {
     defer { buffer = [] }
     return buffer

@@ -4,7 +4,7 @@ import EventLoop
 import GATT
 import Log
 
-/// The commands for one property of a device, and its desired value: runs a ``WriteMachine``.
+/// Carries out the commands for one property of a device, and keeps its desired value. Runs a ``WriteMachine``.
 final class PropertyWriter: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -54,7 +54,7 @@ final class PropertyWriter: @unchecked Sendable {
 
   // MARK: Desired state
 
-  /// The configuration names another value, or none.
+  /// Sets the configured value; nil: none.
   func configure(_ value: Value?) {
     guard value != desired.configured else { return }
     let before = desired.effective
@@ -62,7 +62,7 @@ final class PropertyWriter: @unchecked Sendable {
     if desired.effective != before { applyDesired(by: .configuration) }
   }
 
-  /// A request names a value; nil: back to the configured one.
+  /// Sets the override by a request; nil restores the configured value.
   func override(_ value: Value?) {
     desired.override = value.map { DesiredValue.Override(value: $0, source: .request) }
     desired.waiting = nil
@@ -76,9 +76,13 @@ final class PropertyWriter: @unchecked Sendable {
     device.desiredChanged()
   }
 
-  /// Another gateway has the device now, and says what is desired; nil: it does not say.
+  /// Another gateway owns the device now.
+  ///
+  /// - Parameters:
+  ///   - value: the desired value that the other gateway has published, if any.
+  ///   - wasOwned: whether an owner was known before.
   func handOver(desired value: Value?, wasOwned: Bool) {
-    // While no gateway owned the device, every gateway that knows it has the command that waits here.
+    // Without an owner, every gateway that knows the device keeps the waiting command: the new owner answers it.
     if wasOwned { abandon(reason: "another gateway has taken the device over") }
     let encoded = value.flatMap(property.encoded)
     perform { $0.handOver(desired: encoded) }
@@ -98,7 +102,7 @@ final class PropertyWriter: @unchecked Sendable {
 
   // MARK: The machine
 
-  /// Gives the machine an input, and carries out what it asks for.
+  /// Gives the machine an input, and performs the actions that it returns.
   private func perform(_ input: (inout any WriteMachine<Command>) -> [WriteAction<Command>]) {
     for action in input(&machine) { perform(action) }
     watchDeadline()
@@ -133,11 +137,11 @@ final class PropertyWriter: @unchecked Sendable {
     }
   }
 
-  /// A command without time to live that waits, waits through a restart as well; one that failed does not.
+  /// Updates the persistent waiting value. A waiting command without time to live is kept over a restart.
   private func keep(_ command: WriteCommand<Command>, _ outcome: Outcome) {
     switch outcome {
     case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
-    // What is unfinished is applied after the next start.
+    // Unfinished when the gateway stops: applied after the next start.
     case .failed where context.isStopping && command.timeToLive == nil: desired.waiting = command.value.value
     case .failed, .timeout: desired.waiting = nil
     case .applied, .adjusted, .accepted, .sent, .read, .rejected, .superseded: return
@@ -145,7 +149,7 @@ final class PropertyWriter: @unchecked Sendable {
     persistDesired()
   }
 
-  /// A command that waits and has a time to live ends in time.
+  /// Sets the timer for the machine's deadline.
   private func watchDeadline() {
     let deadline = machine.deadline
     guard deadline != expiry?.deadline else { return }
@@ -162,7 +166,7 @@ final class PropertyWriter: @unchecked Sendable {
 
   // MARK: The characteristic
 
-  /// Between two pieces of a value: a micro:bit's program must fetch what has come, or it is lost (60 bytes fit).
+  /// Between two pieces of a value: a micro:bit buffers 60 bytes, and loses what its program does not read in time.
   private static let pieceInterval = Duration.milliseconds(30)
 
   private func write(_ value: EncodedValue, on central: isolated Central) async -> Written {
@@ -210,14 +214,14 @@ final class PropertyWriter: @unchecked Sendable {
 }
 
 extension Property {
-  /// Nil for what the codec cannot encode.
+  /// The value with its bytes; nil if the codec cannot encode it.
   fileprivate func encoded(_ value: Value) -> EncodedValue? {
     (try? codec.encode(value)).map { EncodedValue(value: value, bytes: $0) }
   }
 }
 
 extension Property {
-  /// What is written one after the other for a value of these bytes.
+  /// The parts in which `bytes` are written: at most ``chunk`` bytes each.
   fileprivate func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
     guard let chunk else { return [bytes[...]] }
     return stride(from: 0, to: bytes.count, by: chunk).map { bytes[$0..<min($0 + chunk, bytes.count)] }

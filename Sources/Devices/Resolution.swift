@@ -1,11 +1,11 @@
 import BlueZ
 import GATT
 
-/// What a link offers of a profile.
+/// The characteristics of a link that a profile uses.
 struct Resolution: Sendable {
-  /// The characteristic of each property, in the order of the profile's properties; nil: it is not offered.
+  /// One for each property, in the order of the profile's properties; nil: the link does not offer it.
   let characteristics: [Characteristic?]
-  /// Those of the Device Information Service that are read.
+  /// The characteristics of the Device Information Service that are read.
   let information: [Characteristic]
   /// Whether the link offers what the profile requires.
   let isSuitable: Bool
@@ -31,7 +31,7 @@ struct Resolution: Sendable {
 }
 
 extension Characteristic.Flags {
-  /// Whether the characteristic can do what the property needs of it.
+  /// Whether the characteristic supports the property's access and write mode.
   fileprivate func allow(_ property: Property) -> Bool {
     (!property.isReadable || contains(.read))
       && (!property.isWritable || contains(property.writeMode == .command ? .writeWithoutResponse : .write))

@@ -1,10 +1,8 @@
 import EventLoop
 import GATT
 
-/// The writes of a state: each command is written and, in the mode `confirm`, read back; the newest wins. The desired value
-/// is applied on every link.
-///
-/// Only where another gateway takes the device over, a command that waits is left to that one.
+/// The writes of a state property. A command is written and, in the mode `confirm`, read back; a newer command replaces
+/// a waiting one. The desired value is applied on every link.
 struct StateWrites<Tag: Sendable>: WriteMachine {
   typealias Command = WriteCommand<Tag>
   typealias Action = WriteAction<Tag>
@@ -12,7 +10,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
   /// What a write is for.
   private enum Purpose {
     case command(Request)
-    /// To apply the desired value on a new link.
+    /// Applies the desired value, on a new link or after it has changed.
     case restore(EncodedValue)
 
     var value: EncodedValue {
@@ -23,22 +21,22 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     }
   }
 
-  /// A command on its way.
+  /// A command that waits or is in flight.
   private struct Request {
     let command: Command
     var isPendingReported = false
-    /// A later request names another desired value.
+    /// A request has set another desired value while this command was in flight.
     var isSuperseded = false
   }
 
   private enum State {
-    /// No link. A waiting command stays until there is one → reading.
+    /// No link; a command waits for the next one → reading, or writing or idle if the property cannot be read.
     case absent
-    /// Nothing to do → writing, absent.
+    /// A link, and nothing to do → writing, absent.
     case idle
-    /// The link is new: the device is asked what it holds → writing, idle, absent.
+    /// A new link: the value is being read → writing, idle, absent.
     case reading
-    /// A value is being written, and read back → writing, idle, absent.
+    /// A value is being written, and read back in the mode `confirm` → writing, idle, absent.
     case writing(Purpose)
   }
 
@@ -48,16 +46,15 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
   /// Whether the desired value is still to be applied on this link.
   private var isRestorePending = false
 
-  /// The value that is applied on every link: the last one that a command set or a request named, before that the
-  /// configured one.
+  /// The value that is applied on every link: the last one set by a command or a request, else the configured one.
   private(set) var desired: EncodedValue?
-  /// A command that is written without being read back has this outcome; nil: its outcome is what was read back.
+  /// The outcome of a write without read-back; nil in the mode `confirm`.
   private let unconfirmed: Outcome?
   private let isReadable: Bool
 
   /// - Parameters:
-  ///   - desired: the configured value; nil leaves the device as it is found.
-  ///   - isReadable: whether the device can be asked what it holds.
+  ///   - desired: the initial desired value; nil leaves the device as it is.
+  ///   - isReadable: whether the value can be read.
   init(desired: EncodedValue? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true) {
     self.desired = desired
     self.isReadable = isReadable
@@ -105,7 +102,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     }
   }
 
-  /// A command that is being carried out does not end: the device may hold its value already.
+  /// Only a waiting command expires. One in flight does not, as the device may have taken its value already.
   mutating func expire(at now: Moment) -> [Action] {
     guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
@@ -122,7 +119,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
       supersedeCommandInFlight()
     }
     desired = value
-    // Even where the last read returned the same value: a write that was not answered may have changed it since.
+    // Even if the last read returned this value: an unanswered write may have changed it since.
     isRestorePending = value != nil
     switch state {
     case .absent, .reading, .writing: return actions
@@ -130,7 +127,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     }
   }
 
-  /// The command that waits goes with the device: the other gateway answers it.
+  /// A waiting command is dropped without an outcome: the other gateway has it too, and answers it.
   mutating func handOver(desired value: EncodedValue?) -> [Action] {
     let before = state
     state = .absent
@@ -139,7 +136,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     switch before {
     case .absent, .idle, .reading, .writing(.restore): return []
     case .writing(.command(let request)):
-      // The other gateway does not know of it.
+      // The other gateway does not have this command.
       return [.answer(request.command, .failed(reason: "another gateway has taken the device over"))]
     }
   }
@@ -157,7 +154,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):
-      // It may hold what a command asked for and is answered as failed.
+      // The command fails, but the device may hold its value: the desired value is written again.
       if case .command = purpose { isRestorePending = desired != nil }
       return fail(purpose, failure, while: "the read-back")
     }
@@ -174,7 +171,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     case .failure(.timeout):
       return abandonLink()
     case .failure:
-      // Unknown is treated as different: the write and its read-back will show.
+      // The value is unknown: the desired value is written in any case.
       return proceed()
     }
   }
@@ -192,14 +189,14 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
 
   // MARK: Steps
 
-  /// Starts what is to be done next on a link that is free.
+  /// Starts the next write, if any. Called when no operation is in flight.
   private mutating func proceed() -> [Action] {
     let purpose: Purpose
     if let request = waiting {
       waiting = nil
       purpose = .command(request)
     } else if isRestorePending, let desired {
-      // Once per link: a device that rounds the value would be written to for ever.
+      // Once per link, as a device that rounds the value would be written to for ever.
       isRestorePending = false
       purpose = .restore(desired)
     } else {
@@ -210,14 +207,14 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     return [.write(purpose.value, operation.next())]
   }
 
-  /// The value was written.
+  /// The value was written: answers its command, and makes its value the desired one.
   private mutating func conclude(_ purpose: Purpose, _ outcome: Outcome) -> [Action] {
     switch purpose {
     case .restore: return []
     case .command(let request):
       let answer = Action.answer(request.command, outcome)
       if request.isSuperseded { return [answer] }
-      // Also where the device adjusted it: it would adjust it again.
+      // Not written again if the device has adjusted it, as it would adjust it again.
       let asked = request.command.value
       desired = asked
       isRestorePending = false
@@ -225,12 +222,12 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     }
   }
 
-  /// The device answered what it holds: it may be what is desired already.
+  /// The device holds `value`: if that is the desired value, it need not be written.
   private mutating func learn(_ value: EncodedValue) {
     if value == desired { isRestorePending = false }
   }
 
-  /// Whether another value is desired when the command in flight is done.
+  /// Whether a newer command or request replaces the value of the command in flight.
   private func isSuperseded(_ request: Request) -> Bool { waiting != nil || request.isSuperseded }
 
   private mutating func supersedeCommandInFlight() {
@@ -253,7 +250,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     }
     var actions: [Action] = []
     switch purpose {
-    // A value that is no longer desired needs no report.
+    // Not reported if the value is no longer the desired one.
     case .restore(let value): if value == desired { actions = [.restoreFailed(value, failure)] }
     case .command(let request): actions = [.answer(request.command, outcome)]
     }

@@ -1,44 +1,46 @@
 import EventLoop
 import GATT
 
-/// How the commands for one property of a device are carried out: ``StateWrites`` or ``EventWrites``.
+/// A state machine that decides what to write to one property of a device, and when: ``StateWrites`` or
+/// ``EventWrites``.
 ///
-/// A pure machine. Each input returns the actions to run, in order. One operation is in flight at most; its result
-/// comes back with the ``WriteOperation`` it was started with, so that a late one, of a link that is gone, changes
-/// nothing. Every command gets exactly one final outcome; before it, at most one `pending`.
+/// Pure: each input returns the actions to run, in order. At most one operation is in flight. Its result is passed back
+/// with the ``WriteOperation`` it was started with, so that a late result of an earlier link is ignored. Every command
+/// gets exactly one final outcome, and before it at most one `pending`. The exception: see
+/// ``StateWrites/handOver(desired:)``.
 protocol WriteMachine<Tag>: Sendable {
   associatedtype Tag: Sendable
   typealias Action = WriteAction<Tag>
 
-  /// When ``expire(at:)`` is to be called. May change with every input.
+  /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
 
   /// The device is connected and the property can be used.
   mutating func linkUp() -> [Action]
-  /// The connection is gone. Harmless when repeated.
+  /// The link has ended, or no longer offers the property. Has no effect when repeated.
   mutating func linkDown() -> [Action]
   /// A command, whose value has been validated.
   mutating func command(_ command: WriteCommand<Tag>) -> [Action]
-  /// Another value is desired from now on; nil: whatever the device has. On a link it is applied now.
+  /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
   mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action]
-  /// Another gateway has the device now.
-  /// - Parameter desired: what that gateway says is desired; nil: it does not say.
+  /// Another gateway owns the device now.
+  /// - Parameter desired: the desired value that it has published; nil: none.
   mutating func handOver(desired: EncodedValue?) -> [Action]
-  /// The ``deadline`` is over. Harmless when it is not, or no longer.
+  /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
   mutating func expire(at now: Moment) -> [Action]
-  /// How a ``WriteAction/write(_:_:)`` ended.
+  /// The result of a ``WriteAction/write(_:_:)``.
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [Action]
-  /// How a ``WriteAction/read(_:)`` ended.
+  /// The result of a ``WriteAction/read(_:)``.
   mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action]
-  /// Nothing will be written any more: every command that is left gets its final outcome.
+  /// Stops writing until the next ``linkUp()``: every unfinished command fails with `reason`.
   mutating func abandon(reason: String) -> [Action]
 }
 
-/// A command for a property, and what its sender needs with the outcome.
+/// A command for a property. The `tag` identifies its sender: it is returned with the outcome.
 struct WriteCommand<Tag: Sendable>: Sendable {
   let value: EncodedValue
   let tag: Tag
-  /// Nil: it waits as long as it takes; for an event: not at all.
+  /// Nil: a command for a state waits without limit, one for an event does not wait.
   var timeToLive: TimeToLive?
 
   var expired: Outcome {
@@ -46,7 +48,7 @@ struct WriteCommand<Tag: Sendable>: Sendable {
   }
 }
 
-/// Tells an operation from those before it.
+/// Identifies a read or a write among those of the same property.
 struct WriteOperation: Sendable, Hashable {
   private(set) var number: UInt64 = 0
 
@@ -57,7 +59,7 @@ struct WriteOperation: Sendable, Hashable {
   }
 }
 
-/// What a ``WriteMachine`` asks for.
+/// What the owner of a ``WriteMachine`` is to do.
 enum WriteAction<Tag: Sendable>: Sendable {
   /// Write this value, then call ``WriteMachine/wrote(_:_:)``.
   case write(EncodedValue, WriteOperation)
@@ -65,13 +67,13 @@ enum WriteAction<Tag: Sendable>: Sendable {
   case read(WriteOperation)
   /// Report the outcome to the command's sender.
   case answer(WriteCommand<Tag>, Outcome)
-  /// The device answered a read with this: the property's value from now on.
+  /// Publish this value, which was read from the device.
   case publish(EncodedValue)
-  /// A command made this the desired value: to be kept for the next run.
+  /// A command has set this desired value: store it.
   case desired(EncodedValue)
-  /// The desired value could not be applied on a new link; it stays desired, and the next link tries again.
+  /// Log that the desired value could not be applied. It is tried again on the next link.
   case restoreFailed(EncodedValue, WriteFailure)
-  /// The device does not answer: end the link. ``WriteMachine/linkUp()`` follows when there is another.
+  /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.
   case unresponsive
 }
 

@@ -1,4 +1,4 @@
-/// The value of ``Codec/ScalarType/bits``: a byte for each row, a text for people.
+/// Converts between the bytes of ``Codec/ScalarType/bits``, one for each row, and their text.
 struct BitPicture: Sendable {
   let rows: Int
   let columns: Int
@@ -10,8 +10,8 @@ struct BitPicture: Sendable {
     }.joined(separator: "/")
   }
 
-  /// Rows are separated by `/`, spaces or line ends; `1` and `0` are on and off as well. Fewer rows than there are leave the
-  /// others to the peripheral. Nil for anything else.
+  /// Rows are separated by `/`, spaces or line ends; `1` and `0` are accepted for on and off. With fewer rows than the
+  /// picture has, only those are sent. Nil for anything else.
   func bytes(_ text: String) -> [UInt8]? {
     let lines = text.split { $0 == "/" || $0.isWhitespace }
     guard (1...rows).contains(lines.count) else { return nil }

@@ -1,6 +1,6 @@
-/// A Bluetooth device address: six bytes, the most significant first as people write it.
+/// A Bluetooth device address: six bytes, written with the most significant first.
 ///
-/// What identifies a micro:bit: its name does not, since the names are few and vanish after pairing.
+/// It identifies a micro:bit. The name does not: there are few names, and a paired micro:bit does not advertise one.
 public struct BluetoothAddress: Hashable, Sendable {
   /// The six bytes in the lower 48 bits.
   public let value: UInt64
@@ -23,12 +23,12 @@ public struct BluetoothAddress: Hashable, Sendable {
     self.value = value
   }
 
-  /// The address whose six bytes are the lower 48 bits of `value`; what is above them is dropped.
+  /// The address whose six bytes are the lower 48 bits of `value`; the other bits are ignored.
   public init(truncating value: UInt64) {
     self.value = value & 0xFFFF_FFFF_FFFF
   }
 
-  /// `c5a1b2c3d4e5`: lower case without colons, as it stands in topics.
+  /// `c5a1b2c3d4e5`: lower case without colons, as used in topics.
   public var compact: String { paddedHexadecimal(value, bytes: 6) }
 }
 

@@ -1,5 +1,5 @@
-/// A UUID as GATT uses it: 128 bits, of which the assigned numbers (16 and 32 bits) are a short way to write
-/// those on the Bluetooth base UUID (Bluetooth Core Specification, volume 3, part B, section 2.5.1).
+/// A UUID as used by GATT: 128 bits. Assigned numbers (16 or 32 bits) are a short form of
+/// UUIDs on the Bluetooth base UUID (Bluetooth Core Specification, volume 3, part B, section 2.5.1).
 public struct BluetoothUUID: Hashable, Sendable {
   /// The first 64 bits, as written.
   public let high: UInt64

@@ -1,9 +1,8 @@
-/// How the bytes of a characteristic and the value that they stand for become one another.
+/// Decodes the bytes of a characteristic to a value, and encodes a value to bytes.
 ///
-/// Made once from its description, as a profile gives it. Decoding a scalar needs no memory, a record needs its one
-/// array.
+/// Compiled once from a description in a profile. Decoding a scalar allocates no memory, decoding a record one array.
 public struct Codec: Sendable {
-  /// What it was made from.
+  /// The description that it was compiled from.
   public let description: Description
   private let layout: Layout
 
@@ -38,7 +37,7 @@ public struct Codec: Sendable {
     }
   }
 
-  /// For descriptions that this module gives.
+  /// For the constant descriptions of this module, which are valid.
   init(builtIn description: Description) {
     do {
       try self.init(description)
@@ -64,7 +63,7 @@ public struct Codec: Sendable {
   /// Any bytes.
   public static let bytes = Codec(builtIn: .scalar(Scalar(.bytes)))
 
-  /// The names of a record's visible fields, or of those of a list's records; nil for scalars and lists of them.
+  /// The names of the visible fields of a record, or of a list's records; nil for scalars and lists of scalars.
   public var fields: [String]? {
     switch layout {
     case .scalar, .scalars: nil
@@ -80,7 +79,7 @@ public struct Codec: Sendable {
     }
   }
 
-  /// The numbers that a scalar can encode; nil for what is no number, and for an enumeration.
+  /// The numbers that a scalar can encode; nil if it is not a number, or is an enumeration.
   public var range: ClosedRange<Double>? {
     switch layout {
     case .scalar(let scalar): scalar.range
@@ -88,7 +87,7 @@ public struct Codec: Sendable {
     }
   }
 
-  /// The value that `bytes` stand for. All bytes must belong to it: more than that is an error.
+  /// Decodes `bytes`. Bytes that are left over are an error.
   public func decode(_ bytes: [UInt8]) throws(CodecError) -> Value {
     switch layout {
     case .scalar(let scalar):
@@ -111,9 +110,8 @@ public struct Codec: Sendable {
     }
   }
 
-  /// The bytes that stand for `value`. A whole number may come as ``Value/number(_:)``, a number as
-  /// ``Value/integer(_:)``, the word of an enumeration as its number; a number with a scale is rounded to the nearest
-  /// that the bytes can hold.
+  /// Encodes `value`. Accepts a whole number as ``Value/number(_:)``, a number as ``Value/integer(_:)``, and the number
+  /// of an enumeration's word. A number with a scale is rounded to the nearest one that the bytes can hold.
   public func encode(_ value: Value) throws(CodecError) -> [UInt8] {
     var bytes: [UInt8] = []
     switch layout {
@@ -132,7 +130,7 @@ public struct Codec: Sendable {
 }
 
 extension Codec: Hashable {
-  /// What they were made from decides.
+  /// Compares the descriptions.
   public static func == (one: Codec, other: Codec) -> Bool { one.description == other.description }
 
   /// See ``==(_:_:)``.

@@ -1,24 +1,24 @@
 extension Codec {
-  /// What a profile says about the bytes of a characteristic. The names are those of a profile's JSON keys.
+  /// A profile's description of the bytes of a characteristic. Named after the profile's JSON keys.
   public indirect enum Description: Sendable, Hashable {
     /// One value: `"type"`.
     case scalar(Scalar)
     /// Several values, one after the other: `"fields"`.
     case record([Field])
-    /// The same again and again until the bytes end, none at all included: `"repeat": true`. Of a scalar or a record
-    /// without text, bytes and repeated fields.
+    /// Any number of elements until the bytes end: `"repeat": true`. The element is a scalar or a record, without text,
+    /// bytes or repeated fields.
     case list(of: Description)
   }
 
-  /// How one value is held in bytes. The raw values are the words of a profile's `"type"`.
+  /// The encoding of one value. The raw values are those of `"type"` in a profile.
   public enum ScalarType: String, Sendable, Hashable, CaseIterable {
     case uint8, uint16, uint24, uint32, uint64
-    /// Two's complement. `sint24` has the name that the Bluetooth SIG gives it.
+    /// Two's complement. `sint24` is the Bluetooth SIG's name.
     case int8, int16, sint24, int32, int64
     /// IEEE 754.
     case float32, float64
-    /// IEEE 11073-20601, decimal: a mantissa of 12 or 24 bits times a power of ten, as in health devices. NaN, NRes (not
-    /// at this resolution) and reserved values are NaN.
+    /// IEEE 11073-20601, decimal: a mantissa of 12 or 24 bits times a power of ten, as in health devices. NaN, NRes
+    /// (not at this resolution) and reserved values are NaN.
     case sfloat, float
     /// One byte: 0 is false, 1 is written for true, and every other value is read as true.
     case bool
@@ -26,11 +26,11 @@ extension Codec {
     case utf8
     /// Any bytes, to the end of the characteristic's value.
     case bytes
-    /// A picture of on and off, one byte for each row: see ``Codec/Scalar/bits(rows:columns:)``.
+    /// A picture of dots that are on or off, one byte for each row: see ``Codec/Scalar/bits(rows:columns:)``.
     case bits
   }
 
-  /// The order of a number's bytes.
+  /// The byte order of a number.
   public enum Endian: String, Sendable, Hashable, CaseIterable {
     /// The least significant byte first, as everywhere in the Bluetooth SIG's formats.
     case little
@@ -39,22 +39,22 @@ extension Codec {
 
   /// One value. With `scale` or `offset`, which need an integer type, it is `raw × scale + offset`.
   public struct Scalar: Sendable, Hashable {
-    /// How it is held in bytes.
+    /// The encoding.
     public let type: ScalarType
     /// Not 0; nil: 1.
     public let scale: Double?
     /// Nil: 0.
     public let offset: Double?
-    /// Without meaning for one byte, text and bytes.
+    /// Has no effect on single bytes, text and bytes.
     public let endian: Endian
     /// The words of an enumeration by their numbers; empty for everything else.
     public let values: [Int: String]
-    /// Of ``Codec/ScalarType/bits``, else 0.
+    /// Only for ``Codec/ScalarType/bits``, else 0.
     public let rows: Int
-    /// The lowest bits of each row, the highest of them at the left.
+    /// The picture uses this many of the lowest bits of each row; the highest of them is at the left.
     public let columns: Int
 
-    /// Without scale, offset and words, and little-endian, unless they are given.
+    /// The defaults: no scale, offset or words; little-endian.
     public init(
       _ type: ScalarType, scale: Double? = nil, offset: Double? = nil, endian: Endian = .little,
       values: [Int: String] = [:], rows: Int = 0, columns: Int = 0
@@ -68,14 +68,14 @@ extension Codec {
       self.values = values
     }
 
-    /// A picture: its value is a text with a line for each row, from the top, `#` for on and `.` for off, and `/` between
-    /// the rows: `.#.#./#####/#####/.###./..#..`.
+    /// A picture: its value is a text with a line for each row, from the top, `#` for on and `.` for off, and `/`
+    /// between the rows: `.#.#./#####/#####/.###./..#..`.
     public static func bits(rows: Int, columns: Int) -> Scalar {
       Scalar(.bits, rows: rows, columns: columns)
     }
   }
 
-  /// A bit of an earlier field, which says whether another field is present: `flags.0` in a profile.
+  /// A bit of an earlier field that decides whether another field is present: `flags.0` in a profile.
   public struct Flag: Sendable, Hashable {
     /// The name of an integer field that is always present, at a fixed place.
     public let field: String
@@ -101,21 +101,22 @@ extension Codec {
 
   /// A part of a record.
   public struct Field: Sendable, Hashable {
-    /// `[a-z][a-z0-9_]*`. Several fields may have one name where flags exclude one another: bpm in one or two bytes.
+    /// `[a-z][a-z0-9_]*`. Several fields may have the same name if their flags exclude each other, such as bpm in one
+    /// byte or two.
     public let name: String
-    /// What it holds.
+    /// The encoding and meaning of its bytes.
     public let scalar: Scalar
-    /// No part of the value: flags, reserved bytes. What is written there are flags that tell which fields follow, and
-    /// zeros.
+    /// Not part of the value: flags or reserved bytes. Flags are encoded according to the fields that are present, all
+    /// other bits as zero.
     public let isHidden: Bool
-    /// Repeated to the end of the characteristic's value: a list.
+    /// Repeated to the end of the characteristic's value; the field's value is a list.
     public let isRepeated: Bool
-    /// It is present if all these bits are set …
+    /// The field is present only if all these bits are set: `if`.
     public let requiresSet: [Flag]
-    /// … and none of these: `unless`.
+    /// The field is present only if none of these bits is set: `unless`.
     public let requiresClear: [Flag]
 
-    /// A visible field that is always present, once, unless something else is given.
+    /// The defaults: visible, always present, not repeated.
     public init(
       _ name: String, _ scalar: Scalar, isHidden: Bool = false, isRepeated: Bool = false, if set: [Flag] = [],
       unless clear: [Flag] = []
@@ -128,7 +129,7 @@ extension Codec {
       requiresClear = clear
     }
 
-    /// The same for a type that needs nothing more.
+    /// A field of a type without further options.
     public init(
       _ name: String, _ type: ScalarType, isHidden: Bool = false, isRepeated: Bool = false,
       if set: [Flag] = [], unless clear: [Flag] = []
@@ -140,7 +141,7 @@ extension Codec {
 }
 
 extension Codec.ScalarType {
-  /// The number of bytes; nil: all that remain.
+  /// The number of bytes; nil: all remaining bytes.
   var width: Int? {
     switch self {
     case .uint8, .int8, .bool: 1
@@ -152,7 +153,7 @@ extension Codec.ScalarType {
     }
   }
 
-  /// Whole numbers that ``Value/integer(_:)`` can hold; nil for types that are no integers.
+  /// The range of an integer type, as far as ``Value/integer(_:)`` can hold it; nil for other types.
   var integers: ClosedRange<Int>? {
     switch self {
     case .uint8: 0...0xFF

@@ -2,25 +2,25 @@
 public enum CodecDescriptionError: Error, Sendable, Hashable {
   /// The field at this place of `fields` is wrong.
   indirect case field(index: Int, name: String, CodecDescriptionError)
-  /// A record without a field that can be seen.
+  /// A record without a visible field.
   case noVisibleFields
   /// Not `[a-z][a-z0-9_]*`.
   case fieldName(String)
   /// A field of this name may be present together with an earlier one.
   case duplicateField(String)
-  /// It follows a field that takes all the bytes that remain.
+  /// It follows a field that takes all remaining bytes.
   case unreachable(after: String)
   /// No earlier field has this name.
   case unknownFlags(Codec.Flag)
-  /// The field has no bits to be tested: no integer, not always there, or not always at the same place.
+  /// The field's bits cannot be tested: it is not an integer, not always present, or not always at the same position.
   case unusableFlags(Codec.Flag)
-  /// The field is not that wide.
+  /// The field has no such bit.
   case bit(Codec.Flag, count: Int)
-  /// The same bit is to be set and clear.
+  /// A bit is required to be both set and clear.
   case contradiction(Codec.Flag)
-  /// The bits are those of more than one field.
+  /// The conditions test bits of more than one field.
   case severalFlags(String, String)
-  /// A `repeat` of something that has no fixed size: text, bytes, a field with `repeat`, another list.
+  /// A `repeat` of elements without a fixed size: text, bytes, a field with `repeat`, another list.
   case notRepeatable
   /// More bytes than a characteristic holds.
   case tooLong(Int)
@@ -28,20 +28,20 @@ public enum CodecDescriptionError: Error, Sendable, Hashable {
   case scale(Double)
   /// Not a finite number, or so large that values become infinite.
   case offset(Double)
-  /// The type is not an integer's.
+  /// Scale, offset or words need an integer type.
   case notAnInteger(key: String, type: Codec.ScalarType)
   /// An enumeration has words instead of numbers.
   case scaledEnumeration
-  /// The type does not hold this number.
+  /// The type cannot hold this number.
   case number(Int, type: Codec.ScalarType)
   /// The rows or columns of a picture are missing or too many, or they are given for another type.
   case picture(key: String, isPicture: Bool)
-  /// A word of the enumeration that is empty, or stands for two numbers.
+  /// A word of the enumeration is empty, or has two numbers.
   case word(String)
 }
 
 extension CodecDescriptionError {
-  /// The key of the profile's JSON that is wrong, inside the field if it is one that is.
+  /// The wrong key in the profile's JSON; for an error in a field, the key inside the field.
   public var key: String {
     switch self {
     case .field(_, _, let error): error.key
@@ -59,7 +59,7 @@ extension CodecDescriptionError {
 }
 
 extension CodecDescriptionError: CustomStringConvertible {
-  /// A sentence for the author of a profile.
+  /// A message for the author of the profile.
   public var description: String {
     switch self {
     case .field(_, let name, let error): "field \(name): \(error)"

@@ -1,8 +1,8 @@
-/// Bytes that are no value, or a value that has no bytes.
+/// Why bytes cannot be decoded, or a value cannot be encoded.
 public enum CodecError: Error, Sendable, Hashable {
-  /// The characteristic gave another number of bytes than this value has.
+  /// The number of bytes is not that of the value.
   case length(expected: Int, bytes: [UInt8])
-  /// The value ends too early: at least `needed` bytes were to be there.
+  /// The bytes end too early: at least `needed` were expected.
   case tooShort(needed: Int, bytes: [UInt8])
   /// A text is not UTF-8.
   case notUTF8([UInt8])
@@ -19,14 +19,14 @@ public enum CodecError: Error, Sendable, Hashable {
   case tooLong(count: Int, most: Int)
   /// A record must have this field.
   case missingField
-  /// No flags go with the fields that a record has and those that it has not.
+  /// No combination of flags matches the fields that the record has.
   case presence
-  /// What is wrong with the field of a record.
+  /// An error in a field of a record.
   indirect case field(String, CodecError)
 }
 
 extension CodecError: CustomStringConvertible {
-  /// For the log and for who sent a command: sizes, and in hexadecimal the bytes, which may be anything.
+  /// For the log and the sender of a command. Bytes are shown in hexadecimal, as they are untrusted.
   public var description: String {
     switch self {
     case .length(let expected, let bytes):
@@ -46,7 +46,7 @@ extension CodecError: CustomStringConvertible {
     }
   }
 
-  /// How many bytes are shown: as many as a notification carries at the smallest MTU.
+  /// The maximum of bytes shown: those of a notification at the smallest MTU.
   private static let shown = 20
 
   private static func excerpt(_ bytes: [UInt8]) -> String {

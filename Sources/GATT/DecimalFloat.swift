@@ -1,14 +1,15 @@
-/// The decimal floating-point numbers of IEEE 11073-20601: a signed mantissa below a signed exponent of ten.
+/// The decimal floating-point numbers of IEEE 11073-20601: a signed mantissa in the low bits, a signed exponent of ten
+/// above it.
 struct DecimalFloat: Sendable {
   private let mantissaBits: Int
   private let exponentBits: Int
 
-  /// 16 bits: an exponent of 4, a mantissa of 12 bits.
+  /// 16 bits: 4 of exponent, 12 of mantissa.
   static let sfloat = DecimalFloat(mantissaBits: 12, exponentBits: 4)
-  /// 32 bits: an exponent of 8, a mantissa of 24 bits.
+  /// 32 bits: 8 of exponent, 24 of mantissa.
   static let float = DecimalFloat(mantissaBits: 24, exponentBits: 8)
 
-  /// The largest mantissa that is a number: the five beyond it, and below its negative, have meanings of their own.
+  /// The largest mantissa of a number: the five values beyond it and its negative mean NaN, infinity and so on.
   private var largest: Int { 1 << (mantissaBits - 1) - 3 }
   private var exponents: ClosedRange<Int> { -(1 << (exponentBits - 1))...(1 << (exponentBits - 1) - 1) }
 
@@ -53,7 +54,7 @@ struct DecimalFloat: Sendable {
     Int(Int64(bitPattern: bits << UInt64(64 - count)) >> Int64(64 - count))
   }
 
-  /// By way of its text: the binary number that is nearest to the decimal one.
+  /// Converted from decimal text, which gives the nearest binary number.
   private static func number(_ mantissa: Int, _ exponent: Int) -> Double {
     Double("\(mantissa)e\(exponent)") ?? .nan
   }

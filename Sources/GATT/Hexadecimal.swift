@@ -1,4 +1,4 @@
-/// The number that `digits` write; nil unless all of them, 1 to 16, are hexadecimal digits.
+/// The value of 1 to 16 hexadecimal digits; nil for anything else.
 func hexadecimal(_ digits: some Collection<UInt8>) -> UInt64? {
   guard (1...16).contains(digits.count) else { return nil }
   var number: UInt64 = 0
@@ -15,7 +15,7 @@ func hexadecimal(_ digits: some Collection<UInt8>) -> UInt64? {
   return number
 }
 
-/// The lowest `bytes` bytes of `number`, two lower-case digits each.
+/// The lowest `bytes` bytes of `number` as hexadecimal digits, two in lower case for each.
 func paddedHexadecimal(_ number: some FixedWidthInteger, bytes: Int) -> String {
   var text = ""
   for shift in stride(from: (bytes - 1) * 8, through: 0, by: -8) {

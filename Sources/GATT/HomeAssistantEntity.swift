@@ -1,27 +1,24 @@
-/// How Home Assistant shows a property: what its entity is made of, as data.
-///
-/// The words are those of Home Assistant's MQTT integration. A property that has this is an entity there; one that
-/// has none stays on MQTT alone.
+/// How Home Assistant shows a property, in the terms of its MQTT integration. A property without it has no entity.
 public struct HomeAssistantEntity: Sendable, Hashable {
-  /// What kind of entity it is. A property keeps its kind under its name: Home Assistant takes another kind for
+  /// The kind of entity. It must not change while the property keeps its name: for Home Assistant, another kind is
   /// another entity.
   public enum Kind: Sendable, Hashable {
-    /// A value to look at; with a state class, long-term statistics are kept of it. A record is shown as one sensor for
-    /// each of its fields.
+    /// A value that is displayed; with a state class, Home Assistant keeps long-term statistics. A record is shown as
+    /// one sensor for each field.
     case sensor(StateClass?)
-    /// A value to set, within the property's range. For properties with ``Property/Access/write`` only.
+    /// A number that can be set within the property's range. Needs ``Property/Access/write``.
     case number(Mode)
     /// Something that happens; its event types are the words of the property's codec.
     case event
-    /// A text to send, no longer than the property's `max_length`.
+    /// A text that can be sent, no longer than the property's `max_length`.
     case text
   }
 
-  /// What a value means over time.
+  /// How a value develops over time.
   public enum StateClass: String, Sendable, Hashable, CaseIterable {
-    /// The state at the moment: a mean of it makes sense.
+    /// A current value, of which a mean makes sense.
     case measurement
-    /// A count that only grows, and begins at 0 again when its owner does.
+    /// A count that only increases, and restarts at 0 with the peripheral.
     case totalIncreasing = "total_increasing"
   }
 
@@ -29,30 +26,30 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   public enum Mode: String, Sendable, Hashable, CaseIterable {
     /// Typed.
     case box
-    /// Drawn: for ranges of which every value can be met by hand.
+    /// A slider, for small ranges.
     case slider
   }
 
-  /// Where the entity stands on the page of its device; nil: among what the device is for.
+  /// The section of the device's page; nil: the main one.
   public enum Category: String, Sendable, Hashable, CaseIterable {
-    /// For numbers; a sensor with it is refused.
+    /// A setting. For numbers; Home Assistant refuses a sensor with it.
     case config
-    /// For what tells how the device fares, not what it is there for.
+    /// A technical detail of the device, such as its signal strength.
     case diagnostic
   }
 
-  /// Decides the platform (`sensor`, `number` …), which stays for good: see ``Kind``.
+  /// Decides the platform (`sensor`, `number` …).
   public let kind: Kind
-  /// What people read, after the name of the device: `Temperature`.
+  /// Shown after the name of the device: `Temperature`.
   public let name: String
-  /// `temperature`, `duration` …; the unit must be one that the class knows.
+  /// `temperature`, `duration` …; the unit must be one of the class's units.
   public let deviceClass: String?
-  /// In Home Assistant's spelling, where it differs from that of ``Property/unit``.
+  /// In Home Assistant's spelling; nil: ``Property/unit``.
   public let unit: String?
-  /// Nil for what the device is there for.
+  /// Nil for a main function of the device.
   public let category: Category?
 
-  /// Without a device class or category unless one is named, and with the property's own unit.
+  /// The defaults: no device class or category, the property's own unit.
   public init(
     _ kind: Kind, name: String, deviceClass: String? = nil, unit: String? = nil, category: Category? = nil
   ) {
@@ -65,11 +62,11 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 }
 
 extension HomeAssistantEntity {
-  /// One entity, of which a record has as many as it has visible fields and everything else one.
+  /// One entity. A record has one for each visible field, every other property one.
   public struct Part: Sendable, Hashable {
     /// Unique in the profile: `temperature`; `accelerometer_x`.
     public let key: String
-    /// What people read: `Temperature`; `Acceleration x`.
+    /// The displayed name: `Temperature`; `Acceleration x`.
     public let name: String
     /// The member of the property's JSON object that it shows (`{{ value_json.x }}`); nil: the whole payload.
     public let field: String?
@@ -77,7 +74,7 @@ extension HomeAssistantEntity {
 }
 
 extension Property {
-  /// The entities that ``homeAssistant`` makes of the property; none without it.
+  /// The entities of the property; none without ``homeAssistant``.
   public var homeAssistantParts: [HomeAssistantEntity.Part] {
     guard let homeAssistant else { return [] }
     guard let fields = codec.fields else {

@@ -32,8 +32,8 @@ extension BluetoothUUID {
 extension Profile {
   /// The BBC micro:bit, V1 and V2.
   ///
-  /// Which services there are depends on the program that runs on it. It needs the temperature service where the
-  /// temperature or its period is used (see ``limited(to:)``), and none otherwise.
+  /// Its services depend on the program that runs on it. The temperature service is required only if the temperature or
+  /// its period is used: see ``limited(to:)``.
   public static let microbit: Profile = {
     do {
       return try Profile(

@@ -1,7 +1,7 @@
 extension Property {
   /// The temperature of the micro:bit's chip, a few degrees above that of the room, in whole °C: int8.
   ///
-  /// Notified at every sample, changed or not, so that a notification is a sign of life as well.
+  /// Notified at every sample, changed or not, so that it also shows that the link is alive.
   public static let microbitTemperature = Property(
     name: "temperature", service: .microbitTemperatureService, characteristic: .microbit(0x9250),
     access: [.read, .notify], codec: .int8, unit: "°C",
@@ -10,9 +10,9 @@ extension Property {
 
   /// The time between two samples of the temperature, in ms: uint16, little-endian, 1000 after a reset.
   ///
-  /// The firmware keeps whatever it is given, in RAM: it neither clamps nor rounds, and at 0 it samples at every idle
-  /// pass. A few ms make hundreds of notifications a second of a temperature that changes in minutes, which leave
-  /// others no time on the radio; hence the range. It ignores writes of fewer than two bytes.
+  /// The firmware keeps any value, in RAM: it neither clamps nor rounds, and at 0 it samples in every idle pass. A
+  /// period of a few ms causes hundreds of notifications per second, which leave no radio time for other peripherals;
+  /// hence the range. Writes of fewer than two bytes are ignored.
   public static let microbitPeriod = Property(
     name: "period", service: .microbitTemperatureService, characteristic: .microbit(0x1B25),
     access: [.read, .write], codec: .uint16, unit: "ms", range: 20...0xFFFF,
@@ -37,9 +37,9 @@ extension Property {
       homeAssistant: HomeAssistantEntity(.event, name: name, deviceClass: "button"))
   }
 
-  /// The acceleration along three axes in thousandths of that of gravity: three int16, little-endian.
+  /// The acceleration along three axes in thousandths of g: three int16, little-endian.
   ///
-  /// Notified at every sample, 50 times a second unless ``microbitAccelerometerPeriod`` was set.
+  /// Notified at every sample: 50 times a second, unless ``microbitAccelerometerPeriod`` was set.
   public static let microbitAccelerometer = Property(
     name: "accelerometer", service: .microbitAccelerometerService, characteristic: .microbit(0xCA4B),
     access: [.read, .notify],
@@ -50,33 +50,34 @@ extension Property {
 
   /// The time between two samples of the acceleration, in ms: uint16, little-endian, 20 after a reset.
   ///
-  /// The firmware takes the next longer one that its sensor knows, or the longest: on a V2 one of 2, 5, 10, 20, 40, 100
-  /// and 1000. At 0 a V2 samples every 617 µs, and at 1 a V1.3 crashes (lancaster-university/microbit-dal#300).
+  /// The firmware uses the next longer period that its sensor supports, or the longest: on a V2 one of 2, 5, 10, 20,
+  /// 40, 100 and 1000. At 0 a V2 samples every 617 µs, and at 1 a V1.3 crashes (lancaster-university/microbit-dal#300).
   public static let microbitAccelerometerPeriod = Property(
     name: "accelerometer_period", service: .microbitAccelerometerService, characteristic: .microbit(0xFB24),
     access: [.read, .write], codec: .uint16, unit: "ms", range: 2...0xFFFF,
     homeAssistant: HomeAssistantEntity(
       .number(.box), name: "Accelerometer period", deviceClass: "duration", category: .config))
 
-  /// A text that scrolls over the LEDs: UTF-8, of which the font has ASCII 32 to 126, and 20 bytes at most. A new one
-  /// interrupts the one before it; nothing tells when it is through.
+  /// A text that scrolls over the LEDs: UTF-8, at most 20 bytes; the font has ASCII 32 to 126. A new text interrupts
+  /// the previous one; the end of scrolling is not reported.
   public static let microbitLEDText = Property(
     name: "led_text", service: .microbitLEDService, characteristic: .microbit(0x93EE), kind: .event,
     access: .write, writeMode: .request, codec: .utf8, maxLength: 20,
     homeAssistant: HomeAssistantEntity(.text, name: "LED text"))
 
-  /// The LEDs that are on, five rows of five: a byte for each row, of which bit 4 is the LED at the left. A shorter value
-  /// leaves the rows that it does not have.
+  /// The LEDs that are on, five rows of five: a byte for each row, with bit 4 for the LED at the left. A shorter value
+  /// does not change the remaining rows.
   ///
-  /// It is what the display shows at the moment, also what the user's program draws, which may differ from what was
-  /// written a moment ago: then the result is `adjusted`. Writing stops a running animation; brightness is lost.
+  /// Reading returns what the display shows, including what the program on the micro:bit draws. This may differ from
+  /// the value just written: then the result is `adjusted`. Writing stops a running animation, and loses the
+  /// brightness.
   public static let microbitLEDMatrix = Property(
     name: "led", service: .microbitLEDService, characteristic: .microbit(0x7B77), access: [.read, .write],
     codec: Codec(builtIn: .scalar(.bits(rows: 5, columns: 5))),
     homeAssistant: HomeAssistantEntity(.text, name: "LED matrix"))
 
-  /// How long a column of a scrolling text stays, in ms: uint16, little-endian, 120 after a reset. The firmware holds a 0,
-  /// and scrolls nothing then.
+  /// The time for each column of a scrolling text, in ms: uint16, little-endian, 120 after a reset. The firmware
+  /// accepts 0, and then does not scroll.
   public static let microbitScrollDelay = Property(
     name: "scroll_delay", service: .microbitLEDService, characteristic: .microbit(0x0D2D),
     access: [.read, .write], codec: .uint16, unit: "ms", range: 1...0xFFFF,
@@ -85,8 +86,8 @@ extension Property {
 
   // MARK: Magnetometer
 
-  /// The magnetic field along three axes: three int16, little-endian. The firmware casts nT to 16 bits, which wrap beyond
-  /// ±32.7 µT, less than the Earth's field (lancaster-university/microbit-dal#472): use ``microbitBearing``.
+  /// The magnetic field along three axes: three int16, little-endian. The firmware casts nT to 16 bits, which overflow
+  /// beyond ±32.7 µT, less than the Earth's field (lancaster-university/microbit-dal#472): use ``microbitBearing``.
   public static let microbitMagnetometer = Property(
     name: "magnetometer", service: .microbitMagnetometerService, characteristic: .microbit(0xFB11),
     access: [.read, .notify],
@@ -96,8 +97,8 @@ extension Property {
     homeAssistant: HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field"))
 
   /// The bearing in degrees from north: uint16, little-endian. Notified only by a micro:bit that is calibrated: see
-  /// ``microbitCalibration``. It is sent right after the field and often lost on the way (the firmware's queue has one
-  /// place), hence it is read as well.
+  /// ``microbitCalibration``. The notification follows that of the field, and is often lost (the firmware's queue has
+  /// one place), so the bearing is polled instead.
   public static let microbitBearing = Property(
     name: "bearing", service: .microbitMagnetometerService, characteristic: .microbit(0x9715),
     access: [.read, .notify], codec: .uint16, unit: "°", notify: .poll, poll: .seconds(1),
@@ -111,8 +112,8 @@ extension Property {
     homeAssistant: HomeAssistantEntity(
       .number(.box), name: "Magnetometer period", deviceClass: "duration", category: .config))
 
-  /// Starts a calibration, and tells how it ended. A person has to tilt the micro:bit meanwhile, and its program stands
-  /// still. Whether it is calibrated cannot be read (lancaster-university/microbit-dal#425).
+  /// Starts a calibration, and notifies its result. A person has to tilt the micro:bit meanwhile, and its program is
+  /// blocked. Whether it is calibrated cannot be read (lancaster-university/microbit-dal#425).
   public static let microbitCalibration = Property(
     name: "calibration", service: .microbitMagnetometerService, characteristic: .microbit(0xB358),
     kind: .event,
@@ -124,13 +125,13 @@ extension Property {
 
   // MARK: Pins
 
-  /// As the firmware counts them: 17 and 18 are P19 and P20 (`MicroBitIOPinService.cpp`). A V2 takes any other number for
-  /// P0, a V1 reads beyond its array.
+  /// The firmware's numbers: 17 and 18 are P19 and P20 (`MicroBitIOPinService.cpp`). For any other number a V2 uses P0,
+  /// and a V1 reads beyond its array.
   private static let pins = Dictionary(
     uniqueKeysWithValues: (0...18).map { ($0, "P\($0 < 17 ? $0 : $0 + 2)") })
 
-  /// The values of pins that are inputs, when they change, and values for pins that are outputs: pairs of a pin and a byte,
-  /// ten at most. Digital pins have 0 and 1, analogue ones 0 to 255. What is written to an input is ignored.
+  /// The values of input pins, notified when they change, and the values to write to output pins: at most ten pairs of
+  /// a pin and a byte. Digital pins have 0 and 1, analogue pins 0 to 255. A value for an input pin is ignored.
   public static let microbitPins = Property(
     name: "pins", service: .microbitPinService, characteristic: .microbit(0x8D00), kind: .event,
     access: [.notify, .write], writeMode: .request,
@@ -140,19 +141,19 @@ extension Property {
           Codec.Field("pin", Codec.Scalar(.uint8, values: pins)), Codec.Field("value", .uint8),
         ]))), maxLength: 20)
 
-  /// Which pins are analogue: a bit for each, P19 and P20 at 17 and 18; uint32, little-endian. Held in RAM, over
-  /// disconnects. A write of fewer than four bytes is ignored.
+  /// The analogue pins: a bit for each, P19 and P20 at 17 and 18; uint32, little-endian. Kept in RAM, also after a
+  /// disconnect. A write of fewer than four bytes is ignored.
   public static let microbitAnalogPins = Property(
     name: "analog_pins", service: .microbitPinService, characteristic: .microbit(0x5899),
     access: [.read, .write], codec: .uint32, range: 0...0x7FFFF)
 
-  /// Which pins are inputs: as ``microbitAnalogPins``.
+  /// The input pins, in the format of ``microbitAnalogPins``.
   public static let microbitInputPins = Property(
     name: "input_pins", service: .microbitPinService, characteristic: .microbit(0xB9FE),
     access: [.read, .write], codec: .uint32, range: 0...0x7FFFF)
 
-  /// Pulse-width modulation of one or two pins: pin, value (0 to 1024) and period in µs. The firmware ignores every other
-  /// length.
+  /// Pulse-width modulation of one or two pins: pin, value (0 to 1024) and period in µs. The firmware ignores every
+  /// other length.
   public static let microbitPWM = Property(
     name: "pwm", service: .microbitPinService, characteristic: .microbit(0xD822), kind: .event,
     access: .write,
@@ -166,14 +167,14 @@ extension Property {
 
   // MARK: UART
 
-  /// Text from the micro:bit, line by line, by indications of 20 bytes at most. MakeCode's `uart write line` ends lines with
-  /// a line feed; what ends without is published 0.5 s after its last piece.
+  /// Text from the micro:bit, one value for each line, in indications of at most 20 bytes. MakeCode's `uart write line`
+  /// ends a line with a line feed; text without one is published 0.5 s after its last piece.
   public static let microbitUARTReceived = Property(
     name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002), kind: .event,
     access: .notify, codec: .utf8, frame: "\n")
 
-  /// Text for the micro:bit, in pieces of 20 bytes. MakeCode's buffer has 60: what a program does not read in time is
-  /// lost, and nothing tells.
+  /// Text for the micro:bit, in pieces of 20 bytes. MakeCode buffers 60 bytes: text that the program does not read in
+  /// time is lost without notice.
   public static let microbitUARTSent = Property(
     name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003), kind: .event,
     access: .write, writeMode: .request, codec: .utf8, maxLength: 512, chunk: 20)
@@ -184,8 +185,8 @@ extension Property {
     Codec.Field("type", .uint16), Codec.Field("value", .uint16),
   ])
 
-  /// Events of the micro:bit that ``microbitEventFilter`` names: their source and value, each uint16, little-endian. Their
-  /// numbers differ between V1 and V2 (docs/microbit.md).
+  /// Events of the micro:bit that ``microbitEventFilter`` names: their source and value, each uint16, little-endian.
+  /// Their numbers differ between V1 and V2 (docs/microbit.md).
   public static let microbitEvent = Property(
     name: "event", service: .microbitEventService, characteristic: .microbit(0x9775), kind: .event,
     access: .notify, codec: Codec(builtIn: .list(of: event)))
@@ -195,14 +196,14 @@ extension Property {
     name: "send_event", service: .microbitEventService, characteristic: .microbit(0x5404), kind: .event,
     access: .write, writeMode: .request, codec: Codec(builtIn: event))
 
-  /// The events that are wanted from the micro:bit, which forgets them with the link; a value of 0 means any. A V2 takes
-  /// one with each write (`MicroBitEventService.cpp`).
+  /// The events that the micro:bit is to send on this link; a value of 0 means any. A V2 accepts one event with each
+  /// write (`MicroBitEventService.cpp`).
   public static let microbitEventFilter = Property(
     name: "event_filter", service: .microbitEventService, characteristic: .microbit(0x23C4), access: .write,
     writeMode: .request, codec: Codec(builtIn: .list(of: event)), maxLength: 64, chunk: 4)
 
-  /// An event that the micro:bit's program wants to get. It must have been read for the firmware to forget the filter of
-  /// a link that has ended.
+  /// An event that the micro:bit's program wants to receive. Unless it is read, the firmware keeps the filter of a link
+  /// that has ended.
   public static let microbitEventRequirement = Property(
     name: "event_requirement", service: .microbitEventService, characteristic: .microbit(0xB84C),
     access: .read,

@@ -1,31 +1,31 @@
-/// What the gateway knows about a kind of peripheral, as data.
+/// A description of a kind of peripheral: its services and properties.
 public struct Profile: Sendable, Hashable {
-  /// What shows that a link is alive: a property whose values come by themselves.
+  /// The property that shows that a link is alive: the peripheral sends its values periodically.
   public struct Alive: Sendable, Hashable {
     /// The index of that property in ``Profile/properties``.
     public let property: Int
-    /// The index of the property that holds the time between two of its values, in ms, if there is one.
+    /// The index of the property that holds its interval in ms, if there is one.
     public let period: Int?
   }
 
   /// The name as `info` shows it: `microbit`.
   public let name: String
-  /// Who makes them, for people; may be empty.
+  /// For display; may be empty.
   public let manufacturer: String
-  /// What they are, for people; a peripheral that says its model itself knows better.
+  /// For display, unless the peripheral reports its model itself.
   public let model: String?
-  /// The services without which a peripheral is not one of this kind; may be empty.
+  /// The services that a peripheral of this kind must have; may be empty.
   public let requires: [BluetoothUUID]
-  /// What to tell the user when one of those is absent: the likely cause and what to do about it.
+  /// For the log when one of those is absent: the likely cause and the remedy.
   public let missingHint: String?
-  /// Nil: the link alone keeps the device alive.
+  /// Nil: a link without values is not ended.
   public let alive: Alive?
-  /// Those used unless the configuration names others, in the order of ``properties``.
+  /// The properties used unless the configuration selects others, in the order of ``properties``.
   public let defaultProperties: [String]
-  /// Their order is kept: what belongs to each is found by its place.
+  /// The order is fixed: other modules refer to a property by its index.
   public let properties: [Property]
 
-  /// Checks the whole profile. A profile's `"alive"` is `alive` and `alivePeriod` here.
+  /// Checks the whole profile. `alive` and `alivePeriod` are the members of a profile's `"alive"`.
   ///
   /// - Parameters:
   ///   - alive: the name of the property whose values show that the link is alive.
@@ -59,7 +59,7 @@ public struct Profile: Sendable, Hashable {
     let properties = profile.properties.filter(isIncluded)
     self.properties = properties
     defaultProperties = properties.map(\.name)
-    // A service that only properties that are left out live in is not needed any more.
+    // A service is not required if all its properties are left out.
     let requires = profile.requires.filter { service in
       properties.contains { $0.service == service }
         || !profile.properties.contains { $0.service == service }
@@ -74,7 +74,7 @@ public struct Profile: Sendable, Hashable {
     }
   }
 
-  /// The values that are written on every link where the configuration names no others, by property.
+  /// The values that are written on every link unless the configuration sets others, by property.
   public var initialValues: [String: Value] {
     properties.reduce(into: [:]) { values, property in values[property.name] = property.initial }
   }
@@ -84,16 +84,16 @@ public struct Profile: Sendable, Hashable {
     properties.first { $0.name == name }
   }
 
-  /// The place of the property of this name, if there is one.
+  /// The index of the property of this name, if there is one.
   public func index(ofPropertyNamed name: some StringProtocol) -> Int? {
     properties.firstIndex { $0.name == name }
   }
 
   /// The profile with these properties only, in the profile's order. All of them are its default properties.
   ///
-  /// What ``alive`` refers to goes with the property, and so does the requirement of a service that none of the
-  /// remaining properties lives in: a micro:bit of which only the buttons are used needs no temperature service. A
-  /// service that no property of the profile lives in identifies the peripheral, and stays required.
+  /// If the property of ``alive`` is left out, the result has no ``alive``. A service whose properties are all left out
+  /// is no longer required: a micro:bit of which only the buttons are used needs no temperature service. A required
+  /// service without any property in the profile identifies the peripheral, and stays required.
   public func limited(to names: Set<String>) -> Profile {
     Profile(self) { names.contains($0.name) }
   }

@@ -1,5 +1,5 @@
 extension Property {
-  /// Names that are part of other topics, or of Home Assistant's entities for every device.
+  /// Names that other topics, or Home Assistant entities of every device, use.
   public static let reservedNames = [
     "availability", "info", "readings", "set", "get", "result", "connectivity", "rssi", "firmware", "model",
     "reconnect",
@@ -37,7 +37,7 @@ extension Property {
     }
   }
 
-  /// It is never read, and there is no value of it that lasts.
+  /// Checks the keys that an event cannot have, as it is never read and has no lasting value.
   private func checkEvent() throws(PropertyError) {
     guard !isReadable else { throw .event(key: "access") }
     guard poll == nil else { throw .event(key: "poll") }
@@ -115,8 +115,8 @@ extension Profile {
 }
 
 extension Property {
-  /// Whether both take the values of one characteristic, or both write it. One that takes and one that writes may
-  /// share it: requests and their answers often do.
+  /// Whether both read or notify the same characteristic, or both write it. A property that reads and one that writes
+  /// may share a characteristic: requests and their answers often do.
   fileprivate func isSameDirection(_ other: Property) -> Bool {
     service == other.service && characteristic == other.characteristic && instance == other.instance
       && (isWritable && other.isWritable || takesValues && other.takesValues)
@@ -126,7 +126,7 @@ extension Property {
 }
 
 extension HomeAssistantEntity {
-  /// What Home Assistant, or the gateway for it, needs of a property to show it as this.
+  /// Checks what Home Assistant requires of a property with this kind of entity.
   fileprivate func check(for property: Property) throws(PropertyError) {
     switch kind {
     case .sensor:

@@ -1,14 +1,15 @@
 /// Why a profile is refused.
 public enum ProfileError: Error, Sendable, Hashable {
-  /// What is wrong with the property of this name.
+  /// An error in the property of this name.
   case property(String, PropertyError)
   /// It has no properties, or no default properties.
   case noProperties
   /// Two properties have this name.
   case duplicateProperty(String)
-  /// Both properties take the values of one characteristic, or both write it.
+  /// Both properties read or notify the same characteristic, or both write it.
   case sameCharacteristic(String, String)
-  /// Home Assistant would find two entities of this key, the second of the property `of`: see ``Property/homeAssistantParts``.
+  /// Two Home Assistant entities have this key, the second one of the property `of`: see
+  /// ``Property/homeAssistantParts``.
   case sameEntity(String, of: String)
   /// There is no such property.
   case unknownProperty(key: String, name: String)
@@ -22,15 +23,15 @@ public enum ProfileError: Error, Sendable, Hashable {
 public enum PropertyError: Error, Sendable, Hashable {
   /// Not `[a-z][a-z0-9_]*`.
   case name
-  /// The name is part of other topics, or of Home Assistant's entities.
+  /// The name is used by other topics, or by Home Assistant entities of every device.
   case reservedName
   case instance(Int)
   case noAccess
   /// An event cannot have this key.
   case event(key: String)
-  /// The key is of use only with this access.
+  /// The key needs this access.
   case needs(access: String, key: String)
-  /// A value to be read back must be a state that can be read.
+  /// `confirm` needs a state that can be read.
   case unconfirmable
   /// Not a range of numbers that the codec can encode.
   case range(ClosedRange<Double>, codec: ClosedRange<Double>?)
@@ -45,7 +46,7 @@ public enum PropertyError: Error, Sendable, Hashable {
 }
 
 extension ProfileError: CustomStringConvertible {
-  /// The key of the profile's JSON that is wrong: a property's own, if it is one that is.
+  /// The wrong key in the profile's JSON; for an error in a property, the property's key.
   public var key: String {
     switch self {
     case .property(_, let error): error.key
@@ -84,7 +85,7 @@ extension ProfileError: CustomStringConvertible {
 }
 
 extension PropertyError: CustomStringConvertible {
-  /// The key of the property's JSON that is wrong.
+  /// The wrong key in the property's JSON.
   public var key: String {
     switch self {
     case .name, .reservedName: "name"

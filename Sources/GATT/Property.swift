@@ -1,46 +1,46 @@
-/// One thing that a peripheral measures, reports, or lets be set: a characteristic with a name.
+/// A characteristic with a name: a value that a peripheral measures, reports, or accepts.
 public struct Property: Sendable, Hashable {
   /// What its values mean.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    /// Something that lasts: the newest value counts, and what was set can be set again on the next link.
+    /// A value that lasts: only the newest one matters, and a desired value is set again on the next link.
     case state
-    /// Something that happens: every value counts once, and only when it comes. Never read, retained or repeated.
+    /// Something that happens: each value matters, and only when it arrives. Never read, retained or repeated.
     case event
   }
 
   /// How a value is written.
   public enum WriteMode: String, Sendable, Hashable, CaseIterable {
-    /// With response; then it is read back and compared.
+    /// With response; then the value is read back and compared.
     case confirm
     /// With response.
     case request
-    /// Without response: nobody knows whether it came.
+    /// Without response: it is not known whether the value arrived.
     case command
   }
 
-  /// What can be done with the characteristic.
+  /// The operations that are used on the characteristic.
   public struct Access: OptionSet, Sendable, Hashable {
-    /// A bit for each name here, in an order of our own.
+    /// A bit for each name below; not the bits of the specification.
     public let rawValue: UInt8
-    /// For `OptionSet`: bits without a name here mean nothing.
+    /// For `OptionSet`: bits without a name are ignored.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Its value can be asked for.
+    /// Its value can be read.
     public static let read = Access(rawValue: 1 << 0)
-    /// Its values come by themselves, by notification or indication.
+    /// The peripheral sends its values, by notification or indication.
     public static let notify = Access(rawValue: 1 << 1)
     /// It can be written: see ``WriteMode``.
     public static let write = Access(rawValue: 1 << 2)
   }
 
-  /// Bounds what is published of a state; every value remains a reading and a sign of life.
+  /// Limits how often the retained value of a state is published. Every value is still a reading.
   public struct Report: Sendable, Hashable {
-    /// At least this long from one to the next. The last value of the interval is published at its end.
+    /// The minimum time between two publications. The last value of the interval is published at its end.
     public var minInterval: Duration
-    /// At least so much must a number, or one of a record's, have changed, in its unit.
+    /// The minimum change of a number, or of one number in a record, in the property's unit.
     public var change: Double
 
-    /// Every value, unless something is given.
+    /// The defaults: every value.
     public init(minInterval: Duration = .zero, change: Double = 0) {
       self.minInterval = minInterval
       self.change = change
@@ -53,48 +53,49 @@ public struct Property: Sendable, Hashable {
     case signal
     /// Through a socket: BlueZ's `AcquireNotify`.
     case socket
-    /// It is not subscribed to but read, as often as ``Property/poll`` says.
+    /// By reading at the interval ``Property/poll``, without a subscription.
     case poll
   }
 
-  /// The name as it stands in topics: `[a-z][a-z0-9_]*`.
+  /// The name, as used in topics: `[a-z][a-z0-9_]*`.
   public let name: String
   /// The service that the characteristic belongs to.
   public let service: BluetoothUUID
   /// The characteristic that holds the value.
   public let characteristic: BluetoothUUID
-  /// Which of the characteristics of that UUID in the service it is; 0: the first.
+  /// The index among the characteristics with that UUID in the service, from 0.
   public let instance: Int
-  /// Whether its values last.
+  /// State or event.
   public let kind: Kind
-  /// What is done with it; the characteristic must allow that.
+  /// The characteristic must support all of these operations.
   public let access: Access
-  /// Of use with ``Access/write`` only.
+  /// Only used with ``Access/write``.
   public let writeMode: WriteMode
-  /// Between the characteristic's bytes and the value.
+  /// Converts between the characteristic's bytes and the value.
   public let codec: Codec
-  /// The unit of the values, as people write it: `°C`, `ms`.
+  /// The unit of the values: `°C`, `ms`.
   public let unit: String?
-  /// What a command may ask for, of a number; nil: what the codec can encode.
+  /// The numbers that a command may set; nil: all that the codec can encode.
   public let range: ClosedRange<Double>?
-  /// Of text or bytes that a command asks for, in bytes; nil: what the characteristic holds.
+  /// The maximum length in bytes of a text or bytes in a command; nil: that of a characteristic.
   public let maxLength: Int?
-  /// What ends a text that comes in several notifications, a line for instance; nil: each notification is a value.
+  /// The delimiter at the end of a text that arrives in several notifications, such as a line; nil: each notification
+  /// is a value.
   public let frame: String?
-  /// A value that is written goes in pieces of so many bytes; nil: in one.
+  /// A value is written in pieces of at most this many bytes; nil: in one.
   public let chunk: Int?
-  /// Nil: as the configuration's `bluetooth.notify` says.
+  /// Nil: the configuration's `bluetooth.notify`.
   public let notify: Subscription?
-  /// How often it is read.
+  /// The interval between two reads; nil: none, or 1 s with ``Notify/poll``.
   public let poll: Duration?
   /// Nil: every value is published.
   public let report: Report?
-  /// The desired value where the configuration names none: written on every link.
+  /// The value that is written on every link unless another one is desired.
   public let initial: Value?
-  /// How Home Assistant shows it; nil: not at all.
+  /// How Home Assistant shows the property; nil: it has no entity.
   public let homeAssistant: HomeAssistantEntity?
 
-  /// Whether all of this fits together is found when a ``Profile`` is made of it.
+  /// Not validated: that is done when a ``Profile`` is made of it.
   ///
   /// - Parameter writeMode: nil: `confirm` for a state that can be read, else `request`.
   public init(
@@ -125,15 +126,15 @@ public struct Property: Sendable, Hashable {
     self.homeAssistant = homeAssistant
   }
 
-  /// Whether its value can be asked for.
+  /// Whether its value can be read.
   public var isReadable: Bool { access.contains(.read) }
-  /// Whether its values can come by themselves.
+  /// Whether the peripheral can send its values.
   public var isNotifying: Bool { access.contains(.notify) }
-  /// Whether commands may set it: only then has it topics for them and their results.
+  /// Whether commands may set it.
   public var isWritable: Bool { access.contains(.write) }
 
-  /// The bytes for a value that a command, a request or the configuration asks for: within ``range`` and
-  /// ``maxLength``, which ``Codec/encode(_:)`` does not know.
+  /// Encodes a value from a command, a request or the configuration. Also checks ``range`` and ``maxLength``, unlike
+  /// ``Codec/encode(_:)``.
   public func encode(_ value: Value) throws(CodecError) -> [UInt8] {
     if let range, let number = value.doubleValue, !range.contains(number) {
       throw .range(value: number, allowed: range)

@@ -1,6 +1,6 @@
 extension RecordCodec {
-  /// Appends the bytes of `value`. Hidden flags become what the fields that are there make necessary, and everything
-  /// else that is hidden becomes zero. Of several fields of one name it is the first that can hold the value.
+  /// Appends the bytes of `value`. Hidden flags are set according to the fields that are present; other hidden fields
+  /// are zero. If several fields have the same name, the first one that can hold the value is used.
   func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
     guard case .record(let values) = value else { throw .kind(expected: "a record", found: value.kind) }
     guard values.count == names.count else {
@@ -38,7 +38,7 @@ extension RecordCodec {
     let index: Int
     let condition: Condition?
     let bytes: [UInt8]
-    /// All its bits, if others may depend on them.
+    /// The field's value, if other fields may depend on its bits.
     let bits: UInt64?
   }
 
@@ -68,11 +68,11 @@ extension RecordCodec {
     return contents
   }
 
-  /// Which fields are there, as far as it is decided, and what that makes of the flags.
+  /// A partial choice of the fields that are present, and the resulting flags.
   private struct Choice {
     /// By the fields' indices; nil: hidden or absent.
     var contents: [[UInt8]?]
-    /// By the indices of the fields that have them. Those not in `known` are 0 until something needs them set.
+    /// By the indices of the flag fields. Bits that are not in `known` are undecided, and 0 for now.
     var bits: [UInt64]
     private var known: [UInt64]
 
@@ -84,7 +84,7 @@ extension RecordCodec {
 
     func hasField(_ condition: Condition?) -> Bool { condition.map { $0.holds(bits[$0.flags]) } ?? true }
 
-    /// With the field; nil: the flags that are known say that it is absent.
+    /// The choice with this field; nil if the decided flags say that it is absent.
     func with(_ content: Content) -> Choice? {
       var choice = self
       if let condition = content.condition {
@@ -100,7 +100,7 @@ extension RecordCodec {
       return choice
     }
 
-    /// All the ways to make a field absent.
+    /// The choices without the field that has this condition: one for each bit that can make it absent.
     func without(_ condition: Condition) -> [Choice] {
       guard allows(condition) else { return [self] }
       var choices: [Choice] = []
@@ -121,12 +121,12 @@ extension RecordCodec {
     }
   }
 
-  /// Finds flags with which everything fits.
+  /// Searches for flags that match all fields.
   private struct Search {
-    /// Those without alternatives first: the others have to follow them.
+    /// Fields without alternatives first, as the others depend on their flags.
     private let present: [[Content]]
     private let absent: [Condition]
-    /// Many fields with alternatives that cannot fit would take forever.
+    /// The limit: with many alternatives that do not fit, the search would take too long.
     private var attempts = 1000
 
     init(present: [[Content]], absent: [Condition]) {

@@ -1,19 +1,19 @@
-/// The fields of a record, compiled: names have become indices, conditions are bits at a known place.
+/// The compiled fields of a record: names are replaced by indices, conditions by bits at a known position.
 struct RecordCodec: Sendable {
   struct Field: Sendable {
     let name: String
     let scalar: ScalarCodec
-    /// Its place in the record; nil: hidden.
+    /// Its index in the record's value; nil: hidden.
     let slot: Int?
     let isRepeated: Bool
     let condition: Condition?
-    /// From the beginning of the record; nil: not the same in all records, or not in all.
+    /// Its offset from the beginning of the record; nil: it varies, or the field may be absent.
     let offset: Int?
 
     var takesTheRest: Bool { isRepeated || scalar.width == 0 }
   }
 
-  /// A field is present if these bits of another are as expected.
+  /// A field is present if these bits of another field have the expected values.
   struct Condition: Sendable {
     /// The index of the other field, and where it is.
     let flags: Int
@@ -23,7 +23,7 @@ struct RecordCodec: Sendable {
 
     func holds(_ bits: UInt64) -> Bool { bits & mask == expected }
 
-    /// Whether never both can hold.
+    /// Whether the two conditions exclude each other.
     func excludes(_ other: Condition) -> Bool {
       flags == other.flags && (expected ^ other.expected) & mask & other.mask != 0
     }
@@ -35,7 +35,7 @@ struct RecordCodec: Sendable {
   /// For each of the names, the fields that have it.
   let alternatives: [[Int]]
 
-  /// Whether the fields themselves tell where the record ends.
+  /// Whether the record's fields determine its length.
   var isSelfDelimiting: Bool { !fields.contains(where: \.takesTheRest) }
 
   // MARK: Compiling
@@ -116,7 +116,7 @@ struct RecordCodec: Sendable {
 
   // MARK: Decoding
 
-  /// The record that begins at `position`, which becomes its end.
+  /// Decodes the record that begins at `position`, and moves `position` to its end.
   func decode(_ bytes: [UInt8], _ position: inout Int) throws(CodecError) -> Value {
     let start = position
     var values = [Value?](repeating: nil, count: names.count)

@@ -1,4 +1,4 @@
-/// A ``Codec/Scalar``, compiled: everything that is known before the first value is worked out once.
+/// A compiled ``Codec/Scalar``: everything that does not depend on the value is computed once.
 struct ScalarCodec: Sendable {
   private enum Form: Sendable {
     case unsigned, signed, float32, float64, bool, utf8, bytes
@@ -7,12 +7,12 @@ struct ScalarCodec: Sendable {
   }
 
   private let form: Form
-  /// In bytes; 0: all that remain.
+  /// In bytes; 0: all remaining bytes.
   let width: Int
   private let isBigEndian: Bool
-  /// What the bytes of an integer can hold; 0 for the other types.
+  /// The range of the integer type; 0 for other types.
   private let integers: ClosedRange<Int>
-  /// Whether it has bits that can be flags.
+  /// Whether its bits can be flags.
   let isInteger: Bool
   private let scaling: Scaling?
   let words: [Int: String]
@@ -73,7 +73,7 @@ struct ScalarCodec: Sendable {
     return numbers
   }
 
-  /// The numbers that can be encoded; nil for what is no number, and for an enumeration.
+  /// The numbers that can be encoded; nil if it is not a number, or is an enumeration.
   var range: ClosedRange<Double>? {
     switch form {
     case .unsigned, .signed:
@@ -90,7 +90,7 @@ struct ScalarCodec: Sendable {
 
   // MARK: Decoding
 
-  /// The value in `bytes` from `start` to `end`: ``width`` bytes, or any number of them where that is 0.
+  /// Decodes `bytes` from `start` to `end`: ``width`` bytes, or any number if ``width`` is 0.
   func decode(_ bytes: [UInt8], from start: Int, to end: Int) throws(CodecError) -> Value {
     switch form {
     case .unsigned:
@@ -102,7 +102,8 @@ struct ScalarCodec: Sendable {
       return value(Int(Int64(bitPattern: bits(bytes, at: start) << above) >> above))
     case .float32:
       let number = Float(bitPattern: UInt32(truncatingIfNeeded: bits(bytes, at: start)))
-      // 21.3 stays 21.3 and does not become 21.299999237060547. The text is short enough to need no memory.
+      // By way of its text, so that 21.3 does not become 21.299999237060547. The text is short enough not to be
+      // allocated.
       return .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number))
     case .float64:
       return .number(Double(bitPattern: bits(bytes, at: start)))
@@ -125,7 +126,7 @@ struct ScalarCodec: Sendable {
     }
   }
 
-  /// The elements in `bytes` from `start` to their end.
+  /// Decodes elements from `start` to the end of `bytes`.
   func decodeList(_ bytes: [UInt8], from start: Int) throws(CodecError) -> Value {
     let count = bytes.count - start
     guard count % width == 0 else {
@@ -139,7 +140,7 @@ struct ScalarCodec: Sendable {
     return .list(list)
   }
 
-  /// The bytes of a number as they are.
+  /// The unscaled number in the bytes.
   @inline(__always)
   func bits(_ bytes: [UInt8], at start: Int) -> UInt64 {
     var bits: UInt64 = 0
@@ -197,7 +198,7 @@ struct ScalarCodec: Sendable {
     for element in list { try encode(element, to: &bytes) }
   }
 
-  /// Appends a number's bytes as they are.
+  /// Appends an unscaled number.
   func append(_ bits: UInt64, to bytes: inout [UInt8]) {
     for place in 0..<width {
       bytes.append(UInt8(truncatingIfNeeded: bits >> (8 * (isBigEndian ? width - 1 - place : place))))

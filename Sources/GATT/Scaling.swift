@@ -1,5 +1,5 @@
-/// `raw × scale + offset`, such that a decimal scale gives the decimal number that people expect: 2153 × 0.01 is 21.53,
-/// not 21.530000000000001.
+/// `raw × scale + offset`, computed so that a decimal scale gives an exact decimal number: 2153 × 0.01 is 21.53, not
+/// 21.530000000000001.
 struct Scaling: Sendable {
   // (raw × factor + addend) ÷ divisor; where scale and offset are decimal fractions, only the division rounds.
   private let factor: Double
@@ -31,7 +31,7 @@ struct Scaling: Sendable {
   @inline(__always)
   func value(_ raw: Int) -> Double { (Double(raw) * factor + addend) / divisor }
 
-  /// The whole number that comes nearest to `value`.
+  /// The raw number whose scaled value is nearest to `value`.
   func raw(_ value: Double) -> Double { ((value * divisor - addend) / factor).rounded() }
 
   func range(of integers: ClosedRange<Int>) -> ClosedRange<Double> {

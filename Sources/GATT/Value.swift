@@ -1,17 +1,17 @@
-/// What a characteristic's bytes stand for.
+/// The decoded value of a characteristic.
 public enum Value: Sendable, Hashable {
   /// A whole number. A uint64 above `Int.max` cannot be held: decoding it is an error.
   case integer(Int)
-  /// A floating-point number, or an integer with `scale` or `offset`. It may be NaN or infinite. NaN is unequal to
-  /// itself: compare encoded bytes to find out whether a property has changed.
+  /// A floating-point number, or an integer with `scale` or `offset`. It may be NaN or infinite. NaN is not equal to
+  /// itself, so compare encoded bytes to detect a change.
   case number(Double)
   case bool(Bool)
   /// UTF-8 text, or the word of an enumeration.
   case text(String)
   case bytes([UInt8])
-  /// One element for each name of ``Codec/fields``, in that order; nil: this value has no such field (`if`, `unless`).
+  /// One element for each name of ``Codec/fields``, in that order; nil: the field is absent (`if`, `unless`).
   case record([Value?])
-  /// The elements of a `repeat`: scalars, or records.
+  /// The elements of a `repeat`: scalars or records.
   case list([Value])
 }
 
