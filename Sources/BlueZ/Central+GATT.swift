@@ -48,16 +48,19 @@ extension Central {
   /// Subscribes to a characteristic: `handler` is called on the loop with each notified value until the link ends.
   ///
   /// - Parameter method: overrides the central's method.
+  /// - Returns: the method in use. By signals, each read of the value is notified as well.
   /// - Throws: ``CentralError/notifyAcquired`` if another program has acquired the notifications: use ``poll`` then.
+  @discardableResult
   public func subscribe(
     to characteristic: Characteristic, by method: NotificationMethod? = nil,
     _ handler: @escaping @Sendable ([UInt8]) -> Void
-  ) async throws(CentralError) {
-    if (method ?? notifications) == .socket, try await acquire(characteristic, handler) { return }
+  ) async throws(CentralError) -> NotificationMethod {
+    if (method ?? notifications) == .socket, try await acquire(characteristic, handler) { return .socket }
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic, handler)
     do throws(CentralError) {
       _ = try await operate(.startNotify, on: characteristic)
+      return .signal
     } catch {
       link.stopListening(to: characteristic)
       throw error
@@ -101,12 +104,25 @@ extension Central {
   /// - Parameters:
   ///   - pause: returns the time to wait before the next read.
   ///   - handler: called with each value, or the reason why the read failed.
-  /// - Returns: true once subscribed, when `handler` is called with notified values; false when the link has ended.
-  public func poll(
-    _ characteristic: Characteristic, every pause: @Sendable () -> Duration,
+  /// - Returns: the method in use once subscribed, when `handler` is called with notified values; nil when the link has
+  ///   ended.
+  public func pollUntilSubscribed(
+    _ characteristic: Characteristic, by method: NotificationMethod? = nil,
+    every pause: @Sendable () -> Duration,
     _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
-  ) async -> Bool {
-    await poll(characteristic, every: pause, firstSubscription: .now + limits.notifyRetry, handler)
+  ) async -> NotificationMethod? {
+    var nextSubscription = Moment.now + limits.notifyRetry
+    while let result = await read(characteristic, after: pause()) {
+      handler(result)
+      guard nextSubscription <= .now else { continue }
+      nextSubscription = .now + limits.notifyRetry
+      do throws(CentralError) {
+        return try await subscribe(to: characteristic, by: method) { handler(.success($0)) }
+      } catch {
+        log.debug("notifications are still unavailable", ["error": error])
+      }
+    }
+    return nil
   }
 
   /// Reads the value every `interval`, until the link ends.
@@ -114,31 +130,18 @@ extension Central {
     _ characteristic: Characteristic, every interval: Duration,
     _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
   ) async {
-    _ = await poll(characteristic, every: { interval }, firstSubscription: nil, handler)
+    while let result = await read(characteristic, after: interval) { handler(result) }
   }
 
-  private func poll(
-    _ characteristic: Characteristic, every pause: @Sendable () -> Duration, firstSubscription: Moment?,
-    _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
-  ) async -> Bool {
-    guard let link = links[characteristic.peripheral] else { return false }
-    var nextSubscription = firstSubscription
-    while true {
-      try? await loop.sleep(for: pause())
-      if link.hasEnded || !tree.contains(characteristic) { return false }
-      if let next = nextSubscription, next <= .now {
-        nextSubscription = .now + limits.notifyRetry
-        do throws(CentralError) {
-          try await subscribe(to: characteristic) { handler(.success($0)) }
-          return true
-        } catch {
-          log.debug("notifications are still unavailable", ["error": error])
-        }
-      }
-      let result = await result(of: characteristic)
-      if link.hasEnded { return false }
-      handler(result)
-    }
+  /// Reads the value after a pause; nil if the link or the characteristic is gone.
+  private func read(
+    _ characteristic: Characteristic, after pause: Duration
+  ) async -> Result<[UInt8], CentralError>? {
+    guard let link = links[characteristic.peripheral] else { return nil }
+    try? await loop.sleep(for: pause)
+    if link.hasEnded || !tree.contains(characteristic) { return nil }
+    let result = await result(of: characteristic)
+    return link.hasEnded ? nil : result
   }
 
   private func result(of characteristic: Characteristic) async -> Result<[UInt8], CentralError> {

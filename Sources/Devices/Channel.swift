@@ -19,6 +19,8 @@ final class Channel: @unchecked Sendable {
   private var isMalformed = false
   /// Whether the value is polled because another program has acquired the notifications. Logged once.
   private var isPolled = false
+  /// bluetoothd notifies what is read on this link: a read is received as a notification.
+  private var isReadNotified = false
   /// Nil unless values arrive in several notifications (``Property/frame``).
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
@@ -38,32 +40,25 @@ final class Channel: @unchecked Sendable {
   // MARK: The link
 
   /// Sets the characteristic on a new link, or after the peripheral has changed its services; nil: not offered.
-  func resolve(_ characteristic: Characteristic?) {
+  func characteristicChanged(to characteristic: Characteristic?) {
     self.characteristic = characteristic
     isMalformed = false
+    isReadNotified = false
   }
 
   /// The link has ended, or the characteristic was removed.
-  func linkEnded() {
+  func linkDown() {
     flushFrame()
     characteristic = nil
-    writer?.linkEnded()
+    writer?.linkDown()
   }
 
   /// The session is live: carries out waiting commands, or fails them if the link does not offer the property.
-  func linkIsLive() {
+  func linkUp() {
     if characteristic == nil {
       writer?.abandon(reason: "the device does not offer \(property.name)")
     } else {
-      writer?.linkIsLive()
-    }
-  }
-
-  /// Runs `body` on the central. Keeps the device, which may be removed meanwhile, until `body` has ended.
-  func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
-    context.loop.task(of: context.central) { [device] central in
-      await body(central)
-      withExtendedLifetime(device) {}
+      writer?.linkUp()
     }
   }
 
@@ -92,12 +87,13 @@ final class Channel: @unchecked Sendable {
       }
     do throws(CentralError) {
       // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
-      try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
+      let used = try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
         withExtendedLifetime(device) { received(bytes) }
       }
+      isReadNotified = used == .signal
       isPolled = false
     } catch .notifyAcquired where property.isReadable && property.kind == .state {
-      pollInstead(characteristic)
+      pollInstead(characteristic, by: method)
     }
   }
 
@@ -108,7 +104,7 @@ final class Channel: @unchecked Sendable {
   }
 
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.
-  private func pollInstead(_ characteristic: Characteristic) {
+  private func pollInstead(_ characteristic: Characteristic, by method: NotificationMethod?) {
     if !isPolled {
       context.log.warning(
         """
@@ -117,18 +113,18 @@ final class Channel: @unchecked Sendable {
         """, device.fields)
     }
     isPolled = true
-    task { [self] central in
-      let isNotified = await central.poll(characteristic, every: { self.device.pollInterval }) {
-        self.polled($0)
-      }
-      guard isNotified else { return }
+    device.task { [self] central in
+      let used = await central.pollUntilSubscribed(
+        characteristic, by: method, every: { self.device.pollInterval }, { self.polled($0) })
+      guard let used else { return }
+      isReadNotified = used == .signal
       isPolled = false
       context.log.notice("\(property.name) is notified again", device.fields)
     }
   }
 
   private func poll(_ characteristic: Characteristic, every interval: Duration) {
-    task { [self] central in
+    device.task { [self] central in
       await central.poll(characteristic, every: interval) { self.polled($0) }
     }
   }
@@ -177,12 +173,12 @@ final class Channel: @unchecked Sendable {
       return
     }
     isMalformed = false
-    publish(value)
+    deliver(value)
   }
 
-  private func publish(_ value: Value) {
+  private func deliver(_ value: Value) {
     if property.kind == .state { self.value = value }
-    device.publish(value, of: self)
+    device.deliver(value, of: self)
   }
 
   // MARK: Commands
@@ -192,17 +188,17 @@ final class Channel: @unchecked Sendable {
     writer.execute(command)
   }
 
-  /// Reads the value now. It is published unless the property notifies: then the notification of the read does that.
+  /// Reads the value now.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
     guard let characteristic, device.isLive else {
       return reply(.failed(reason: obstacle ?? "the device is offline"))
     }
-    task { [self] central in
+    device.task { [self] central in
       do throws(CentralError) {
         let bytes = try await central.read(characteristic)
         let value = try? property.codec.decode(bytes)
         guard let value else { return reply(.failed(reason: "the device returned a malformed value")) }
-        if !property.isNotifying { publish(value) }
+        if !isReadNotified { deliver(value) }
         reply(.read(actual: value))
       } catch {
         if case .timedOut = error { device.session.unresponsive() }

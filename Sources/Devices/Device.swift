@@ -13,7 +13,7 @@ final class Device: @unchecked Sendable {
   /// The advertised data accumulated in this run and earlier ones.
   private(set) var advertisement: Advertisement
   /// The last advertisement, to notice changes.
-  private var received = Advertisement()
+  private var lastAdvertisement = Advertisement()
   private(set) var settings: DeviceSettings
   private(set) var owner = Owner.unknown
   /// One for each property, in the order of the profile's properties.
@@ -52,6 +52,14 @@ final class Device: @unchecked Sendable {
     ["device": id, "address": address, "name": description.name ?? "unknown"]
   }
 
+  /// Runs `body` on the central. Keeps the device, which may be removed meanwhile, until `body` has ended.
+  func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
+    context.loop.task(of: context.central) { [self] central in
+      await body(central)
+      withExtendedLifetime(self) {}
+    }
+  }
+
   // MARK: Observers
 
   func attach(_ observer: any DeviceObserver) { observers.append(observer) }
@@ -76,9 +84,9 @@ final class Device: @unchecked Sendable {
   }
 
   /// - Returns: whether the accumulated data has changed.
-  func received(_ new: Advertisement) -> Bool {
-    guard new != received else { return false }
-    received = new
+  func merge(_ new: Advertisement) -> Bool {
+    guard new != lastAdvertisement else { return false }
+    lastAdvertisement = new
     let known = new.adding(to: advertisement)
     guard known != advertisement else { return false }
     advertisement = known
@@ -155,9 +163,9 @@ final class Device: @unchecked Sendable {
   // MARK: Values
 
   /// Numbers a value as a reading, and passes it to the observers. Called for every reading.
-  func publish(_ value: Value, of channel: Channel) {
+  func deliver(_ value: Value, of channel: Channel) {
     if channel.index == description.profile.alive?.property || description.profile.alive == nil {
-      session.received()
+      session.readingReceived()
     }
     sequence += 1
     context.counters.readings += 1

@@ -113,7 +113,7 @@ package actor DeviceManager {
     case .seen(let peripheral):
       for number in scans.keys { scans[number]?.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
-      guard device.received(Advertisement(peripheral)) else { return device.found(peripheral) }
+      guard device.merge(Advertisement(peripheral)) else { return device.found(peripheral) }
       advertisementChanged(of: device)
       // By what it says of itself it may be another one now.
       self.device(of: peripheral)?.found(peripheral)

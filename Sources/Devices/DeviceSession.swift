@@ -39,7 +39,7 @@ final class DeviceSession: @unchecked Sendable {
   // MARK: Inputs
 
   /// A reading that shows that the link is alive. Called for every notification.
-  func received() { machine.received(at: .now) }
+  func readingReceived() { machine.received(at: .now) }
 
   func periodIs(_ milliseconds: Int) { perform(machine.periodIs(milliseconds)) }
   func unresponsive() { perform(machine.unresponsive()) }
@@ -94,15 +94,15 @@ final class DeviceSession: @unchecked Sendable {
     logCharacteristics(characteristics, resolution)
     let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
     for channel in changed {
-      channel.linkEnded()
-      channel.resolve(resolution.characteristics[channel.index])
+      channel.linkDown()
+      channel.characteristicChanged(to: resolution.characteristics[channel.index])
     }
     guard resolution.isSuitable else {
       device.offeredChanged()
       return perform(machine.servicesLost())
     }
     let number = number
-    task { [self] central in
+    device.task { [self] central in
       for channel in changed {
         do throws(CentralError) {
           try await channel.subscribe(on: central)
@@ -110,7 +110,7 @@ final class DeviceSession: @unchecked Sendable {
           channel.leaveOut(because: error)
         }
         guard self.number == number, machine.state == .live else { return }
-        channel.linkIsLive()
+        channel.linkUp()
       }
       // Reported last, when commands for the added properties can be carried out.
       device.offeredChanged()
@@ -144,20 +144,12 @@ final class DeviceSession: @unchecked Sendable {
     context.sessionChanged(device)
   }
 
-  /// Runs `body` on the central. Keeps the device, which may be removed meanwhile, until `body` has ended.
-  private func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
-    context.loop.task(of: context.central) { [device] central in
-      await body(central)
-      withExtendedLifetime(device) {}
-    }
-  }
-
   private func connect() {
     guard let peripheral else { return perform(machine.connected(.failed(.gone))) }
     log.debug("connecting", device.fields)
     let number = number
     let wasConnected = context.store.records[device.address]?.id != nil
-    task { [self] central in
+    device.task { [self] central in
       let connection: PeripheralSession.Connection
       do throws(CentralError) {
         let characteristics = try await central.connect(
@@ -180,7 +172,7 @@ final class DeviceSession: @unchecked Sendable {
   /// - Returns: whether the link offers what the profile requires.
   private func resolve(_ characteristics: [Characteristic]) -> Bool {
     let resolution = Resolution(profile, characteristics)
-    for channel in channels { channel.resolve(resolution.characteristics[channel.index]) }
+    for channel in channels { channel.characteristicChanged(to: resolution.characteristics[channel.index]) }
     information = resolution.information
     logCharacteristics(characteristics, resolution)
     return resolution.isSuitable
@@ -189,7 +181,7 @@ final class DeviceSession: @unchecked Sendable {
   private func subscribe() {
     let before = device.sequence
     let number = number
-    task { [self] central in
+    device.task { [self] central in
       do throws(CentralError) {
         for channel in channels { try await subscribe(channel, on: central) }
         guard self.number == number else { return }
@@ -222,7 +214,7 @@ final class DeviceSession: @unchecked Sendable {
   private func disconnect() {
     linkEnded()
     let peripheral = peripheral
-    task { [self] central in
+    device.task { [self] central in
       if let peripheral { await central.disconnect(peripheral) }
       perform(machine.left())
     }
@@ -230,7 +222,7 @@ final class DeviceSession: @unchecked Sendable {
 
   private func becameLive() {
     device.becameOnline(hasInformation: !information.isEmpty)
-    for channel in channels { channel.linkIsLive() }
+    for channel in channels { channel.linkUp() }
     readInformation()
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
@@ -240,7 +232,7 @@ final class DeviceSession: @unchecked Sendable {
   private func readInformation() {
     let characteristics = information
     guard !characteristics.isEmpty else { return }
-    task { [self] central in
+    device.task { [self] central in
       var texts: [BluetoothUUID: String] = [:]
       var isUnanswered = false
       for characteristic in characteristics where !isUnanswered {
@@ -259,7 +251,7 @@ final class DeviceSession: @unchecked Sendable {
 
   /// Resets the state that belongs to a link.
   private func linkEnded() {
-    for channel in channels { channel.linkEnded() }
+    for channel in channels { channel.linkDown() }
     information = []
     changedServices = nil
   }

@@ -31,7 +31,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
 
   mutating func linkUp() -> [Action] {
     isLinked = true
-    return proceed()
+    return startNext()
   }
 
   mutating func linkDown() -> [Action] {
@@ -64,7 +64,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
       return [.answer(command, .failed(reason: "the device is offline; a ttl would keep the command"))]
     }
     waiting.append(Waiting(command: command, isPendingReported: !isLinked))
-    return isLinked ? proceed() : [.answer(command, .pending)]
+    return isLinked ? startNext() : [.answer(command, .pending)]
   }
 
   /// An event has no desired value.
@@ -89,7 +89,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
     switch result {
     case .holds, .notConfirmed, .notReadBack:
       inFlight = nil
-      return [.answer(command, success)] + proceed()
+      return [.answer(command, success)] + startNext()
     case .notWritten(.linkLost):
       return linkDown()
     case .notWritten(.timeout):
@@ -98,7 +98,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
         + linkDown()
     case .notWritten(.failed(let reason)):
       inFlight = nil
-      return [.answer(command, .failed(reason: "the write failed: \(reason)"))] + proceed()
+      return [.answer(command, .failed(reason: "the write failed: \(reason)"))] + startNext()
     }
   }
 
@@ -115,7 +115,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
     return all.map { .answer($0, .failed(reason: reason)) }
   }
 
-  private mutating func proceed() -> [Action] {
+  private mutating func startNext() -> [Action] {
     guard isLinked, inFlight == nil, !waiting.isEmpty else { return [] }
     let command = waiting.removeFirst().command
     inFlight = command

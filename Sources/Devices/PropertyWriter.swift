@@ -37,8 +37,8 @@ final class PropertyWriter: @unchecked Sendable {
     }
   }
 
-  func linkIsLive() { perform { $0.linkUp() } }
-  func linkEnded() { perform { $0.linkDown() } }
+  func linkUp() { perform { $0.linkUp() } }
+  func linkDown() { perform { $0.linkDown() } }
   func abandon(reason: String) { perform { $0.abandon(reason: reason) } }
 
   func execute(_ command: Command) {
@@ -111,26 +111,26 @@ final class PropertyWriter: @unchecked Sendable {
   private func perform(_ action: WriteAction<Command>) {
     switch action {
     case .write(let value, let operation):
-      channel.task { [self] central in
+      device.task { [self] central in
         let result = await write(value, on: central)
         perform { $0.wrote(operation, result) }
       }
     case .read(let operation):
-      channel.task { [self] central in
+      device.task { [self] central in
         let result = await read(on: central)
         perform { $0.read(operation, result) }
       }
-    case .publish(let value):
+    case .valueRead(let value):
       channel.wasReadBack(value.value)
     case .answer(let command, let outcome):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.tag.reply(outcome)
       if property.kind == .state { keep(command, outcome) }
-    case .desired(let value):
+    case .storeDesired(let value):
       desired.override = DesiredValue.Override(value: value.value, source: .command)
       desired.waiting = nil
       persistDesired()
-    case .restoreFailed(let value, let failure):
+    case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
       device.session.unresponsive()

@@ -11,12 +11,12 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
   private enum Purpose {
     case command(Request)
     /// Applies the desired value, on a new link or after it has changed.
-    case restore(EncodedValue)
+    case apply(EncodedValue)
 
     var value: EncodedValue {
       switch self {
       case .command(let request): request.command.value
-      case .restore(let value): value
+      case .apply(let value): value
       }
     }
   }
@@ -44,7 +44,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
   private var waiting: Request?
   private var operation = WriteOperation()
   /// Whether the desired value is still to be applied on this link.
-  private var isRestorePending = false
+  private var isApplyPending = false
 
   /// The value that is applied on every link: the last one set by a command or a request, else the configured one.
   private(set) var desired: EncodedValue?
@@ -72,8 +72,8 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
 
   mutating func linkUp() -> [Action] {
     guard case .absent = state else { return [] }
-    isRestorePending = desired != nil
-    guard isReadable else { return proceed() }
+    isApplyPending = desired != nil
+    guard isReadable else { return startNext() }
     state = .reading
     return [.read(operation.next())]
   }
@@ -83,7 +83,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     state = .absent
     switch before {
     case .absent: return []
-    case .idle, .reading, .writing(.restore): return keepWaiting()
+    case .idle, .reading, .writing(.apply): return keepWaiting()
     case .writing(.command(let request)):
       if isSuperseded(request) { return [.answer(request.command, .superseded)] + keepWaiting() }
       waiting = request
@@ -97,7 +97,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     waiting = Request(command: command)
     switch state {
     case .absent: return actions + keepWaiting()
-    case .idle: return actions + proceed()
+    case .idle: return actions + startNext()
     case .reading, .writing: return actions
     }
   }
@@ -120,10 +120,10 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     }
     desired = value
     // Even if the last read returned this value: an unanswered write may have changed it since.
-    isRestorePending = value != nil
+    isApplyPending = value != nil
     switch state {
     case .absent, .reading, .writing: return actions
-    case .idle: return actions + proceed()
+    case .idle: return actions + startNext()
     }
   }
 
@@ -134,7 +134,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     waiting = nil
     if let value { desired = value }
     switch before {
-    case .absent, .idle, .reading, .writing(.restore): return []
+    case .absent, .idle, .reading, .writing(.apply): return []
     case .writing(.command(let request)):
       // The other gateway does not have this command.
       return [.answer(request.command, .failed(reason: "another gateway has taken the device over"))]
@@ -145,17 +145,17 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     guard operation == self.operation, case .writing(let purpose) = state else { return [] }
     switch result {
     case .holds(let value):
-      learn(value)
+      valueIsKnown(value)
       let outcome: Outcome =
         value == purpose.value ? .applied(actual: value.value) : .adjusted(actual: value.value)
-      return conclude(purpose, outcome) + [.publish(value)] + proceed()
+      return succeed(purpose, outcome) + [.valueRead(value)] + startNext()
     case .notConfirmed:
-      return conclude(purpose, unconfirmed ?? .accepted) + proceed()
+      return succeed(purpose, unconfirmed ?? .accepted) + startNext()
     case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):
       // The command fails, but the device may hold its value: the desired value is written again.
-      if case .command = purpose { isRestorePending = desired != nil }
+      if case .command = purpose { isApplyPending = desired != nil }
       return fail(purpose, failure, while: "the read-back")
     }
   }
@@ -164,15 +164,15 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     guard operation == self.operation, case .reading = state else { return [] }
     switch result {
     case .success(let value):
-      learn(value)
-      return [.publish(value)] + proceed()
+      valueIsKnown(value)
+      return [.valueRead(value)] + startNext()
     case .failure(.linkLost):
       return linkDown()
     case .failure(.timeout):
       return abandonLink()
     case .failure:
       // The value is unknown: the desired value is written in any case.
-      return proceed()
+      return startNext()
     }
   }
 
@@ -190,15 +190,15 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
   // MARK: Steps
 
   /// Starts the next write, if any. Called when no operation is in flight.
-  private mutating func proceed() -> [Action] {
+  private mutating func startNext() -> [Action] {
     let purpose: Purpose
     if let request = waiting {
       waiting = nil
       purpose = .command(request)
-    } else if isRestorePending, let desired {
+    } else if isApplyPending, let desired {
       // Once per link, as a device that rounds the value would be written to for ever.
-      isRestorePending = false
-      purpose = .restore(desired)
+      isApplyPending = false
+      purpose = .apply(desired)
     } else {
       state = .idle
       return []
@@ -208,23 +208,23 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
   }
 
   /// The value was written: answers its command, and makes its value the desired one.
-  private mutating func conclude(_ purpose: Purpose, _ outcome: Outcome) -> [Action] {
+  private mutating func succeed(_ purpose: Purpose, _ outcome: Outcome) -> [Action] {
     switch purpose {
-    case .restore: return []
+    case .apply: return []
     case .command(let request):
       let answer = Action.answer(request.command, outcome)
       if request.isSuperseded { return [answer] }
       // Not written again if the device has adjusted it, as it would adjust it again.
       let asked = request.command.value
       desired = asked
-      isRestorePending = false
-      return [answer, .desired(asked)]
+      isApplyPending = false
+      return [answer, .storeDesired(asked)]
     }
   }
 
   /// The device holds `value`: if that is the desired value, it need not be written.
-  private mutating func learn(_ value: EncodedValue) {
-    if value == desired { isRestorePending = false }
+  private mutating func valueIsKnown(_ value: EncodedValue) {
+    if value == desired { isApplyPending = false }
   }
 
   /// Whether a newer command or request replaces the value of the command in flight.
@@ -232,7 +232,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
 
   private mutating func supersedeCommandInFlight() {
     switch state {
-    case .absent, .idle, .reading, .writing(.restore): break
+    case .absent, .idle, .reading, .writing(.apply): break
     case .writing(.command(var request)):
       request.isSuperseded = true
       state = .writing(.command(request))
@@ -251,10 +251,10 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     var actions: [Action] = []
     switch purpose {
     // Not reported if the value is no longer the desired one.
-    case .restore(let value): if value == desired { actions = [.restoreFailed(value, failure)] }
+    case .apply(let value): if value == desired { actions = [.applyFailed(value, failure)] }
     case .command(let request): actions = [.answer(request.command, outcome)]
     }
-    return actions + (failure == .timeout ? abandonLink() : proceed())
+    return actions + (failure == .timeout ? abandonLink() : startNext())
   }
 
   private mutating func abandonLink() -> [Action] {

@@ -68,14 +68,63 @@ enum WriteAction<Tag: Sendable>: Sendable {
   /// Report the outcome to the command's sender.
   case answer(WriteCommand<Tag>, Outcome)
   /// Publish this value, which was read from the device.
-  case publish(EncodedValue)
+  case valueRead(EncodedValue)
   /// A command has set this desired value: store it.
-  case desired(EncodedValue)
+  case storeDesired(EncodedValue)
   /// Log that the desired value could not be applied. It is tried again on the next link.
-  case restoreFailed(EncodedValue, WriteFailure)
+  case applyFailed(EncodedValue, WriteFailure)
   /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.
   case unresponsive
 }
 
 extension WriteCommand: Equatable where Tag: Equatable {}
 extension WriteAction: Equatable where Tag: Equatable {}
+
+/// A value together with the bytes that stand for it. Equal where the bytes are: two values may have the same bytes,
+/// and a peripheral knows bytes alone.
+struct EncodedValue: Sendable, Equatable {
+  let value: Value
+  let bytes: [UInt8]
+
+  static func == (a: EncodedValue, b: EncodedValue) -> Bool { a.bytes == b.bytes }
+}
+
+/// Where a desired value comes from that no command asks for; it decides what becomes of unfinished commands.
+enum DesiredOrigin: Sendable {
+  /// The configuration ranks below every command: unfinished commands go on.
+  case configuration
+  /// The latest of commands and requests wins: a command that waits is superseded, and one in flight is answered
+  /// and then undone.
+  case request
+}
+
+/// What came of a write and its read-back.
+enum Written: Sendable, Equatable {
+  /// The device accepted the value and then held this one.
+  case holds(EncodedValue)
+  /// Accepted by the device, or given to the radio; it was not to be read back.
+  case notConfirmed
+  case notWritten(WriteFailure)
+  /// Accepted, and what the device holds is not known.
+  case notReadBack(WriteFailure)
+}
+
+/// Why a write or a read failed.
+enum WriteFailure: Error, Sendable, Equatable {
+  /// No answer within the time given.
+  case timeout
+  /// The link was lost meanwhile; the operation is tried again on the next link.
+  case linkLost
+  /// Refused by BlueZ or the device.
+  case failed(reason: String)
+}
+
+extension WriteFailure: CustomStringConvertible {
+  var description: String {
+    switch self {
+    case .timeout: "no answer in time"
+    case .linkLost: "the link was lost"
+    case .failed(let reason): reason
+    }
+  }
+}

@@ -26,7 +26,7 @@ private struct EventBench {
       case .answer(let command, let outcome):
         return "\(command.tag): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
-      case .read, .publish, .desired, .restoreFailed: return "\(action)"
+      case .read, .valueRead, .storeDesired, .applyFailed: return "\(action)"
       }
     }
   }

@@ -213,17 +213,17 @@ private struct World {
       switch action {
       case .write(let value, let operation): begin(.write(value, operation))
       case .read(let operation): begin(.read(operation))
-      case .publish(let value):
+      case .valueRead(let value):
         published = value
         if value != lastRead { violations.append("published \(value.value), which was not read") }
-      case .desired(let value):
+      case .storeDesired(let value):
         desired = value
         if value != owedDesired { violations.append("\(value.value) became desired by no command") }
         owedDesired = nil
         if machine.desired != value {
           violations.append("\(value.value) became desired, and the machine has another")
         }
-      case .restoreFailed(let value, _):
+      case .applyFailed(let value, _):
         hasRestoreFailed = true
         if value != machine.desired { violations.append("restored what is not desired") }
       case .unresponsive: linkDown()

@@ -31,9 +31,9 @@ struct Bench {
       case .answer(let command, let outcome):
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
         return "\(command.tag): \(outcome.word)\(detail)"
-      case .publish(let value): return "publish \(value.value)"
-      case .desired(let value): return "desired \(value.value)"
-      case .restoreFailed(let value, let failure): return "not restored \(value.value) \(failure)"
+      case .valueRead(let value): return "publish \(value.value)"
+      case .storeDesired(let value): return "desired \(value.value)"
+      case .applyFailed(let value, let failure): return "not restored \(value.value) \(failure)"
       case .unresponsive: return "unresponsive"
       }
     }

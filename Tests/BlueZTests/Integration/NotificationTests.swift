@@ -71,7 +71,7 @@ import Testing
 
     let results = Journal<Result<[UInt8], CentralError>>()
     let polling = Task {
-      await faults.central.poll(temperature, every: { .milliseconds(1) }) { results.add($0) }
+      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) { results.add($0) }
     }
     for _ in 0..<3 { #expect(try await results.next("a value") { $0 } == .success([21])) }
     await faults.fake.answer(
@@ -85,7 +85,7 @@ import Testing
     await faults.fake.answer("ReadValue", FakeBlueZ.never)
     await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
-    #expect(await !polling.value)
+    #expect(await polling.value == nil)
     let count = results.entries.count
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([23])) }
     let again = try #require(try await faults.connect().temperature)
@@ -101,12 +101,12 @@ import Testing
     let temperature = try #require(try await faults.connect().temperature)
     let results = Journal<Result<[UInt8], CentralError>>()
     let polling = Task {
-      await faults.central.poll(temperature, every: { .milliseconds(1) }) { results.add($0) }
+      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) { results.add($0) }
     }
     _ = try await results.next("a value that was read") { $0 }
     try await faults.fake.called("StartNotify")
     await faults.fake.answer("StartNotify", FakeBlueZ.ok)
-    #expect(await polling.value)
+    #expect(await polling.value == .signal)
     let reads = faults.fake.count("ReadValue")
     await faults.notify([25])
     _ = try await results.next("a notification") { $0 == .success([25]) ? true : nil }

@@ -211,6 +211,32 @@ import Testing
     await tested.end()
   }
 
+  /// By signals the read itself is notified; otherwise it is a reading all the same, and each comes once.
+  @Test(arguments: [Property.Subscription.signal, .socket, .poll])
+  func whatIsReadOnRequestIsAReadingOnce(subscription: Property.Subscription) async throws {
+    let profile = try Profile(
+      name: "meter",
+      properties: [
+        Property(
+          name: "level", service: Self.service, characteristic: BluetoothUUID(short: 0x2221),
+          access: [.read, .notify], codec: .uint8, notify: subscription,
+          poll: subscription == .poll ? .seconds(3600) : nil)
+      ])
+    let tested = try await engine(profile)
+    try await tested.frontEnd.availability(true)
+    await tested.notify(BluetoothUUID(short: 0x2221), "07")
+    if subscription != .poll { try await tested.frontEnd.reading(0, 7) }
+    let before = tested.frontEnd.events.count
+    #expect(try await tested.get(0).final() == .read(actual: 7))
+    try await tested.frontEnd.reading(0, 7, from: before)
+    #expect(try await tested.get(0).final() == .read(actual: 7))
+    let readings = tested.frontEnd.events.elements.dropFirst(before).filter { event in
+      if case .reading(0, 7, _) = event { true } else { false }
+    }
+    #expect(readings.count == 2)
+    await tested.end()
+  }
+
   // MARK: Configuration and requests
 
   @Test func theConfiguredPeriodIsAppliedAtOnce() async throws {

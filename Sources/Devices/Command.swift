@@ -1,13 +1,30 @@
+import Configuration
 import EventLoop
 import GATT
 
-/// A value together with the bytes that stand for it. Equal where the bytes are: two values may have the same bytes,
-/// and a peripheral knows bytes alone.
-struct EncodedValue: Sendable, Equatable {
-  let value: Value
-  let bytes: [UInt8]
+/// A value for a property, from whatever front end.
+package struct Command: Sendable {
+  package let device: DeviceID
+  /// The property's index in the device's profile.
+  package let property: Int
+  /// In the property's range.
+  package let value: Value
+  /// Nil: it waits for the device as long as it takes; an event is not kept for an absent device then.
+  package let timeToLive: TimeToLive?
+  /// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Only where another gateway
+  /// takes the device over, a command that waits is left to that one.
+  package let reply: @Sendable (Outcome) -> Void
 
-  static func == (a: EncodedValue, b: EncodedValue) -> Bool { a.bytes == b.bytes }
+  package init(
+    device: DeviceID, property: Int, value: Value, timeToLive: TimeToLive? = nil,
+    reply: @escaping @Sendable (Outcome) -> Void
+  ) {
+    self.device = device
+    self.property = property
+    self.value = value
+    self.timeToLive = timeToLive
+    self.reply = reply
+  }
 }
 
 /// How long a command may wait to be carried out.
@@ -20,15 +37,6 @@ package struct TimeToLive: Sendable, Equatable {
     self.seconds = seconds
     deadline = arrival + .seconds(seconds)
   }
-}
-
-/// Where a desired value comes from that no command asks for; it decides what becomes of unfinished commands.
-enum DesiredOrigin: Sendable {
-  /// The configuration ranks below every command: unfinished commands go on.
-  case configuration
-  /// The latest of commands and requests wins: a command that waits is superseded, and one in flight is answered
-  /// and then undone.
-  case request
 }
 
 /// What came of a command.
@@ -53,37 +61,6 @@ package enum Outcome: Sendable, Equatable {
   case failed(reason: String)
   /// The write or the read-back was not answered, or the time to live is over.
   case timeout(reason: String)
-}
-
-/// What came of a write and its read-back.
-enum Written: Sendable, Equatable {
-  /// The device accepted the value and then held this one.
-  case holds(EncodedValue)
-  /// Accepted by the device, or given to the radio; it was not to be read back.
-  case notConfirmed
-  case notWritten(WriteFailure)
-  /// Accepted, and what the device holds is not known.
-  case notReadBack(WriteFailure)
-}
-
-/// Why a write or a read failed.
-enum WriteFailure: Error, Sendable, Equatable {
-  /// No answer within the time given.
-  case timeout
-  /// The link was lost meanwhile; the operation is tried again on the next link.
-  case linkLost
-  /// Refused by BlueZ or the device.
-  case failed(reason: String)
-}
-
-extension WriteFailure: CustomStringConvertible {
-  var description: String {
-    switch self {
-    case .timeout: "no answer in time"
-    case .linkLost: "the link was lost"
-    case .failed(let reason): reason
-    }
-  }
 }
 
 extension Outcome {
