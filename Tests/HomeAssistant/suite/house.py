@@ -205,6 +205,12 @@ class House:
             database.execute("UPDATE record SET value = ? WHERE key = ?", (json.dumps(record), key))
         database.close()
 
+    def set_schema_version(self, version):
+        """Makes the state database one of an earlier version, while the gateway does not run."""
+        with sqlite3.connect(os.path.join(self.folder, "state", f"{GATEWAY_ID}.db")) as database:
+            database.execute(f"PRAGMA user_version = {version}")
+        database.close()
+
     def wait_birth(self, after):
         """Until Home Assistant has said that it is there: then it has subscribed to everything."""
         self.broker.wait(f"{PREFIX}/status", CONNECT, lambda message: message.payload == "online", after, "birth")

@@ -154,3 +154,54 @@ def discovery_is_switched_off_and_on(house):
     for room in house.rooms:
         room.until_online()
     expect(house.gateway_device, "the gateway is not there")
+
+
+@scenario()
+def what_an_earlier_version_announced_is_replaced(house):
+    """Earlier versions announced under other ids: what they announced goes, and nothing is there twice."""
+    topics = [house.gateway_discovery_topic] + [room.discovery_topic for room in house.rooms]
+    entities = {room.name: {entity["entity_id"] for entity in room.entities.values()} for room in house.rooms}
+    house.kill_gateway()
+    retained = house.broker.retained()
+    for topic in topics:
+        house.broker.publish(topic, "", retain=True)
+    for room in house.rooms:
+        gone(house, room)
+    earlier = [topic.replace("/ble_", "/microbit_") for topic in topics]
+    for topic, old in zip(topics, earlier):
+        house.broker.publish(old, retained[topic].replace("ble_", "microbit_"), retain=True)
+    for room in house.rooms:
+        house.home_assistant.until(f"{room.name} is there", lambda: room.device, MOMENT)
+        house.home_assistant.until(
+            f"{room.name} has its entities",
+            lambda: {entity["entity_id"] for entity in room.entities.values()} == entities[room.name],
+            MOMENT,
+        )
+        (identifier,) = room.device["identifiers"]
+        expect(identifier[1].startswith("microbit_"), f"{room.name} is {identifier}")
+    house.set_schema_version(1)
+
+    house.start_gateway()
+    for room in house.rooms:
+        room.until_online()
+        (identifier,) = room.device["identifiers"]
+        expect(identifier[1] == room.object_id, f"{room.name} is {identifier}")
+        found = {entity["entity_id"] for entity in room.entities.values()}
+        expect(found == entities[room.name], f"the entities of {room.name} are {found}")
+    house.gateway_until("State", "on", CONNECT)
+    registry = house.home_assistant.socket.ask("config/entity_registry/list")
+    old = [entity["unique_id"] for entity in registry if entity["unique_id"].startswith("microbit_")]
+    expect(not old, f"{old} are left")
+    kept = [topic for topic in house.broker.retained() if topic in earlier]
+    expect(not kept, f"the broker still keeps {kept}")
+    # Once more at the next start of Home Assistant, for one that was away; and no more after that.
+    mark = house.broker.messages.mark()
+    house.home_assistant.restart()
+    house.wait_birth(mark)
+    for topic in earlier:
+        house.broker.wait(topic, MOMENT, lambda message: message.payload, mark)
+        house.broker.wait(topic, MOMENT, lambda message: not message.payload, mark)
+    for room in house.rooms:
+        room.until_online()
+        (identifier,) = room.device["identifiers"]
+        expect(identifier[1] == room.object_id, f"{room.name} is {identifier}")
