@@ -11,7 +11,7 @@ import MQTT
 ///
 /// It learns that from retained messages. When a message that the gateway has sent to itself, a barrier, comes back, all
 /// that the broker retains for earlier subscriptions has arrived: mosquitto and ejabberd keep that order.
-final class Ownership: @unchecked Sendable {
+final class Ownership: TurnEnding, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// A barrier that has not arrived by then (a broker may not return a client's own messages) is no longer waited for.
@@ -23,6 +23,8 @@ final class Ownership: @unchecked Sendable {
   private var idGuard: DuplicateIDGuard
   private var isConnected = false
   private var lastSent: UInt64 = 0
+  /// The last one is sent when this turn of the loop ends: one for all devices that are found in it.
+  private var isBarrierDue = false
   private var lastArrived: UInt64 = 0
   /// The one that the id guard waits for.
   private var guardBarrier: UInt64 = 0
@@ -53,6 +55,7 @@ final class Ownership: @unchecked Sendable {
 
   func disconnected() {
     isConnected = false
+    isBarrierDue = false
     gatewaysOnline = []
     idGuard.disconnected()
   }
@@ -64,7 +67,17 @@ final class Ownership: @unchecked Sendable {
   ///   connection none arrives: the next connection begins with one for all.
   func sendBarrier() -> UInt64 {
     guard isConnected else { return .max }
-    lastSent += 1
+    if !isBarrierDue {
+      isBarrierDue = true
+      lastSent += 1
+      context.loop.atEndOfTurn(self)
+    }
+    return lastSent
+  }
+
+  func turnEnds() {
+    guard isBarrierDue else { return }
+    isBarrierDue = false
     let number = lastSent
     let payload: JSONValue = ["transaction": .string("\(context.run)-\(number)")]
     context.mqtt.assumeIsolated { [topics = context.topics] in
@@ -75,7 +88,6 @@ final class Ownership: @unchecked Sendable {
       if number == guardBarrier { perform(idGuard.timeout()) }
       reconcile(upTo: number)
     }
-    return number
   }
 
   func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }
