@@ -5,7 +5,7 @@ import PackageDescription
 /// Swift 6 language mode everywhere, and a warning is an error, so that none is ever "known".
 ///
 /// Accesses are checked for exclusivity at run time in debug builds, hence by all tests; in release builds the checks
-/// would be a twentieth of the instructions on the path of a reading that comes as a signal, and a third of one that
+/// would be a twentieth of the instructions on the path of a reading that comes as a signal, and a quarter of one that
 /// comes by a socket.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6), .unsafeFlags(["-warnings-as-errors"]),
