@@ -129,6 +129,7 @@ import Testing
     try await tested.message("kitchen/temperature", "21")
     // Another gateway takes it over: what still arrives here is not published.
     try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
+    _ = try await tested.payloads("kitchen/info")
     start = tested.messages.count
     try await tested.receive(0, 22)
     #expect(try await tested.payloads("kitchen/temperature", from: start) == [])

@@ -11,7 +11,7 @@ import MQTT
 ///
 /// All of that is in retained messages. When a barrier, a message that the gateway sends to itself, arrives, the retained
 /// messages for earlier subscriptions have arrived: mosquitto and ejabberd keep that order.
-final class Ownership: @unchecked Sendable {
+final class Ownership: IterationEndHandler, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late by
@@ -23,6 +23,8 @@ final class Ownership: @unchecked Sendable {
   private var idGuard: DuplicateIDGuard
   private var isConnected = false
   private var lastSent: UInt64 = 0
+  /// The last one is sent at the end of this loop iteration: one for all devices found in it.
+  private var isBarrierDue = false
   private var lastArrived: UInt64 = 0
   /// The barrier of the id guard.
   private var guardBarrier: UInt64 = 0
@@ -53,6 +55,7 @@ final class Ownership: @unchecked Sendable {
 
   func disconnected() {
     isConnected = false
+    isBarrierDue = false
     gatewaysOnline = []
     idGuard.disconnected()
   }
@@ -64,7 +67,17 @@ final class Ownership: @unchecked Sendable {
   /// - Returns: its number.
   func sendBarrier() -> UInt64 {
     guard isConnected else { return .max }
-    lastSent += 1
+    if !isBarrierDue {
+      isBarrierDue = true
+      lastSent += 1
+      context.loop.atEndOfIteration(self)
+    }
+    return lastSent
+  }
+
+  func iterationEnds() {
+    guard isBarrierDue else { return }
+    isBarrierDue = false
     let number = lastSent
     let payload: JSONValue = ["transaction": .string("\(context.run)-\(number)")]
     context.mqtt.assumeIsolated { [topics = context.topics] in
@@ -75,7 +88,6 @@ final class Ownership: @unchecked Sendable {
       if number == guardBarrier { perform(idGuard.timeout()) }
       reconcile(upTo: number)
     }
-    return number
   }
 
   func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }
