@@ -1,19 +1,18 @@
 import DBus
 import EventLoop
 import Glibc
-import Synchronization
 import TestSupport
 
 /// A client on a real bus: calls, and the signals that came, to be waited for in their order.
 final class BusClient: Sendable {
   let connection: DBusConnection
-  private let log: SignalLog
+  private let log: Record<DBusSignal>
 
   init(_ bus: PrivateBus, on loop: EventLoop) async throws {
-    let log = SignalLog()
+    let log = Record<DBusSignal>()
     self.log = log
     connection = try await DBusConnection.open(.at(bus.address), on: loop) { event in
-      if case .signal(let signal) = event { log.add(signal) }
+      if case .signal(let signal) = event { log.append(signal) }
     }
     try await connection.addMatch("type='signal',sender='org.bluez'")
     try await connection.addMatch(
@@ -31,7 +30,7 @@ final class BusClient: Sendable {
   func signal(
     _ what: String, where condition: @escaping @Sendable (DBusSignal) -> Bool
   ) async throws -> DBusSignal {
-    try await deadline(patience, what) { try await self.log.next(where: condition) }
+    try await log.next(what) { condition($0) ? $0 : nil }
   }
 
   /// Waits for the signal that a property has this value.
@@ -39,43 +38,6 @@ final class BusClient: Sendable {
     _ = try await signal("\(name) of \(path)") { signal in
       signal.path == path && signal.member == "PropertiesChanged" && signal.arguments[1].map?[name] == value
     }
-  }
-}
-
-private final class SignalLog: Sendable {
-  private struct State {
-    var signals: [DBusSignal] = []
-    var waiting: (condition: @Sendable (DBusSignal) -> Bool, waiter: Waiter<DBusSignal>)?
-  }
-
-  private let state = Mutex(State())
-
-  func add(_ signal: DBusSignal) {
-    let waiter = state.withLock { state -> Waiter<DBusSignal>? in
-      guard let waiting = state.waiting else {
-        state.signals.append(signal)
-        return nil
-      }
-      guard waiting.condition(signal) else { return nil }
-      state.waiting = nil
-      return waiting.waiter
-    }
-    waiter?.resume(.success(signal))
-  }
-
-  func next(where condition: @escaping @Sendable (DBusSignal) -> Bool) async throws -> DBusSignal {
-    let waiter = Waiter<DBusSignal>()
-    state.withLock { state in
-      while !state.signals.isEmpty {
-        let signal = state.signals.removeFirst()
-        if condition(signal) {
-          waiter.resume(.success(signal))
-          return
-        }
-      }
-      state.waiting = (condition, waiter)
-    }
-    return try await waiter.value()
   }
 }
 

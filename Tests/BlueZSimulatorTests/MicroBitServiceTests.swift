@@ -20,7 +20,7 @@ import Testing
   private static let delay = LinkTests.device + "/service0028/char002d"
 
   /// A micro:bit with all services, and a link to it.
-  private static func linked() -> World {
+  private static func linked() -> Fixture {
     LinkTests.linked { options in
       options.devices = 1
       options.services = MicroBitService.allCases
@@ -31,21 +31,21 @@ import Testing
     "!\t\(path)\tPropertiesChanged\torg.bluez.GattCharacteristic1\t{Value=ay:\(bytes)}\t"
   }
 
-  private func find(_ uuid: String, _ world: World) throws -> GATTDatabase.Characteristic {
+  private func find(_ uuid: String, _ fixture: Fixture) throws -> GATTDatabase.Characteristic {
     let uuid = "e95d\(uuid)-251d-470a-a062-fa1922dfa9a8"
-    return try #require(world.model.peripherals[0].database.characteristic(uuid, instance: 0, in: nil))
+    return try #require(fixture.model.peripherals[0].database.characteristic(uuid, instance: 0, in: nil))
   }
 
   /// The flags and descriptors are those that a real bluetoothd showed of Tests/RealBlueZ's micro:bits; the handles
   /// follow those of the recordings.
   @Test func whatIsAskedForIsServed() {
-    let world = LinkTests.discovered { options in
+    let fixture = LinkTests.discovered { options in
       options.devices = 1
       options.services = MicroBitService.allCases
     }
-    world.call("A", LinkTests.device, "org.bluez.Device1.Connect")
-    world.advance(by: .seconds(1))
-    let lines = world.takeLines()
+    fixture.call("A", LinkTests.device, "org.bluez.Device1.Connect")
+    fixture.advance(by: .seconds(1))
+    let lines = fixture.takeLines()
     let flags = lines.compactMap { line -> String? in
       guard let flags = line.firstMatch(of: /Flags=as:([^;]*)/)?.1 else { return nil }
       let path = line.split(separator: "\t")[1].split(separator: "/").suffix(2).joined(separator: "/")
@@ -86,56 +86,56 @@ import Testing
   }
 
   @Test func theTemperatureMayBeAbsent() {
-    let world = LinkTests.linked { options in
+    let fixture = LinkTests.linked { options in
       options.devices = 1
       options.services = [.buttons]
     }
-    world.call("A", LinkTests.device + "/service0015/char0016", Self.read, [Self.none])
-    #expect(world.takeLines().last == "<\tA\tReadValue\tok\tay:00")
-    world.call("A", LinkTests.device + "/service0015/char0016", Self.start)
-    _ = world.takeLines()
-    world.advance(by: .seconds(10))
-    #expect(world.takeLines() == [])
+    fixture.call("A", LinkTests.device + "/service0015/char0016", Self.read, [Self.none])
+    #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:00")
+    fixture.call("A", LinkTests.device + "/service0015/char0016", Self.start)
+    _ = fixture.takeLines()
+    fixture.advance(by: .seconds(10))
+    #expect(fixture.takeLines() == [])
   }
 
   // MARK: Buttons
 
   @Test func aButtonTellsWhatItIsSetTo() throws {
-    let world = Self.linked()
-    world.call("A", Self.buttonA, Self.start)
-    world.call("A", Self.buttonB, Self.acquire, [Self.none])
-    _ = world.takeLines()
+    let fixture = Self.linked()
+    fixture.call("A", Self.buttonA, Self.start)
+    fixture.call("A", Self.buttonB, Self.acquire, [Self.none])
+    _ = fixture.takeLines()
     for value in [1, 2, 0] as [UInt8] {
       for button in ["da90", "da91"] {
-        let button = try find(button, world)
-        #expect(world.set(button, to: [value]))
+        let button = try find(button, fixture)
+        #expect(fixture.set(button, to: [value]))
       }
     }
-    #expect(world.takeLines() == ["01", "02", "00"].map { Self.value(Self.buttonA, $0) })
-    #expect(world.takePackets() == [[1], [2], [0]])
-    #expect(world.model.peripherals[0].sent == 6)
-    world.call("A", Self.buttonA, Self.write, [.bytes([1]), .properties(["type": .string("request")])])
-    #expect(world.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.NotPermitted\tWrite not permitted"])
+    #expect(fixture.takeLines() == ["01", "02", "00"].map { Self.value(Self.buttonA, $0) })
+    #expect(fixture.takePackets() == [[1], [2], [0]])
+    #expect(fixture.model.peripherals[0].sent == 6)
+    fixture.call("A", Self.buttonA, Self.write, [.bytes([1]), .properties(["type": .string("request")])])
+    #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.NotPermitted\tWrite not permitted"])
   }
 
   @Test func withoutASubscriptionALinkOrTheRadioNothingIsTold() throws {
-    let world = Self.linked()
-    let button = try find("da90", world)
+    let fixture = Self.linked()
+    let button = try find("da90", fixture)
     func press(_ value: UInt8) {
-      #expect(world.set(button, to: [value]))
+      #expect(fixture.set(button, to: [value]))
     }
     press(1)
-    world.call("A", Self.buttonA, Self.start)
-    world.model.peripherals[0].silent = true
-    _ = world.takeLines()
+    fixture.call("A", Self.buttonA, Self.start)
+    fixture.model.peripherals[0].silent = true
+    _ = fixture.takeLines()
     press(2)
-    world.model.peripherals[0].silent = false
-    world.take(world.model.hangUp(0, at: world.now))
-    _ = world.takeLines()
+    fixture.model.peripherals[0].silent = false
+    fixture.take(fixture.model.hangUp(0, at: fixture.now))
+    _ = fixture.takeLines()
     press(0)
-    #expect(world.takeLines() == [])
-    #expect(world.model.peripherals[0].sent == 0)
-    #expect(world.model.peripherals[0].value(of: button, at: world.now) == [0])
+    #expect(fixture.takeLines() == [])
+    #expect(fixture.model.peripherals[0].sent == 0)
+    #expect(fixture.model.peripherals[0].value(of: button, at: fixture.now) == [0])
   }
 
   // MARK: Accelerometer
@@ -156,62 +156,62 @@ import Testing
 
   @Test(arguments: [[], [1], [1, 2, 3]] as [[UInt8]])
   func aPeriodOfAnotherLengthThanTwoBytesIsRefused(_ bytes: [UInt8]) {
-    let world = Self.linked()
-    world.call("A", Self.accelerationPeriod, Self.write, [.bytes(bytes), Self.none])
+    let fixture = Self.linked()
+    fixture.call("A", Self.accelerationPeriod, Self.write, [.bytes(bytes), Self.none])
     #expect(
-      world.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
-    #expect(world.model.peripherals[0].accelerometer?.period == 20)
-    #expect(world.model.peripherals[0].writes.isEmpty)
+      fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
+    #expect(fixture.model.peripherals[0].accelerometer?.period == 20)
+    #expect(fixture.model.peripherals[0].writes.isEmpty)
   }
 
   @Test func aSampleComesOnceInAPeriodAndANewPeriodCountsAtOnce() throws {
-    let world = Self.linked()
-    world.call("A", Self.acceleration, Self.acquire, [Self.none])
-    world.advance(by: .seconds(1))
-    #expect(world.takePackets() == Array(repeating: [0, 0, 0, 0, 0x00, 0xFC], count: 50))
-    world.call("A", Self.accelerationPeriod, Self.write, [.bytes([50, 0]), Self.none])
-    let data = try find("ca4b", world)
-    #expect(world.set(data, to: [1, 0, 2, 0, 3, 0]))
-    world.advance(by: .milliseconds(99))
-    #expect(world.takePackets() == [])
-    world.advance(by: .milliseconds(901))
-    #expect(world.takePackets() == Array(repeating: [1, 0, 2, 0, 3, 0], count: 10))
+    let fixture = Self.linked()
+    fixture.call("A", Self.acceleration, Self.acquire, [Self.none])
+    fixture.advance(by: .seconds(1))
+    #expect(fixture.takePackets() == Array(repeating: [0, 0, 0, 0, 0x00, 0xFC], count: 50))
+    fixture.call("A", Self.accelerationPeriod, Self.write, [.bytes([50, 0]), Self.none])
+    let data = try find("ca4b", fixture)
+    #expect(fixture.set(data, to: [1, 0, 2, 0, 3, 0]))
+    fixture.advance(by: .milliseconds(99))
+    #expect(fixture.takePackets() == [])
+    fixture.advance(by: .milliseconds(901))
+    #expect(fixture.takePackets() == Array(repeating: [1, 0, 2, 0, 3, 0], count: 10))
     // From outside, as the program of the micro:bit would.
-    let period = try find("fb24", world)
-    #expect(world.set(period, to: [10, 0]))
-    world.advance(by: .seconds(1))
-    #expect(world.takePackets().count == 100)
-    #expect(!world.set(period, to: [1]))
+    let period = try find("fb24", fixture)
+    #expect(fixture.set(period, to: [10, 0]))
+    fixture.advance(by: .seconds(1))
+    #expect(fixture.takePackets().count == 100)
+    #expect(!fixture.set(period, to: [1]))
   }
 
   @Test func temperatureAndAccelerationKeepTheirOwnCadence() {
-    let world = Self.linked()
-    world.model.peripherals[0].microBit?.fixedTemperature = 20
-    world.call("A", LinkTests.temperature, Self.start)
-    world.call("A", Self.acceleration, Self.start)
-    _ = world.takeLines()
-    world.advance(by: .seconds(10))
-    let lines = world.takeLines()
+    let fixture = Self.linked()
+    fixture.model.peripherals[0].microBit?.fixedTemperature = 20
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", Self.acceleration, Self.start)
+    _ = fixture.takeLines()
+    fixture.advance(by: .seconds(10))
+    let lines = fixture.takeLines()
     #expect(lines.count { $0 == Self.value(LinkTests.temperature, "14") } == 10)
     #expect(lines.count { $0 == Self.value(Self.acceleration, "0000000000fc") } == 500)
     #expect(lines.count == 510)
-    world.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StopNotify")
-    _ = world.takeLines()
-    world.advance(by: .seconds(1))
-    #expect(world.takeLines() == Array(repeating: Self.value(Self.acceleration, "0000000000fc"), count: 50))
+    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StopNotify")
+    _ = fixture.takeLines()
+    fixture.advance(by: .seconds(1))
+    #expect(fixture.takeLines() == Array(repeating: Self.value(Self.acceleration, "0000000000fc"), count: 50))
   }
 
   // MARK: LED
 
   @Test func shortWritesSetTheUpperRowsAlone() {
-    let world = Self.linked()
+    let fixture = Self.linked()
     for bytes in [[0xFF, 1, 2, 3, 4], [], [7, 8]] as [[UInt8]] {
-      world.call("A", Self.rows, Self.write, [.bytes(bytes), Self.none])
+      fixture.call("A", Self.rows, Self.write, [.bytes(bytes), Self.none])
     }
-    world.call("A", Self.rows, Self.write, [.bytes([0, 0, 0, 0, 0, 0]), Self.none])
-    world.call("A", Self.rows, Self.read, [Self.none])
+    fixture.call("A", Self.rows, Self.write, [.bytes([0, 0, 0, 0, 0, 0]), Self.none])
+    fixture.call("A", Self.rows, Self.read, [Self.none])
     #expect(
-      world.takeLines() == [
+      fixture.takeLines() == [
         "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok",
         "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length",
         Self.value(Self.rows, "0708020304"), "<\tA\tReadValue\tok\tay:0708020304",
@@ -219,30 +219,32 @@ import Testing
   }
 
   @Test func textsAreNotedAndNotRead() throws {
-    let world = Self.linked()
+    let fixture = Self.linked()
     let texts = ["", "Hello", String(repeating: "x", count: 20)].map { Array($0.utf8) }
-    for text in texts { world.call("A", Self.text, Self.write, [.bytes(text), Self.none]) }
+    for text in texts { fixture.call("A", Self.text, Self.write, [.bytes(text), Self.none]) }
     let long = [UInt8](repeating: 1, count: 21)
-    world.call("A", Self.text, Self.write, [.bytes(long), Self.none])
-    world.call("A", Self.text, Self.read, [Self.none])
+    fixture.call("A", Self.text, Self.write, [.bytes(long), Self.none])
+    fixture.call("A", Self.text, Self.read, [Self.none])
     #expect(
-      world.takeLines().suffix(2) == [
+      fixture.takeLines().suffix(2) == [
         "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length",
         "<\tA\tReadValue\torg.bluez.Error.NotPermitted\tRead not permitted",
       ])
-    let writes = world.model.peripherals[0].writes[try find("93ee", world).handle]
+    let writes = fixture.model.peripherals[0].writes[try find("93ee", fixture).handle]
     #expect(writes?.last == texts)
     #expect(writes?.count == 3)
   }
 
   @Test func aResetForgetsWhatWasWritten() throws {
-    let world = Self.linked()
-    world.call("A", Self.rows, Self.write, [.bytes([1, 2, 3, 4, 5]), Self.none])
-    world.call("A", Self.delay, Self.write, [.bytes([60, 0]), Self.none])
-    world.call("A", Self.accelerationPeriod, Self.write, [.bytes([100, 0]), Self.none])
-    world.take(world.model.reset(0, at: world.now))
-    let peripheral = world.model.peripherals[0]
-    let held = try ["7b77", "0d2d", "fb24"].map { peripheral.value(of: try find($0, world), at: world.now) }
+    let fixture = Self.linked()
+    fixture.call("A", Self.rows, Self.write, [.bytes([1, 2, 3, 4, 5]), Self.none])
+    fixture.call("A", Self.delay, Self.write, [.bytes([60, 0]), Self.none])
+    fixture.call("A", Self.accelerationPeriod, Self.write, [.bytes([100, 0]), Self.none])
+    fixture.take(fixture.model.reset(0, at: fixture.now))
+    let peripheral = fixture.model.peripherals[0]
+    let held = try ["7b77", "0d2d", "fb24"].map {
+      peripheral.value(of: try find($0, fixture), at: fixture.now)
+    }
     #expect(held == [[0, 0, 0, 0, 0], [120, 0], [20, 0]])
     // What was written is still known.
     #expect(peripheral.writes.values.map(\.count) == [1, 1, 1])
@@ -259,12 +261,12 @@ import Testing
   // MARK: Faults
 
   @Test func allButTheInformationDemandsPairing() {
-    let world = Self.linked()
-    world.model.peripherals[0].demandsPairing = true
-    world.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
-    #expect(world.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-    world.call("A", Self.buttonA, Self.read, [Self.none])
-    #expect(world.takeLines() == [])
-    #expect(world.unanswered == 1)
+    let fixture = Self.linked()
+    fixture.model.peripherals[0].demandsPairing = true
+    fixture.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
+    #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
+    fixture.call("A", Self.buttonA, Self.read, [Self.none])
+    #expect(fixture.takeLines() == [])
+    #expect(fixture.unanswered == 1)
   }
 }

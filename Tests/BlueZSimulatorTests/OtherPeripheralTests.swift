@@ -62,12 +62,12 @@ import Testing
     }
   }
 
-  private func linked(_ description: PeripheralDescription = described) -> World {
-    let world = LinkTests.discovered(Self.options(description))
-    world.call("A", Self.device, "org.bluez.Device1.Connect")
-    world.advance(by: .seconds(1))
-    _ = world.takeLines()
-    return world
+  private func linked(_ description: PeripheralDescription = described) -> Fixture {
+    let fixture = LinkTests.discovered(Self.options(description))
+    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.advance(by: .seconds(1))
+    _ = fixture.takeLines()
+    return fixture
   }
 
   @Test func aProfileSaysWhatIsServed() throws {
@@ -89,15 +89,15 @@ import Testing
               Self.uuid(0x2223), Set(PeripheralDescription.Flag.allCases), value: [7])
           ])
       ])
-    let world = World(Self.options(all))
-    world.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
-    world.advance(by: .milliseconds(300))
-    world.call("A", LinkTests.adapter, "org.bluez.Adapter1.StopDiscovery")
+    let fixture = Fixture(Self.options(all))
+    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.advance(by: .milliseconds(300))
+    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StopDiscovery")
     let base = "-0000-1000-8000-00805f9b34fb"
-    #expect(world.takeLines().contains { $0.contains("UUIDs=as:0000180d\(base),0000180f\(base);") })
-    world.call("A", Self.device, "org.bluez.Device1.Connect")
-    world.advance(by: .seconds(1))
-    let lines = world.takeLines()
+    #expect(fixture.takeLines().contains { $0.contains("UUIDs=as:0000180d\(base),0000180f\(base);") })
+    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.advance(by: .seconds(1))
+    let lines = fixture.takeLines()
     #expect(
       lines.contains {
         $0.hasPrefix("!\t\(Self.heart)\tInterfacesAdded\t")
@@ -109,40 +109,40 @@ import Testing
     #expect(
       lines.last?.contains(
         "UUIDs=as:00001800\(base),00001801\(base),0000180d\(base);ServicesResolved=b:true") == true)
-    world.call("A", Self.heart, Self.read, [Self.none])
-    #expect(world.takeLines().last == "<\tA\tReadValue\tok\tay:07")
+    fixture.call("A", Self.heart, Self.read, [Self.none])
+    #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:07")
   }
 
   @Test(arguments: [("180d", true), ("0000180F-0000-1000-8000-00805F9B34FB", true), ("1111", false)])
   func aFilterHearsWhatAdvertisesOneOfItsServices(_ uuid: String, _ isHeard: Bool) {
-    let world = World(Self.options(Self.described))
-    world.call(
+    let fixture = Fixture(Self.options(Self.described))
+    fixture.call(
       "A", LinkTests.adapter, "org.bluez.Adapter1.SetDiscoveryFilter",
       [.properties(["UUIDs": .strings(["1234", uuid])])])
-    world.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
-    world.advance(by: .milliseconds(300))
-    #expect(world.takeLines().contains { $0.contains("\tInterfacesAdded\t") } == isHeard)
+    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.advance(by: .milliseconds(300))
+    #expect(fixture.takeLines().contains { $0.contains("\tInterfacesAdded\t") } == isHeard)
   }
 
   // MARK: Values
 
   @Test func whatIsSetIsNotifiedAndRead() throws {
-    let world = linked()
-    let database = world.model.peripherals[0].database
+    let fixture = linked()
+    let database = fixture.model.peripherals[0].database
     let battery = try #require(database.characteristic(Self.uuid(0x2A19).description, instance: 0, in: nil))
     let heart = try #require(database.characteristic(Self.uuid(0x2A37).description, instance: 0, in: nil))
-    world.call("A", Self.heart, "org.bluez.GattCharacteristic1.StartNotify")
-    _ = world.takeLines()
+    fixture.call("A", Self.heart, "org.bluez.GattCharacteristic1.StartNotify")
+    _ = fixture.takeLines()
     for bytes in [[0, 72], [0, 73], [0, 73]] as [[UInt8]] {
-      #expect(world.set(heart, to: bytes))
+      #expect(fixture.set(heart, to: bytes))
     }
-    #expect(world.set(battery, to: [99]))
+    #expect(fixture.set(battery, to: [99]))
     let change = "!\t\(Self.heart)\tPropertiesChanged\torg.bluez.GattCharacteristic1"
-    #expect(world.takeLines() == ["0048", "0049", "0049"].map { "\(change)\t{Value=ay:\($0)}\t" })
-    world.call("A", Self.device + "/service0012/char0013", Self.read, [Self.none])
-    #expect(world.takeLines().last == "<\tA\tReadValue\tok\tay:63")
-    world.call("A", Self.heart, Self.read, [Self.none])
-    #expect(world.takeLines().last == "<\tA\tReadValue\torg.bluez.Error.NotPermitted\tRead not permitted")
+    #expect(fixture.takeLines() == ["0048", "0049", "0049"].map { "\(change)\t{Value=ay:\($0)}\t" })
+    fixture.call("A", Self.device + "/service0012/char0013", Self.read, [Self.none])
+    #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:63")
+    fixture.call("A", Self.heart, Self.read, [Self.none])
+    #expect(fixture.takeLines().last == "<\tA\tReadValue\torg.bluez.Error.NotPermitted\tRead not permitted")
   }
 
   @Test func whatIsWrittenIsReadBack() {
@@ -152,56 +152,56 @@ import Testing
         PeripheralDescription.Service(
           Self.uuid(0x1111), [PeripheralDescription.Characteristic(Self.uuid(0x2222), [.read, .write])])
       ])
-    let world = linked(store)
+    let fixture = linked(store)
     let path = Self.device + "/service000e/char000f"
     for bytes in [[1], [], Array(repeating: 2, count: 512)] as [[UInt8]] {
-      world.call("A", path, Self.write, [.bytes(bytes), Self.none])
-      #expect(world.takeLines() == ["<\tA\tWriteValue\tok"])
-      #expect(world.model.peripherals[0].values[0x0F] == bytes)
+      fixture.call("A", path, Self.write, [.bytes(bytes), Self.none])
+      #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
+      #expect(fixture.model.peripherals[0].values[0x0F] == bytes)
     }
-    world.call("A", path, Self.write, [.bytes(Array(repeating: 2, count: 513)), Self.none])
-    #expect(world.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
-    #expect(world.model.peripherals[0].writes[0x0F]?.count == 3)
+    fixture.call("A", path, Self.write, [.bytes(Array(repeating: 2, count: 513)), Self.none])
+    #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
+    #expect(fixture.model.peripherals[0].writes[0x0F]?.count == 3)
   }
 
   /// As measured on a real bluetoothd 5.66: without a type the flags decide.
   @Test func theFlagsDecideHowIsWritten() {
-    let world = linked()
+    let fixture = linked()
     func outcome(_ path: String, _ count: Int, _ type: String?) -> String? {
       let options: DBusValue = type.map { .properties(["type": .string($0)]) } ?? Self.none
-      world.call("A", path, Self.write, [.bytes(Array(repeating: 1, count: count)), options])
-      return world.takeLines().first.map { $0.split(separator: "\t").dropFirst(3).joined(separator: " ") }
+      fixture.call("A", path, Self.write, [.bytes(Array(repeating: 1, count: count)), options])
+      return fixture.takeLines().first.map { $0.split(separator: "\t").dropFirst(3).joined(separator: " ") }
     }
     let failed = "org.bluez.Error.Failed Failed to initiate write"
     #expect(outcome(Self.send, 1, nil) == "ok")
     #expect(outcome(Self.send, 20, "command") == "ok")
     #expect(outcome(Self.send, 21, "command") == failed)
     #expect(outcome(Self.send, 21, nil) == failed)
-    #expect(world.model.peripherals[0].writes[0x1B]?.last.map(\.count) == [1, 20])
+    #expect(fixture.model.peripherals[0].writes[0x1B]?.last.map(\.count) == [1, 20])
     #expect(outcome(Self.send, 1, "request") == "org.bluez.Error.NotPermitted Write not permitted")
     #expect(outcome(Self.add, 1, nil) == "ok")
     #expect(outcome(Self.add, 1, "request") == "ok")
     // Sent, and dropped by the peripheral.
     #expect(outcome(Self.add, 1, "command") == "ok")
-    #expect(world.model.peripherals[0].writes[0x17]?.count == 2)
+    #expect(fixture.model.peripherals[0].writes[0x17]?.count == 2)
     #expect(outcome(Self.heart, 1, nil) == "org.bluez.Error.NotSupported Operation is not supported")
   }
 
   @Test func aCommandThatThePeripheralDoesNotHearOrWantIsLost() {
-    let world = linked()
+    let fixture = linked()
     func command() {
-      world.call("A", Self.send, Self.write, [.bytes([1]), Self.none])
-      #expect(world.takeLines() == ["<\tA\tWriteValue\tok"])
+      fixture.call("A", Self.send, Self.write, [.bytes([1]), Self.none])
+      #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
     }
-    world.model.peripherals[0].demandsPairing = true
+    fixture.model.peripherals[0].demandsPairing = true
     command()
-    world.model.peripherals[0].demandsPairing = false
-    world.take(world.model.vanish(0, at: world.now))
+    fixture.model.peripherals[0].demandsPairing = false
+    fixture.take(fixture.model.vanish(0, at: fixture.now))
     command()
-    #expect(world.model.peripherals[0].writes.isEmpty)
-    world.take(world.model.comeBack(0, at: world.now))
+    #expect(fixture.model.peripherals[0].writes.isEmpty)
+    fixture.take(fixture.model.comeBack(0, at: fixture.now))
     command()
-    #expect(world.model.peripherals[0].writes[0x1B]?.count == 1)
+    #expect(fixture.model.peripherals[0].writes[0x1B]?.count == 1)
   }
 
   // MARK: JSON

@@ -18,24 +18,24 @@ import Testing
     let folder = String(#filePath.prefix(#filePath.utf8.count - "ReplayTests.swift".utf8.count))
     let recording = try read("\(folder)recordings/\(name).tsv")
     #expect(recording.count > 10)
-    let world = World()
-    world.model.peripherals[0].microBit?.fixedTemperature = 20
+    let fixture = Fixture()
+    fixture.model.peripherals[0].microBit?.fixedTemperature = 20
     for (number, line) in recording.enumerated() {
       let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
       switch fields[0] {
       case ">":
         var arguments = fields.dropFirst(4).map(Self.value)
         if fields[3].hasSuffix(".Properties.Set") { arguments[2] = .variant(arguments[2]) }
-        world.call(fields[1], fields[2], fields[3], arguments)
-      case "-": world.take(world.model.clientLeft(fields[1], at: world.now))
-      case "*": perform(fields[1], in: world)
+        fixture.call(fields[1], fields[2], fields[3], arguments)
+      case "-": fixture.take(fixture.model.clientLeft(fields[1], at: fixture.now))
+      case "*": perform(fields[1], in: fixture)
       case "~":
-        guard next(world, notification: true) != nil else {
+        guard next(fixture, notification: true) != nil else {
           Issue.record("\(name).tsv:\(number + 1): no notification came")
           return
         }
       default:
-        let actual = next(world)
+        let actual = next(fixture)
         guard actual == line else {
           Issue.record(
             "\(name).tsv:\(number + 1): recorded\n  \(line)\nbut came\n  \(actual ?? "nothing")")
@@ -43,37 +43,37 @@ import Testing
         }
       }
     }
-    #expect(world.takeLines() == [])
+    #expect(fixture.takeLines() == [])
   }
 
   /// The next line, after as much time as it takes.
-  private func next(_ world: World, notification: Bool = false) -> String? {
+  private func next(_ fixture: Fixture, notification: Bool = false) -> String? {
     while true {
-      while let line = world.takeLine() {
+      while let line = fixture.takeLine() {
         // Notifications come when they come; a value that an answer follows has been read.
         let isValue = line.contains("/char0016\tPropertiesChanged\t") && line.contains("{Value=")
-        let isNotification = isValue && world.lines.first?.hasPrefix("<\t") != true
+        let isNotification = isValue && fixture.lines.first?.hasPrefix("<\t") != true
         if isNotification == notification { return line }
         if notification { return nil }
       }
-      guard world.advanceToNextEvent(within: .seconds(60)) else { return nil }
+      guard fixture.advanceToNextEvent(within: .seconds(60)) else { return nil }
     }
   }
 
-  private func perform(_ what: String, in world: World) {
-    let now = world.now
+  private func perform(_ what: String, in fixture: Fixture) {
+    let now = fixture.now
     switch what {
-    case "vanish": world.take(world.model.vanish(0, at: now))
-    case "return": world.take(world.model.comeBack(0, at: now))
-    case "disconnect": world.take(world.model.hangUp(0, at: now))
-    case "adv off": world.take(world.model.setAdvertising(0, false, at: now))
-    case "adv on": world.take(world.model.setAdvertising(0, true, at: now))
-    case "unplug": world.take(world.model.plug(false, at: now))
-    case "plug": world.take(world.model.plug(true, at: now))
-    case "terminate": world.take(world.model.terminate(at: now) + world.model.vanish())
-    case "start": world.take(world.model.restart(at: now))
+    case "vanish": fixture.take(fixture.model.vanish(0, at: now))
+    case "return": fixture.take(fixture.model.comeBack(0, at: now))
+    case "disconnect": fixture.take(fixture.model.hangUp(0, at: now))
+    case "adv off": fixture.take(fixture.model.setAdvertising(0, false, at: now))
+    case "adv on": fixture.take(fixture.model.setAdvertising(0, true, at: now))
+    case "unplug": fixture.take(fixture.model.plug(false, at: now))
+    case "plug": fixture.take(fixture.model.plug(true, at: now))
+    case "terminate": fixture.take(fixture.model.terminate(at: now) + fixture.model.vanish())
+    case "start": fixture.take(fixture.model.restart(at: now))
     case "close":
-      for channel in world.channels { world.take(world.model.channelClosed(channel)) }
+      for channel in fixture.channels { fixture.take(fixture.model.channelClosed(channel)) }
     default: Issue.record("an unknown operation: \(what)")
     }
   }

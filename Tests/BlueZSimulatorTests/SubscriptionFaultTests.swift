@@ -20,207 +20,207 @@ import Testing
     "<\tA\t\(member)\torg.bluez.Error.NotPermitted\tNotify acquired"
   }
 
-  /// A world whose first micro:bit has a link and fails the next write of its client configuration.
-  private static func world(_ fault: SubscriptionFault.Kind, attribute: Duration = .zero) -> World {
-    let world = LinkTests.linked { options in
+  /// A fixture whose first micro:bit has a link and fails the next write of its client configuration.
+  private static func fixture(_ fault: SubscriptionFault.Kind, attribute: Duration = .zero) -> Fixture {
+    let fixture = LinkTests.linked { options in
       options.devices = 1
       options.timing.attribute = attribute
     }
-    world.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: fault, count: 1)
-    return world
+    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: fault, count: 1)
+    return fixture
   }
 
   /// A link once more.
-  private static func link(_ world: World) {
-    world.call("A", LinkTests.device, "org.bluez.Device1.Connect")
-    world.advance(by: .seconds(1))
-    _ = world.takeLines()
+  private static func link(_ fixture: Fixture) {
+    fixture.call("A", LinkTests.device, "org.bluez.Device1.Connect")
+    fixture.advance(by: .seconds(1))
+    _ = fixture.takeLines()
   }
 
   /// Calls AcquireNotify and lets it fail.
-  private static func fail(_ world: World) {
-    world.call("A", LinkTests.temperature, acquire, [none])
-    world.advance(by: .seconds(60))
+  private static func fail(_ fixture: Fixture) {
+    fixture.call("A", LinkTests.temperature, acquire, [none])
+    fixture.advance(by: .seconds(60))
   }
 
-  private func property(_ name: String, in world: World) -> DBusValue? {
-    world.model.tree.value(LinkTests.temperature, BlueZName.characteristic, name)
+  private func property(_ name: String, in fixture: Fixture) -> DBusValue? {
+    fixture.model.tree.value(LinkTests.temperature, BlueZName.characteristic, name)
   }
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])
   func acquireNotifyIsNeverAnsweredAndNotificationsStayAcquired(
     _ fault: SubscriptionFault.Kind, _ attribute: Duration
   ) {
-    let world = Self.world(fault, attribute: attribute)
-    Self.fail(world)
-    #expect(!world.takeLines().contains { $0.contains("AcquireNotify") || $0.contains("NotifyAcquired") })
-    #expect(world.unanswered == 0)
-    #expect(world.model.isStuck(0))
+    let fixture = Self.fixture(fault, attribute: attribute)
+    Self.fail(fixture)
+    #expect(!fixture.takeLines().contains { $0.contains("AcquireNotify") || $0.contains("NotifyAcquired") })
+    #expect(fixture.unanswered == 0)
+    #expect(fixture.model.isStuck(0))
     // It is true although it was not signalled.
-    #expect(property("NotifyAcquired", in: world) == .boolean(true))
-    #expect(property("Notifying", in: world) == .boolean(false))
+    #expect(property("NotifyAcquired", in: fixture) == .boolean(true))
+    #expect(property("Notifying", in: fixture) == .boolean(false))
     // Not on the next link either, nor after the adapter was off.
     for _ in 0..<2 {
-      Self.link(world)
-      world.call("A", LinkTests.temperature, Self.acquire, [Self.none])
-      world.call("A", LinkTests.temperature, Self.start)
-      #expect(world.takeLines() == [Self.refusal(of: "AcquireNotify"), Self.refusal(of: "StartNotify")])
-      world.call("A", LinkTests.temperature, Self.read, [Self.none])
-      world.advance(by: .seconds(1))
-      #expect(world.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-      world.take(world.model.power(false, at: world.now))
-      world.take(world.model.power(true, at: world.now))
+      Self.link(fixture)
+      fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+      fixture.call("A", LinkTests.temperature, Self.start)
+      #expect(fixture.takeLines() == [Self.refusal(of: "AcquireNotify"), Self.refusal(of: "StartNotify")])
+      fixture.call("A", LinkTests.temperature, Self.read, [Self.none])
+      fixture.advance(by: .seconds(1))
+      #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
+      fixture.take(fixture.model.power(false, at: fixture.now))
+      fixture.take(fixture.model.power(true, at: fixture.now))
     }
   }
 
   @Test(arguments: [true, false])
   func takingTheSocketAwayIsTheEndOfBluetoothdAndItsRestartHeals(_ stops: Bool) {
-    let world = Self.world(.drop)
-    Self.fail(world)
-    Self.link(world)
+    let fixture = Self.fixture(.drop)
+    Self.fail(fixture)
+    Self.link(fixture)
     if stops {
-      world.call("A", LinkTests.temperature, Self.stop)
+      fixture.call("A", LinkTests.temperature, Self.stop)
     } else {
       let remove = "org.bluez.Adapter1.RemoveDevice"
-      world.call("A", LinkTests.adapter, remove, [.objectPath(LinkTests.device)])
+      fixture.call("A", LinkTests.adapter, remove, [.objectPath(LinkTests.device)])
     }
-    #expect(world.takeLines() == ["crash"])
-    world.take(world.model.restart(at: world.now))
-    world.advance(by: .seconds(1))
-    Self.link(world)
-    world.call("A", LinkTests.temperature, Self.acquire, [Self.none])
-    #expect(world.takeLines().last == "<\tA\tAcquireNotify\tok")
+    #expect(fixture.takeLines() == ["crash"])
+    fixture.take(fixture.model.restart(at: fixture.now))
+    fixture.advance(by: .seconds(1))
+    Self.link(fixture)
+    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+    #expect(fixture.takeLines().last == "<\tA\tAcquireNotify\tok")
   }
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])
   func startNotifySaysSoAndLeavesNothing(_ fault: SubscriptionFault.Kind, _ attribute: Duration) {
-    let world = Self.world(fault, attribute: attribute)
-    world.call("A", LinkTests.temperature, Self.start)
-    world.advance(by: .seconds(60))
+    let fixture = Self.fixture(fault, attribute: attribute)
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.advance(by: .seconds(60))
     let failure = "<\tA\tStartNotify\torg.bluez.Error.Failed\tOperation failed with ATT error: 0x0e"
-    #expect(world.takeLines().last == failure)
-    #expect(property("Notifying", in: world) == .boolean(false))
-    #expect(property("NotifyAcquired", in: world) == .boolean(false))
-    Self.link(world)
-    world.call("A", LinkTests.temperature, Self.start)
-    world.advance(by: .seconds(3))
-    let lines = world.takeLines()
+    #expect(fixture.takeLines().last == failure)
+    #expect(property("Notifying", in: fixture) == .boolean(false))
+    #expect(property("NotifyAcquired", in: fixture) == .boolean(false))
+    Self.link(fixture)
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.advance(by: .seconds(3))
+    let lines = fixture.takeLines()
     #expect(lines.contains("<\tA\tStartNotify\tok"))
     #expect(lines.filter { $0.contains("{Value=ay:") }.count >= 2)
   }
 
   @Test func theFirstOnesMaySucceed() {
-    let world = LinkTests.linked()
-    world.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .drop, skip: 1, count: 1)
-    world.call("A", LinkTests.temperature, Self.start)
-    world.call("A", LinkTests.temperature, Self.stop)
-    #expect(world.takeLines().last == "<\tA\tStopNotify\tok")
-    world.call("A", LinkTests.temperature, Self.acquire, [Self.none])
-    #expect(world.takeLines().last == LinkTests.lost)
-    #expect(world.model.isStuck(0))
+    let fixture = LinkTests.linked()
+    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .drop, skip: 1, count: 1)
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, Self.stop)
+    #expect(fixture.takeLines().last == "<\tA\tStopNotify\tok")
+    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+    #expect(fixture.takeLines().last == LinkTests.lost)
+    #expect(fixture.model.isStuck(0))
   }
 
   @Test func theErrorIsTheOneThatWasAskedFor() {
-    let world = Self.world(.error(0x05))
-    world.call("A", LinkTests.temperature, Self.start)
-    #expect(world.takeLines() == ["<\tA\tStartNotify\torg.bluez.Error.NotPermitted\tNot paired"])
+    let fixture = Self.fixture(.error(0x05))
+    fixture.call("A", LinkTests.temperature, Self.start)
+    #expect(fixture.takeLines() == ["<\tA\tStartNotify\torg.bluez.Error.NotPermitted\tNot paired"])
   }
 
   @Test func withoutAnAnswerNothingElseOnTheLinkIsAnsweredEither() {
-    let world = Self.world(.silence(.seconds(3)))
-    world.call("A", LinkTests.temperature, Self.start)
-    world.call("B", LinkTests.temperature, Self.start)
-    world.call("A", LinkTests.period, Self.read, [Self.none])
-    world.advance(by: .milliseconds(2999))
-    #expect(world.takeLines() == [])
-    world.advance(by: .milliseconds(1))
+    let fixture = Self.fixture(.silence(.seconds(3)))
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("B", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.period, Self.read, [Self.none])
+    fixture.advance(by: .milliseconds(2999))
+    #expect(fixture.takeLines() == [])
+    fixture.advance(by: .milliseconds(1))
     let failure = "\torg.bluez.Error.Failed\tOperation failed with ATT error: 0x0e"
     #expect(
-      world.takeLines() == [
+      fixture.takeLines() == [
         LinkTests.lost, "<\tA\tStartNotify" + failure, "<\tB\tStartNotify" + failure,
         "<\tA\tReadValue" + failure,
       ])
   }
 
   @Test func aClientThatSubscribedBeforeLosesItsSubscriptionWhenBluetoothdFailsToRenewIt() {
-    let world = LinkTests.linked()
-    world.call("A", LinkTests.temperature, Self.start)
-    world.take(world.model.hangUp(0, at: world.now))
-    world.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .error(0x0E), count: 1)
-    Self.link(world)
-    world.advance(by: .seconds(5))
-    #expect(world.takeLines() == [])
-    #expect(property("Notifying", in: world) == .boolean(true))
-    world.call("A", LinkTests.temperature, Self.start)
-    world.advance(by: .seconds(2))
-    let lines = world.takeLines()
+    let fixture = LinkTests.linked()
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.take(fixture.model.hangUp(0, at: fixture.now))
+    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .error(0x0E), count: 1)
+    Self.link(fixture)
+    fixture.advance(by: .seconds(5))
+    #expect(fixture.takeLines() == [])
+    #expect(property("Notifying", in: fixture) == .boolean(true))
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.advance(by: .seconds(2))
+    let lines = fixture.takeLines()
     #expect(lines.first == "<\tA\tStartNotify\tok")
     #expect(lines.count >= 2)
   }
 
   @Test func aClientThatLeavesWhileItAcquiresLeavesTheSocketBehind() {
-    let world = LinkTests.linked { options in
+    let fixture = LinkTests.linked { options in
       options.devices = 1
       options.timing.attribute = .milliseconds(20)
     }
-    world.call("C", LinkTests.temperature, Self.acquire, [Self.none])
-    world.take(world.model.clientLeft("C", at: world.now))
-    world.advance(by: .seconds(1))
-    world.call("B", LinkTests.temperature, Self.start)
-    #expect(world.takeLines() == ["<\tB\tStartNotify\torg.bluez.Error.NotPermitted\tNotify acquired"])
+    fixture.call("C", LinkTests.temperature, Self.acquire, [Self.none])
+    fixture.take(fixture.model.clientLeft("C", at: fixture.now))
+    fixture.advance(by: .seconds(1))
+    fixture.call("B", LinkTests.temperature, Self.start)
+    #expect(fixture.takeLines() == ["<\tB\tStartNotify\torg.bluez.Error.NotPermitted\tNotify acquired"])
   }
 
   @Test func theSocketFollowsOnceTheSameClientHasStopped() {
-    let world = LinkTests.linked()
-    world.call("A", LinkTests.temperature, Self.start)
-    world.call("A", LinkTests.temperature, Self.acquire, [Self.none])
-    #expect(world.takeLines().last == "<\tA\tAcquireNotify\torg.bluez.Error.InProgress\tIn Progress")
-    world.call("A", LinkTests.temperature, Self.stop)
-    world.call("A", LinkTests.temperature, Self.acquire, [Self.none])
-    #expect(world.takeLines().last == "<\tA\tAcquireNotify\tok")
+    let fixture = LinkTests.linked()
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+    #expect(fixture.takeLines().last == "<\tA\tAcquireNotify\torg.bluez.Error.InProgress\tIn Progress")
+    fixture.call("A", LinkTests.temperature, Self.stop)
+    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+    #expect(fixture.takeLines().last == "<\tA\tAcquireNotify\tok")
     // StopNotify by any caller then closes it.
-    world.call("B", LinkTests.temperature, Self.stop)
-    #expect(world.channels == [])
+    fixture.call("B", LinkTests.temperature, Self.stop)
+    #expect(fixture.channels == [])
     #expect(
-      world.takeLines() == [
+      fixture.takeLines() == [
         "!\t\(LinkTests.temperature)\tPropertiesChanged\torg.bluez.GattCharacteristic1\t{NotifyAcquired=b:false}\t",
         "<\tB\tStopNotify\tok",
       ])
   }
 
   @Test func aValueThatIsReadIsToldBeforeItIsAnswered() {
-    let world = LinkTests.linked()
-    world.model.peripherals[0].microBit?.fixedTemperature = 20
-    world.model.peripherals[0].silent = true
-    world.call("A", LinkTests.temperature, Self.start)
-    _ = world.takeLines()
-    world.call("B", LinkTests.temperature, Self.read, [Self.none])
+    let fixture = LinkTests.linked()
+    fixture.model.peripherals[0].microBit?.fixedTemperature = 20
+    fixture.model.peripherals[0].silent = true
+    fixture.call("A", LinkTests.temperature, Self.start)
+    _ = fixture.takeLines()
+    fixture.call("B", LinkTests.temperature, Self.read, [Self.none])
     #expect(
-      world.takeLines() == [
+      fixture.takeLines() == [
         "!\t\(LinkTests.temperature)\tPropertiesChanged\torg.bluez.GattCharacteristic1\t{Value=ay:14}\t",
         "<\tB\tReadValue\tok\tay:14",
       ])
   }
 
   @Test func aMicroBitThatDemandsPairingAnswersNothingAndItsDeviceGoes() {
-    let world = LinkTests.linked()
-    world.model.peripherals[0].demandsPairing = true
+    let fixture = LinkTests.linked()
+    fixture.model.peripherals[0].demandsPairing = true
     // What it is can be read by anybody.
-    world.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
-    #expect(world.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-    world.call("A", LinkTests.temperature, Self.read, [Self.none])
-    world.call("A", LinkTests.temperature, Self.start)
-    world.advance(by: .milliseconds(29_999))
-    #expect(world.takeLines() == [])
-    world.advance(by: .milliseconds(1))
-    let lines = world.takeLines()
+    fixture.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
+    #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
+    fixture.call("A", LinkTests.temperature, Self.read, [Self.none])
+    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.advance(by: .milliseconds(29_999))
+    #expect(fixture.takeLines() == [])
+    fixture.advance(by: .milliseconds(1))
+    let lines = fixture.takeLines()
     #expect(lines.allSatisfy { $0.contains("InterfacesRemoved") })
     #expect(lines.last?.hasPrefix("!\t\(LinkTests.device)\t") == true)
-    #expect(world.unanswered == 0)
+    #expect(fixture.unanswered == 0)
     // It is found again.
-    world.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
-    world.advance(by: .seconds(1))
-    #expect(world.takeLines().last?.contains("InterfacesAdded") == true)
+    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.advance(by: .seconds(1))
+    #expect(fixture.takeLines().last?.contains("InterfacesAdded") == true)
   }
 }
 

@@ -9,18 +9,18 @@ import Testing
 @Suite struct StateWritesRandomTests {
   @Test(arguments: 0..<200)
   func everyCommandGetsOneFinalAnswerAndOneOperationIsInFlight(seed: UInt64) {
-    var world = World(seed: seed)
+    var simulation = Simulation(seed: seed)
     for _ in 0..<400 {
-      world.step()
-      if !world.violations.isEmpty { break }
+      simulation.step()
+      if !simulation.violations.isEmpty { break }
     }
-    world.settle()
-    #expect(world.violations == [], "seed \(seed)")
+    simulation.settle()
+    #expect(simulation.violations == [], "seed \(seed)")
   }
 }
 
 /// A machine, the device it writes to, and a link that comes and goes.
-private struct World {
+private struct Simulation {
   typealias Machine = StateWrites<Int>
 
   enum InFlight {

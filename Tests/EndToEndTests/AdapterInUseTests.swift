@@ -5,7 +5,7 @@ import Testing
 
 /// Two gateway processes on one adapter.
 @Suite struct AdapterInUseTests {
-  /// A house in which every gateway begins without one of its own.
+  /// A fixture in which every gateway begins without one of its own.
   private static let plan: Plan = {
     var plan = Plan()
     plan.absent = [.gateway]
@@ -14,93 +14,93 @@ import Testing
 
   /// What a gateway says of its adapter, after `mark`.
   private static func adapter(
-    of gateway: String, is state: String, in house: House, after mark: Int = 0
+    of gateway: String, is state: String, in fixture: Fixture, after mark: Int = 0
   ) async throws {
-    try await house.message("bridge/\(gateway)/info", after: mark) { message in
+    try await fixture.message("bridge/\(gateway)/info", after: mark) { message in
       (try? message.json())?["adapters"]?.array?.first?["state"]?.string == state
     }
   }
 
   @Test("The second waits and works with MQTT only, and takes over when the first is killed")
   func killed() async throws {
-    try await withHouse(Self.plan) { house in
-      let first = try house.startGateway()
-      let id = try await house.id()
-      try await house.online(id)
-      let monitor = try await BusMonitor(house.bus)
-      let mark = try house.observer.mark
+    try await withFixture(Self.plan) { fixture in
+      let first = try fixture.startGateway()
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let monitor = try await BusMonitor(fixture.bus)
+      let mark = try fixture.observer.mark
 
-      let second = try house.startGateway(as: "second")
-      _ = try await second.line(within: House.patience) {
+      let second = try fixture.startGateway(as: "second")
+      _ = try await second.line(within: Fixture.patience) {
         $0.contains("adapter hci0 is used by another gateway (process \(first.pid)): waiting for it")
       }
-      try await Self.adapter(of: "second", is: "in_use", in: house)
-      try await house.observer.publish("microbit/bridge/second/request/scan", #"{"timeout":1}"#)
-      let scan = try await house.message("bridge/second/response/scan", after: mark)
+      try await Self.adapter(of: "second", is: "in_use", in: fixture)
+      try await fixture.observer.publish("microbit/bridge/second/request/scan", #"{"timeout":1}"#)
+      let scan = try await fixture.message("bridge/second/response/scan", after: mark)
       #expect(try scan.json()["status"]?.string == "error")
       #expect(try await monitor.calls(of: "GetManagedObjects") == 0)
       // The first is left in peace.
-      let sent = try await house.simulator.device(0).sent
-      try await house.simulator.waitUntil(0, hasSent: sent + 20)
-      #expect(try house.observer.messages(on: "microbit/\(id)/availability", after: mark).isEmpty)
+      let sent = try await fixture.simulator.device(0).sent
+      try await fixture.simulator.waitUntil(0, hasSent: sent + 20)
+      #expect(try fixture.observer.messages(on: "microbit/\(id)/availability", after: mark).isEmpty)
 
-      let end = try house.observer.mark
+      let end = try fixture.observer.mark
       first.signal(SIGKILL)
-      let info = try await house.message("\(id)/info", after: end) { message in
+      let info = try await fixture.message("\(id)/info", after: end) { message in
         (try? message.json())?["gateway"]?.string == "second"
       }
-      try await Self.adapter(of: "second", is: "on", in: house, after: end)
-      try await house.online(id, after: info.number)
-      try await house.message("\(id)/temperature", after: end)
+      try await Self.adapter(of: "second", is: "on", in: fixture, after: end)
+      try await fixture.online(id, after: info.number)
+      try await fixture.message("\(id)/temperature", after: end)
       second.signal(SIGTERM)
-      #expect(try await second.exitStatus(within: House.patience) == 0)
+      #expect(try await second.exitStatus(within: Fixture.patience) == 0)
     }
   }
 
   @Test("Of two that begin at the same moment one has the adapter")
   func together() async throws {
-    try await withHouse(Self.plan) { house in
-      let gateways = try ["one", "two"].map { ($0, try house.startGateway(as: $0)) }
-      let id = try await house.id()
-      try await house.online(id)
-      let info = try await house.message("\(id)/info") { (try? $0.json())?["gateway"] != nil }
+    try await withFixture(Self.plan) { fixture in
+      let gateways = try ["one", "two"].map { ($0, try fixture.startGateway(as: $0)) }
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let info = try await fixture.message("\(id)/info") { (try? $0.json())?["gateway"] != nil }
       let owner = try #require(try info.json()["gateway"]?.string)
       let other = owner == "one" ? "two" : "one"
-      try await Self.adapter(of: other, is: "in_use", in: house)
-      try await Self.adapter(of: owner, is: "on", in: house)
+      try await Self.adapter(of: other, is: "in_use", in: fixture)
+      try await Self.adapter(of: owner, is: "on", in: fixture)
       let process = try #require(gateways.first { $0.0 == other }).1
       let holder = try #require(gateways.first { $0.0 == owner }).1
-      _ = try await process.line(within: House.patience) { $0.contains("(process \(holder.pid))") }
+      _ = try await process.line(within: Fixture.patience) { $0.contains("(process \(holder.pid))") }
       // The holder stops in order: the other one takes over.
-      let mark = try house.observer.mark
+      let mark = try fixture.observer.mark
       holder.signal(SIGTERM)
-      #expect(try await holder.exitStatus(within: House.patience) == 0)
-      try await house.message("\(id)/info", after: mark) { (try? $0.json())?["gateway"]?.string == other }
-      try await house.online(id, after: mark)
+      #expect(try await holder.exitStatus(within: Fixture.patience) == 0)
+      try await fixture.message("\(id)/info", after: mark) { (try? $0.json())?["gateway"]?.string == other }
+      try await fixture.online(id, after: mark)
     }
   }
 
   @Test("A stranger that has the name is named by its process, and waited for")
   func stranger() async throws {
-    try await withHouse(Self.plan) { house in
-      let stranger = try Stranger(bus: try await house.bus.guid(), adapter: "hci0")
-      let gateway = try house.startGateway()
-      try await house.bridgeOnline()
-      _ = try await gateway.line(within: House.patience) { $0.contains("(process \(getpid()))") }
-      try await Self.adapter(of: House.gatewayID, is: "in_use", in: house)
-      #expect(try await house.simulator.device(0).isConnected == false)
+    try await withFixture(Self.plan) { fixture in
+      let stranger = try Stranger(bus: try await fixture.bus.guid(), adapter: "hci0")
+      let gateway = try fixture.startGateway()
+      try await fixture.bridgeOnline()
+      _ = try await gateway.line(within: Fixture.patience) { $0.contains("(process \(getpid()))") }
+      try await Self.adapter(of: Fixture.gatewayID, is: "in_use", in: fixture)
+      #expect(try await fixture.simulator.device(0).isConnected == false)
       stranger.leave()
-      try await house.online(try await house.id())
+      try await fixture.online(try await fixture.id())
     }
   }
 
   @Test("A scan on the command line does not wait for the gateway")
   func scan() async throws {
-    try await withHouse { house in
-      try await house.online(try await house.id())
+    try await withFixture { fixture in
+      try await fixture.online(try await fixture.id())
       let scan = try ChildProcess(
-        try program("microbit-gateway"), ["scan", "--timeout", "1"], environment: house.environment)
-      #expect(try await scan.exitStatus(within: House.patience) == 0)
+        try program("microbit-gateway"), ["scan", "--timeout", "1"], environment: fixture.environment)
+      #expect(try await scan.exitStatus(within: Fixture.patience) == 0)
       #expect(scan.text.contains("D0:5A:00:00:C0:DE"))
     }
   }
@@ -128,7 +128,7 @@ private final class Stranger: Sendable {
   func leave() { close(descriptor) }
 }
 
-extension House {
+extension Fixture {
   /// Starts one more gateway on this bus, with an id and a state of its own; it ends with the test at the latest.
   fileprivate func startGateway(as id: String) throws -> ChildProcess {
     let own = #""id": "\#(plan.id)""#
@@ -150,7 +150,7 @@ extension PrivateBus {
         "--bus=" + address, "--print-reply=literal", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus",
         "org.freedesktop.DBus.GetId",
       ])
-    try await caller.exitStatus(within: House.patience)
+    try await caller.exitStatus(within: Fixture.patience)
     return String(caller.text.filter(\.isHexDigit))
   }
 }

@@ -38,44 +38,44 @@ import Testing
 
   @Test("Every bad payload is rejected with a reason; nothing is written, nobody else is affected")
   func rejected() async throws {
-    try await withHouse(Plan(devices: 2)) { house in
-      let id = try await house.id(0)
-      let other = try await house.id(1)
-      try await house.online(id)
-      try await house.online(other)
-      try await house.message("\(id)/period", "50")
-      let monitor = try await BusMonitor(house.bus)
+    try await withFixture(Plan(devices: 2)) { fixture in
+      let id = try await fixture.id(0)
+      let other = try await fixture.id(1)
+      try await fixture.online(id)
+      try await fixture.online(other)
+      try await fixture.message("\(id)/period", "50")
+      let monitor = try await BusMonitor(fixture.bus)
       for (name, payload, reason) in Self.payloads {
-        try await house.ask("microbit/\(id)/period/set", payload, correlation: name)
-        let json = try await house.reply(to: name).json()
+        try await fixture.ask("microbit/\(id)/period/set", payload, correlation: name)
+        let json = try await fixture.reply(to: name).json()
         try #require(json["status"]?.string == "rejected", "\(name)")
         let told = try #require(json["reason"]?.string)
         try #require(told.contains(reason) && (1...300).contains(told.count), "\(name): \(told)")
         try #require(isTimestamp(json["time"]?.string))
         try #require(json["actual"] == nil && json["requested"] == nil, "\(name)")
       }
-      try await house.moreReadings(id, 3)
-      try await house.moreReadings(other, 3)
-      try #require(try await house.simulator.device(0).period == 50)
-      try #require(try house.observer.messages(on: "microbit/\(id)/period").map(\.text) == ["50"])
+      try await fixture.moreReadings(id, 3)
+      try await fixture.moreReadings(other, 3)
+      try #require(try await fixture.simulator.device(0).period == 50)
+      try #require(try fixture.observer.messages(on: "microbit/\(id)/period").map(\.text) == ["50"])
       try #require(try await monitor.calls(of: "WriteValue") == 0)
       // Each was told on the result topic too, once.
-      let results = try house.observer.messages(on: "microbit/\(id)/period/result")
+      let results = try fixture.observer.messages(on: "microbit/\(id)/period/result")
       try #require(results.count == Self.payloads.count)
-      try #require(try await house.setPeriod(id, "60")["status"]?.string == "applied")
+      try #require(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
     }
   }
 
   @Test("A rejection brings back the transaction where it can be read")
   func transaction() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
       for payload in [
         #"{"value":0,"transaction":"a1"}"#, #"{"value":70000,"transaction":"a1"}"#,
         #"{"value":100,"colour":1,"transaction":"a1"}"#, #"{"transaction":"a1"}"#,
       ] {
-        let json = try await house.setPeriod(id, payload)
+        let json = try await fixture.setPeriod(id, payload)
         try #require(json["status"]?.string == "rejected")
         try #require(json["transaction"]?.string == "a1", "\(payload)")
       }
@@ -84,28 +84,29 @@ import Testing
 
   @Test("A megabyte of digits is rejected as well")
   func megabyte() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
       let digits = Array(repeating: UInt8(ascii: "7"), count: 1_000_000)
-      try await house.ask("microbit/\(id)/period/set", digits, correlation: "digits")
-      let json = try await house.reply(to: "digits").json()
+      try await fixture.ask("microbit/\(id)/period/set", digits, correlation: "digits")
+      let json = try await fixture.reply(to: "digits").json()
       try #require(json["status"]?.string == "rejected")
       try #require(json["reason"]?.string?.contains("1000000") == true)
-      try await house.moreReadings(id, 3)
-      try #require(try await house.simulator.device(0).period == 50)
-      try #require(try await house.setPeriod(id, "60")["status"]?.string == "applied")
+      try await fixture.moreReadings(id, 3)
+      try #require(try await fixture.simulator.device(0).period == 50)
+      try #require(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
     }
   }
 
   @Test("A property that is none, or that can only be read, is refused by name")
   func otherProperties() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
       for property in ["temperature", "colour"] {
-        try await house.observer.publish("microbit/\(id)/\(property)/set", #"{"value":1,"transaction":"t"}"#)
-        let json = try await house.message("\(id)/\(property)/result").json()
+        try await fixture.observer.publish(
+          "microbit/\(id)/\(property)/set", #"{"value":1,"transaction":"t"}"#)
+        let json = try await fixture.message("\(id)/\(property)/result").json()
         try #require(json["status"]?.string == "rejected")
         try #require(json["reason"]?.string?.contains(property) == true)
         try #require(json["transaction"]?.string == "t")
@@ -116,37 +117,37 @@ import Testing
   @Test(
     "A property name that is none of the form is refused too; in a group nobody has it, and nobody answers")
   func otherNames() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
       for (index, property) in ["PERIOD", "\u{FC}", "", "per iod", String(repeating: "p", count: 256)]
         .enumerated()
       {
         let payload = Array(#"{"value":60,"transaction":"\#(index)"}"#.utf8)
-        try await house.ask("microbit/all/\(property)/set", payload, correlation: "all \(index)")
-        try await house.ask("microbit/\(id)/\(property)/set", payload, correlation: "\(index)")
-        let reply = try await house.reply(to: "\(index)").json()
+        try await fixture.ask("microbit/all/\(property)/set", payload, correlation: "all \(index)")
+        try await fixture.ask("microbit/\(id)/\(property)/set", payload, correlation: "\(index)")
+        let reply = try await fixture.reply(to: "\(index)").json()
         #expect(reply["status"]?.string == "rejected")
         #expect(reply["reason"]?.string?.hasPrefix("there is no property ") == true)
-        try await house.message("\(id)/\(property)/result") {
+        try await fixture.message("\(id)/\(property)/result") {
           (try? $0.json())?["transaction"]?.string == "\(index)"
         }
       }
-      #expect(try house.observer.messages(on: "replies").count == 5)
-      #expect(try await house.setPeriod(id, "70")["status"]?.string == "applied")
+      #expect(try fixture.observer.messages(on: "replies").count == 5)
+      #expect(try await fixture.setPeriod(id, "70")["status"]?.string == "applied")
     }
   }
 
   @Test("Commands for devices that are not here are somebody else's")
   func otherDevices() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
       for device in ["c5a1b2c3d4e5", "area", "bridge", "KITCHEN", "küche", ""] {
-        try await house.observer.publish("microbit/\(device)/period/set", "60")
+        try await fixture.observer.publish("microbit/\(device)/period/set", "60")
       }
-      try #require(try await house.setPeriod(id, "70")["status"]?.string == "applied")
-      let results = try house.observer.messages.filter { $0.topic.hasSuffix("/result") }
+      try #require(try await fixture.setPeriod(id, "70")["status"]?.string == "applied")
+      let results = try fixture.observer.messages.filter { $0.topic.hasSuffix("/result") }
       try #require(results.map(\.topic) == ["microbit/\(id)/period/result"])
     }
   }

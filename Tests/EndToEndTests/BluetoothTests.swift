@@ -7,145 +7,145 @@ import Testing
   func busAbsentAtStart() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.bus]
-    try await withHouse(plan) { house in
-      try await house.logged("no D-Bus")
-      try await house.message("bridge/\(House.gatewayID)/info") {
+    try await withFixture(plan) { fixture in
+      try await fixture.logged("no D-Bus")
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info") {
         (try? $0.json())?["adapters"]?.array?.first?["state"]?.string == "absent"
       }
-      try await house.bus.start()
-      try await house.logged("bluetoothd is not running")
-      try await house.startSimulator()
-      for index in 0..<2 { try await house.online(try await house.id(index)) }
-      try #require(try house.lines(with: "no D-Bus").count == 1)
-      try #require(try house.lines(with: "bluetoothd is not running").count == 1)
+      try await fixture.bus.start()
+      try await fixture.logged("bluetoothd is not running")
+      try await fixture.startSimulator()
+      for index in 0..<2 { try await fixture.online(try await fixture.id(index)) }
+      try #require(try fixture.lines(with: "no D-Bus").count == 1)
+      try #require(try fixture.lines(with: "bluetoothd is not running").count == 1)
     }
   }
 
   @Test("A bus that dies and returns")
   func busKilledAndBack() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
-      var mark = try house.observer.mark
-      house.bus.kill()
-      try await house.offline(id, after: mark)
-      try await house.logged("no D-Bus")
-      mark = try house.observer.mark
-      try await house.bus.start()
-      try await house.startSimulator()
-      try await house.online(id, after: mark)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      var mark = try fixture.observer.mark
+      fixture.bus.kill()
+      try await fixture.offline(id, after: mark)
+      try await fixture.logged("no D-Bus")
+      mark = try fixture.observer.mark
+      try await fixture.bus.start()
+      try await fixture.startSimulator()
+      try await fixture.online(id, after: mark)
     }
   }
 
   @Test("bluetoothd is killed, or ends, and starts again", arguments: ["kill", "term"])
   func restart(how: String) async throws {
-    try await withHouse(Plan(devices: 3)) { house in
-      let ids = try await house.simulator.devices().map(\.id)
-      for id in ids { try await house.online(id) }
-      try #require(try await house.setPeriod(ids[0], "40")["status"]?.string == "applied")
-      let mark = try house.observer.mark
-      try await house.simulator.control(#"{"op":"restart","how":"\#(how)","ms":50}"#)
+    try await withFixture(Plan(devices: 3)) { fixture in
+      let ids = try await fixture.simulator.devices().map(\.id)
+      for id in ids { try await fixture.online(id) }
+      try #require(try await fixture.setPeriod(ids[0], "40")["status"]?.string == "applied")
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control(#"{"op":"restart","how":"\#(how)","ms":50}"#)
       for id in ids {
-        let offline = try await house.offline(id, after: mark)
-        let online = try await house.online(id, after: offline.number)
-        try await house.reading(id, after: online.number) { _ in true }
+        let offline = try await fixture.offline(id, after: mark)
+        let online = try await fixture.online(id, after: offline.number)
+        try await fixture.reading(id, after: online.number) { _ in true }
       }
-      try #require(try house.lines(with: "bluetoothd is not running").count == 1)
+      try #require(try fixture.lines(with: "bluetoothd is not running").count == 1)
       // A command still reaches it.
-      try #require(try await house.setPeriod(ids[1], "45")["status"]?.string == "applied")
-      try await house.expectContiguousReadings(ids)
+      try #require(try await fixture.setPeriod(ids[1], "45")["status"]?.string == "applied")
+      try await fixture.expectContiguousReadings(ids)
     }
   }
 
   @Test("Another bluetoothd, with micro:bits that know nothing any more")
   func simulatorKilledAndBack() async throws {
-    try await withHouse(Plan(period: 1000)) { house in
-      let id = try await house.id()
-      try await house.online(id)
-      try #require(try await house.setPeriod(id, "40")["status"]?.string == "applied")
-      let mark = try house.observer.mark
-      try await house.killSimulator()
-      let offline = try await house.offline(id, after: mark)
-      try await house.startSimulator()
-      try await house.online(id, after: offline.number)
-      try await house.message("\(id)/period", "40", after: offline.number)
-      try #require(try await house.simulator.device(0).period == 40)
+    try await withFixture(Plan(period: 1000)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try #require(try await fixture.setPeriod(id, "40")["status"]?.string == "applied")
+      let mark = try fixture.observer.mark
+      try await fixture.killSimulator()
+      let offline = try await fixture.offline(id, after: mark)
+      try await fixture.startSimulator()
+      try await fixture.online(id, after: offline.number)
+      try await fixture.message("\(id)/period", "40", after: offline.number)
+      try #require(try await fixture.simulator.device(0).period == 40)
     }
   }
 
   @Test("The adapter is turned off and on", arguments: ["power", "plug"])
   func adapter(operation: String) async throws {
-    try await withHouse(Plan(devices: 3)) { house in
-      let ids = try await house.simulator.devices().map(\.id)
-      for id in ids { try await house.online(id) }
-      let mark = try house.observer.mark
-      try await house.simulator.control(#"{"op":"\#(operation)","on":false}"#)
-      for id in ids { try await house.offline(id, after: mark) }
+    try await withFixture(Plan(devices: 3)) { fixture in
+      let ids = try await fixture.simulator.devices().map(\.id)
+      for id in ids { try await fixture.online(id) }
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control(#"{"op":"\#(operation)","on":false}"#)
+      for id in ids { try await fixture.offline(id, after: mark) }
       let state = operation == "power" ? "off" : "absent"
-      let told = try await house.message("bridge/\(House.gatewayID)/info", after: mark) {
+      let told = try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
         (try? $0.json())?["adapters"]?.array?.first?["state"]?.string == state
       }
-      try await house.simulator.control(#"{"op":"\#(operation)","on":true}"#)
+      try await fixture.simulator.control(#"{"op":"\#(operation)","on":true}"#)
       for id in ids {
-        let online = try await house.online(id, after: told.number)
-        try await house.reading(id, after: online.number) { _ in true }
+        let online = try await fixture.online(id, after: told.number)
+        try await fixture.reading(id, after: online.number) { _ in true }
       }
-      try await house.message("bridge/\(House.gatewayID)/info", after: told.number) {
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: told.number) {
         (try? $0.json())?["adapters"]?.array?.first?["state"]?.string == "on"
       }
-      try await house.expectContiguousReadings(ids)
+      try await fixture.expectContiguousReadings(ids)
     }
   }
 
   @Test("A micro:bit vanishes and returns; the others do not notice")
   func vanish() async throws {
-    try await withHouse(Plan(devices: 2)) { house in
-      let id = try await house.id(0)
-      let other = try await house.id(1)
-      try await house.online(id)
-      try await house.online(other)
-      let mark = try house.observer.mark
-      try await house.simulator.control("vanish", 0)
-      let offline = try await house.offline(id, after: mark)
-      try await house.moreReadings(other, 10)
-      try await house.simulator.control("return", 0)
-      let online = try await house.online(id, after: offline.number)
-      try await house.reading(id, after: online.number) { _ in true }
-      try await house.expectContiguousReadings([id, other])
-      let states = try house.observer.messages(on: "microbit/\(other)/availability", after: mark)
+    try await withFixture(Plan(devices: 2)) { fixture in
+      let id = try await fixture.id(0)
+      let other = try await fixture.id(1)
+      try await fixture.online(id)
+      try await fixture.online(other)
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("vanish", 0)
+      let offline = try await fixture.offline(id, after: mark)
+      try await fixture.moreReadings(other, 10)
+      try await fixture.simulator.control("return", 0)
+      let online = try await fixture.online(id, after: offline.number)
+      try await fixture.reading(id, after: online.number) { _ in true }
+      try await fixture.expectContiguousReadings([id, other])
+      let states = try fixture.observer.messages(on: "microbit/\(other)/availability", after: mark)
       try #require(states.isEmpty)
     }
   }
 
   @Test("A micro:bit that ends the link is connected again")
   func hangUp() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
-      let mark = try house.observer.mark
-      try await house.simulator.control("disconnect", 0)
-      let offline = try await house.offline(id, after: mark)
-      let online = try await house.online(id, after: offline.number)
-      try await house.reading(id, after: online.number) { _ in true }
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("disconnect", 0)
+      let offline = try await fixture.offline(id, after: mark)
+      let online = try await fixture.online(id, after: offline.number)
+      try await fixture.reading(id, after: online.number) { _ in true }
     }
   }
 
   @Test("A micro:bit that is reset, all ten of them at once")
   func resetAll() async throws {
-    try await withHouse(Plan(devices: 10, period: 200)) { house in
-      let devices = try await house.simulator.devices()
-      for device in devices { try await house.online(device.id) }
-      let mark = try house.observer.mark
-      for device in devices { try await house.simulator.control("reset", device.index) }
+    try await withFixture(Plan(devices: 10, period: 200)) { fixture in
+      let devices = try await fixture.simulator.devices()
+      for device in devices { try await fixture.online(device.id) }
+      let mark = try fixture.observer.mark
+      for device in devices { try await fixture.simulator.control("reset", device.index) }
       for device in devices {
-        let offline = try await house.offline(device.id, after: mark)
-        try await house.online(device.id, after: offline.number)
+        let offline = try await fixture.offline(device.id, after: mark)
+        try await fixture.online(device.id, after: offline.number)
       }
     }
   }
 }
 
-extension House {
+extension Fixture {
   /// Fails if a reading so far is missing, or came twice.
   fileprivate func expectContiguousReadings(_ ids: [String]) async throws {
     for id in ids {

@@ -3,7 +3,7 @@ import Testing
 
 /// What the gateway tells of itself and of its devices.
 @Suite struct BridgeTests {
-  private static let bridge = "bridge/\(House.gatewayID)"
+  private static let bridge = "bridge/\(Fixture.gatewayID)"
 
   @Test("State, info and devices of the bridge are retained JSON with the contract's keys")
   func bridge() async throws {
@@ -12,10 +12,10 @@ import Testing
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","name":"Kitchen","area":"Ground floor"},
       {"match":{"name_prefix":"BBC micro:bit"}}
       """
-    try await withHouse(plan) { house in
-      let other = try await house.id(1)
-      try await house.bridgeOnline()
-      let devices = try await house.message("\(Self.bridge)/devices") { message in
+    try await withFixture(plan) { fixture in
+      let other = try await fixture.id(1)
+      try await fixture.bridgeOnline()
+      let devices = try await fixture.message("\(Self.bridge)/devices") { message in
         (try? message.json())?.array?.filter { $0["state"]?.string == "live" && $0["serial"] != nil }.count
           == 2
       }.json()
@@ -28,23 +28,23 @@ import Testing
         ])
       try #require(devices.array?.contains { $0["id"]?.string == other } == true)
 
-      let info = try await house.message("\(Self.bridge)/info") { message in
+      let info = try await fixture.message("\(Self.bridge)/info") { message in
         (try? message.json())?["broker"]?["connected"]?.bool == true
           && (try? message.json())?["adapters"]?.array?.first?["state"]?.string == "on"
       }.json()
       #expect(info.keys == ["version", "started", "run", "adapters", "broker", "devices", "counters"])
       let version = try ChildProcess(try program("microbit-gateway"), ["version"])
-      _ = try await version.exitStatus(within: House.patience)
+      _ = try await version.exitStatus(within: Fixture.patience)
       #expect(version.text == "microbit-gateway \(info["version"]?.string ?? "")")
       #expect(isTimestamp(info["started"]?.string))
-      let reading = try await house.reading("kitchen") { _ in true }
+      let reading = try await fixture.reading("kitchen") { _ in true }
       #expect(info["run"]?.string == reading.run)
       let adapter = try #require(info["adapters"]?.array?.first)
       #expect(adapter["name"]?.string == "hci0")
       #expect(adapter["address"]?.string?.wholeMatch(of: /([0-9A-F]{2}:){5}[0-9A-F]{2}/) != nil)
       let broker = try #require(info["broker"])
       #expect(broker["host"]?.string == "127.0.0.1")
-      #expect(broker["port"]?.int == Int(house.broker.port))
+      #expect(broker["port"]?.int == Int(fixture.broker.port))
       #expect(broker["protocol"]?.string == "5")
       #expect(isTimestamp(broker["connected_since"]?.string))
       #expect(broker["connects"]?.int == 1)
@@ -53,7 +53,7 @@ import Testing
           "readings", "malformed", "commands", "turned_away", "sent", "queued", "lost", "refused",
         ])
 
-      let kept = try await house.retained()
+      let kept = try await fixture.retained()
       #expect(kept["\(Self.bridge)/state"]?.text == "online")
       #expect(kept["\(Self.bridge)/info"] != nil)
       #expect(kept["\(Self.bridge)/devices"] != nil)
@@ -69,11 +69,11 @@ import Testing
   func manyDevices() async throws {
     var plan = Plan(devices: 200, period: 1000)
     plan.simulator = ["--connect-ms", "1"]
-    try await withHouse(plan) { house in
-      try await house.message("\(Self.bridge)/devices") { message in
+    try await withFixture(plan) { fixture in
+      try await fixture.message("\(Self.bridge)/devices") { message in
         message.text.ranges(of: #""state":"live""#).count == 200
       }
-      let lists = try house.observer.messages(on: "microbit/\(Self.bridge)/devices")
+      let lists = try fixture.observer.messages(on: "microbit/\(Self.bridge)/devices")
       let first = try #require(lists.first)
       let last = try #require(lists.last)
       let bytes = lists.dropLast().reduce(0) { $0 + $1.payload.count }
@@ -86,22 +86,22 @@ import Testing
 
   @Test("Info of a device: the Bluetooth name, the label, where, and since when")
   func deviceInfo() async throws {
-    try await withHouse { house in
-      let device = try await house.simulator.device(0)
-      try await house.online(device.id)
-      let info = try await house.message("\(device.id)/info").json()
+    try await withFixture { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      let info = try await fixture.message("\(device.id)/info").json()
       #expect(
         info.keys == ["name", "identifier", "gateway", "profile", "properties", "rssi", "connected_since"])
       #expect(info["name"]?.string == device.name)
       #expect(info["identifier"]?.string == device.address)
-      #expect(info["gateway"]?.string == House.gatewayID)
+      #expect(info["gateway"]?.string == Fixture.gatewayID)
       #expect(info["profile"]?.string == "microbit")
       #expect((-100 ... -20).contains(info["rssi"]?.int ?? 0))
       #expect(isTimestamp(info["connected_since"]?.string))
-      let mark = try house.observer.mark
-      try await house.simulator.control("vanish", 0)
-      try await house.offline(device.id, after: mark)
-      try await house.message("\(device.id)/info", after: mark) {
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("vanish", 0)
+      try await fixture.offline(device.id, after: mark)
+      try await fixture.message("\(device.id)/info", after: mark) {
         (try? $0.json())?["connected_since"] == nil
       }
     }

@@ -8,54 +8,54 @@ import Testing
   func absentAtStart() async throws {
     var plan = Plan(devices: 2, period: 20)
     plan.absent = [.broker]
-    try await withHouse(plan) { house in
-      let ids = [try await house.id(0), try await house.id(1)]
-      try await house.logged("the broker cannot be reached")
-      for index in 0..<2 { try await house.simulator.waitUntil(index, hasSent: 20) }
-      try await house.freezingGateway {
-        try await house.broker.start()
-        try await house.startObserver()
+    try await withFixture(plan) { fixture in
+      let ids = [try await fixture.id(0), try await fixture.id(1)]
+      try await fixture.logged("the broker cannot be reached")
+      for index in 0..<2 { try await fixture.simulator.waitUntil(index, hasSent: 20) }
+      try await fixture.freezingGateway {
+        try await fixture.broker.start()
+        try await fixture.startObserver()
       }
       for id in ids {
-        let readings = try await house.readings(id, upTo: 40)
+        let readings = try await fixture.readings(id, upTo: 40)
         try #require(readings.map(\.sequence) == Array(1...40))
         try #require(readings.prefix(20).allSatisfy { $0.isReplayed })
         try #require(readings.drop(while: \.isReplayed).allSatisfy { !$0.isReplayed })
-        try await house.online(id)
-        try await house.message("\(id)/period", "20")
+        try await fixture.online(id)
+        try await fixture.message("\(id)/period", "20")
       }
-      try await house.bridgeOnline()
-      try #require(try house.lines(with: "the broker cannot be reached").count == 1)
-      try #require(try house.lines(with: "connected again").count == 1)
+      try await fixture.bridgeOnline()
+      try #require(try fixture.lines(with: "the broker cannot be reached").count == 1)
+      try #require(try fixture.lines(with: "connected again").count == 1)
     }
   }
 
   @Test("Readings of an outage arrive in order and replayed, and what the broker forgot is told again")
   func killedAndBack() async throws {
-    try await withHouse(Plan(devices: 2, period: 20)) { house in
-      let ids = [try await house.id(0), try await house.id(1)]
+    try await withFixture(Plan(devices: 2, period: 20)) { fixture in
+      let ids = [try await fixture.id(0), try await fixture.id(1)]
       for id in ids {
-        try await house.online(id)
-        _ = try await house.readings(id, upTo: 10)
+        try await fixture.online(id)
+        _ = try await fixture.readings(id, upTo: 10)
       }
-      try await house.message("bridge/\(House.gatewayID)/devices") { $0.text.contains("live") }
-      try await house.freezingGateway {
+      try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { $0.text.contains("live") }
+      try await fixture.freezingGateway {
         // What the broker has acknowledged, it has passed on: else it would take that with it.
-        try await house.observer.synchronize()
-        try await house.broker.kill()
+        try await fixture.observer.synchronize()
+        try await fixture.broker.kill()
       }
-      try await house.logged("trying again")
-      let sent = try await house.simulator.devices().map(\.sent)
-      for index in 0..<2 { try await house.simulator.waitUntil(index, hasSent: sent[index] + 20) }
-      let mark = try house.observer.mark
-      try await house.freezingGateway {
-        try await house.broker.start()
-        try await house.observer.synchronize()
+      try await fixture.logged("trying again")
+      let sent = try await fixture.simulator.devices().map(\.sent)
+      for index in 0..<2 { try await fixture.simulator.waitUntil(index, hasSent: sent[index] + 20) }
+      let mark = try fixture.observer.mark
+      try await fixture.freezingGateway {
+        try await fixture.broker.start()
+        try await fixture.observer.synchronize()
       }
       for (index, id) in ids.enumerated() {
         let during = sent[index] + 2
-        let last = try await house.reading(id, after: mark) { !$0.isReplayed }
-        let readings = try house.readings(id).filter { $0.message.number <= last.message.number }
+        let last = try await fixture.reading(id, after: mark) { !$0.isReplayed }
+        let readings = try fixture.readings(id).filter { $0.message.number <= last.message.number }
         // One that the broker had passed on, but not yet acknowledged, may come twice.
         var highest = 0
         for reading in readings {
@@ -66,43 +66,43 @@ import Testing
         }
         try #require(readings.contains { $0.sequence == during + 5 && $0.isReplayed })
       }
-      let kept = try await house.retained()
+      let kept = try await fixture.retained()
       for id in ids {
         #expect(kept["\(id)/availability"]?.text == "online")
         #expect(kept["\(id)/period"]?.text == "20")
         #expect(kept["\(id)/temperature"] != nil)
         #expect(kept["\(id)/info"] != nil)
       }
-      #expect(kept["bridge/\(House.gatewayID)/state"]?.text == "online")
-      try await house.message("bridge/\(House.gatewayID)/info", after: mark) {
+      #expect(kept["bridge/\(Fixture.gatewayID)/state"]?.text == "online")
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
         (try? $0.json())?["broker"]?["connects"]?.int == 2
       }
       // Commands come through again.
-      try #require(try await house.setPeriod(ids[0], "60")["status"]?.string == "applied")
+      try #require(try await fixture.setPeriod(ids[0], "60")["status"]?.string == "applied")
     }
   }
 
   @Test("A broker that flaps is found again within 5 s of its return")
   func flapping() async throws {
-    try await withOneOfThreeHouses { house in
-      try await house.bridgeOnline()
-      let gateway = try house.gateway
+    try await withOneOfThree { fixture in
+      try await fixture.bridgeOnline()
+      let gateway = try fixture.gateway
       var longest = Duration.zero
       for _ in 1...4 {
-        try await house.broker.kill()
-        _ = try await gateway.line(within: House.patience) { $0.contains("Connection refused") }
+        try await fixture.broker.kill()
+        _ = try await gateway.line(within: Fixture.patience) { $0.contains("Connection refused") }
         let back = ContinuousClock.now
-        try await house.broker.start()
-        _ = try await gateway.line(within: House.patience) { $0.contains("connected again") }
+        try await fixture.broker.start()
+        _ = try await gateway.line(within: Fixture.patience) { $0.contains("connected again") }
         longest = max(longest, back.duration(to: .now))
       }
       return longest < .seconds(5)
     }
   }
 
-  /// `house`, `secret`, as mosquitto_passwd writes it.
+  /// `fixture`, `secret`, as mosquitto_passwd writes it.
   private static let passwords = """
-    house:$7$101$HE8HDFYMmlF1Jpv/$jtvTvbBwb4XrHEBlv1b4aHopv4zB2qLLGRR042T2g2UHmpbHpEFos+wFv4LSo+A7/r5qCtHbh5m4qzBEIFVM3w==
+    fixture:$7$101$HE8HDFYMmlF1Jpv/$jtvTvbBwb4XrHEBlv1b4aHopv4zB2qLLGRR042T2g2UHmpbHpEFos+wFv4LSo+A7/r5qCtHbh5m4qzBEIFVM3w==
 
     """
 
@@ -111,33 +111,33 @@ import Testing
     plan.absent = [.gateway]
     plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
     plan.files = ["passwords": passwords, "password": password]
-    plan.observer = ("house", "secret")
-    plan.mqtt = #""username":"house","password_file":"password""#
+    plan.observer = ("fixture", "secret")
+    plan.mqtt = #""username":"fixture","password_file":"password""#
     return plan
   }
 
   @Test("With the right password the broker lets the gateway in")
   func rightPassword() async throws {
-    try await withHouse(Self.lockedPlan(password: "secret\n")) { house in
-      try house.startGateway()
-      try await house.online(try await house.id())
-      try #require(try !house.gateway.text.contains("secret"))
+    try await withFixture(Self.lockedPlan(password: "secret\n")) { fixture in
+      try fixture.startGateway()
+      try await fixture.online(try await fixture.id())
+      try #require(try !fixture.gateway.text.contains("secret"))
     }
   }
 
   @Test("With a wrong password the gateway says so once, and goes on trying")
   func wrongPassword() async throws {
-    try await withHouse(Self.lockedPlan(password: "Secret\n")) { house in
-      try house.startGateway()
-      try await house.logged("the broker rejected the login: check mqtt.username and password_file")
+    try await withFixture(Self.lockedPlan(password: "Secret\n")) { fixture in
+      try fixture.startGateway()
+      try await fixture.logged("the broker rejected the login: check mqtt.username and password_file")
       for _ in 0..<3 {
-        try await house.broker.logLine(within: House.patience) { $0.contains("not authorised") }
+        try await fixture.broker.logLine(within: Fixture.patience) { $0.contains("not authorised") }
       }
-      try #require(try house.lines(with: "the broker rejected").count == 1)
-      try #require(try house.lines(with: "Secret").isEmpty)
+      try #require(try fixture.lines(with: "the broker rejected").count == 1)
+      try #require(try fixture.lines(with: "Secret").isEmpty)
       // Bluetooth does not care.
-      try await house.simulator.waitUntil(0, hasSent: 5)
-      try #require(try await house.stopGateway() == 0)
+      try await fixture.simulator.waitUntil(0, hasSent: 5)
+      try #require(try await fixture.stopGateway() == 0)
     }
   }
 
@@ -145,13 +145,13 @@ import Testing
   func silent() async throws {
     var plan = Plan()
     plan.absent = [.broker, .gateway]
-    try await withHouse(plan) { house in
-      let impostor = try Impostor(port: house.broker.port, .silent)
-      try house.startGateway()
+    try await withFixture(plan) { fixture in
+      let impostor = try Impostor(port: fixture.broker.port, .silent)
+      try fixture.startGateway()
       try await impostor.connected(times: 2)
-      try #require(try house.lines(with: "does not answer as a broker").count == 1)
-      try await house.simulator.waitUntil(0, hasSent: 5)
-      try #require(try await house.stopGateway() == 0)
+      try #require(try fixture.lines(with: "does not answer as a broker").count == 1)
+      try await fixture.simulator.waitUntil(0, hasSent: 5)
+      try #require(try await fixture.stopGateway() == 0)
     }
   }
 
@@ -167,14 +167,14 @@ import Testing
   func nonsense(bytes: [UInt8]) async throws {
     var plan = Plan()
     plan.absent = [.broker, .gateway]
-    try await withHouse(plan) { house in
-      let impostor = try Impostor(port: house.broker.port, .nonsense(bytes))
-      try house.startGateway()
+    try await withFixture(plan) { fixture in
+      let impostor = try Impostor(port: fixture.broker.port, .nonsense(bytes))
+      try fixture.startGateway()
       try await impostor.connected(times: 3)
-      try #require(try house.lines(with: " mqtt: ").count == 1)
-      try #require(try house.lines(with: "trying again").count == 1)
-      try await house.simulator.waitUntil(0, hasSent: 5)
-      try #require(try await house.stopGateway() == 0)
+      try #require(try fixture.lines(with: " mqtt: ").count == 1)
+      try #require(try fixture.lines(with: "trying again").count == 1)
+      try await fixture.simulator.waitUntil(0, hasSent: 5)
+      try #require(try await fixture.stopGateway() == 0)
     }
   }
 
@@ -182,21 +182,21 @@ import Testing
   func afterImpostor() async throws {
     var plan = Plan()
     plan.absent = [.broker, .gateway]
-    try await withHouse(plan) { house in
+    try await withFixture(plan) { fixture in
       do {
-        let impostor = try Impostor(port: house.broker.port, .nonsense(Array("hello".utf8)))
-        try house.startGateway()
+        let impostor = try Impostor(port: fixture.broker.port, .nonsense(Array("hello".utf8)))
+        try fixture.startGateway()
         try await impostor.connected(times: 1)
       }
-      try await house.broker.start()
-      try await house.startObserver()
-      try await house.bridgeOnline()
-      try await house.online(try await house.id())
+      try await fixture.broker.start()
+      try await fixture.startObserver()
+      try await fixture.bridgeOnline()
+      try await fixture.online(try await fixture.id())
     }
   }
 }
 
-extension House {
+extension Fixture {
   /// Runs `body` before the gateway can notice.
   fileprivate func freezingGateway(_ body: () async throws -> Void) async throws {
     let gateway = try gateway

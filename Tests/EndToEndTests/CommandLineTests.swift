@@ -11,7 +11,7 @@ import Testing
   ) async throws -> (status: Int32, text: String) {
     let process = try ChildProcess(
       try program("microbit-gateway"), arguments, environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus])
-    let status = try await process.exitStatus(within: House.patience)
+    let status = try await process.exitStatus(within: Fixture.patience)
     return (status, process.text)
   }
 
@@ -95,7 +95,7 @@ import Testing
     func check(_ environment: [String: String]) async throws -> [Substring] {
       let process = try ChildProcess(
         try program("microbit-gateway"), ["check", "--config", file], environment: environment)
-      try #require(try await process.exitStatus(within: House.patience) == 0, "\(process.text)")
+      try #require(try await process.exitStatus(within: Fixture.patience) == 0, "\(process.text)")
       return process.text.split(separator: "\n")
     }
     let path = folder.path + "/check-state.db"
@@ -106,7 +106,7 @@ import Testing
     // As version 0.1.0 wrote it.
     store.put("C5:A1:B2:C3:D4:E5", Array(#"{"name":"BBC","wanted":{"period":5}}"#.utf8))
     store.put("D0:5A:00:00:C0:DE", Array(#"{"name":"BBC"}"#.utf8))
-    store.close(within: House.patience)
+    store.close(within: Fixture.patience)
     let lines = try await check(["STATE_DIRECTORY": folder.path])
     #expect(lines.contains("state database: \(path)"))
     #expect(lines.contains(#"D0:5A:00:00:C0:DE "BBC": no entry of config.json matches it"#))
@@ -202,7 +202,7 @@ import Testing
     try folder.write(#"{"gateway":{"id":"here"}}"#, to: "config.json")
     let shell = try ChildProcess(
       "/bin/sh", ["-c", "cd \"$0\" && exec \"$1\" check", folder.path, try program("microbit-gateway")])
-    try #require(try await shell.exitStatus(within: House.patience) == 0)
+    try #require(try await shell.exitStatus(within: Fixture.patience) == 0)
     #expect(shell.text.hasPrefix("./config.json: valid"))
     #expect(shell.text.contains("here"))
   }
@@ -215,12 +215,12 @@ import Testing
   func logLevel(level: String, others: [String]) async throws {
     var plan = Plan()
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      try house.startGateway(["--log-level", level])
-      try await house.online(try await house.id())
-      try await house.simulator.control(#"{"op":"power","on":false}"#)
-      try await house.logged("the adapter is off")
-      let levels = Set(try house.lines(with: "").map { $0.split(separator: " ")[1] })
+    try await withFixture(plan) { fixture in
+      try fixture.startGateway(["--log-level", level])
+      try await fixture.online(try await fixture.id())
+      try await fixture.simulator.control(#"{"op":"power","on":false}"#)
+      try await fixture.logged("the adapter is off")
+      let levels = Set(try fixture.lines(with: "").map { $0.split(separator: " ")[1] })
       try #require(levels.isSuperset(of: others.map { $0[...] } + ["warning"]))
       try #require(level == "debug" || levels == ["warning"])
     }
@@ -230,15 +230,15 @@ import Testing
   func openFiles() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
+    try await withFixture(plan) { fixture in
       let shell = try ChildProcess(
         "/bin/sh",
         [
           "-c", "ulimit -Sn 256; exec \"$0\" run --config \"$1\"", try program("microbit-gateway"),
-          house.folder.path + "/config.json",
-        ], environment: house.environment)
+          fixture.folder.path + "/config.json",
+        ], environment: fixture.environment)
       defer { shell.signal(SIGKILL) }
-      try await house.bridgeOnline()
+      try await fixture.bridgeOnline()
       let limits = try ChildProcess("/bin/cat", ["/proc/\(shell.pid)/limits"])
       try await limits.exitStatus()
       let soft = try #require(limits.text.firstMatch(of: /Max open files +(\d+)/)?.output.1)
@@ -256,14 +256,14 @@ import Testing
 
   @Test("scan lists what is in reach")
   func scan() async throws {
-    try await withHouse(Self.plan()) { house in
-      let (status, text) = try await Self.run(["scan", "--timeout", "4"], bus: house.bus.address)
+    try await withFixture(Self.plan()) { fixture in
+      let (status, text) = try await Self.run(["scan", "--timeout", "4"], bus: fixture.bus.address)
       try #require(status == 0)
-      for device in try await house.simulator.devices() {
+      for device in try await fixture.simulator.devices() {
         try #require(text.contains(device.address) && text.contains(device.name))
       }
       // Nothing is left running.
-      try #require(try await house.simulator.devices().allSatisfy { !$0.isConnected })
+      try #require(try await fixture.simulator.devices().allSatisfy { !$0.isConnected })
     }
   }
 
@@ -271,11 +271,11 @@ import Testing
   func scanJSON() async throws {
     var plan = Self.plan()
     plan.simulator = ["--name", "0=BBC \"micro:bit\"\n\u{1B}\\"]
-    try await withHouse(plan) { house in
-      let (status, text) = try await Self.run(["scan", "--json", "--timeout", "4"], bus: house.bus.address)
+    try await withFixture(plan) { fixture in
+      let (status, text) = try await Self.run(["scan", "--json", "--timeout", "4"], bus: fixture.bus.address)
       try #require(status == 0)
       let list = try #require(try JSON.parse(text).array)
-      let devices = try await house.simulator.devices()
+      let devices = try await fixture.simulator.devices()
       try #require(Set(list.map { $0["identifier"]?.string }) == Set(devices.map(\.address)))
       try #require(Set(list.map { $0["name"]?.string }) == Set(devices.map(\.name)))
       for entry in list {
@@ -289,8 +289,8 @@ import Testing
   func scanHostileName() async throws {
     var plan = Self.plan()
     plan.simulator = ["--name", "0=\u{1B}[2J\n\u{202E}forged"]
-    try await withHouse(plan) { house in
-      let (status, text) = try await Self.run(["scan", "--timeout", "4"], bus: house.bus.address)
+    try await withFixture(plan) { fixture in
+      let (status, text) = try await Self.run(["scan", "--timeout", "4"], bus: fixture.bus.address)
       try #require(status == 0)
       try #require(text.contains("forged"))
       try #require(!text.contains("\u{1B}"))
@@ -307,8 +307,8 @@ import Testing
 
   @Test("scan without bluetoothd: status 69")
   func scanWithoutBluetoothd() async throws {
-    try await withHouse(Self.plan([.simulator])) { house in
-      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+    try await withFixture(Self.plan([.simulator])) { fixture in
+      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: fixture.bus.address)
       try #require(status == 69)
       try #require(text.contains("bluetoothd is not running"))
     }
@@ -318,9 +318,9 @@ import Testing
     "scan without an adapter that is on: status 69",
     arguments: [("plug", "no Bluetooth adapter"), ("power", "off")])
   func scanWithoutAdapter(operation: String, reason: String) async throws {
-    try await withHouse(Self.plan()) { house in
-      try await house.simulator.control(#"{"op":"\#(operation)","on":false}"#)
-      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: house.bus.address)
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.simulator.control(#"{"op":"\#(operation)","on":false}"#)
+      let (status, text) = try await Self.run(["scan", "--timeout", "1"], bus: fixture.bus.address)
       try #require(status == 69)
       try #require(text.contains(reason))
     }

@@ -15,62 +15,62 @@ import Testing
   }
 
   /// A request for a period, or null; returns when the micro:bit has it.
-  private static func request(_ house: House, _ period: String, becomes value: Int) async throws {
-    let mark = try house.observer.mark
-    try await house.done("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
-    try await house.message("kitchen/period", "\(value)", after: mark)
-    #expect(try await house.simulator.device(0).period == value)
+  private static func request(_ fixture: Fixture, _ period: String, becomes value: Int) async throws {
+    let mark = try fixture.observer.mark
+    try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
+    try await fixture.message("kitchen/period", "\(value)", after: mark)
+    #expect(try await fixture.simulator.device(0).period == value)
   }
 
-  private static func command(_ house: House, _ period: Int) async throws {
-    #expect(try await house.setPeriod("kitchen", "\(period)")["actual"]?.int == period)
+  private static func command(_ fixture: Fixture, _ period: Int) async throws {
+    #expect(try await fixture.setPeriod("kitchen", "\(period)")["actual"]?.int == period)
   }
 
   @Test(
     "Configuration, then command, then request: the latest of the two wins, null brings the configuration's")
   func layers() async throws {
-    try await withHouse(Self.plan(#","period":80"#)) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "80")
-      #expect(try await house.check().contains(/period +80 ms +config.json/))
-      try await Self.command(house, 70)
-      try await house.remembered(#""desired":{"period":{"value":70}}"#)
-      #expect(try await house.check().contains(/period +70 ms +command/))
+    try await withFixture(Self.plan(#","period":80"#)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "80")
+      #expect(try await fixture.check().contains(/period +80 ms +config.json/))
+      try await Self.command(fixture, 70)
+      try await fixture.remembered(#""desired":{"period":{"value":70}}"#)
+      #expect(try await fixture.check().contains(/period +70 ms +command/))
       // The configuration ranks below.
-      try await house.reload(entries: Self.entry(#","period":90"#))
-      try await Self.request(house, "60", becomes: 60)
-      try await Self.command(house, 65)
+      try await fixture.reload(entries: Self.entry(#","period":90"#))
+      try await Self.request(fixture, "60", becomes: 60)
+      try await Self.command(fixture, 65)
       // Of the same request, too, the latest counts.
-      try await Self.request(house, "60", becomes: 60)
-      try await house.remembered(#""desired":{"period":{"value":60,"source":"request"}}"#)
-      #expect(try await house.check().contains(/period +60 ms +request/))
-      try await Self.command(house, 65)
-      try await Self.request(house, "null", becomes: 90)
-      try await house.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 90 }
+      try await Self.request(fixture, "60", becomes: 60)
+      try await fixture.remembered(#""desired":{"period":{"value":60,"source":"request"}}"#)
+      #expect(try await fixture.check().contains(/period +60 ms +request/))
+      try await Self.command(fixture, 65)
+      try await Self.request(fixture, "null", becomes: 90)
+      try await fixture.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 90 }
       // Null where a command alone was before.
-      try await Self.command(house, 65)
-      try await Self.request(house, "null", becomes: 90)
+      try await Self.command(fixture, 65)
+      try await Self.request(fixture, "null", becomes: 90)
     }
   }
 
   @Test("A micro:bit that was reset gets back what a request named, and after a restart what a command named")
   func reset() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "50")
-      try await Self.request(house, "60", becomes: 60)
-      let mark = try house.observer.mark
-      #expect(try await house.simulator.control("reset", 0).period == 1000)
-      let offline = try await house.offline("kitchen", after: mark)
-      try await house.online("kitchen", after: offline.number)
-      try await house.message("kitchen/period", "60", after: offline.number)
-      try await Self.command(house, 65)
-      _ = try await house.stopGateway()
-      #expect(try await house.simulator.control("reset", 0).period == 1000)
-      let restart = try house.observer.mark
-      try house.startGateway()
-      try await house.message("kitchen/period", "65", after: restart)
-      #expect(try await house.simulator.device(0).period == 65)
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "50")
+      try await Self.request(fixture, "60", becomes: 60)
+      let mark = try fixture.observer.mark
+      #expect(try await fixture.simulator.control("reset", 0).period == 1000)
+      let offline = try await fixture.offline("kitchen", after: mark)
+      try await fixture.online("kitchen", after: offline.number)
+      try await fixture.message("kitchen/period", "60", after: offline.number)
+      try await Self.command(fixture, 65)
+      _ = try await fixture.stopGateway()
+      #expect(try await fixture.simulator.control("reset", 0).period == 1000)
+      let restart = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.message("kitchen/period", "65", after: restart)
+      #expect(try await fixture.simulator.device(0).period == 65)
     }
   }
 
@@ -80,149 +80,152 @@ import Testing
     "A pending command survives a restart, and is applied when the device is back", arguments: End.allCases
   )
   private func pendingThroughRestart(end: End) async throws {
-    try await withHouse(Self.plan(#","period":80"#)) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "80")
-      try await house.vanish(0, "kitchen")
-      #expect(try await house.setPeriod("kitchen", "70")["status"]?.string == "pending")
-      try await house.remembered(#""desired":{"period":{"value":70}}"#)
+    try await withFixture(Self.plan(#","period":80"#)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "80")
+      try await fixture.vanish(0, "kitchen")
+      #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
+      try await fixture.remembered(#""desired":{"period":{"value":70}}"#)
       switch end {
       case .ordered:
-        #expect(try await house.stopGateway() == 0)
+        #expect(try await fixture.stopGateway() == 0)
         // The sender is told that it will get no further result.
-        try await house.message("kitchen/period/result") { $0.text.contains("applied after the next start") }
+        try await fixture.message("kitchen/period/result") {
+          $0.text.contains("applied after the next start")
+        }
       case .killed:
-        try house.gateway.signal(SIGKILL)
-        try await house.gateway.exitStatus(within: House.patience)
+        try fixture.gateway.signal(SIGKILL)
+        try await fixture.gateway.exitStatus(within: Fixture.patience)
       }
-      #expect(try await house.check().contains(/period +70 ms +command/))
-      let mark = try house.observer.mark
-      try house.startGateway()
-      try await house.simulator.control("return", 0)
-      try await house.message("kitchen/period", "70", after: mark)
-      #expect(try await house.simulator.device(0).period == 70)
+      #expect(try await fixture.check().contains(/period +70 ms +command/))
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.simulator.control("return", 0)
+      try await fixture.message("kitchen/period", "70", after: mark)
+      #expect(try await fixture.simulator.device(0).period == 70)
     }
   }
 
   @Test("What is on its way when the gateway stops is told to have failed, and applied after the next start")
   func onItsWayThroughRestart() async throws {
-    try await withHouse(Self.plan(#","period":80"#)) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "80")
-      let monitor = try await BusMonitor(house.bus)
-      try house.simulator.process.signal(SIGSTOP)
-      let mark = try house.observer.mark
-      try await house.observer.publish("microbit/kitchen/period/set", "60")
+    try await withFixture(Self.plan(#","period":80"#)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "80")
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.simulator.process.signal(SIGSTOP)
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/kitchen/period/set", "60")
       try await monitor.called("WriteValue")
-      #expect(try await house.stopGateway() == 0)
-      let result = try await house.message("kitchen/period/result", after: mark)
+      #expect(try await fixture.stopGateway() == 0)
+      let result = try await fixture.message("kitchen/period/result", after: mark)
       #expect(try result.json()["status"]?.string == "failed")
-      try house.simulator.process.signal(SIGCONT)
-      try house.startGateway()
-      try await house.message("kitchen/period", "60", after: result.number)
-      #expect(try await house.simulator.device(0).period == 60)
+      try fixture.simulator.process.signal(SIGCONT)
+      try fixture.startGateway()
+      try await fixture.message("kitchen/period", "60", after: result.number)
+      #expect(try await fixture.simulator.device(0).period == 60)
     }
   }
 
   @Test("A command that waits longer than its ttl times out, once, and is not applied later")
   func timeToLive() async throws {
-    try await withHouse(Self.plan(#","period":80"#)) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "80")
-      try await house.vanish(0, "kitchen")
+    try await withFixture(Self.plan(#","period":80"#)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "80")
+      try await fixture.vanish(0, "kitchen")
       let set = "microbit/kitchen/period/set"
-      try await house.ask(set, Array(#"{"value":70,"ttl":1,"transaction":"t"}"#.utf8), correlation: "c")
-      let first = try await house.reply(to: "c")
+      try await fixture.ask(set, Array(#"{"value":70,"ttl":1,"transaction":"t"}"#.utf8), correlation: "c")
+      let first = try await fixture.reply(to: "c")
       #expect(try first.json()["status"]?.string == "pending")
-      let second = try await house.reply(to: "c", after: first.number)
+      let second = try await fixture.reply(to: "c", after: first.number)
       #expect(try second.json()["status"]?.string == "timeout")
       #expect(try second.json()["transaction"]?.string == "t")
       #expect(try second.json()["reason"]?.string?.contains("ttl") == true)
-      #expect(try await house.check().contains(/period +80 ms +config.json/))
-      try await house.simulator.control("reset", 0)
-      try await house.simulator.control("return", 0)
-      try await house.online("kitchen", after: second.number)
-      try await house.message("kitchen/period", "80", after: second.number)
-      let mark = try house.observer.mark
-      try await house.restartGateway()
-      try await house.online("kitchen", after: mark)
-      try await Self.command(house, 60)
-      #expect(try house.observer.messages(on: "replies").count == 2)
-      #expect(try house.observer.messages(on: "microbit/kitchen/period").allSatisfy { $0.text != "70" })
+      #expect(try await fixture.check().contains(/period +80 ms +config.json/))
+      try await fixture.simulator.control("reset", 0)
+      try await fixture.simulator.control("return", 0)
+      try await fixture.online("kitchen", after: second.number)
+      try await fixture.message("kitchen/period", "80", after: second.number)
+      let mark = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await fixture.online("kitchen", after: mark)
+      try await Self.command(fixture, 60)
+      #expect(try fixture.observer.messages(on: "replies").count == 2)
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/period").allSatisfy { $0.text != "70" })
     }
   }
 
   @Test("A command with ttl is not remembered, nor is the one whose place it took")
   func timeToLiveRestart() async throws {
-    try await withHouse(Self.plan(#","period":80"#)) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "80")
-      try await house.vanish(0, "kitchen")
-      #expect(try await house.setPeriod("kitchen", "70")["status"]?.string == "pending")
-      let mark = try house.observer.mark
-      try await house.observer.publish("microbit/kitchen/period/set", #"{"value":75,"ttl":600}"#)
-      try await house.message("kitchen/period/result", after: mark) { $0.text.contains(#""requested":75"#) }
-      _ = try await house.stopGateway()
-      #expect(try await house.check().contains(/period +80 ms +config.json/))
-      try await house.simulator.control("reset", 0)
-      try await house.simulator.control("return", 0)
-      let restart = try house.observer.mark
-      try house.startGateway()
-      try await house.message("kitchen/period", "80", after: restart)
-      let periods = try house.observer.messages(on: "microbit/kitchen/period", after: restart)
+    try await withFixture(Self.plan(#","period":80"#)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "80")
+      try await fixture.vanish(0, "kitchen")
+      #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/kitchen/period/set", #"{"value":75,"ttl":600}"#)
+      try await fixture.message("kitchen/period/result", after: mark) { $0.text.contains(#""requested":75"#) }
+      _ = try await fixture.stopGateway()
+      #expect(try await fixture.check().contains(/period +80 ms +config.json/))
+      try await fixture.simulator.control("reset", 0)
+      try await fixture.simulator.control("return", 0)
+      let restart = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.message("kitchen/period", "80", after: restart)
+      let periods = try fixture.observer.messages(on: "microbit/kitchen/period", after: restart)
       #expect(Set(periods.map(\.text)).isSubset(of: ["80", "1000"]))
     }
   }
 
   @Test("A command within its ttl is applied as any other")
   func timeToLiveKept() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await house.online("kitchen")
-      #expect(try await house.setPeriod("kitchen", #"{"value":70,"ttl":60}"#)["status"]?.string == "applied")
-      try await house.vanish(0, "kitchen")
-      let pending = try await house.setPeriod("kitchen", #"{"value":60,"ttl":60}"#)
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.online("kitchen")
+      #expect(
+        try await fixture.setPeriod("kitchen", #"{"value":70,"ttl":60}"#)["status"]?.string == "applied")
+      try await fixture.vanish(0, "kitchen")
+      let pending = try await fixture.setPeriod("kitchen", #"{"value":60,"ttl":60}"#)
       #expect(pending["status"]?.string == "pending")
-      try await house.simulator.control("return", 0)
-      try await house.message("kitchen/period/result") { $0.text.contains(#""actual":60"#) }
+      try await fixture.simulator.control("return", 0)
+      try await fixture.message("kitchen/period/result") { $0.text.contains(#""actual":60"#) }
     }
   }
 
   @Test("A later request supersedes a command that waits", arguments: [("65", 65), ("null", 80)])
   func requestAfterPending(period: String, held: Int) async throws {
-    try await withHouse(Self.plan(#","period":80"#)) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "80")
+    try await withFixture(Self.plan(#","period":80"#)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "80")
       for command in ["70", #"{"value":70,"ttl":600}"#] {
-        let mark = try house.observer.mark
-        try await house.simulator.control("vanish", 0)
-        let offline = try await house.offline("kitchen", after: mark)
-        #expect(try await house.setPeriod("kitchen", command)["status"]?.string == "pending")
-        try await house.done("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
-        try await house.message("kitchen/period/result", after: mark) { $0.text.contains("superseded") }
+        let mark = try fixture.observer.mark
+        try await fixture.simulator.control("vanish", 0)
+        let offline = try await fixture.offline("kitchen", after: mark)
+        #expect(try await fixture.setPeriod("kitchen", command)["status"]?.string == "pending")
+        try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
+        try await fixture.message("kitchen/period/result", after: mark) { $0.text.contains("superseded") }
         // It comes with another period, so that the desired one is written.
-        try await house.simulator.control("reset", 0)
-        try await house.simulator.control("return", 0)
-        try await house.online("kitchen", after: offline.number)
-        try await house.message("kitchen/period", "\(held)", after: offline.number)
-        #expect(try await house.simulator.device(0).period == held)
+        try await fixture.simulator.control("reset", 0)
+        try await fixture.simulator.control("return", 0)
+        try await fixture.online("kitchen", after: offline.number)
+        try await fixture.message("kitchen/period", "\(held)", after: offline.number)
+        #expect(try await fixture.simulator.device(0).period == held)
       }
-      #expect(try house.observer.messages(on: "microbit/kitchen/period").allSatisfy { $0.text != "70" })
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/period").allSatisfy { $0.text != "70" })
     }
   }
 
   @Test("A later command supersedes a request that waits")
   func commandAfterRequest() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await house.online("kitchen")
-      try await house.vanish(0, "kitchen")
-      try await house.done("device/options", #"{"id":"kitchen","options":{"period":60}}"#)
-      let mark = try house.observer.mark
-      #expect(try await house.setPeriod("kitchen", "70")["status"]?.string == "pending")
-      try await house.simulator.control("return", 0)
-      try await house.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
-      #expect(try await house.simulator.device(0).period == 70)
-      try await house.remembered(#""desired":{"period":{"value":70}}"#)
-      #expect(try await house.check().contains(/period +70 ms +command/))
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.vanish(0, "kitchen")
+      try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":60}}"#)
+      let mark = try fixture.observer.mark
+      #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
+      try await fixture.simulator.control("return", 0)
+      try await fixture.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
+      #expect(try await fixture.simulator.device(0).period == 70)
+      try await fixture.remembered(#""desired":{"period":{"value":70}}"#)
+      #expect(try await fixture.check().contains(/period +70 ms +command/))
     }
   }
 
@@ -230,28 +233,28 @@ import Testing
     "A retained command is carried out once: not after a restart, and not over what came later",
     arguments: [1, 20])
   func retained(later: Int) async throws {
-    try await withHouse(Self.plan()) { house in
-      try await house.online("kitchen")
-      let result = try house.observer.mark
-      try await house.observer.publish("microbit/kitchen/period/set", "70", retain: true)
-      try await house.message("kitchen/period/result", after: result) { $0.text.contains("applied") }
-      for number in 0..<later { try await Self.command(house, 100 + number) }
-      try await Self.request(house, "60", becomes: 60)
-      let mark = try house.observer.mark
-      try await house.restartGateway()
-      try await house.online("kitchen", after: mark)
-      try await house.message("kitchen/period", "60", after: mark)
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.online("kitchen")
+      let result = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/kitchen/period/set", "70", retain: true)
+      try await fixture.message("kitchen/period/result", after: result) { $0.text.contains("applied") }
+      for number in 0..<later { try await Self.command(fixture, 100 + number) }
+      try await Self.request(fixture, "60", becomes: 60)
+      let mark = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await fixture.online("kitchen", after: mark)
+      try await fixture.message("kitchen/period", "60", after: mark)
       // When this one has been carried out, the retained one would have been.
-      #expect(try await house.setPeriod("kitchen", "65")["actual"]?.int == 65)
-      let results = try house.observer.messages(on: "microbit/kitchen/period/result", after: mark)
+      #expect(try await fixture.setPeriod("kitchen", "65")["actual"]?.int == 65)
+      let results = try fixture.observer.messages(on: "microbit/kitchen/period/result", after: mark)
       #expect(results.count == 1, "\(results.map(\.text))")
       // Another one is another command, though.
-      let other = try house.observer.mark
-      _ = try await house.stopGateway()
-      try await house.observer.publish("microbit/kitchen/period/set", "75", retain: true)
-      try await house.observer.synchronize()
-      try house.startGateway()
-      try await house.message("kitchen/period", "75", after: other)
+      let other = try fixture.observer.mark
+      _ = try await fixture.stopGateway()
+      try await fixture.observer.publish("microbit/kitchen/period/set", "75", retain: true)
+      try await fixture.observer.synchronize()
+      try fixture.startGateway()
+      try await fixture.message("kitchen/period", "75", after: other)
     }
   }
 }

@@ -18,23 +18,23 @@ import Testing
 
   @Test("A micro:bit that no entry is about comes online by being added, and is known after a restart")
   func add() async throws {
-    try await withHouse(Self.plan(devices: 2)) { house in
-      try await house.online("kitchen")
-      let other = try await house.simulator.device(1)
-      let data = try await house.done(
+    try await withFixture(Self.plan(devices: 2)) { fixture in
+      try await fixture.online("kitchen")
+      let other = try await fixture.simulator.device(1)
+      let data = try await fixture.done(
         "device/add",
         #"{"identifier":"\#(other.address.lowercased())","id":"cellar","area":"Home","period":70}"#)
       #expect(data["id"]?.string == "cellar")
       #expect(data["identifier"]?.string == other.address)
-      try await house.online("cellar")
-      try await house.message("cellar/period", "70")
-      #expect(try await house.simulator.device(1).period == 70)
-      let mark = try house.observer.mark
-      try await house.restartGateway()
-      try await house.online("cellar", after: mark)
-      let info = try await house.message("cellar/info", after: mark) { $0.text.contains("connected_since") }
+      try await fixture.online("cellar")
+      try await fixture.message("cellar/period", "70")
+      #expect(try await fixture.simulator.device(1).period == 70)
+      let mark = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await fixture.online("cellar", after: mark)
+      let info = try await fixture.message("cellar/info", after: mark) { $0.text.contains("connected_since") }
       #expect(try info.json()["area"]?.string == "Home")
-      let check = try await house.check()
+      let check = try await fixture.check()
       #expect(check.contains("added by a request"))
       #expect(check.contains(/id +cellar +request/))
       #expect(check.contains(/area +Home +request/))
@@ -44,32 +44,34 @@ import Testing
 
   @Test("A device may be added before it is there, and added again with other options")
   func addAbsent() async throws {
-    try await withHouse(Self.plan(devices: 2)) { house in
-      try await house.online("kitchen")
-      try await house.simulator.control("vanish", 1)
-      let other = try await house.simulator.device(1)
-      try await house.done("device/add", #"{"identifier":"\#(other.address)"}"#)
-      #expect(try await house.listed(other.id)?["state"]?.string == "absent")
-      try await house.offline(other.id)
-      try await house.done("device/add", #"{"identifier":"\#(other.address)","name":"Keller","period":70}"#)
-      let mark = try house.observer.mark
-      try await house.simulator.control("return", 1)
-      try await house.online(other.id, after: mark)
-      try await house.message("\(other.id)/period", "70")
-      #expect(try await house.listed(other.id)?["label"]?.string == "Keller")
+    try await withFixture(Self.plan(devices: 2)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.simulator.control("vanish", 1)
+      let other = try await fixture.simulator.device(1)
+      try await fixture.done("device/add", #"{"identifier":"\#(other.address)"}"#)
+      #expect(try await fixture.listed(other.id)?["state"]?.string == "absent")
+      try await fixture.offline(other.id)
+      try await fixture.done("device/add", #"{"identifier":"\#(other.address)","name":"Keller","period":70}"#)
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("return", 1)
+      try await fixture.online(other.id, after: mark)
+      try await fixture.message("\(other.id)/period", "70")
+      #expect(try await fixture.listed(other.id)?["label"]?.string == "Keller")
     }
   }
 
   @Test("What another gateway has to itself cannot be added here, and trying leaves nothing behind")
   func addPinned() async throws {
     let attic = #"{"match":{"identifier":"D1:5A:00:01:C0:DE"},"id":"attic","gateway":"attic"}"#
-    try await withHouse(Self.plan(devices: 2, entries: "\(Self.kitchen),\(attic)")) { house in
-      try await house.online("kitchen")
-      let error = try await house.refusal("device/add", #"{"identifier":"D1:5A:00:01:C0:DE","name":"Mine"}"#)
+    try await withFixture(Self.plan(devices: 2, entries: "\(Self.kitchen),\(attic)")) { fixture in
+      try await fixture.online("kitchen")
+      let error = try await fixture.refusal(
+        "device/add", #"{"identifier":"D1:5A:00:01:C0:DE","name":"Mine"}"#)
       #expect(error.contains("pinned to another gateway"))
-      try await house.reload(entries: "\(Self.kitchen),\(attic.replacing(#","gateway":"attic""#, with: ""))")
-      try await house.online("attic")
-      #expect(try await house.listed("attic")?["label"] == nil)
+      try await fixture.reload(
+        entries: "\(Self.kitchen),\(attic.replacing(#","gateway":"attic""#, with: ""))")
+      try await fixture.online("attic")
+      #expect(try await fixture.listed("attic")?["label"] == nil)
     }
   }
 
@@ -81,34 +83,35 @@ import Testing
     var plan = Self.plan(entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)
     plan.period = 5
     plan.simulator = ["--disconnect-ms", "300"]
-    try await withHouse(plan) { house in
-      let device = try await house.simulator.device(0)
-      try await house.online(device.id)
-      try await house.message("\(device.id)/period")
-      _ = try await house.observer.message(Self.discovery(device.id), within: House.patience) {
+    try await withFixture(plan) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      try await fixture.message("\(device.id)/period")
+      _ = try await fixture.observer.message(Self.discovery(device.id), within: Fixture.patience) {
         !$0.payload.isEmpty
       }
-      try await house.done("device/remove", #"{"id":"\#(device.id)"}"#)
-      _ = try await house.observer.message(
-        Self.discovery(device.id), within: House.patience, where: \.payload.isEmpty)
-      try await house.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
-      #expect(try await house.retained(of: device.id).isEmpty)
-      #expect(try await house.kept(Self.discovery(device.id)) == nil)
-      #expect(try await house.done("devices").array?.isEmpty == true)
+      try await fixture.done("device/remove", #"{"id":"\#(device.id)"}"#)
+      _ = try await fixture.observer.message(
+        Self.discovery(device.id), within: Fixture.patience, where: \.payload.isEmpty)
+      try await fixture.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
+      #expect(try await fixture.retained(of: device.id).isEmpty)
+      #expect(try await fixture.kept(Self.discovery(device.id)) == nil)
+      #expect(try await fixture.done("devices").array?.isEmpty == true)
 
-      try await house.restartGateway()
-      try await house.logged("scanning adapter=")
-      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
+      try await fixture.restartGateway()
+      try await fixture.logged("scanning adapter=")
+      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.map { $0["identifier"]?.string } == [device.address])
-      #expect(try await house.done("devices").array?.isEmpty == true)
-      #expect(try await house.retained(of: device.id).isEmpty)
-      #expect(try await house.check().contains("removed by a request"))
+      #expect(try await fixture.done("devices").array?.isEmpty == true)
+      #expect(try await fixture.retained(of: device.id).isEmpty)
+      #expect(try await fixture.check().contains("removed by a request"))
 
-      let mark = try house.observer.mark
-      try await house.done("device/add", #"{"identifier":"\#(device.address)"}"#)
-      try await house.online(device.id, after: mark)
-      try await house.message("\(device.id)/temperature", after: mark)
-      _ = try await house.observer.message(Self.discovery(device.id), after: mark, within: House.patience) {
+      let mark = try fixture.observer.mark
+      try await fixture.done("device/add", #"{"identifier":"\#(device.address)"}"#)
+      try await fixture.online(device.id, after: mark)
+      try await fixture.message("\(device.id)/temperature", after: mark)
+      _ = try await fixture.observer.message(Self.discovery(device.id), after: mark, within: Fixture.patience)
+      {
         !$0.payload.isEmpty
       }
     }
@@ -116,16 +119,16 @@ import Testing
 
   @Test("What a device has of requests and commands goes with it")
   func removeForgets() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await house.online("kitchen")
-      try await house.done(
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.done(
         "device/options", #"{"id":"kitchen","options":{"name":"K","area":"A","period":70}}"#)
-      try await house.message("kitchen/period", "70")
-      try await house.done("device/remove", #"{"id":"kitchen"}"#)
-      let mark = try house.observer.mark
-      try await house.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
-      try await house.online("kitchen", after: mark)
-      let listed = try await house.listed("kitchen")
+      try await fixture.message("kitchen/period", "70")
+      try await fixture.done("device/remove", #"{"id":"kitchen"}"#)
+      let mark = try fixture.observer.mark
+      try await fixture.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
+      try await fixture.online("kitchen", after: mark)
+      let listed = try await fixture.listed("kitchen")
       #expect(listed?["label"] == nil)
       #expect(listed?["area"] == nil)
       #expect(listed?["desired"] == nil)
@@ -137,13 +140,13 @@ import Testing
     var plan = Self.plan()
     // Some are always on their way.
     plan.period = 1
-    try await withHouse(plan) { house in
-      try await house.bridgeOnline()
+    try await withFixture(plan) { fixture in
+      try await fixture.bridgeOnline()
       for _ in 0..<20 {
-        let mark = try house.observer.mark
-        try await house.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
-        try await house.message("kitchen/readings", after: mark)
-        try await house.done("device/remove", #"{"id":"kitchen"}"#)
+        let mark = try fixture.observer.mark
+        try await fixture.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
+        try await fixture.message("kitchen/readings", after: mark)
+        try await fixture.done("device/remove", #"{"id":"kitchen"}"#)
       }
     }
   }
@@ -152,65 +155,65 @@ import Testing
 
   @Test("A renamed device moves its topics, keeps its link, and goes by its new id after a restart")
   func rename() async throws {
-    try await withHouse(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
-      house in
-      let device = try await house.simulator.device(0)
-      for index in 0..<2 { try await house.online(try await house.id(index)) }
-      for topic in ["period", "temperature"] { try await house.message("\(device.id)/\(topic)") }
-      try await house.message("\(device.id)/info") { $0.text.contains("firmware") }
-      let old = Set(try await house.retained(of: device.id).keys)
+    try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
+      fixture in
+      let device = try await fixture.simulator.device(0)
+      for index in 0..<2 { try await fixture.online(try await fixture.id(index)) }
+      for topic in ["period", "temperature"] { try await fixture.message("\(device.id)/\(topic)") }
+      try await fixture.message("\(device.id)/info") { $0.text.contains("firmware") }
+      let old = Set(try await fixture.retained(of: device.id).keys)
       #expect(old.count == 4)
-      let monitor = try await BusMonitor(house.bus)
-      let mark = try house.observer.mark
-      let data = try await house.done("device/rename", #"{"id":"\#(device.id)","to":"kitchen"}"#)
+      let monitor = try await BusMonitor(fixture.bus)
+      let mark = try fixture.observer.mark
+      let data = try await fixture.done("device/rename", #"{"id":"\#(device.id)","to":"kitchen"}"#)
       #expect(data == .object(["from": .string(device.id), "to": .string("kitchen")]))
-      try await house.online("kitchen", after: mark)
-      try await house.moreReadings("kitchen", 3)
-      let kept = try await house.retained()
+      try await fixture.online("kitchen", after: mark)
+      try await fixture.moreReadings("kitchen", 3)
+      let kept = try await fixture.retained()
       #expect(kept.keys.filter { $0.hasPrefix("\(device.id)/") }.isEmpty)
       #expect(
         Set(kept.keys.filter { $0.hasPrefix("kitchen/") }.map { $0.dropFirst("kitchen/".count) })
           == Set(old.map { $0.dropFirst(device.id.count + 1) }))
       // Home Assistant's device stays the same one, with other topics.
-      let announced = try await house.observer.message(
-        Self.discovery(device.id), after: mark, within: House.patience
+      let announced = try await fixture.observer.message(
+        Self.discovery(device.id), after: mark, within: Fixture.patience
       ) { $0.text.contains("microbit/kitchen/") }
       #expect(!announced.text.contains("microbit/\(device.id)/"))
       // The link has stayed.
-      #expect(try house.observer.messages(on: "microbit/kitchen/availability").map(\.text) == ["online"])
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/availability").map(\.text) == ["online"])
       #expect(try await monitor.calls(of: "Connect") == 0)
       #expect(try await monitor.calls(of: "Disconnect") == 0)
-      #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
+      #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
 
-      let restart = try house.observer.mark
-      try await house.restartGateway()
-      try await house.online("kitchen", after: restart)
-      #expect(try await house.retained(of: device.id).isEmpty)
-      #expect(try await house.check().contains(/id +kitchen +request/))
+      let restart = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await fixture.online("kitchen", after: restart)
+      #expect(try await fixture.retained(of: device.id).isEmpty)
+      #expect(try await fixture.check().contains(/id +kitchen +request/))
     }
   }
 
   @Test("Renamed to and fro, absent or not: what is retained is right")
   func renameBack() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period")
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period")
       for (from, to) in [("kitchen", "a"), ("a", "kitchen"), ("kitchen", "a"), ("a", "b"), ("b", "kitchen")] {
-        try await house.done("device/rename", #"{"id":"\#(from)","to":"\#(to)"}"#)
+        try await fixture.done("device/rename", #"{"id":"\#(from)","to":"\#(to)"}"#)
       }
-      try await house.moreReadings("kitchen", 2)
-      let kept = try await house.retained()
+      try await fixture.moreReadings("kitchen", 2)
+      let kept = try await fixture.retained()
       #expect(kept["kitchen/availability"]?.text == "online")
       #expect(kept["kitchen/info"] != nil && kept["kitchen/period"] != nil)
       #expect(kept.keys.allSatisfy { !$0.hasPrefix("a/") && !$0.hasPrefix("b/") })
-      let mark = try house.observer.mark
-      try await house.simulator.control("vanish", 0)
-      try await house.offline("kitchen", after: mark)
-      try await house.done("device/rename", #"{"id":"kitchen","to":"cellar"}"#)
-      try await house.offline("cellar")
-      #expect(try await house.retained(of: "kitchen").isEmpty)
-      try await house.simulator.control("return", 0)
-      try await house.online("cellar")
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("vanish", 0)
+      try await fixture.offline("kitchen", after: mark)
+      try await fixture.done("device/rename", #"{"id":"kitchen","to":"cellar"}"#)
+      try await fixture.offline("cellar")
+      #expect(try await fixture.retained(of: "kitchen").isEmpty)
+      try await fixture.simulator.control("return", 0)
+      try await fixture.online("cellar")
     }
   }
 
@@ -221,30 +224,30 @@ import Testing
     let entries = """
       {"match":{"identifier":"\(Self.first)"},"id":"kitchen","name":"Küche","area":"Home"}
       """
-    try await withHouse(Self.plan(entries: entries)) { house in
-      try await house.online("kitchen")
-      let mark = try house.observer.mark
-      let data = try await house.done(
+    try await withFixture(Self.plan(entries: entries)) { fixture in
+      try await fixture.online("kitchen")
+      let mark = try fixture.observer.mark
+      let data = try await fixture.done(
         "device/options", #"{"id":"kitchen","options":{"name":"Kitchen","area":"Attic"}}"#)
       #expect(data["label"]?.string == "Kitchen")
-      try await house.message("kitchen/info", after: mark) { message in
+      try await fixture.message("kitchen/info", after: mark) { message in
         let info = try? message.json()
         return info?["label"]?.string == "Kitchen" && info?["area"]?.string == "Attic"
       }
       let id = String(Self.first.lowercased().filter { $0 != ":" })
-      _ = try await house.observer.message(Self.discovery(id), after: mark, within: House.patience) {
+      _ = try await fixture.observer.message(Self.discovery(id), after: mark, within: Fixture.patience) {
         $0.text.contains(#""Kitchen""#) && $0.text.contains(#""Attic""#)
       }
-      #expect(try house.stayed("kitchen", after: mark))
-      try await house.restartGateway()
-      #expect(try await house.listed("kitchen")?["label"]?.string == "Kitchen")
-      #expect(try await house.check().contains(/name +Kitchen +request/))
-      try await house.done("device/options", #"{"id":"kitchen","options":{"name":null}}"#)
-      let listed = try await house.listed("kitchen")
+      #expect(try fixture.stayed("kitchen", after: mark))
+      try await fixture.restartGateway()
+      #expect(try await fixture.listed("kitchen")?["label"]?.string == "Kitchen")
+      #expect(try await fixture.check().contains(/name +Kitchen +request/))
+      try await fixture.done("device/options", #"{"id":"kitchen","options":{"name":null}}"#)
+      let listed = try await fixture.listed("kitchen")
       #expect(listed?["label"]?.string == "Küche")
       #expect(listed?["area"]?.string == "Attic")
-      try await house.remembered(#""changes":{"area":"Attic"}"#)
-      let check = try await house.check()
+      try await fixture.remembered(#""changes":{"area":"Attic"}"#)
+      let check = try await fixture.check()
       #expect(check.contains(/name +Küche +config.json/))
       #expect(check.contains(/area +Attic +request/))
     }
@@ -253,55 +256,55 @@ import Testing
   @Test("A period by request is written and confirmed, kept, and taken back by null")
   func period() async throws {
     let entries = #"{"match":{"identifier":"\#(Self.first)"},"id":"kitchen","period":80}"#
-    try await withHouse(Self.plan(entries: entries)) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "80")
-      try await house.done("device/options", #"{"id":"kitchen","options":{"period":70}}"#)
-      try await house.message("kitchen/period", "70")
-      #expect(try await house.simulator.device(0).period == 70)
-      try await house.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 70 }
-      try await house.remembered(#""desired":{"period":{"value":70,"source":"request"}}"#)
-      #expect(try await house.check().contains(/period +70 ms +request/))
-      let mark = try house.observer.mark
-      try await house.done("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
-      try await house.message("kitchen/period", "80", after: mark)
-      #expect(try await house.simulator.device(0).period == 80)
+    try await withFixture(Self.plan(entries: entries)) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "80")
+      try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":70}}"#)
+      try await fixture.message("kitchen/period", "70")
+      #expect(try await fixture.simulator.device(0).period == 70)
+      try await fixture.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 70 }
+      try await fixture.remembered(#""desired":{"period":{"value":70,"source":"request"}}"#)
+      #expect(try await fixture.check().contains(/period +70 ms +request/))
+      let mark = try fixture.observer.mark
+      try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
+      try await fixture.message("kitchen/period", "80", after: mark)
+      #expect(try await fixture.simulator.device(0).period == 80)
       // Nobody sent a command, so nobody is told of a result.
-      #expect(try house.observer.messages(on: "microbit/kitchen/period/result").isEmpty)
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/period/result").isEmpty)
     }
   }
 
   @Test("A disabled device is let go and stays so through a restart; enabled it comes back")
   func enabled() async throws {
-    try await withHouse(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
-      house in
-      let id = try await house.id(0)
-      let other = try await house.id(1)
-      for id in [id, other] { try await house.online(id) }
-      let mark = try house.observer.mark
-      try await house.done("device/options", #"{"id":"\#(id)","options":{"enabled":false}}"#)
-      try await house.offline(id, after: mark)
-      try await house.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
-      #expect(try await house.listed(id)?["state"]?.string == "disabled")
-      let result = try await house.setPeriod(id, "60")
+    try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
+      fixture in
+      let id = try await fixture.id(0)
+      let other = try await fixture.id(1)
+      for id in [id, other] { try await fixture.online(id) }
+      let mark = try fixture.observer.mark
+      try await fixture.done("device/options", #"{"id":"\#(id)","options":{"enabled":false}}"#)
+      try await fixture.offline(id, after: mark)
+      try await fixture.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
+      #expect(try await fixture.listed(id)?["state"]?.string == "disabled")
+      let result = try await fixture.setPeriod(id, "60")
       #expect(result["status"]?.string == "failed")
       #expect(result["reason"]?.string?.contains("disabled") == true)
-      #expect(try await house.refusal("device/reconnect", #"{"id":"\#(id)"}"#).contains("is disabled"))
+      #expect(try await fixture.refusal("device/reconnect", #"{"id":"\#(id)"}"#).contains("is disabled"))
 
-      let restart = try house.observer.mark
-      try await house.restartGateway()
-      try await house.online(other, after: restart)
+      let restart = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await fixture.online(other, after: restart)
       // A scan sees it, and it is not connected for that.
-      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
+      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == id && $0["connected"]?.bool == false })
-      #expect(try await house.simulator.devices().map(\.isConnected) == [false, true])
-      #expect(try await house.listed(id)?["state"]?.string == "disabled")
-      #expect(try await house.check().contains(/enabled +false +request/))
+      #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true])
+      #expect(try await fixture.listed(id)?["state"]?.string == "disabled")
+      #expect(try await fixture.check().contains(/enabled +false +request/))
 
-      let enable = try house.observer.mark
-      try await house.done("device/options", #"{"id":"\#(id)","options":{"enabled":null}}"#)
-      try await house.online(id, after: enable)
-      #expect(try await house.setPeriod(id, "60")["status"]?.string == "applied")
+      let enable = try fixture.observer.mark
+      try await fixture.done("device/options", #"{"id":"\#(id)","options":{"enabled":null}}"#)
+      try await fixture.online(id, after: enable)
+      #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
     }
   }
 
@@ -309,20 +312,20 @@ import Testing
 
   @Test("A reconnect ends the link and makes another; the others do not notice")
   func reconnect() async throws {
-    try await withHouse(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
-      house in
-      let id = try await house.id(0)
-      let other = try await house.id(1)
-      for id in [id, other] { try await house.online(id) }
-      let monitor = try await BusMonitor(house.bus)
-      let mark = try house.observer.mark
-      try await house.done("device/reconnect", #"{"id":"\#(id)"}"#)
-      let offline = try await house.offline(id, after: mark)
-      let online = try await house.online(id, after: offline.number)
-      try await house.reading(id, after: online.number) { _ in true }
+    try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
+      fixture in
+      let id = try await fixture.id(0)
+      let other = try await fixture.id(1)
+      for id in [id, other] { try await fixture.online(id) }
+      let monitor = try await BusMonitor(fixture.bus)
+      let mark = try fixture.observer.mark
+      try await fixture.done("device/reconnect", #"{"id":"\#(id)"}"#)
+      let offline = try await fixture.offline(id, after: mark)
+      let online = try await fixture.online(id, after: offline.number)
+      try await fixture.reading(id, after: online.number) { _ in true }
       #expect(try await monitor.calls(of: "Connect") == 1)
       #expect(try await monitor.calls(of: "Disconnect") == 1)
-      #expect(try house.stayed(other, after: mark))
+      #expect(try fixture.stayed(other, after: mark))
     }
   }
 }

@@ -7,16 +7,16 @@ import Testing
 
   @Test("Every micro:bit with the prefix comes online and tells its temperature", arguments: [1, 3, 10])
   func byPrefix(count: Int) async throws {
-    try await withHouse(Plan(devices: count, period: 200)) { house in
-      let devices = try await house.simulator.devices()
+    try await withFixture(Plan(devices: count, period: 200)) { fixture in
+      let devices = try await fixture.simulator.devices()
       try #require(devices.count == count)
       for device in devices {
-        try await house.online(device.id)
-        let temperature = try await house.message("\(device.id)/temperature")
+        try await fixture.online(device.id)
+        let temperature = try await fixture.message("\(device.id)/temperature")
         try #require(Int(temperature.text) != nil)
-        try await house.message("\(device.id)/period", "200")
+        try await fixture.message("\(device.id)/period", "200")
       }
-      let now = try await house.simulator.devices()
+      let now = try await fixture.simulator.devices()
       try #require(now.allSatisfy { $0.isConnected && $0.isNotifying })
     }
   }
@@ -28,16 +28,16 @@ import Testing
     plan.entries = """
       {"match":{"identifier":"\(Self.kitchen.lowercased())"},"id":"kitchen","name":"Küche","area":"Home"}
       """
-    try await withHouse(plan) { house in
-      try await house.online("kitchen")
-      let info = try await house.message("kitchen/info") { $0.text.contains("connected_since") }.json()
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      let info = try await fixture.message("kitchen/info") { $0.text.contains("connected_since") }.json()
       #expect(info["identifier"]?.string == Self.kitchen)
       #expect(info["label"]?.string == "Küche")
       #expect(info["area"]?.string == "Home")
-      try #require(try await house.readings("kitchen", upTo: 5).count == 5)
-      let connected = try await house.simulator.devices().filter(\.isConnected)
+      try #require(try await fixture.readings("kitchen", upTo: 5).count == 5)
+      let connected = try await fixture.simulator.devices().filter(\.isConnected)
       try #require(connected.map(\.address) == [Self.kitchen])
-      try #require(try house.deviceIDs == ["kitchen"])
+      try #require(try fixture.deviceIDs == ["kitchen"])
     }
   }
 
@@ -50,14 +50,14 @@ import Testing
       {"match":{"name_prefix":"BBC micro:bit"},"period":70},
       {"match":{"identifier":"C5:00:00:00:00:01"},"id":"late","period":90}
       """
-    try await withHouse(plan) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/period", "50")
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "50")
       // The prefix comes before the identifier, so this one has neither the id nor the period of the last entry.
-      try await house.online("c50000000001")
-      try await house.message("c50000000001/period", "70")
-      try await house.online(try await house.id(2))
-      try #require(try house.deviceIDs == ["kitchen", "c50000000001", try await house.id(2)])
+      try await fixture.online("c50000000001")
+      try await fixture.message("c50000000001/period", "70")
+      try await fixture.online(try await fixture.id(2))
+      try #require(try fixture.deviceIDs == ["kitchen", "c50000000001", try await fixture.id(2)])
     }
   }
 
@@ -65,14 +65,14 @@ import Testing
   func idOfPrefix() async throws {
     var plan = Plan(devices: 3)
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"classroom"}"#
-    try await withHouse(plan) { house in
-      try await house.online("classroom")
-      let info = try await house.message("classroom/info").json()
-      let devices = try await house.simulator.devices()
+    try await withFixture(plan) { fixture in
+      try await fixture.online("classroom")
+      let info = try await fixture.message("classroom/info").json()
+      let devices = try await fixture.simulator.devices()
       let others = devices.filter { $0.address != info["identifier"]?.string }
       try #require(others.count == 2)
-      for device in others { try await house.online(device.id) }
-      try #require(try house.deviceIDs == Set(others.map(\.id) + ["classroom"]))
+      for device in others { try await fixture.online(device.id) }
+      try #require(try fixture.deviceIDs == Set(others.map(\.id) + ["classroom"]))
     }
   }
 
@@ -80,19 +80,19 @@ import Testing
   func strangers() async throws {
     var plan = Plan(devices: 2, strangers: 5)
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      let monitor = try await BusMonitor(house.bus)
-      try house.startGateway()
-      let devices = try await house.simulator.devices()
+    try await withFixture(plan) { fixture in
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.startGateway()
+      let devices = try await fixture.simulator.devices()
       for device in devices.prefix(2) {
-        try await house.online(device.id)
-        _ = try await house.readings(device.id, upTo: 10)
+        try await fixture.online(device.id)
+        _ = try await fixture.readings(device.id, upTo: 10)
       }
-      let now = try await house.simulator.devices()
+      let now = try await fixture.simulator.devices()
       try #require(now.count == 7)
       try #require(now.map(\.isConnected) == [true, true, false, false, false, false, false])
       try #require(try await monitor.calls(of: "Connect") == 2)
-      try #require(try house.deviceIDs == Set(devices.prefix(2).map(\.id)))
+      try #require(try fixture.deviceIDs == Set(devices.prefix(2).map(\.id)))
     }
   }
 
@@ -103,21 +103,21 @@ import Testing
     plan.entries = """
       {"match":{"name_prefix":"BBC micro:bit"}}, {"match":{"name_prefix":"Polar"},"id":"odd"}
       """
-    try await withHouse(plan) { house in
-      let monitor = try await BusMonitor(house.bus)
-      try house.startGateway()
-      try await house.logged("no Bluetooth temperature service")
+    try await withFixture(plan) { fixture in
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.startGateway()
+      try await fixture.logged("no Bluetooth temperature service")
       try await monitor.called("Disconnect")
-      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
-      let good = try await house.id(0)
+      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      let good = try await fixture.id(0)
       // It has been let go, and the others are served as ever.
-      _ = try await house.readings(good, upTo: 20)
-      let devices = try await house.simulator.devices()
+      _ = try await fixture.readings(good, upTo: 20)
+      let devices = try await fixture.simulator.devices()
       try #require(devices.map(\.isConnected) == [true, false])
       try #require(try await monitor.calls(of: "Connect") == 2)
-      try #require(try house.lines(with: "no Bluetooth temperature service").count == 1)
+      try #require(try fixture.lines(with: "no Bluetooth temperature service").count == 1)
       // What was never held has no topics.
-      try #require(try house.observer.messages.allSatisfy { !$0.topic.hasPrefix("microbit/odd/") })
+      try #require(try fixture.observer.messages.allSatisfy { !$0.topic.hasPrefix("microbit/odd/") })
     }
   }
 }

@@ -9,7 +9,7 @@ import Testing
   @Test("Every example of the MQTT reference happens as it stands there")
   func examples() async throws {
     let text = try String(contentsOfFile: Self.reference, encoding: .utf8)
-      .replacing("living-room", with: House.gatewayID)
+      .replacing("living-room", with: Fixture.gatewayID)
     let examples = Example.all(in: text)
     try #require(examples.count > 20, "is this the reference?")
     var plan = Plan(devices: 2, strangers: 1, period: 1000)
@@ -22,11 +22,11 @@ import Testing
       {"match":{"identifier":"C5:A1:B2:C3:D4:E4"},"id":"kitchen","name":"Kitchen","area":"Kitchen"},
       {"match":{"name_prefix":"BBC micro:bit"}}
       """
-    try await withHouse(plan) { house in
+    try await withFixture(plan) { fixture in
       for id in ["kitchen", "c5a1b2c3d4e5"] {
-        try await house.message("\(id)/info") { (try? $0.json())?["serial"] != nil }
+        try await fixture.message("\(id)/info") { (try? $0.json())?["serial"] != nil }
       }
-      for example in examples { try await example.run(in: house) }
+      for example in examples { try await example.run(in: fixture) }
     }
   }
 
@@ -54,14 +54,14 @@ import Testing
       return examples
     }
 
-    func run(in house: House) async throws {
-      let observer = try house.observer
+    func run(in fixture: Fixture) async throws {
+      let observer = try fixture.observer
       // Where nothing is sent, it is about what has come before.
       let mark = sent.isEmpty ? 0 : observer.mark
       for (topic, payload) in sent { try await observer.publish(topic, payload) }
       for (topic, payload) in expected {
         do {
-          _ = try await observer.message(topic, after: mark, within: House.patience) {
+          _ = try await observer.message(topic, after: mark, within: Fixture.patience) {
             Self.matches($0.text, payload)
           }
         } catch {

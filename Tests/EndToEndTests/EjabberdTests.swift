@@ -3,13 +3,14 @@ import Testing
 
 /// Another broker than mosquitto.
 @Suite(.serialized, .enabled(if: Ejabberd.isInstalled)) struct EjabberdTests {
-  private static let id = Village.id
+  private static let id = Cluster.id
 
   @Test(
     "Readings, retained state, commands, the will, discovery, and a move",
     arguments: ["5", "3.1.1"])
   func core(protocolVersion: String) async throws {
-    let plans = [Plan.house("ground", area: "Ground floor"), Plan.house("attic", area: "Attic")].map { plan in
+    let plans = [Plan.fixture("ground", area: "Ground floor"), Plan.fixture("attic", area: "Attic")].map {
+      plan in
       var plan = plan
       plan.mqtt = """
         "protocol":"\(protocolVersion)","username":"\(Ejabberd.username)","password_file":"password"
@@ -20,8 +21,8 @@ import Testing
     }
     var first = plans[0]
     first.broker = .ejabberd
-    try await withVillage([first, plans[1]]) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster([first, plans[1]]) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
       _ = try await ground.readings(Self.id, upTo: 20)
       try #require(try await ground.setPeriod(Self.id, "70")["status"]?.string == "applied")
@@ -37,20 +38,20 @@ import Testing
       #expect(kept["bridge/attic/state"]?.text == "online")
 
       var mark = try ground.observer.mark
-      try await village.carry(from: ground, to: attic)
+      try await cluster.carry(from: ground, to: attic)
       let info = try await attic.holds(Self.id, after: mark)
       #expect(info["moved"]?["from"]?.string == "ground")
       try await attic.message("\(Self.id)/period", "75", after: mark)
-      for house in village.houses { try await house.settled() }
+      for fixture in cluster.fixtures { try await fixture.settled() }
       try ground.expect(
         Self.id, after: mark, availability: ["offline", "online"], holders: ["attic"])
-      _ = try await ground.observer.message(Village.discovery, after: mark, within: House.patience) {
+      _ = try await ground.observer.message(Cluster.discovery, after: mark, within: Fixture.patience) {
         $0.text.contains("bridge/attic/state")
       }
 
       mark = try ground.observer.mark
       try await attic.killGateway()
-      try await village.move(from: attic, to: ground)
+      try await cluster.move(from: attic, to: ground)
       try await ground.holds(Self.id, after: mark)
 
       // The broker comes anew, with or without what it retained.

@@ -21,34 +21,34 @@ import Testing
 
   /// Sends a command to a group; whoever answers, once each, before those do that are asked afterwards.
   private static func answers(
-    _ house: House, to topic: String, _ payload: String, of ids: [String] = all
+    _ fixture: Fixture, to topic: String, _ payload: String, of ids: [String] = all
   ) async throws -> [String: JSON] {
-    let mark = try house.observer.mark
-    try await house.ask("microbit/\(topic)", Array(payload.utf8), correlation: topic)
+    let mark = try fixture.observer.mark
+    try await fixture.ask("microbit/\(topic)", Array(payload.utf8), correlation: topic)
     for id in ids {
-      try await house.message("\(id)/period/result", after: mark) { $0.text.contains(#""g""#) }
+      try await fixture.message("\(id)/period/result", after: mark) { $0.text.contains(#""g""#) }
     }
     for id in all {
-      try await house.observer.publish("microbit/\(id)/period/set", #"{"value":90,"transaction":"end"}"#)
-      try await house.message("\(id)/period/result", after: mark) { $0.text.contains(#""end""#) }
+      try await fixture.observer.publish("microbit/\(id)/period/set", #"{"value":90,"transaction":"end"}"#)
+      try await fixture.message("\(id)/period/result", after: mark) { $0.text.contains(#""end""#) }
     }
     var answers: [String: JSON] = [:]
     for id in all {
-      let results = try house.observer.messages(on: "microbit/\(id)/period/result", after: mark)
+      let results = try fixture.observer.messages(on: "microbit/\(id)/period/result", after: mark)
         .map { try $0.json() }.filter { $0["transaction"]?.string == "g" }
       #expect(results.count <= 1)
       answers[id] = results.first
     }
     // The sender is told by each of them.
-    let replies = try house.observer.messages(on: "replies", after: mark)
+    let replies = try fixture.observer.messages(on: "replies", after: mark)
     #expect(replies.count { $0.correlationData == Array(topic.utf8) } == ids.count)
     return answers
   }
 
   @Test("All, and each area by whatever spelling, answer with the transaction; nobody else does")
   func groups() async throws {
-    try await withHouse(Self.plan) { house in
-      for id in Self.all { try await house.online(id) }
+    try await withFixture(Self.plan) { fixture in
+      for id in Self.all { try await fixture.online(id) }
       let groups: [(topic: String, members: [String])] = [
         ("all", Self.all), ("area/living-room", ["window", "sofa"]),
         ("area/Living room", ["window", "sofa"]),
@@ -57,7 +57,7 @@ import Testing
       ]
       for (topic, members) in groups {
         let answers = try await Self.answers(
-          house, to: "\(topic)/period/set", #"{"value":70,"transaction":"g"}"#, of: members)
+          fixture, to: "\(topic)/period/set", #"{"value":70,"transaction":"g"}"#, of: members)
         #expect(Set(answers.keys) == Set(members), "\(topic)")
         #expect(answers.values.allSatisfy { $0["status"]?.string == "applied" && $0["actual"]?.int == 70 })
       }
@@ -66,48 +66,48 @@ import Testing
 
   @Test("The area that a request gives is the one that counts; without its own the gateway's does")
   func movedArea() async throws {
-    try await withHouse(Self.plan) { house in
-      for id in Self.all { try await house.online(id) }
-      try await house.done("device/options", #"{"id":"stove","options":{"area":"Hall"}}"#)
+    try await withFixture(Self.plan) { fixture in
+      for id in Self.all { try await fixture.online(id) }
+      try await fixture.done("device/options", #"{"id":"stove","options":{"area":"Hall"}}"#)
       let payload = #"{"value":70,"transaction":"g"}"#
-      let hall = try await Self.answers(house, to: "area/hall/period/set", payload, of: ["door", "stove"])
+      let hall = try await Self.answers(fixture, to: "area/hall/period/set", payload, of: ["door", "stove"])
       #expect(Set(hall.keys) == ["door", "stove"])
-      let kitchen = try await Self.answers(house, to: "area/kitchen/period/set", payload, of: [])
+      let kitchen = try await Self.answers(fixture, to: "area/kitchen/period/set", payload, of: [])
       #expect(kitchen.isEmpty)
     }
   }
 
   @Test("A bad command is rejected by each; where no device can write the property, nobody answers")
   func rejected() async throws {
-    try await withHouse(Self.plan) { house in
-      for id in Self.all { try await house.online(id) }
+    try await withFixture(Self.plan) { fixture in
+      for id in Self.all { try await fixture.online(id) }
       for topic in ["all/temperature/set", "area/hall/colour/set"] {
-        try await house.observer.publish("microbit/\(topic)", "20")
+        try await fixture.observer.publish("microbit/\(topic)", "20")
       }
-      let mark = try house.observer.mark
-      try await house.observer.publish("microbit/all/period/set", "0")
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/all/period/set", "0")
       for id in Self.all {
-        let result = try await house.message("\(id)/period/result", after: mark).json()
+        let result = try await fixture.message("\(id)/period/result", after: mark).json()
         #expect(result["status"]?.string == "rejected")
         #expect(result["reason"]?.string?.contains("below") == true)
       }
-      let results = try house.observer.messages.filter { $0.topic.hasSuffix("/result") }
+      let results = try fixture.observer.messages.filter { $0.topic.hasSuffix("/result") }
       #expect(Set(results.map(\.topic)) == Set(Self.all.map { "microbit/\($0)/period/result" }))
     }
   }
 
   @Test("An absent member answers pending, and applies it on arrival")
   func absentMember() async throws {
-    try await withHouse(Self.plan) { house in
-      for id in Self.all { try await house.online(id) }
-      try await house.vanish(1, "sofa")
-      let mark = try house.observer.mark
-      try await house.observer.publish(
+    try await withFixture(Self.plan) { fixture in
+      for id in Self.all { try await fixture.online(id) }
+      try await fixture.vanish(1, "sofa")
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish(
         "microbit/area/living-room/period/set", #"{"value":70,"transaction":"g"}"#)
-      try await house.message("window/period/result", after: mark) { $0.text.contains("applied") }
-      try await house.message("sofa/period/result", after: mark) { $0.text.contains("pending") }
-      try await house.simulator.control("return", 1)
-      try await house.message("sofa/period/result", after: mark) { $0.text.contains("applied") }
+      try await fixture.message("window/period/result", after: mark) { $0.text.contains("applied") }
+      try await fixture.message("sofa/period/result", after: mark) { $0.text.contains("pending") }
+      try await fixture.simulator.control("return", 1)
+      try await fixture.message("sofa/period/result", after: mark) { $0.text.contains("applied") }
     }
   }
 
@@ -120,19 +120,19 @@ import Testing
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"window"},
       {"match":{"name_prefix":"BBC micro:bit"},"id":"passer-by","enabled":false}
       """
-    try await withHouse(plan) { house in
-      try await house.online("window")
-      try await house.message("bridge/\(House.gatewayID)/devices") { $0.text.contains("passer-by") }
-      let mark = try house.observer.mark
-      try await house.observer.publish("microbit/all/period/set", "70")
-      try await house.message("window/period/result", after: mark) { $0.text.contains("applied") }
-      try await house.message("passer-by/period/result", after: mark) { $0.text.contains("disabled") }
-      try await house.simulator.control("vanish", 1)
-      try await house.message("bridge/\(House.gatewayID)/devices", after: mark) {
+    try await withFixture(plan) { fixture in
+      try await fixture.online("window")
+      try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { $0.text.contains("passer-by") }
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/all/period/set", "70")
+      try await fixture.message("window/period/result", after: mark) { $0.text.contains("applied") }
+      try await fixture.message("passer-by/period/result", after: mark) { $0.text.contains("disabled") }
+      try await fixture.simulator.control("vanish", 1)
+      try await fixture.message("bridge/\(Fixture.gatewayID)/devices", after: mark) {
         !$0.text.contains("passer-by")
       }
-      #expect(try await house.stopGateway() == 0)
-      let records = try House.stateRecords("\(house.folder.path)/state/house.db")
+      #expect(try await fixture.stopGateway() == 0)
+      let records = try Fixture.stateRecords("\(fixture.folder.path)/state/fixture.db")
       #expect(
         records.keys.contains("devices/D0:5A:00:00:C0:DE")
           && !records.keys.contains("devices/D1:5A:00:01:C0:DE"))
@@ -143,23 +143,23 @@ import Testing
   func retained() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      let ids = [try await house.id(0), try await house.id(1)]
-      try await house.simulator.control("vanish", 1)
-      try await house.observer.publish("microbit/all/period/set", "70", retain: true)
-      try await house.observer.synchronize()
-      try house.startGateway()
-      try await house.message("\(ids[0])/period", "70")
-      try #require(try await house.setPeriod(ids[0], "60")["actual"]?.int == 60)
-      try await house.simulator.control("return", 1)
-      try await house.message("\(ids[1])/period", "70")
-      let mark = try house.observer.mark
-      try await house.restartGateway()
+    try await withFixture(plan) { fixture in
+      let ids = [try await fixture.id(0), try await fixture.id(1)]
+      try await fixture.simulator.control("vanish", 1)
+      try await fixture.observer.publish("microbit/all/period/set", "70", retain: true)
+      try await fixture.observer.synchronize()
+      try fixture.startGateway()
+      try await fixture.message("\(ids[0])/period", "70")
+      try #require(try await fixture.setPeriod(ids[0], "60")["actual"]?.int == 60)
+      try await fixture.simulator.control("return", 1)
+      try await fixture.message("\(ids[1])/period", "70")
+      let mark = try fixture.observer.mark
+      try await fixture.restartGateway()
       for (id, period) in zip(ids, ["60", "70"]) {
-        try await house.online(id, after: mark)
-        try await house.message("\(id)/period", period, after: mark)
-        #expect(try await house.setPeriod(id, "65")["actual"]?.int == 65)
-        let results = try house.observer.messages(on: "microbit/\(id)/period/result", after: mark)
+        try await fixture.online(id, after: mark)
+        try await fixture.message("\(id)/period", period, after: mark)
+        #expect(try await fixture.setPeriod(id, "65")["actual"]?.int == 65)
+        let results = try fixture.observer.messages(on: "microbit/\(id)/period/result", after: mark)
         #expect(results.count == 1, "\(results.map(\.text))")
       }
     }

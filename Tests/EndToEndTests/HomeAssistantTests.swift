@@ -6,31 +6,31 @@ import Testing
 /// What Home Assistant is told, seen at the broker; Tests/HomeAssistant shows what it makes of it.
 @Suite struct HomeAssistantTests {
   private static let status = "homeassistant/status"
-  private static let gateway = "homeassistant/device/ble_gateway_house/config"
+  private static let gateway = "homeassistant/device/ble_gateway_fixture/config"
 
   private func topic(_ id: String) -> String { "homeassistant/device/ble_\(id)/config" }
 
   private func document(
-    _ house: House, _ topic: String, after mark: Int = 0,
+    _ fixture: Fixture, _ topic: String, after mark: Int = 0,
     where condition: @escaping @Sendable (Observer.Message) -> Bool = { !$0.payload.isEmpty }
   ) async throws -> Observer.Message {
-    try await house.observer.message(topic, after: mark, within: House.patience, where: condition)
+    try await fixture.observer.message(topic, after: mark, within: Fixture.patience, where: condition)
   }
 
   @Test("The gateway is told of before its micro:bits, and all of it again at each birth")
   func order() async throws {
-    try await withHouse(Plan(devices: 3)) { house in
-      let topics = try await house.simulator.devices().map { topic($0.id) }
-      let gateway = try await document(house, Self.gateway)
+    try await withFixture(Plan(devices: 3)) { fixture in
+      let topics = try await fixture.simulator.devices().map { topic($0.id) }
+      let gateway = try await document(fixture, Self.gateway)
       for topic in topics {
-        let device = try await document(house, topic)
+        let device = try await document(fixture, topic)
         #expect(gateway.number < device.number)
-        #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_house")
+        #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_fixture")
       }
       for _ in 1...2 {
-        let mark = try house.observer.mark
-        try await house.observer.publish(Self.status, "online")
-        for topic in topics + [Self.gateway] { _ = try await document(house, topic, after: mark) }
+        let mark = try fixture.observer.mark
+        try await fixture.observer.publish(Self.status, "online")
+        for topic in topics + [Self.gateway] { _ = try await document(fixture, topic, after: mark) }
       }
     }
   }
@@ -38,50 +38,50 @@ import Testing
   /// Home Assistant loses part of a document that comes while it still sets up what the one before has told.
   @Test("A micro:bit that comes is told of once, with what it says of its make; after a restart too")
   func once() async throws {
-    try await withHouse(Plan(devices: 5)) { house in
-      let devices = try await house.simulator.devices()
+    try await withFixture(Plan(devices: 5)) { fixture in
+      let devices = try await fixture.simulator.devices()
       for start in 1...2 {
-        let mark = try house.observer.mark
-        if start == 2 { try await house.restartGateway() }
-        for device in devices { try await house.online(device.id, after: mark) }
+        let mark = try fixture.observer.mark
+        if start == 2 { try await fixture.restartGateway() }
+        for device in devices { try await fixture.online(device.id, after: mark) }
         for device in devices {
-          let first = try await document(house, topic(device.id), after: mark)
+          let first = try await document(fixture, topic(device.id), after: mark)
           #expect(try first.json()["dev"]?["sw"]?.string != nil)
           // Whatever else there were to be told, would be told with this.
-          try await house.done(
+          try await fixture.done(
             "device/options", #"{"id":"\#(device.id)","options":{"name":"Start \#(start)"}}"#)
-          let second = try await document(house, topic(device.id), after: mark) {
+          let second = try await document(fixture, topic(device.id), after: mark) {
             $0.text.contains("Start \(start)")
           }
           let name = try #require(try first.json()["dev"]?["name"]?.string)
           #expect(first.text.replacing(name, with: "Start \(start)") == second.text)
-          #expect(try house.observer.messages(on: topic(device.id), after: mark).count == 2)
+          #expect(try fixture.observer.messages(on: topic(device.id), after: mark).count == 2)
         }
-        try await house.remembered("serial")
+        try await fixture.remembered("serial")
       }
     }
   }
 
   @Test("Documents of a micro:bit are a second apart, and the newest wins")
   func apart() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      _ = try await document(house, topic(id))
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      _ = try await document(fixture, topic(id))
       for number in 1...20 {
-        try await house.done("device/options", #"{"id":"\#(id)","options":{"name":"Name \#(number)"}}"#)
+        try await fixture.done("device/options", #"{"id":"\#(id)","options":{"name":"Name \#(number)"}}"#)
       }
-      try await house.observer.publish(Self.status, "online")
-      _ = try await document(house, topic(id)) { $0.text.contains("Name 20") }
-      let all = try house.observer.messages(on: topic(id))
+      try await fixture.observer.publish(Self.status, "online")
+      _ = try await document(fixture, topic(id)) { $0.text.contains("Name 20") }
+      let all = try fixture.observer.messages(on: topic(id))
       #expect(all.count < 10)
       for (first, second) in zip(all, all.dropFirst()) {
         // As they arrive: on the way from the gateway they may come closer to one another.
         #expect(first.arrived.duration(to: second.arrived) > .milliseconds(800))
       }
       // A removal does not wait.
-      try await house.done("device/remove", #"{"id":"\#(id)"}"#)
-      let end = try await document(house, topic(id)) { $0.payload.isEmpty }
-      let answer = try await house.message("bridge/house/response/device/remove")
+      try await fixture.done("device/remove", #"{"id":"\#(id)"}"#)
+      let end = try await document(fixture, topic(id)) { $0.payload.isEmpty }
+      let answer = try await fixture.message("bridge/fixture/response/device/remove")
       #expect(end.number < answer.number)
     }
   }
@@ -90,20 +90,20 @@ import Testing
   func hundred() async throws {
     var plan = Plan(devices: 100, period: 1000)
     plan.simulator = ["--connect-ms", "1"]
-    try await withHouse(plan) { house in
-      let devices = try await house.simulator.devices()
-      for device in devices { _ = try await document(house, topic(device.id)) }
+    try await withFixture(plan) { fixture in
+      let devices = try await fixture.simulator.devices()
+      for device in devices { _ = try await document(fixture, topic(device.id)) }
       // The machine may have much else to do at one birth, or at four.
       var times: [Duration] = []
       while times.count < 5, !times.contains(where: { $0 < .seconds(1) }) {
         // What was told of a moment ago is told again when a second is over.
         try await Task.sleep(for: .seconds(1))
-        let mark = try house.observer.mark
-        try await house.observer.publish(Self.status, "online")
-        let status = try await document(house, Self.status, after: mark)
+        let mark = try fixture.observer.mark
+        try await fixture.observer.publish(Self.status, "online")
+        let status = try await document(fixture, Self.status, after: mark)
         var last = status
         for device in devices {
-          let told = try await document(house, topic(device.id), after: mark)
+          let told = try await document(fixture, topic(device.id), after: mark)
           if told.number > last.number { last = told }
         }
         times.append(status.arrived.duration(to: last.arrived))
@@ -115,85 +115,85 @@ import Testing
   /// Home Assistant may not have listened when the topic was cleared, and then knows the device from its registry only.
   @Test("What was taken back is told of once more at the next birth, and taken back again, once")
   func removal() async throws {
-    try await withHouse(Plan(devices: 2)) { house in
-      let topic = topic(try await house.id())
-      _ = try await document(house, topic)
-      try await house.remembered("announced")
-      #expect(try await house.stopGateway() == 0)
-      try house.configure(
-        entries: #"{"match":{"identifier":"\#(try await house.simulator.device(1).address)"}}"#)
-      var mark = try house.observer.mark
-      try house.startGateway()
-      _ = try await document(house, topic, after: mark) { $0.payload.isEmpty }
-      #expect(try await house.stopGateway() == 0)
+    try await withFixture(Plan(devices: 2)) { fixture in
+      let topic = topic(try await fixture.id())
+      _ = try await document(fixture, topic)
+      try await fixture.remembered("announced")
+      #expect(try await fixture.stopGateway() == 0)
+      try fixture.configure(
+        entries: #"{"match":{"identifier":"\#(try await fixture.simulator.device(1).address)"}}"#)
+      var mark = try fixture.observer.mark
+      try fixture.startGateway()
+      _ = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
+      #expect(try await fixture.stopGateway() == 0)
       // Remembered over a restart.
-      mark = try house.observer.mark
-      try house.startGateway()
-      try await house.bridgeOnline(after: mark)
-      _ = try await document(house, Self.gateway, after: mark)
+      mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.bridgeOnline(after: mark)
+      _ = try await document(fixture, Self.gateway, after: mark)
 
-      mark = try house.observer.mark
-      try await house.observer.publish(Self.status, "online")
-      let revival = try await document(house, topic, after: mark)
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.status, "online")
+      let revival = try await document(fixture, topic, after: mark)
       let components = try revival.json()["cmps"]
       #expect(components?["temperature"]?["uniq_id"]?.string?.hasSuffix("_temperature") == true)
       #expect(components?["period"]?["p"]?.string == "number")
-      let end = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+      let end = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
       #expect(end.number > revival.number)
-      #expect(try await house.retained()[topic] == nil)
+      #expect(try await fixture.retained()[topic] == nil)
 
-      mark = try house.observer.mark
-      try await house.observer.publish(Self.status, "online")
-      _ = try await document(house, self.topic(try await house.id(1)), after: mark)
-      #expect(try house.observer.messages(on: topic, after: mark).isEmpty)
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.status, "online")
+      _ = try await document(fixture, self.topic(try await fixture.id(1)), after: mark)
+      #expect(try fixture.observer.messages(on: topic, after: mark).isEmpty)
     }
   }
 
   @Test("Home Assistant that goes away again before it was told to forget is told at its next birth")
   func removalInterrupted() async throws {
-    try await withOneOfThreeHouses(Plan(devices: 2)) { house in
-      let topic = topic(try await house.id())
-      _ = try await document(house, topic)
-      try await house.observer.publish(
-        "microbit/bridge/house/request/device/remove", #"{"id":"\#(try await house.id())"}"#)
-      _ = try await document(house, topic) { $0.payload.isEmpty }
-      var mark = try house.observer.mark
-      try await house.observer.publish(Self.status, "online")
-      _ = try await document(house, topic, after: mark)
-      try await house.observer.publish(Self.status, "offline")
-      try await house.settled()
+    try await withOneOfThree(Plan(devices: 2)) { fixture in
+      let topic = topic(try await fixture.id())
+      _ = try await document(fixture, topic)
+      try await fixture.observer.publish(
+        "microbit/bridge/fixture/request/device/remove", #"{"id":"\#(try await fixture.id())"}"#)
+      _ = try await document(fixture, topic) { $0.payload.isEmpty }
+      var mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.status, "online")
+      _ = try await document(fixture, topic, after: mark)
+      try await fixture.observer.publish(Self.status, "offline")
+      try await fixture.settled()
       // It has five seconds to go away before it is told.
-      if try house.observer.messages(on: topic, after: mark).contains(where: \.payload.isEmpty) {
+      if try fixture.observer.messages(on: topic, after: mark).contains(where: \.payload.isEmpty) {
         return false
       }
-      mark = try house.observer.mark
-      try await house.observer.publish(Self.status, "online")
-      _ = try await document(house, topic, after: mark)
-      _ = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.status, "online")
+      _ = try await document(fixture, topic, after: mark)
+      _ = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
       return true
     }
   }
 
   @Test("What another gateway has announced is not taken back")
   func removalOvertaken() async throws {
-    try await withHouse(Plan(devices: 2)) { house in
-      let id = try await house.id()
+    try await withFixture(Plan(devices: 2)) { fixture in
+      let id = try await fixture.id()
       let topic = topic(id)
-      let own = try await document(house, topic)
-      try await house.observer.publish(
-        "microbit/bridge/house/request/device/remove", #"{"id":"\#(id)"}"#)
-      _ = try await document(house, topic) { $0.payload.isEmpty }
-      var mark = try house.observer.mark
-      let other = own.text.replacing("bridge/house/", with: "bridge/attic/")
-      try await house.observer.publish(topic, other, retain: true)
-      try await house.observer.publish(Self.status, "online")
+      let own = try await document(fixture, topic)
+      try await fixture.observer.publish(
+        "microbit/bridge/fixture/request/device/remove", #"{"id":"\#(id)"}"#)
+      _ = try await document(fixture, topic) { $0.payload.isEmpty }
+      var mark = try fixture.observer.mark
+      let other = own.text.replacing("bridge/fixture/", with: "bridge/attic/")
+      try await fixture.observer.publish(topic, other, retain: true)
+      try await fixture.observer.publish(Self.status, "online")
       let last = topic
-      _ = try await document(house, self.topic(try await house.id(1)), after: mark)
-      #expect(try house.observer.messages(on: last, after: mark).map(\.text) == [other])
-      mark = try house.observer.mark
-      try await house.observer.publish(Self.status, "online")
-      _ = try await document(house, self.topic(try await house.id(1)), after: mark)
-      #expect(try house.observer.messages(on: last, after: mark).isEmpty)
+      _ = try await document(fixture, self.topic(try await fixture.id(1)), after: mark)
+      #expect(try fixture.observer.messages(on: last, after: mark).map(\.text) == [other])
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.status, "online")
+      _ = try await document(fixture, self.topic(try await fixture.id(1)), after: mark)
+      #expect(try fixture.observer.messages(on: last, after: mark).isEmpty)
     }
   }
 
@@ -201,71 +201,71 @@ import Testing
   func earlierVersion() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      let device = try await house.simulator.device(0)
+    try await withFixture(plan) { fixture in
+      let device = try await fixture.simulator.device(0)
       let earlier = { (object: String) in "homeassistant/device/microbit_\(object)/config" }
-      let own = [earlier(device.id), earlier("gateway_house")]
+      let own = [earlier(device.id), earlier("gateway_fixture")]
       let taken = earlier("d05a00000001")
-      let documents = own.map { ($0, "house") } + [(taken, "attic")]
+      let documents = own.map { ($0, "fixture") } + [(taken, "attic")]
       for (topic, gateway) in documents {
         let text = #"{"avty":[{"t":"microbit/bridge/\#(gateway)/state"}]}"#
-        try await house.observer.publish(topic, text, retain: true)
+        try await fixture.observer.publish(topic, text, retain: true)
       }
-      mkdir(house.folder.path + "/state", 0o700)
-      let store = StateStore.open(path: house.folder.path + "/state/house.db").store
+      mkdir(fixture.folder.path + "/state", 0o700)
+      let store = StateStore.open(path: fixture.folder.path + "/state/fixture.db").store
       let announced = #"{"prefix":"homeassistant","components":{"temperature":"sensor"}}"#
       store.put("gateway", Array(announced.utf8))
       for address in [device.address, "D0:5A:00:00:00:01"] {
         store.put(address, Array(#"{"announced":\#(announced)}"#.utf8))
       }
-      #expect(store.close(within: House.patience) == 0)
+      #expect(store.close(within: Fixture.patience) == 0)
 
-      var mark = try house.observer.mark
-      try house.startGateway()
-      let gateway = try await document(house, Self.gateway)
-      _ = try await document(house, topic(device.id))
+      var mark = try fixture.observer.mark
+      try fixture.startGateway()
+      let gateway = try await document(fixture, Self.gateway)
+      _ = try await document(fixture, topic(device.id))
       for topic in own {
-        let removal = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+        let removal = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
         #expect(removal.number < gateway.number)
         // Home Assistant has time to remove it.
         #expect(removal.arrived.duration(to: gateway.arrived) > .milliseconds(800))
       }
       for isLast in [false, true] {
-        mark = try house.observer.mark
-        try await house.observer.publish(Self.status, "online")
-        _ = try await document(house, topic(device.id), after: mark)
+        mark = try fixture.observer.mark
+        try await fixture.observer.publish(Self.status, "online")
+        _ = try await document(fixture, topic(device.id), after: mark)
         guard !isLast else { break }
         // Home Assistant may have been away.
         for topic in own {
-          let again = try await document(house, topic, after: mark)
-          let end = try await document(house, topic, after: mark) { $0.payload.isEmpty }
+          let again = try await document(fixture, topic, after: mark)
+          let end = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
           #expect(again.number < end.number)
         }
       }
-      for topic in own { #expect(try house.observer.messages(on: topic, after: mark).isEmpty) }
-      let retained = try await house.retained()
+      for topic in own { #expect(try fixture.observer.messages(on: topic, after: mark).isEmpty) }
+      let retained = try await fixture.retained()
       #expect(own.allSatisfy { retained[$0] == nil } && retained[taken] != nil)
     }
   }
 
   @Test("A gateway that a user has deleted is referred to again when it is back")
   func gatewayDeleted() async throws {
-    try await withHouse { house in
-      let topic = topic(try await house.id())
-      _ = try await document(house, topic)
-      var mark = try house.observer.mark
-      try await house.observer.publish(Self.gateway, [], retain: true)
+    try await withFixture { fixture in
+      let topic = topic(try await fixture.id())
+      _ = try await document(fixture, topic)
+      var mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.gateway, [], retain: true)
       // Others may be on their way already.
-      _ = try await document(house, topic, after: mark) {
+      _ = try await document(fixture, topic, after: mark) {
         !$0.payload.isEmpty && !$0.text.contains("via_device")
       }
-      #expect(try await house.stopGateway() == 0)
-      mark = try house.observer.mark
-      try house.startGateway()
-      let gateway = try await document(house, Self.gateway, after: mark)
-      let device = try await document(house, topic, after: mark)
+      #expect(try await fixture.stopGateway() == 0)
+      mark = try fixture.observer.mark
+      try fixture.startGateway()
+      let gateway = try await document(fixture, Self.gateway, after: mark)
+      let device = try await document(fixture, topic, after: mark)
       #expect(gateway.number < device.number)
-      #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_house")
+      #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_fixture")
     }
   }
 }

@@ -7,7 +7,7 @@ import Testing
 
   /// A bus carries neither invalid UTF-8 nor NUL, so bluetoothd passes on neither.
   private static let names = [
-    "BBC micro:bit [a/b+c#]", "BBC micro:bit/../../bridge/house/state", forged,
+    "BBC micro:bit [a/b+c#]", "BBC micro:bit/../../bridge/fixture/state", forged,
     "BBC micro:bit" + String(repeating: "x", count: 235), "BBC micro:bit \u{202E}\u{1B}[31m\u{7}\r\t",
     #"BBC micro:bit "\",\"name\":1} device=forged"#, "BBC micro:bit é日本🙂\u{FFFE}",
   ]
@@ -16,29 +16,30 @@ import Testing
   func names() async throws {
     var plan = Plan(devices: Self.names.count)
     plan.simulator = Self.names.enumerated().flatMap { ["--name", "\($0)=\($1)"] }
-    try await withHouse(plan) { house in
-      let devices = try await house.simulator.devices()
+    try await withFixture(plan) { fixture in
+      let devices = try await fixture.simulator.devices()
       try #require(devices.map(\.name) == Self.names)
       for device in devices {
-        try await house.online(device.id)
-        let info = try await house.message("\(device.id)/info") { $0.text.contains("connected_since") }.json()
+        try await fixture.online(device.id)
+        let info = try await fixture.message("\(device.id)/info") { $0.text.contains("connected_since") }
+          .json()
         try #require(info["name"]?.string == device.name)
-        let result = try await house.setPeriod(device.id, "60")
+        let result = try await fixture.setPeriod(device.id, "60")
         try #require(result["status"]?.string == "applied")
       }
       let known = Set(devices.map(\.id))
-      try #require(try house.deviceIDs == known)
-      let listing = try await house.message("bridge/\(House.gatewayID)/devices") { message in
+      try #require(try fixture.deviceIDs == known)
+      let listing = try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { message in
         let names = (try? message.json())?.array?.compactMap { $0["name"]?.string }
         return Set(names ?? []) == Set(Self.names)
       }
       try #require(listing.retain == false)
       let line = /\d\d:\d\d:\d\d\.\d{3} (debug|info|notice|warning|error) [a-z]+: [^\x00-\x1F\x7F\u202E]*/
-      for text in try house.gateway.text.split(separator: "\n", omittingEmptySubsequences: false) {
+      for text in try fixture.gateway.text.split(separator: "\n", omittingEmptySubsequences: false) {
         try #require(text.wholeMatch(of: line) != nil, "\(text)")
       }
-      try #require(try !house.lines(with: "forged").isEmpty)
-      try #require(try house.lines(with: "error gateway: forged").allSatisfy { $0.contains(#"\n12:00"#) })
+      try #require(try !fixture.lines(with: "forged").isEmpty)
+      try #require(try fixture.lines(with: "error gateway: forged").allSatisfy { $0.contains(#"\n12:00"#) })
     }
   }
 
@@ -46,35 +47,35 @@ import Testing
     "A value of the wrong length is no reading: a line of the log, a count, and the next good value is one",
     arguments: ["", "0102", "000102030405060708090a0b0c0d0e0f10111213"])
   func wrongLength(hex: String) async throws {
-    try await withHouse(Plan(devices: 2, period: 20)) { house in
-      let id = try await house.id(0)
-      try await house.online(id)
-      try await house.simulator.control("temp", 0, #""v":41"#)
-      let before = try await house.reading(id) { $0.value == 41 }
-      try await house.simulator.control("value", 0, #""hex":"\#(hex)""#)
-      try await house.logged("expected 1 byte, got \(hex.count / 2)")
+    try await withFixture(Plan(devices: 2, period: 20)) { fixture in
+      let id = try await fixture.id(0)
+      try await fixture.online(id)
+      try await fixture.simulator.control("temp", 0, #""v":41"#)
+      let before = try await fixture.reading(id) { $0.value == 41 }
+      try await fixture.simulator.control("value", 0, #""hex":"\#(hex)""#)
+      try await fixture.logged("expected 1 byte, got \(hex.count / 2)")
       if !hex.isEmpty {
         let bytes = stride(from: 0, to: hex.count, by: 2).map { hex.dropFirst($0).prefix(2) }
-        try #require(try house.lines(with: bytes.joined(separator: " ")).count == 1)
+        try #require(try fixture.lines(with: bytes.joined(separator: " ")).count == 1)
       }
-      try await house.simulator.control("temp", 0, #""v":42"#)
-      try await house.simulator.control("value", 0)
-      let after = try await house.reading(id) { $0.value == 42 }
+      try await fixture.simulator.control("temp", 0, #""v":42"#)
+      try await fixture.simulator.control("value", 0)
+      let after = try await fixture.reading(id) { $0.value == 42 }
       // Nothing was published in between, and nothing was counted as a reading.
-      let readings = try house.readings(id).filter {
+      let readings = try fixture.readings(id).filter {
         (before.message.number...after.message.number).contains($0.message.number)
       }
       try #require(readings.allSatisfy { [41, 42].contains($0.value) })
       try #require(readings.map(\.sequence) == Array(before.sequence...after.sequence))
-      let values = try house.observer.messages(on: "microbit/\(id)/temperature").map(\.text)
+      let values = try fixture.observer.messages(on: "microbit/\(id)/temperature").map(\.text)
       try #require(Set(values.drop { $0 != "41" }) == ["41", "42"])
       // The link has stayed.
-      try #require(try house.observer.messages(on: "microbit/\(id)/availability").last?.text == "online")
-      try #require(try house.lines(with: "expected 1 byte").count == 1)
+      try #require(try fixture.observer.messages(on: "microbit/\(id)/availability").last?.text == "online")
+      try #require(try fixture.lines(with: "expected 1 byte").count == 1)
       // Any change brings the counters along.
-      let mark = try house.observer.mark
-      try await house.simulator.control("vanish", 1)
-      try await house.message("bridge/\(House.gatewayID)/info", after: mark) {
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("vanish", 1)
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
         (try? $0.json())?["counters"]?["malformed"]?.int ?? 0 > 0
       }
     }

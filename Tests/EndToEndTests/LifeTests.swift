@@ -4,24 +4,24 @@ import Testing
 
 /// The gateway's own beginnings and ends.
 @Suite struct LifeTests {
-  private static let state = "bridge/\(House.gatewayID)/state"
+  private static let state = "bridge/\(Fixture.gatewayID)/state"
 
   @Test("SIGTERM and SIGINT: links ended, all told, status 0 within 5 s", arguments: [SIGTERM, SIGINT])
   func stop(signal: Int32) async throws {
     var plan = Plan(devices: 3)
     // As long as a real bluetoothd takes.
     plan.simulator = ["--disconnect-ms", "2500"]
-    try await withOneOfThreeHouses(plan) { house in
-      let ids = try await house.simulator.devices().map(\.id)
-      for id in ids { try await house.online(id) }
-      let mark = try house.observer.mark
-      let took = try await house.timeToStop(by: signal)
-      let areLinksEnded = try await house.simulator.devices().allSatisfy { !$0.isConnected }
-      try #require(try house.lines(with: "stopped").count == 1)
-      let kept = try await house.retained()
-      try await house.observer.synchronize()
+    try await withOneOfThree(plan) { fixture in
+      let ids = try await fixture.simulator.devices().map(\.id)
+      for id in ids { try await fixture.online(id) }
+      let mark = try fixture.observer.mark
+      let took = try await fixture.timeToStop(by: signal)
+      let areLinksEnded = try await fixture.simulator.devices().allSatisfy { !$0.isConnected }
+      try #require(try fixture.lines(with: "stopped").count == 1)
+      let kept = try await fixture.retained()
+      try await fixture.observer.synchronize()
       // Said in order, not by the will.
-      let said = try house.observer.messages(on: "microbit/" + Self.state, after: mark).map(\.text)
+      let said = try fixture.observer.messages(on: "microbit/" + Self.state, after: mark).map(\.text)
       let isComplete =
         areLinksEnded && said == ["offline"] && kept[Self.state]?.text == "offline"
         && ids.allSatisfy { kept["\($0)/availability"]?.text == "offline" }
@@ -36,11 +36,11 @@ import Testing
     var plan = Plan()
     plan.simulator = ["--connect-ms", "30000"]
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      let monitor = try await BusMonitor(house.bus)
-      try house.startGateway()
+    try await withFixture(plan) { fixture in
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.startGateway()
       try await monitor.called("Connect")
-      try #require(try await house.timeToStop() < .seconds(5))
+      try #require(try await fixture.timeToStop() < .seconds(5))
       try #require(try await monitor.calls(of: "Disconnect") >= 1)
     }
   }
@@ -49,22 +49,22 @@ import Testing
   func stopAlone() async throws {
     var plan = Plan()
     plan.absent = [.bus, .broker]
-    try await withHouse(plan) { house in
-      try await house.logged("no D-Bus")
-      try await house.logged("the broker cannot be reached")
-      try #require(try await house.timeToStop() < .seconds(5))
+    try await withFixture(plan) { fixture in
+      try await fixture.logged("no D-Bus")
+      try await fixture.logged("the broker cannot be reached")
+      try #require(try await fixture.timeToStop() < .seconds(5))
     }
   }
 
   @Test(
     "SIGTERM while broker or bluetoothd hang", arguments: [[true, false], [false, true], [true, true]])
   func stopAmongTheHanging(hanging: [Bool]) async throws {
-    try await withOneOfThreeHouses { house in
-      try await house.online(try await house.id())
-      let bluetoothd = try house.simulator.process
-      if hanging[0] { house.broker.freeze(true) }
+    try await withOneOfThree { fixture in
+      try await fixture.online(try await fixture.id())
+      let bluetoothd = try fixture.simulator.process
+      if hanging[0] { fixture.broker.freeze(true) }
       if hanging[1] { bluetoothd.signal(SIGSTOP) }
-      return try await house.timeToStop() < .seconds(5)
+      return try await fixture.timeToStop() < .seconds(5)
     }
   }
 
@@ -72,12 +72,12 @@ import Testing
   func stopWithPending() async throws {
     var plan = Plan()
     plan.entries = #"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}"#
-    try await withHouse(plan) { house in
-      try await house.bridgeOnline()
-      try #require(try await house.setPeriod("kitchen", "60")["status"]?.string == "pending")
-      let mark = try house.observer.mark
-      try #require(try await house.stopGateway() == 0)
-      let result = try await house.message("kitchen/period/result", after: mark).json()
+    try await withFixture(plan) { fixture in
+      try await fixture.bridgeOnline()
+      try #require(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "pending")
+      let mark = try fixture.observer.mark
+      try #require(try await fixture.stopGateway() == 0)
+      let result = try await fixture.message("kitchen/period/result", after: mark).json()
       try #require(result["status"]?.string == "failed")
       try #require(result["reason"]?.string?.isEmpty == false)
     }
@@ -85,26 +85,26 @@ import Testing
 
   @Test("Killed: the will says so; started again: the link is adopted, without another Connect")
   func killedAndBack() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
-      let first = try await house.reading(id) { $0.sequence >= 3 }
-      let monitor = try await BusMonitor(house.bus)
-      var mark = try house.observer.mark
-      let gateway = try house.gateway
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let first = try await fixture.reading(id) { $0.sequence >= 3 }
+      let monitor = try await BusMonitor(fixture.bus)
+      var mark = try fixture.observer.mark
+      let gateway = try fixture.gateway
       gateway.signal(SIGKILL)
-      try await gateway.exitStatus(within: House.patience)
-      try await house.message(Self.state, "offline", after: mark)
-      try #require(try await house.simulator.device(0).isConnected)
-      mark = try house.observer.mark
-      try house.startGateway()
-      try await house.bridgeOnline(after: mark)
-      try await house.online(id, after: mark)
-      let reading = try await house.reading(id, after: mark) { $0.sequence == 2 }
+      try await gateway.exitStatus(within: Fixture.patience)
+      try await fixture.message(Self.state, "offline", after: mark)
+      try #require(try await fixture.simulator.device(0).isConnected)
+      mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.bridgeOnline(after: mark)
+      try await fixture.online(id, after: mark)
+      let reading = try await fixture.reading(id, after: mark) { $0.sequence == 2 }
       try #require(reading.run != first.run)
       try #require(try await monitor.calls(of: "Connect") == 0)
       try #require(try await monitor.calls(of: "StartNotify") == 1)
-      try #require(try await house.simulator.device(0).isNotifying)
+      try #require(try await fixture.simulator.device(0).isNotifying)
     }
   }
 
@@ -117,28 +117,28 @@ import Testing
   func staleAvailability(entry: String) async throws {
     var plan = Plan()
     plan.entries = entry
-    try await withHouse(plan) { house in
-      let id = entry.contains("kitchen") ? "kitchen" : try await house.id()
-      try await house.online(id)
+    try await withFixture(plan) { fixture in
+      let id = entry.contains("kitchen") ? "kitchen" : try await fixture.id()
+      try await fixture.online(id)
       // What is killed before that has nobody who sets it right.
-      try await house.remembered(#""name":"BBC micro:bit"#)
-      let gateway = try house.gateway
+      try await fixture.remembered(#""name":"BBC micro:bit"#)
+      let gateway = try fixture.gateway
       gateway.signal(SIGKILL)
-      try await gateway.exitStatus(within: House.patience)
-      try await house.simulator.control("vanish", 0)
-      try await house.simulator.waitUntil(0, "its link is lost") { !$0.isConnected }
-      let kept = try await house.retained()
+      try await gateway.exitStatus(within: Fixture.patience)
+      try await fixture.simulator.control("vanish", 0)
+      try await fixture.simulator.waitUntil(0, "its link is lost") { !$0.isConnected }
+      let kept = try await fixture.retained()
       try #require(kept["\(id)/availability"]?.text == "online")
-      let mark = try house.observer.mark
-      try house.startGateway()
-      try await house.offline(id, after: mark)
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.offline(id, after: mark)
       // It is known still: a command for it is kept.
-      try await house.bridgeOnline(after: mark)
-      try #require(try await house.setPeriod(id, "60")["status"]?.string == "pending")
-      let again = try house.observer.mark
-      try await house.simulator.control("return", 0)
-      try await house.online(id, after: again)
-      try await house.message("\(id)/period", "60", after: again)
+      try await fixture.bridgeOnline(after: mark)
+      try #require(try await fixture.setPeriod(id, "60")["status"]?.string == "pending")
+      let again = try fixture.observer.mark
+      try await fixture.simulator.control("return", 0)
+      try await fixture.online(id, after: again)
+      try await fixture.message("\(id)/period", "60", after: again)
     }
   }
 
@@ -147,16 +147,16 @@ import Testing
     var plan = Plan(devices: 3)
     // It stands behind the addresses in any list that is sorted.
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"zoo"}"#
-    try await withHouse(plan) { house in
-      try await house.online("zoo")
-      let holder = try await house.message("zoo/info").json()["identifier"]?.string
-      try await house.message("bridge/\(House.gatewayID)/devices") { message in
+    try await withFixture(plan) { fixture in
+      try await fixture.online("zoo")
+      let holder = try await fixture.message("zoo/info").json()["identifier"]?.string
+      try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { message in
         (try? message.json())?.array?.count == 3
       }
-      try #require(try await house.stopGateway() == 0)
-      let mark = try house.observer.mark
-      try house.startGateway()
-      let info = try await house.message("zoo/info", after: mark) { $0.text.contains("connected_since") }
+      try #require(try await fixture.stopGateway() == 0)
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      let info = try await fixture.message("zoo/info", after: mark) { $0.text.contains("connected_since") }
       try #require(try info.json()["identifier"]?.string == holder)
     }
   }
@@ -165,21 +165,21 @@ import Testing
   func takenOut() async throws {
     var plan = Plan()
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
-    try await withHouse(plan) { house in
-      try await house.online("kitchen")
-      try await house.remembered(#""id":"kitchen""#)
-      let gateway = try house.gateway
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.remembered(#""id":"kitchen""#)
+      let gateway = try fixture.gateway
       gateway.signal(SIGKILL)
-      try await gateway.exitStatus(within: House.patience)
-      try #require(try await house.retained()["kitchen/availability"]?.text == "online")
-      try house.configure(entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"cellar"}"#)
-      let mark = try house.observer.mark
-      try house.startGateway()
+      try await gateway.exitStatus(within: Fixture.patience)
+      try #require(try await fixture.retained()["kitchen/availability"]?.text == "online")
+      try fixture.configure(entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"cellar"}"#)
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
       for topic in ["availability", "info", "temperature", "period"] {
-        try await house.message("kitchen/\(topic)", "", after: mark)
+        try await fixture.message("kitchen/\(topic)", "", after: mark)
       }
-      try await house.online("cellar", after: mark)
-      try #require(try await house.retained().keys.allSatisfy { !$0.hasPrefix("kitchen/") })
+      try await fixture.online("cellar", after: mark)
+      try #require(try await fixture.retained().keys.allSatisfy { !$0.hasPrefix("kitchen/") })
     }
   }
 
@@ -187,9 +187,9 @@ import Testing
   func notify() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      let socket = try NotifySocket(in: house.folder)
-      let gateway = try house.startGateway(environment: [
+    try await withFixture(plan) { fixture in
+      let socket = try NotifySocket(in: fixture.folder)
+      let gateway = try fixture.startGateway(environment: [
         "NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "200000",
       ])
       try await socket.told("READY=1")
@@ -197,13 +197,13 @@ import Testing
         let marks = socket.lines.elements.indices.filter { socket.lines.elements[$0] == "WATCHDOG=1" }
         try await socket.told("WATCHDOG=1", from: marks.count < count ? 0 : marks[count - 1] + 1)
       }
-      _ = try await socket.lines.first(within: House.patience, "a status") {
+      _ = try await socket.lines.first(within: Fixture.patience, "a status") {
         $0.hasPrefix("STATUS=1 of 1 devices online")
       }
       try #require(!socket.lines.elements.contains("STOPPING=1"))
       gateway.signal(SIGTERM)
       try await socket.told("STOPPING=1")
-      try #require(try await gateway.exitStatus(within: House.patience) == 0)
+      try #require(try await gateway.exitStatus(within: Fixture.patience) == 0)
       try #require(socket.lines.elements.filter { $0 == "READY=1" }.count == 1)
     }
   }
@@ -212,11 +212,11 @@ import Testing
   func noWatchdog() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      let socket = try NotifySocket(in: house.folder)
-      try house.startGateway(environment: ["NOTIFY_SOCKET": socket.path])
+    try await withFixture(plan) { fixture in
+      let socket = try NotifySocket(in: fixture.folder)
+      try fixture.startGateway(environment: ["NOTIFY_SOCKET": socket.path])
       try await socket.told("READY=1")
-      _ = try await house.stopGateway()
+      _ = try await fixture.stopGateway()
       try await socket.told("STOPPING=1")
       try #require(!socket.lines.elements.contains("WATCHDOG=1"))
     }
@@ -227,25 +227,25 @@ import Testing
     var plan = Plan(devices: 10, period: 5)
     // Nobody listens before the end: it is the gateway that is to be kept busy.
     plan.absent = [.observer]
-    try await withHouse(plan) { house in
+    try await withFixture(plan) { fixture in
       var sizes: [Int] = []
       for count in [200, 600, 1000, 1400] {
-        for index in 0..<10 { try await house.simulator.waitUntil(index, hasSent: count) }
-        sizes.append(try house.anonymousKilobytes)
+        for index in 0..<10 { try await fixture.simulator.waitUntil(index, hasSent: count) }
+        sizes.append(try fixture.anonymousKilobytes)
       }
       // 4000 readings each time, and their 8000 messages: kept, they would take more than a MiB, each time. A broker
       // that is slow for a moment makes the memory grow once.
       let growths = zip(sizes.dropFirst(), sizes).map { $0 - $1 }
       try #require(growths.contains { $0 < 1024 }, "\(sizes) KiB")
-      try await house.startObserver()
+      try await fixture.startObserver()
       for index in 0..<10 {
-        try await house.reading(try await house.id(index)) { $0.sequence > 500 }
+        try await fixture.reading(try await fixture.id(index)) { $0.sequence > 500 }
       }
     }
   }
 }
 
-extension House {
+extension Fixture {
   /// Ends the gateway in order; how long that took.
   fileprivate func timeToStop(by signal: Int32 = SIGTERM) async throws -> Duration {
     let gateway = try gateway

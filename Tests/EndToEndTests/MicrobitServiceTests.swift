@@ -15,8 +15,8 @@ import Testing
     return plan
   }
 
-  private static func set(_ house: House, _ characteristic: String, _ hex: String) async throws {
-    try await house.simulator.control(
+  private static func set(_ fixture: Fixture, _ characteristic: String, _ hex: String) async throws {
+    try await fixture.simulator.control(
       #"{"op":"value","i":0,"characteristic":"\#(characteristic)","hex":"\#(hex)"}"#)
   }
 
@@ -24,13 +24,13 @@ import Testing
 
   @Test("A press is an event: on its topic unretained, on the readings, and for Home Assistant")
   func button() async throws {
-    try await withHouse(Self.plan(#""temperature","button_a""#)) { house in
-      try await house.online("kitchen")
-      for hex in ["01", "02", "00"] { try await Self.set(house, Self.buttonA, hex) }
-      try await house.message("kitchen/button_a") { $0.text.contains("press_end") }
+    try await withFixture(Self.plan(#""temperature","button_a""#)) { fixture in
+      try await fixture.online("kitchen")
+      for hex in ["01", "02", "00"] { try await Self.set(fixture, Self.buttonA, hex) }
+      try await fixture.message("kitchen/button_a") { $0.text.contains("press_end") }
       // The reading follows its event.
-      try await house.message("kitchen/readings") { $0.text.contains("press_end") }
-      let events = try house.observer.messages(on: "microbit/kitchen/button_a")
+      try await fixture.message("kitchen/readings") { $0.text.contains("press_end") }
+      let events = try fixture.observer.messages(on: "microbit/kitchen/button_a")
       #expect(
         try events.map { try $0.json()["event_type"]?.string } == [
           "press_start", "long_press_start", "press_end",
@@ -38,13 +38,13 @@ import Testing
       #expect(events.allSatisfy { !$0.retain })
       let first = try events[0].json()
       #expect(isTimestamp(first["time"]?.string) && first["run"]?.string != nil)
-      let readings = try house.observer.messages(on: "microbit/kitchen/readings").map { try $0.json() }
+      let readings = try fixture.observer.messages(on: "microbit/kitchen/readings").map { try $0.json() }
         .filter { $0["property"]?.string == "button_a" }
       #expect(readings.map { $0["value"]?.string } == ["press_start", "long_press_start", "press_end"])
       #expect(readings.first?["sequence"] == first["sequence"])
-      #expect(try await house.retained(of: "kitchen")["kitchen/button_a"] == nil)
-      let document = try await house.observer.message(
-        "homeassistant/device/ble_d05a0000c0de/config", within: House.patience
+      #expect(try await fixture.retained(of: "kitchen")["kitchen/button_a"] == nil)
+      let document = try await fixture.observer.message(
+        "homeassistant/device/ble_d05a0000c0de/config", within: Fixture.patience
       ) { !$0.payload.isEmpty }.json()
       #expect(document["cmps"]?["button_a"]?["p"]?.string == "event")
       #expect(document["cmps"]?["button_a"]?["dev_cla"]?.string == "button")
@@ -59,12 +59,12 @@ import Testing
   func buttonsAlone() async throws {
     var plan = Self.plan(#""button_a","button_b""#)
     plan.simulator = ["--services", "buttons"]
-    try await withHouse(plan) { house in
-      try await house.online("kitchen")
-      try await Self.set(house, Self.buttonA, "01")
-      try await house.message("kitchen/button_a") { $0.text.contains("press_start") }
-      let document = try await house.observer.message(
-        "homeassistant/device/ble_d05a0000c0de/config", within: House.patience
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try await Self.set(fixture, Self.buttonA, "01")
+      try await fixture.message("kitchen/button_a") { $0.text.contains("press_start") }
+      let document = try await fixture.observer.message(
+        "homeassistant/device/ble_d05a0000c0de/config", within: Fixture.patience
       ) { !$0.payload.isEmpty }
       #expect(try document.json()["cmps"]?["temperature"] == nil)
     }
@@ -72,26 +72,26 @@ import Testing
 
   @Test("Presses while the broker is away are on the readings alone")
   func pressesInAnOutage() async throws {
-    try await withHouse(Self.plan(#""temperature","button_a""#)) { house in
-      try await house.online("kitchen")
-      try await Self.set(house, Self.buttonA, "01")
-      try await house.message("kitchen/button_a") { $0.text.contains("press_start") }
-      try await house.broker.kill()
-      try await house.logged("trying again")
-      let mark = try house.observer.mark
-      for hex in ["00", "01", "00"] { try await Self.set(house, Self.buttonA, hex) }
-      try await house.broker.start()
-      try await house.message("kitchen/readings", after: mark) {
+    try await withFixture(Self.plan(#""temperature","button_a""#)) { fixture in
+      try await fixture.online("kitchen")
+      try await Self.set(fixture, Self.buttonA, "01")
+      try await fixture.message("kitchen/button_a") { $0.text.contains("press_start") }
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      let mark = try fixture.observer.mark
+      for hex in ["00", "01", "00"] { try await Self.set(fixture, Self.buttonA, hex) }
+      try await fixture.broker.start()
+      try await fixture.message("kitchen/readings", after: mark) {
         $0.text.contains(#""temperature""#) && !$0.text.contains("replayed")
       }
-      let replayed = try house.observer.messages(on: "microbit/kitchen/readings", after: mark)
+      let replayed = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
         .map { try $0.json() }
         .filter { $0["property"]?.string == "button_a" && $0["replayed"]?.bool == true }
       // One before them that the broker had not acknowledged may come twice.
       #expect(replayed.suffix(3).map { $0["value"]?.string } == ["press_end", "press_start", "press_end"])
-      #expect(try house.observer.messages(on: "microbit/kitchen/button_a", after: mark).isEmpty)
-      try await Self.set(house, Self.buttonA, "01")
-      try await house.message("kitchen/button_a", after: mark) { $0.text.contains("press_start") }
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/button_a", after: mark).isEmpty)
+      try await Self.set(fixture, Self.buttonA, "01")
+      try await fixture.message("kitchen/button_a", after: mark) { $0.text.contains("press_start") }
     }
   }
 
@@ -101,39 +101,39 @@ import Testing
     "A record stays whole; its topic is bounded, the readings are not; its period is adjusted as the firmware does"
   )
   func accelerometer() async throws {
-    try await withHouse(
+    try await withFixture(
       Self.plan(
         #""temperature","accelerometer","accelerometer_period""#, #","desired":{"accelerometer_period":10}"#)
-    ) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/accelerometer_period", "10")
-      let mark = try house.observer.mark
-      try await Self.set(house, Self.acceleration, "60ff040004fc")
-      try await house.message("kitchen/accelerometer", #"{"x":-160,"y":4,"z":-1020}"#, after: mark)
+    ) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/accelerometer_period", "10")
+      let mark = try fixture.observer.mark
+      try await Self.set(fixture, Self.acceleration, "60ff040004fc")
+      try await fixture.message("kitchen/accelerometer", #"{"x":-160,"y":4,"z":-1020}"#, after: mark)
       // A change that is too small is a reading, and no more.
-      try await Self.set(house, Self.acceleration, "61ff050004fc")
-      try await house.message("kitchen/readings", after: mark) {
+      try await Self.set(fixture, Self.acceleration, "61ff050004fc")
+      try await fixture.message("kitchen/readings", after: mark) {
         $0.text.contains(#"{"x":-159,"y":5,"z":-1020}"#)
       }
       for step in 1...20 {
         try await Self.set(
-          house, Self.acceleration, (step < 16 ? "0" : "") + String(step, radix: 16) + "1004000400")
+          fixture, Self.acceleration, (step < 16 ? "0" : "") + String(step, radix: 16) + "1004000400")
       }
-      try await house.message("kitchen/accelerometer", #"{"x":4116,"y":4,"z":4}"#, after: mark)
-      let published = try house.observer.messages(on: "microbit/kitchen/accelerometer", after: mark)
+      try await fixture.message("kitchen/accelerometer", #"{"x":4116,"y":4,"z":4}"#, after: mark)
+      let published = try fixture.observer.messages(on: "microbit/kitchen/accelerometer", after: mark)
       for (earlier, later) in zip(published, published.dropFirst()) {
         #expect(earlier.arrived.duration(to: later.arrived) > .milliseconds(150))
       }
-      let readings = try house.observer.messages(on: "microbit/kitchen/readings", after: mark)
+      let readings = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
         .filter { $0.text.contains("accelerometer") }
       #expect(readings.count > published.count * 3)
       let correlation = "period"
-      try await house.ask(
+      try await fixture.ask(
         "microbit/kitchen/accelerometer_period/set", Array("15".utf8), correlation: correlation)
-      let result = try await house.reply(to: correlation).json()
+      let result = try await fixture.reply(to: correlation).json()
       #expect(result["status"]?.string == "adjusted" && result["actual"]?.int == 20)
-      let document = try await house.observer.message(
-        "homeassistant/device/ble_d05a0000c0de/config", within: House.patience
+      let document = try await fixture.observer.message(
+        "homeassistant/device/ble_d05a0000c0de/config", within: Fixture.patience
       ) { !$0.payload.isEmpty }.json()
       #expect(document["cmps"]?["accelerometer_x"]?["stat_t"]?.string == "microbit/kitchen/accelerometer")
       #expect(document["cmps"]?["accelerometer_z"]?["val_tpl"]?.string?.contains(".z") == true)
@@ -142,15 +142,15 @@ import Testing
 
   @Test("A get reads a property now, and answers with its value")
   func get() async throws {
-    try await withHouse(Self.plan(#""temperature","period""#)) { house in
-      try await house.online("kitchen")
-      let mark = try house.observer.mark
-      try await house.observer.publish("microbit/kitchen/period/get", #"{"transaction":"g1"}"#)
-      let result = try await house.message("kitchen/period/result", after: mark).json()
+    try await withFixture(Self.plan(#""temperature","period""#)) { fixture in
+      try await fixture.online("kitchen")
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/kitchen/period/get", #"{"transaction":"g1"}"#)
+      let result = try await fixture.message("kitchen/period/result", after: mark).json()
       #expect(result["status"]?.string == "read" && result["actual"]?.int == 50)
       #expect(result["transaction"]?.string == "g1")
-      try await house.observer.publish("microbit/kitchen/colour/get", "")
-      let unknown = try await house.message("kitchen/colour/result", after: mark).json()
+      try await fixture.observer.publish("microbit/kitchen/colour/get", "")
+      let unknown = try await fixture.message("kitchen/colour/result", after: mark).json()
       #expect(unknown["status"]?.string == "rejected")
     }
   }
@@ -159,56 +159,56 @@ import Testing
 
   @Test("A text is written once: accepted, or failed where the micro:bit is absent; never repeated")
   func ledText() async throws {
-    try await withHouse(Self.plan(#""temperature","led_text""#)) { house in
+    try await withFixture(Self.plan(#""temperature","led_text""#)) { fixture in
       func send(_ payload: String, retain: Bool = false) async throws -> JSON {
-        let mark = try house.observer.mark
-        try await house.observer.publish("microbit/kitchen/led_text/set", payload, retain: retain)
-        return try await house.message("kitchen/led_text/result", after: mark).json()
+        let mark = try fixture.observer.mark
+        try await fixture.observer.publish("microbit/kitchen/led_text/set", payload, retain: retain)
+        return try await fixture.message("kitchen/led_text/result", after: mark).json()
       }
       func writes() async throws -> [String] {
-        let answer = try await house.simulator.control(
+        let answer = try await fixture.simulator.control(
           #"{"op":"writes","i":0,"characteristic":"\#(Self.ledText)"}"#)
         return answer["writes"]?.array?.compactMap(\.string) ?? []
       }
-      try await house.online("kitchen")
+      try await fixture.online("kitchen")
       #expect(try await send("Hello")["status"]?.string == "accepted")
       #expect(try await send(#"{"value":"Hé","transaction":"t"}"#)["transaction"]?.string == "t")
       #expect(try await writes() == ["48656c6c6f", "48c3a9"])
       let long = try await send(String(repeating: "x", count: 21))
       #expect(long["status"]?.string == "rejected" && long["reason"]?.string?.contains("20") == true)
       #expect(try await send("kept", retain: true)["status"]?.string == "rejected")
-      try await house.observer.publish("microbit/kitchen/led_text/set", "", retain: true)
-      try await house.vanish(0, "kitchen")
+      try await fixture.observer.publish("microbit/kitchen/led_text/set", "", retain: true)
+      try await fixture.vanish(0, "kitchen")
       #expect(try await send("nobody")["status"]?.string == "failed")
-      let mark = try house.observer.mark
-      try await house.observer.publish("microbit/kitchen/led_text/set", #"{"value":"later","ttl":60}"#)
-      try await house.message("kitchen/led_text/result", after: mark) { $0.text.contains("pending") }
-      try await house.simulator.control("return", 0)
-      try await house.message("kitchen/led_text/result", after: mark) { $0.text.contains("accepted") }
-      try await house.simulator.control("reset", 0)
-      try await house.online("kitchen", after: house.offline("kitchen", after: mark).number)
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/kitchen/led_text/set", #"{"value":"later","ttl":60}"#)
+      try await fixture.message("kitchen/led_text/result", after: mark) { $0.text.contains("pending") }
+      try await fixture.simulator.control("return", 0)
+      try await fixture.message("kitchen/led_text/result", after: mark) { $0.text.contains("accepted") }
+      try await fixture.simulator.control("reset", 0)
+      try await fixture.online("kitchen", after: fixture.offline("kitchen", after: mark).number)
       // Of what was written before nothing is written again.
       #expect(try await send("last")["status"]?.string == "accepted")
       #expect(try await writes().last == "6c617374")
       #expect(try await writes().count { $0 == "6c61746572" } == 1)
-      #expect(try await house.retained(of: "kitchen")["kitchen/led_text"] == nil)
+      #expect(try await fixture.retained(of: "kitchen")["kitchen/led_text"] == nil)
     }
   }
 
   // MARK: LED matrix, pins, UART, events
 
-  private static func writes(_ house: House, _ characteristic: String) async throws -> [String] {
-    try await house.simulator.control(#"{"op":"writes","i":0,"characteristic":"\#(characteristic)"}"#)[
+  private static func writes(_ fixture: Fixture, _ characteristic: String) async throws -> [String] {
+    try await fixture.simulator.control(#"{"op":"writes","i":0,"characteristic":"\#(characteristic)"}"#)[
       "writes"]?
       .array?.compactMap(\.string) ?? []
   }
 
   private static func result(
-    _ house: House, _ property: String, _ value: String, _ status: String
+    _ fixture: Fixture, _ property: String, _ value: String, _ status: String
   ) async throws {
-    let mark = try house.observer.mark
-    try await house.observer.publish("microbit/kitchen/\(property)/set", value)
-    try await house.message("kitchen/\(property)/result", after: mark) {
+    let mark = try fixture.observer.mark
+    try await fixture.observer.publish("microbit/kitchen/\(property)/set", value)
+    try await fixture.message("kitchen/\(property)/result", after: mark) {
       (try? $0.json())?["status"]?.string == status
     }
   }
@@ -222,85 +222,85 @@ import Testing
   @Test("The LED matrix is a picture, confirmed by reading it back, and shown again on every link")
   func ledMatrix() async throws {
     let heart = ".#.#./#####/#####/.###./..#.."
-    try await withHouse(Self.plan(services: "temperature,led", #""temperature","led","scroll_delay""#)) {
-      house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/led", "...../...../...../...../.....")
-      try await Self.result(house, "led", heart, "applied")
-      try await house.message("kitchen/led", heart)
-      #expect(try await Self.writes(house, "e95d7b77-251d-470a-a062-fa1922dfa9a8") == ["0a1f1f0e04"])
-      try await Self.result(house, "led", "no picture", "rejected")
-      try await Self.result(house, "scroll_delay", "0", "rejected")
-      let mark = try house.observer.mark
-      try await house.simulator.control(#"{"op":"reset","i":0}"#)
-      try await house.message("kitchen/led", heart, after: mark)
+    try await withFixture(Self.plan(services: "temperature,led", #""temperature","led","scroll_delay""#)) {
+      fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/led", "...../...../...../...../.....")
+      try await Self.result(fixture, "led", heart, "applied")
+      try await fixture.message("kitchen/led", heart)
+      #expect(try await Self.writes(fixture, "e95d7b77-251d-470a-a062-fa1922dfa9a8") == ["0a1f1f0e04"])
+      try await Self.result(fixture, "led", "no picture", "rejected")
+      try await Self.result(fixture, "scroll_delay", "0", "rejected")
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control(#"{"op":"reset","i":0}"#)
+      try await fixture.message("kitchen/led", heart, after: mark)
     }
   }
 
   @Test("Pins: what they are is a desired state, their values are events with the names of the pins")
   func pins() async throws {
-    try await withHouse(
+    try await withFixture(
       Self.plan(
         services: "temperature,pins", #""temperature","pins","pwm""#,
         #","desired":{"input_pins":1,"analog_pins":131072}"#)
-    ) { house in
-      try await house.online("kitchen")
-      try await house.message("kitchen/input_pins", "1")
-      try await house.message("kitchen/analog_pins", "131072")
-      try await Self.set(house, "e95d8d00-251d-470a-a062-fa1922dfa9a8", "00011180")
-      try await house.message("kitchen/pins") {
+    ) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/input_pins", "1")
+      try await fixture.message("kitchen/analog_pins", "131072")
+      try await Self.set(fixture, "e95d8d00-251d-470a-a062-fa1922dfa9a8", "00011180")
+      try await fixture.message("kitchen/pins") {
         $0.text.contains(#""value":[{"pin":"P0","value":1},{"pin":"P19","value":128}]"#)
       }
-      try await Self.result(house, "pins", #"[{"pin":"P20","value":255}]"#, "accepted")
-      #expect(try await Self.writes(house, "e95d8d00-251d-470a-a062-fa1922dfa9a8") == ["12ff"])
-      try await Self.result(house, "pins", #"[{"pin":"P17","value":1}]"#, "rejected")
-      try await Self.result(house, "pwm", #"[{"pin":"P1","value":512,"period":20000}]"#, "accepted")
-      #expect(try await Self.writes(house, "e95dd822-251d-470a-a062-fa1922dfa9a8") == ["010002204e0000"])
+      try await Self.result(fixture, "pins", #"[{"pin":"P20","value":255}]"#, "accepted")
+      #expect(try await Self.writes(fixture, "e95d8d00-251d-470a-a062-fa1922dfa9a8") == ["12ff"])
+      try await Self.result(fixture, "pins", #"[{"pin":"P17","value":1}]"#, "rejected")
+      try await Self.result(fixture, "pwm", #"[{"pin":"P1","value":512,"period":20000}]"#, "accepted")
+      #expect(try await Self.writes(fixture, "e95dd822-251d-470a-a062-fa1922dfa9a8") == ["010002204e0000"])
     }
   }
 
   @Test("UART: lines come whole, what has no end follows, and a long text goes in pieces")
   func uart() async throws {
     let received = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
-    try await withHouse(Self.plan(services: "temperature,uart", #""temperature","uart_rx","uart_tx""#)) {
-      house in
-      try await house.online("kitchen")
+    try await withFixture(Self.plan(services: "temperature,uart", #""temperature","uart_rx","uart_tx""#)) {
+      fixture in
+      try await fixture.online("kitchen")
       // "temp:21\r\n" in two indications, then "light" without an end.
-      for hex in ["74656d703a", "32310d0a6c69", "676874"] { try await Self.set(house, received, hex) }
-      try await house.message("kitchen/uart_rx") { $0.text.contains(#""value":"temp:21""#) }
-      try await house.message("kitchen/uart_rx") { $0.text.contains(#""value":"light""#) }
-      #expect(try house.observer.messages(on: "microbit/kitchen/uart_rx").count == 2)
-      try await Self.result(house, "uart_tx", "a text of more than twenty bytes", "accepted")
-      let pieces = try await Self.writes(house, "6e400003-b5a3-f393-e0a9-e50e24dcca9e")
+      for hex in ["74656d703a", "32310d0a6c69", "676874"] { try await Self.set(fixture, received, hex) }
+      try await fixture.message("kitchen/uart_rx") { $0.text.contains(#""value":"temp:21""#) }
+      try await fixture.message("kitchen/uart_rx") { $0.text.contains(#""value":"light""#) }
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/uart_rx").count == 2)
+      try await Self.result(fixture, "uart_tx", "a text of more than twenty bytes", "accepted")
+      let pieces = try await Self.writes(fixture, "6e400003-b5a3-f393-e0a9-e50e24dcca9e")
       #expect(pieces.map { $0.count / 2 } == [20, 12])
     }
   }
 
   @Test("Events: the filter is written on every link, one record a write; events go in both directions")
   func events() async throws {
-    try await withHouse(
+    try await withFixture(
       Self.plan(
         services: "temperature,events", #""temperature","event","send_event","event_requirement""#,
         #","desired":{"event_filter":[{"type":27,"value":0},{"type":1,"value":3}]}"#)
-    ) { house in
+    ) { fixture in
       let filter = "e95d23c4-251d-470a-a062-fa1922dfa9a8"
-      try await house.online("kitchen")
-      try await house.message("kitchen/event_requirement", "[]")
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/event_requirement", "[]")
       // Written after what is desired.
       try await Self.result(
-        house, "event_filter", #"[{"type":1,"value":3},{"type":5,"value":0}]"#, "accepted")
+        fixture, "event_filter", #"[{"type":1,"value":3},{"type":5,"value":0}]"#, "accepted")
       let configured = ["1b000000", "01000300"]
       let commanded = ["01000300", "05000000"]
-      #expect(try await Self.writes(house, filter) == configured + commanded)
-      try await Self.result(house, "send_event", #"{"type":1001,"value":2}"#, "accepted")
-      #expect(try await Self.writes(house, "e95d5404-251d-470a-a062-fa1922dfa9a8") == ["e9030200"])
-      try await Self.set(house, "e95d9775-251d-470a-a062-fa1922dfa9a8", "1b000b00")
-      try await house.message("kitchen/event") { $0.text.contains(#""value":[{"type":27,"value":11}]"#) }
-      let mark = try house.observer.mark
-      try await house.simulator.control(#"{"op":"disconnect","i":0}"#)
-      try await house.message("kitchen/availability", "online", after: mark)
-      try await Self.result(house, "event_filter", "[]", "accepted")
-      #expect(try await Self.writes(house, filter) == configured + commanded + commanded)
+      #expect(try await Self.writes(fixture, filter) == configured + commanded)
+      try await Self.result(fixture, "send_event", #"{"type":1001,"value":2}"#, "accepted")
+      #expect(try await Self.writes(fixture, "e95d5404-251d-470a-a062-fa1922dfa9a8") == ["e9030200"])
+      try await Self.set(fixture, "e95d9775-251d-470a-a062-fa1922dfa9a8", "1b000b00")
+      try await fixture.message("kitchen/event") { $0.text.contains(#""value":[{"type":27,"value":11}]"#) }
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control(#"{"op":"disconnect","i":0}"#)
+      try await fixture.message("kitchen/availability", "online", after: mark)
+      try await Self.result(fixture, "event_filter", "[]", "accepted")
+      #expect(try await Self.writes(fixture, filter) == configured + commanded + commanded)
     }
   }
 }

@@ -4,9 +4,9 @@ import Testing
 
 /// A micro:bit is carried from one gateway to another.
 @Suite struct MoveTests {
-  private static let id = Village.id
+  private static let id = Cluster.id
   private static let plans = [
-    Plan.house("ground", area: "Ground floor"), Plan.house("attic", area: "Attic"),
+    Plan.fixture("ground", area: "Ground floor"), Plan.fixture("attic", area: "Attic"),
   ]
 
   @Test(
@@ -20,13 +20,13 @@ import Testing
       plan.entries = entries
       return plan
     }
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
       try #require(try await ground.setPeriod(Self.id, "70")["status"]?.string == "applied")
 
       let mark = try ground.observer.mark
-      try await village.carry(from: ground, to: attic)
+      try await cluster.carry(from: ground, to: attic)
       let info = try await attic.holds(Self.id, from: "ground", after: mark)
       #expect(info["moved"]?["area"]?.string == "Ground floor")
       #expect(isTimestamp(info["moved"]?["time"]?.string))
@@ -37,70 +37,70 @@ import Testing
       try await attic.message("\(Self.id)/period", "70", after: mark)
       try await attic.reading(Self.id, after: mark) { _ in true }
       let discovery = try await attic.observer.message(
-        Village.discovery, after: mark, within: House.patience
+        Cluster.discovery, after: mark, within: Fixture.patience
       ) { $0.text.contains("bridge/attic/state") }.json()
       #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
-      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+      #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
 
-      try await Self.expectOneAnswer(of: village, "one")
+      try await Self.expectOneAnswer(of: cluster, "one")
       try #require(try await attic.simulator.device(0).period == 80)
       try ground.expect(
         Self.id, after: mark, availability: ["offline", "online"], holders: ["attic"])
 
       let back = try ground.observer.mark
-      try await village.carry(from: attic, to: ground)
+      try await cluster.carry(from: attic, to: ground)
       try await ground.holds(Self.id, from: "attic", after: back)
       try await ground.message("\(Self.id)/period", "80", after: back)
-      try await Self.expectOneAnswer(of: village, "two")
+      try await Self.expectOneAnswer(of: cluster, "two")
       try ground.expect(
         Self.id, after: back, availability: ["offline", "online"], holders: ["ground"])
     }
   }
 
   /// A command is carried out, and answered once.
-  private static func expectOneAnswer(of village: Village, _ transaction: String) async throws {
-    let house = village[0]
-    let mark = try house.observer.mark
-    try await house.observer.publish(
+  private static func expectOneAnswer(of cluster: Cluster, _ transaction: String) async throws {
+    let fixture = cluster[0]
+    let mark = try fixture.observer.mark
+    try await fixture.observer.publish(
       "microbit/\(id)/period/set", #"{"value":80,"transaction":"\#(transaction)"}"#)
-    try await house.message("\(id)/period/result", after: mark) { $0.text.contains(transaction) }
-    for house in village.houses { try await house.settled() }
-    try #require(try house.results(id, transaction, after: mark) == ["applied"])
+    try await fixture.message("\(id)/period/result", after: mark) { $0.text.contains(transaction) }
+    for fixture in cluster.fixtures { try await fixture.settled() }
+    try #require(try fixture.results(id, transaction, after: mark) == ["applied"])
   }
 
   @Test("Carried over in one moment: the link that is there decides")
   func inOneMoment() async throws {
-    try await withVillage(Self.plans + [Plan.house("cellar", area: "Cellar")]) { village in
-      try await village[0].holds(Self.id)
-      var mark = try village[0].observer.mark
+    try await withCluster(Self.plans + [Plan.fixture("cellar", area: "Cellar")]) { cluster in
+      try await cluster[0].holds(Self.id)
+      var mark = try cluster[0].observer.mark
       for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 2), (2, 1)] {
-        mark = try village[0].observer.mark
-        try await village.move(from: village[from], to: village[to])
-        try await village[to].holds(Self.id, from: village[from].plan.id, after: mark)
+        mark = try cluster[0].observer.mark
+        try await cluster.move(from: cluster[from], to: cluster[to])
+        try await cluster[to].holds(Self.id, from: cluster[from].plan.id, after: mark)
         // What the old one says when it notices at last is not to come after the next one's word.
-        _ = try await village[from].gateway.line(within: House.patience) { $0.contains("offline device") }
-        try await village[from].settled()
+        _ = try await cluster[from].gateway.line(within: Fixture.patience) { $0.contains("offline device") }
+        try await cluster[from].settled()
       }
-      try await Self.expectOneAnswer(of: village, "last")
-      let kept = try await village[0].retained()
+      try await Self.expectOneAnswer(of: cluster, "last")
+      let kept = try await cluster[0].retained()
       #expect(kept["\(Self.id)/availability"]?.text == "online")
       #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
-      for (house, isHolder) in zip(village.houses, [false, true, false]) {
-        try #require(try await house.simulator.device(0).isConnected == isHolder)
+      for (fixture, isHolder) in zip(cluster.fixtures, [false, true, false]) {
+        try #require(try await fixture.simulator.device(0).isConnected == isHolder)
       }
     }
   }
 
   @Test("A gateway that is killed is succeeded, and leaves the micro:bit alone when it is back")
   func killed() async throws {
-    try await withVillage(Self.plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(Self.plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
       try await ground.message("\(Self.id)/period", "50")
       try await ground.remembered(Self.id)
       try await ground.killGateway()
       var mark = try ground.observer.mark
-      try await village.move(from: ground, to: attic)
+      try await cluster.move(from: ground, to: attic)
       try await attic.holds(Self.id, from: "ground", after: mark)
       try ground.expect(Self.id, after: mark, availability: [], holders: ["attic"])
 
@@ -109,14 +109,14 @@ import Testing
       try ground.startGateway()
       try await ground.bridgeOnline(after: mark)
       try await ground.logged("owned by another gateway")
-      try await Self.expectOneAnswer(of: village, "while away")
+      try await Self.expectOneAnswer(of: cluster, "while away")
       let touched = ground.topics(of: "ground", after: place).filter { $0.hasPrefix("microbit/\(Self.id)/") }
       #expect(touched == [])
       #expect(ground.topics(of: "ground", after: place).contains("microbit/bridge/ground/state"))
 
       mark = try ground.observer.mark
       try await attic.killGateway()
-      try await village.move(from: attic, to: ground)
+      try await cluster.move(from: attic, to: ground)
       try await ground.holds(Self.id, after: mark)
       try await ground.message("\(Self.id)/period", "80", after: mark)
       try ground.expect(Self.id, after: mark, availability: [], holders: ["ground"])
@@ -127,13 +127,13 @@ import Testing
   func behindItsBack() async throws {
     var plans = Self.plans
     plans[0].isWired = true
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
       var mark = try ground.observer.mark
       ground.wire?.cut()
       try await ground.message("bridge/ground/state", "offline", after: mark)
-      try await village.move(from: ground, to: attic)
+      try await cluster.move(from: ground, to: attic)
       try await ground.logged("offline device")
       try await attic.holds(Self.id, after: mark)
       try await attic.settled()
@@ -144,7 +144,7 @@ import Testing
       try await ground.bridgeOnline(after: mark)
       try await ground.logged("owned by another gateway")
       try await ground.settled()
-      try await Self.expectOneAnswer(of: village, "mended")
+      try await Self.expectOneAnswer(of: cluster, "mended")
       try ground.expect(Self.id, after: before, availability: [], holders: ["attic"])
       let touched = ground.topics(of: "ground", after: place).filter { $0.hasPrefix("microbit/\(Self.id)/") }
       #expect(touched == [])
@@ -155,32 +155,32 @@ import Testing
   func withoutABroker() async throws {
     var plans = Self.plans
     plans[1].isWired = true
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
       try await attic.logged("owned by another gateway")
       var mark = try ground.observer.mark
       attic.wire?.cut()
       try await ground.message("bridge/attic/state", "offline", after: mark)
-      try await village.move(from: ground, to: attic)
+      try await cluster.move(from: ground, to: attic)
       try await ground.offline(Self.id, after: mark)
       try await attic.logged("taken over")
       mark = try ground.observer.mark
       attic.wire?.mend()
       try await attic.holds(Self.id, from: "ground", after: mark)
-      try await Self.expectOneAnswer(of: village, "mended")
+      try await Self.expectOneAnswer(of: cluster, "mended")
       try ground.expect(Self.id, after: mark, availability: ["online"], holders: ["attic"])
     }
   }
 
   @Test(
     "A retained command is carried out by one gateway, once, wherever the micro:bit goes",
-    arguments: [Village.id + "/period/set", "all/period/set", "area/ground-floor/period/set"])
+    arguments: [Cluster.id + "/period/set", "all/period/set", "area/ground-floor/period/set"])
   func retainedCommand(topic: String) async throws {
     var plans = Self.plans
     plans[1].absent = [.gateway]
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
       try await ground.observer.publish("microbit/\(topic)", "90", retain: true)
       try await ground.message("\(Self.id)/period", "90")
@@ -192,16 +192,16 @@ import Testing
       try await attic.bridgeOnline()
       try await attic.logged("owned by another gateway")
       try await attic.settled()
-      try await village.move(from: ground, to: attic)
+      try await cluster.move(from: ground, to: attic)
       try await attic.holds(Self.id, after: mark)
       try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 60 }
       // Each gateway comes anew, and is given the retained command anew.
-      for house in village.houses {
-        let restart = try house.observer.mark
-        try #require(try await house.stopGateway() == 0)
-        try house.startGateway()
-        try await house.bridgeOnline(after: restart)
-        try await house.settled()
+      for fixture in cluster.fixtures {
+        let restart = try fixture.observer.mark
+        try #require(try await fixture.stopGateway() == 0)
+        try fixture.startGateway()
+        try await fixture.bridgeOnline(after: restart)
+        try await fixture.settled()
       }
       try await attic.holds(Self.id, after: mark)
       try await attic.settled()

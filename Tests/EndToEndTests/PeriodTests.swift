@@ -5,20 +5,20 @@ import Testing
 @Suite struct PeriodTests {
   @Test("A plain number is applied, and the cadence follows")
   func plainNumber() async throws {
-    try await withHouse(Plan(period: 1000)) { house in
-      let id = try await house.id()
-      try await house.online(id)
-      let json = try await house.setPeriod(id, "40")
+    try await withFixture(Plan(period: 1000)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let json = try await fixture.setPeriod(id, "40")
       #expect(json.keys == ["status", "requested", "actual", "time"])
       #expect(json["status"]?.string == "applied")
       #expect(json["requested"]?.int == 40)
       #expect(json["actual"]?.int == 40)
       #expect(isTimestamp(json["time"]?.string))
-      let told = try await house.message("\(id)/period", "40")
+      let told = try await fixture.message("\(id)/period", "40")
       try #require(told.qos == .atLeastOnce)
-      try #require(try await house.simulator.device(0).period == 40)
-      try await house.expectCadence(id, milliseconds: 40)
-      let kept = try await house.retained()
+      try #require(try await fixture.simulator.device(0).period == 40)
+      try await fixture.expectCadence(id, milliseconds: 40)
+      let kept = try await fixture.retained()
       try #require(kept["\(id)/period"]?.text == "40")
       try #require(kept["\(id)/period/result"] == nil)
     }
@@ -26,11 +26,11 @@ import Testing
 
   @Test("A transaction comes back with the result", arguments: ["a1", "", "Grüße \"\\ \n/+#"])
   func transaction(text: String) async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
       let quoted = text.map { $0 == "\n" ? "\\n" : $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }.joined()
-      let json = try await house.setPeriod(id, #"{"value":60,"transaction":"\#(quoted)"}"#)
+      let json = try await fixture.setPeriod(id, #"{"value":60,"transaction":"\#(quoted)"}"#)
       try #require(json["status"]?.string == "applied")
       try #require(json["transaction"]?.string == text)
     }
@@ -38,13 +38,13 @@ import Testing
 
   @Test("The result goes to the response topic too, with the correlation data", arguments: [20, 65535])
   func responseTopic(period: Int) async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
-      try await house.ask("microbit/\(id)/period/set", Array("\(period)".utf8), correlation: "\0\u{1}ü")
-      let reply = try await house.reply(to: "\0\u{1}ü")
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await fixture.ask("microbit/\(id)/period/set", Array("\(period)".utf8), correlation: "\0\u{1}ü")
+      let reply = try await fixture.reply(to: "\0\u{1}ü")
       try #require(try reply.json()["actual"]?.int == period)
-      let result = try await house.message("\(id)/period/result")
+      let result = try await fixture.message("\(id)/period/result")
       try #require(result.payload == reply.payload)
     }
   }
@@ -53,20 +53,20 @@ import Testing
   func superseded() async throws {
     var plan = Plan(devices: 2)
     plan.simulator = ["--attribute-ms", "20"]
-    try await withHouse(plan) { house in
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
       let commands = Array(1...30)
       for number in commands {
-        try await house.observer.publish(
+        try await fixture.observer.publish(
           "microbit/\(id)/period/set", #"{"value":\#(100 + number),"transaction":"t\#(number)"}"#)
       }
-      let last = try await house.message("\(id)/period/result") { $0.text.contains(#""t30""#) }
+      let last = try await fixture.message("\(id)/period/result") { $0.text.contains(#""t30""#) }
       try #require(try last.json()["status"]?.string == "applied")
       // A command of its own: when it is answered, nothing of the burst is still on its way.
-      try await house.observer.publish("microbit/\(id)/period/set", #"{"value":99,"transaction":"end"}"#)
-      try await house.message("\(id)/period/result") { $0.text.contains(#""end""#) }
-      let results = try house.observer.messages(on: "microbit/\(id)/period/result").map { try $0.json() }
+      try await fixture.observer.publish("microbit/\(id)/period/set", #"{"value":99,"transaction":"end"}"#)
+      try await fixture.message("\(id)/period/result") { $0.text.contains(#""end""#) }
+      let results = try fixture.observer.messages(on: "microbit/\(id)/period/result").map { try $0.json() }
       var answers: [String: [String]] = [:]
       for result in results {
         answers[result["transaction"]?.string ?? "", default: []].append(result["status"]?.string ?? "")
@@ -77,9 +77,9 @@ import Testing
       for result in results where result["status"]?.string == "applied" {
         try #require(result["requested"] == result["actual"])
       }
-      try #require(try await house.simulator.device(0).period == 99)
+      try #require(try await fixture.simulator.device(0).period == 99)
       // The other one's period is its own.
-      try #require(try await house.simulator.device(1).period == 50)
+      try #require(try await fixture.simulator.device(1).period == 50)
     }
   }
 
@@ -88,29 +88,29 @@ import Testing
     var plan = Plan()
     plan.absent = [.gateway]
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
-    try await withHouse(plan) { house in
-      try await house.simulator.control("vanish", 0)
-      try house.startGateway()
-      try await house.offline("kitchen")
-      try await house.bridgeOnline()
+    try await withFixture(plan) { fixture in
+      try await fixture.simulator.control("vanish", 0)
+      try fixture.startGateway()
+      try await fixture.offline("kitchen")
+      try await fixture.bridgeOnline()
       let set = "microbit/kitchen/period/set"
-      try await house.ask(set, Array("70".utf8), correlation: "first")
-      let first = try await house.reply(to: "first")
+      try await fixture.ask(set, Array("70".utf8), correlation: "first")
+      let first = try await fixture.reply(to: "first")
       try #require(try first.json()["status"]?.string == "pending")
-      try await house.ask(set, Array("80".utf8), correlation: "second")
-      let overtaken = try await house.reply(to: "first", after: first.number)
+      try await fixture.ask(set, Array("80".utf8), correlation: "second")
+      let overtaken = try await fixture.reply(to: "first", after: first.number)
       try #require(try overtaken.json()["status"]?.string == "superseded")
-      let second = try await house.reply(to: "second")
+      let second = try await fixture.reply(to: "second")
       try #require(try second.json()["status"]?.string == "pending")
       try #require(try second.json()["actual"] == nil)
-      try await house.simulator.control("return", 0)
-      try await house.online("kitchen")
-      let applied = try await house.reply(to: "second", after: second.number)
+      try await fixture.simulator.control("return", 0)
+      try await fixture.online("kitchen")
+      let applied = try await fixture.reply(to: "second", after: second.number)
       try #require(try applied.json()["status"]?.string == "applied")
       try #require(try applied.json()["actual"]?.int == 80)
-      try #require(try await house.simulator.device(0).period == 80)
-      try await house.message("kitchen/period", "80")
-      try #require(try house.observer.messages(on: "replies").count == 4)
+      try #require(try await fixture.simulator.device(0).period == 80)
+      try await fixture.message("kitchen/period", "80")
+      try #require(try fixture.observer.messages(on: "replies").count == 4)
     }
   }
 
@@ -118,21 +118,21 @@ import Testing
   func linkLost() async throws {
     var plan = Plan()
     plan.simulator = ["--attribute-ms", "200"]
-    try await withHouse(plan) { house in
-      let id = try await house.id()
-      try await house.online(id)
-      try await house.message("\(id)/period")
-      let monitor = try await BusMonitor(house.bus)
-      try await house.ask("microbit/\(id)/period/set", Array("70".utf8), correlation: "c")
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await fixture.message("\(id)/period")
+      let monitor = try await BusMonitor(fixture.bus)
+      try await fixture.ask("microbit/\(id)/period/set", Array("70".utf8), correlation: "c")
       try await monitor.called("WriteValue")
-      try await house.simulator.control("vanish", 0)
-      let first = try await house.reply(to: "c")
+      try await fixture.simulator.control("vanish", 0)
+      let first = try await fixture.reply(to: "c")
       try #require(try first.json()["status"]?.string == "pending")
-      try await house.simulator.control("return", 0)
-      let second = try await house.reply(to: "c", after: first.number)
+      try await fixture.simulator.control("return", 0)
+      let second = try await fixture.reply(to: "c", after: first.number)
       try #require(try second.json()["status"]?.string == "applied")
-      try #require(try await house.simulator.device(0).period == 70)
-      try #require(try house.observer.messages(on: "replies").count == 2)
+      try #require(try await fixture.simulator.device(0).period == 70)
+      try #require(try fixture.observer.messages(on: "replies").count == 2)
     }
   }
 
@@ -140,50 +140,50 @@ import Testing
   func retainedCommand() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      let id = try await house.id()
-      try await house.observer.publish("microbit/\(id)/period/set", "70", retain: true)
-      try await house.observer.synchronize()
-      try house.startGateway()
-      let applied = try await house.message("\(id)/period/result") { $0.text.contains("applied") }
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      try await fixture.observer.publish("microbit/\(id)/period/set", "70", retain: true)
+      try await fixture.observer.synchronize()
+      try fixture.startGateway()
+      let applied = try await fixture.message("\(id)/period/result") { $0.text.contains("applied") }
       try #require(try applied.json()["actual"]?.int == 70)
-      try #require(try await house.simulator.device(0).period == 70)
+      try #require(try await fixture.simulator.device(0).period == 70)
     }
   }
 
   @Test("A retained command is carried out once, however often the broker repeats it")
   func retainedCommandRepeated() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
-      try await house.observer.publish("microbit/\(id)/period/set", "70", retain: true)
-      try await house.message("\(id)/period", "70")
-      try await house.restartSubscriptions()
-      let mark = try house.observer.mark
-      try #require(try await house.setPeriod(id, "90")["status"]?.string == "applied")
-      try await house.restartSubscriptions()
-      try #require(try await house.setPeriod(id, "95")["actual"]?.int == 95)
-      let results = try house.observer.messages(on: "microbit/\(id)/period/result", after: mark)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await fixture.observer.publish("microbit/\(id)/period/set", "70", retain: true)
+      try await fixture.message("\(id)/period", "70")
+      try await fixture.restartSubscriptions()
+      let mark = try fixture.observer.mark
+      try #require(try await fixture.setPeriod(id, "90")["status"]?.string == "applied")
+      try await fixture.restartSubscriptions()
+      try #require(try await fixture.setPeriod(id, "95")["actual"]?.int == 95)
+      let results = try fixture.observer.messages(on: "microbit/\(id)/period/result", after: mark)
       try #require(try results.map { try $0.json()["requested"]?.int } == [90, 95])
     }
   }
 
   @Test("A reset loses the period; the gateway applies it again, and the cadence follows")
   func reset() async throws {
-    try await withHouse { house in
-      let id = try await house.id()
-      try await house.online(id)
-      try #require(try await house.setPeriod(id, "40")["status"]?.string == "applied")
-      let mark = try house.observer.mark
-      let device = try await house.simulator.control("reset", 0)
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try #require(try await fixture.setPeriod(id, "40")["status"]?.string == "applied")
+      let mark = try fixture.observer.mark
+      let device = try await fixture.simulator.control("reset", 0)
       try #require(device.period == 1000)
-      let offline = try await house.offline(id, after: mark)
-      try await house.online(id, after: offline.number)
-      try await house.message("\(id)/period", "40", after: offline.number)
-      try #require(try await house.simulator.device(0).period == 40)
-      try await house.expectCadence(id, milliseconds: 40)
+      let offline = try await fixture.offline(id, after: mark)
+      try await fixture.online(id, after: offline.number)
+      try await fixture.message("\(id)/period", "40", after: offline.number)
+      try #require(try await fixture.simulator.device(0).period == 40)
+      try await fixture.expectCadence(id, milliseconds: 40)
       // Nobody asked again, so nobody is answered.
-      try #require(try house.observer.messages(on: "microbit/\(id)/period/result").count == 1)
+      try #require(try fixture.observer.messages(on: "microbit/\(id)/period/result").count == 1)
     }
   }
 
@@ -193,13 +193,13 @@ import Testing
     plan.entries = """
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"period":40}, {"match":{"name_prefix":"BBC micro:bit"}}
       """
-    try await withHouse(plan) { house in
-      let id = try await house.id()
-      try await house.message("\(id)/period", "40")
-      try #require(try await house.simulator.device(0).period == 40)
-      try await house.expectCadence(id, milliseconds: 40)
-      try await house.message("\(try await house.id(1))/period", "1000")
-      try #require(try await house.simulator.device(1).period == 1000)
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      try await fixture.message("\(id)/period", "40")
+      try #require(try await fixture.simulator.device(0).period == 40)
+      try await fixture.expectCadence(id, milliseconds: 40)
+      try await fixture.message("\(try await fixture.id(1))/period", "1000")
+      try #require(try await fixture.simulator.device(1).period == 1000)
     }
   }
 
@@ -208,25 +208,25 @@ import Testing
     var plan = Plan()
     // Out of reach, and the link is not given up: no answer comes.
     plan.simulator = ["--attribute-ms", "1", "--supervision-ms", "60000"]
-    try await withHouse(plan) { house in
-      let id = try await house.id()
-      let online = try await house.online(id)
-      try await house.message("\(id)/period")
-      try await house.message("\(id)/info") { (try? $0.json())?["firmware"] != nil }
-      try await house.simulator.control("vanish", 0)
-      let result = try await house.setPeriod(id, #"{"value":60,"transaction":"t"}"#)
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      let online = try await fixture.online(id)
+      try await fixture.message("\(id)/period")
+      try await fixture.message("\(id)/info") { (try? $0.json())?["firmware"] != nil }
+      try await fixture.simulator.control("vanish", 0)
+      let result = try await fixture.setPeriod(id, #"{"value":60,"transaction":"t"}"#)
       try #require(result["status"]?.string == "timeout")
       try #require(result["reason"]?.string?.isEmpty == false)
       try #require(result["transaction"]?.string == "t")
-      let offline = try await house.offline(id, after: online.number)
-      try await house.simulator.control("return", 0)
-      try await house.online(id, after: offline.number)
-      try #require(try await house.setPeriod(id, "70")["status"]?.string == "applied")
+      let offline = try await fixture.offline(id, after: online.number)
+      try await fixture.simulator.control("return", 0)
+      try await fixture.online(id, after: offline.number)
+      try #require(try await fixture.setPeriod(id, "70")["status"]?.string == "applied")
     }
   }
 }
 
-extension House {
+extension Fixture {
   /// Fails unless most readings are taken at about this interval, once the sample that was due before has passed.
   fileprivate func expectCadence(_ id: String, milliseconds: Int) async throws {
     try await moreReadings(id, 2)

@@ -18,31 +18,31 @@ import Testing
     plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
     plan.entries =
       #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","properties":["button_a"]}"#
-    try await withHouse(plan) { house in
-      try await house.online("kitchen")
-      try house.press(Self.button, 1...1)
-      let first = try await house.message("kitchen/button_a")
-      let reading = try await house.message("kitchen/readings")
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try fixture.press(Self.button, 1...1)
+      let first = try await fixture.message("kitchen/button_a")
+      let reading = try await fixture.message("kitchen/readings")
       let sequence = try #require(try reading.json()["sequence"]?.int)
       #expect(try first.json()["sequence"]?.int == sequence)
 
-      try await house.broker.kill()
-      try await house.logged("trying again")
-      let memory = try house.anonymousKilobytes
-      let mark = try house.observer.mark
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      let memory = try fixture.anonymousKilobytes
+      let mark = try fixture.observer.mark
       let count = Self.kept + 1000
-      try house.press(Self.button, 2...(count + 1))
+      try fixture.press(Self.button, 2...(count + 1))
       // The gateway hears of it after the last of them.
-      try await house.simulator.control("disconnect", 0)
-      try await house.logged("offline")
-      try await house.broker.start()
+      try await fixture.simulator.control("disconnect", 0)
+      try await fixture.logged("offline")
+      try await fixture.broker.start()
       let end = sequence + count
       // Not parsed: each of the 10 000 is looked at.
       let last = Array(#""sequence":\#(end),"#.utf8)
-      try await house.message("kitchen/readings", after: mark) { $0.payload.contains(last) }
-      #expect(try house.anonymousKilobytes - memory < 16 << 10)
+      try await fixture.message("kitchen/readings", after: mark) { $0.payload.contains(last) }
+      #expect(try fixture.anonymousKilobytes - memory < 16 << 10)
 
-      let replayed = try house.observer.messages(on: "microbit/kitchen/readings", after: mark)
+      let replayed = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
         .map { try $0.json() }
       let sequences = replayed.compactMap { $0["sequence"]?.int }
       #expect(sequences == Array((end - Self.kept + 1)...end))
@@ -53,26 +53,26 @@ import Testing
           return $0["replayed"]?.bool == true
             && $0["value"]?.string == (isPress ? "press_start" : "press_end")
         })
-      try await house.message("bridge/\(House.gatewayID)/info", after: mark) {
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
         (try? $0.json())?["counters"]?["lost"]?.int == count - Self.kept
       }
       // The next press is an event again, and the only one since.
-      try await house.online("kitchen", after: mark)
-      try house.press(Self.button, (count + 2)...(count + 2))
-      let next = try await house.message("kitchen/button_a", after: mark)
+      try await fixture.online("kitchen", after: mark)
+      try fixture.press(Self.button, (count + 2)...(count + 2))
+      let next = try await fixture.message("kitchen/button_a", after: mark)
       #expect(try next.json()["sequence"]?.int == end + 1)
-      #expect(try house.observer.messages(on: "microbit/kitchen/button_a", after: mark).count == 1)
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/button_a", after: mark).count == 1)
     }
   }
 }
 
-extension House {
+extension Fixture {
   /// Presses (odd numbers) and releases (even ones) a button of the first micro:bit, all over one connection.
   fileprivate func press(_ characteristic: String, _ numbers: ClosedRange<Int>) throws {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
     defer { close(descriptor) }
-    var limit = timeval(tv_sec: Int(House.patience.components.seconds), tv_usec: 0)
+    var limit = timeval(tv_sec: Int(Fixture.patience.components.seconds), tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     guard withUnixAddress(folder.path + "/control", { connect(descriptor, $0, $1) }) == 0 else {
       throw Failure("the simulator's control socket: errno \(errno)")

@@ -37,22 +37,22 @@ import Testing
     return plan
   }
 
-  private static func startSimulator(_ house: House) async throws {
-    try await house.startSimulator(
-      ["heart", "counter"].flatMap { ["--peripheral", "\(house.folder.path)/\($0).json"] })
+  private static func startSimulator(_ fixture: Fixture) async throws {
+    try await fixture.startSimulator(
+      ["heart", "counter"].flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
   }
 
   /// What has been written to the counter.
-  private static func writes(_ house: House) async throws -> JSON {
-    try await house.simulator.control(#"{"op":"writes","i":1,"characteristic":"2222"}"#)
+  private static func writes(_ fixture: Fixture) async throws -> JSON {
+    try await fixture.simulator.control(#"{"op":"writes","i":1,"characteristic":"2222"}"#)
   }
 
   @Test("A heart-rate monitor: each notification is a JSON object with the fields that its flags announce")
   func heartRate() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await Self.startSimulator(house)
-      try await house.online("pulse")
-      try await house.message("pulse/info") { (try? $0.json())?["profile"]?.string == "heart" }
+    try await withFixture(Self.plan()) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online("pulse")
+      try await fixture.message("pulse/info") { (try? $0.json())?["profile"]?.string == "heart" }
       for (bytes, payload) in [
         ("0048", #"{"bpm":72}"#),
         ("194b00e8030004f003", #"{"bpm":75,"energy":1000,"rr":[1.0,0.984375]}"#),
@@ -61,126 +61,127 @@ import Testing
         ("012c01", #"{"bpm":300}"#),
         ("104a0002", #"{"bpm":74,"rr":[0.5]}"#),
       ] {
-        let mark = try house.observer.mark
-        try await house.simulator.control("value", 0, #""characteristic":"2a37","hex":"\#(bytes)""#)
-        let state = try await house.message("pulse/heart_rate", payload, after: mark)
-        let reading = try await house.message("pulse/readings", after: mark) {
+        let mark = try fixture.observer.mark
+        try await fixture.simulator.control("value", 0, #""characteristic":"2a37","hex":"\#(bytes)""#)
+        let state = try await fixture.message("pulse/heart_rate", payload, after: mark)
+        let reading = try await fixture.message("pulse/readings", after: mark) {
           (try? $0.json())?["property"]?.string == "heart_rate"
         }
         #expect(try reading.json()["value"] == (try state.json()))
       }
-      #expect(try await house.retained()["pulse/heart_rate"]?.text == #"{"bpm":74,"rr":[0.5]}"#)
+      #expect(try await fixture.retained()["pulse/heart_rate"]?.text == #"{"bpm":74,"rr":[0.5]}"#)
       // Too short for its flags: no value, and said so.
-      let mark = try house.observer.mark
-      try await house.simulator.control("value", 0, #""characteristic":"2a37","hex":"0848""#)
-      try await house.logged("ignoring a malformed value of heart_rate")
-      try await house.simulator.control("value", 0, #""characteristic":"2a19","hex":"5f""#)
-      try await house.message("pulse/battery", "95", after: mark)
-      #expect(try house.observer.messages(on: "microbit/pulse/heart_rate", after: mark).isEmpty)
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("value", 0, #""characteristic":"2a37","hex":"0848""#)
+      try await fixture.logged("ignoring a malformed value of heart_rate")
+      try await fixture.simulator.control("value", 0, #""characteristic":"2a19","hex":"5f""#)
+      try await fixture.message("pulse/battery", "95", after: mark)
+      #expect(try fixture.observer.messages(on: "microbit/pulse/heart_rate", after: mark).isEmpty)
     }
   }
 
   @Test("A counter: a command is written once and accepted; absent it fails; retained it is rejected")
   func counter() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await Self.startSimulator(house)
-      try await house.online("counter")
+    try await withFixture(Self.plan()) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online("counter")
       func result(after mark: Int) async throws -> JSON {
-        try await house.message("counter/add/result", after: mark).json()
+        try await fixture.message("counter/add/result", after: mark).json()
       }
-      var mark = try house.observer.mark
-      try await house.observer.publish("microbit/counter/add/set", #"{"value":5,"transaction":"t1"}"#)
+      var mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/counter/add/set", #"{"value":5,"transaction":"t1"}"#)
       var answer = try await result(after: mark)
       #expect(answer["status"]?.string == "accepted" && answer["requested"]?.int == 5)
       #expect(answer["transaction"]?.string == "t1")
-      #expect(try await Self.writes(house) == .object(["count": .int(1), "writes": .array([.string("05")])]))
+      #expect(
+        try await Self.writes(fixture) == .object(["count": .int(1), "writes": .array([.string("05")])]))
 
       // Out of range of its type.
-      mark = try house.observer.mark
-      try await house.observer.publish("microbit/counter/add/set", "256")
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/counter/add/set", "256")
       #expect(try await result(after: mark)["status"]?.string == "rejected")
 
-      mark = try house.observer.mark
-      try await house.observer.publish("microbit/counter/add/set", "7", retain: true)
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/counter/add/set", "7", retain: true)
       // It would be carried out again, whenever the broker sends it again.
       answer = try await result(after: mark)
       #expect(answer["status"]?.string == "rejected", "\(answer)")
-      try await house.observer.publish("microbit/counter/add/set", "", retain: true)
+      try await fixture.observer.publish("microbit/counter/add/set", "", retain: true)
 
-      try await house.vanish(1, "counter")
-      mark = try house.observer.mark
-      try await house.observer.publish("microbit/counter/add/set", "9")
+      try await fixture.vanish(1, "counter")
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/counter/add/set", "9")
       answer = try await result(after: mark)
       #expect(answer["status"]?.string == "failed", "\(answer)")
-      mark = try house.observer.mark
-      try await house.simulator.control("return", 1)
-      try await house.online("counter", after: mark)
+      mark = try fixture.observer.mark
+      try await fixture.simulator.control("return", 1)
+      try await fixture.online("counter", after: mark)
       // A later one is written, and none of those that were refused.
-      try await house.observer.publish("microbit/counter/add/set", "11")
+      try await fixture.observer.publish("microbit/counter/add/set", "11")
       #expect(try await result(after: mark)["status"]?.string == "accepted")
       #expect(
-        try await Self.writes(house)
+        try await Self.writes(fixture)
           == .object(["count": .int(2), "writes": .array([.string("05"), .string("0b")])]))
-      #expect(try house.observer.messages(on: "microbit/counter/add").isEmpty)
+      #expect(try fixture.observer.messages(on: "microbit/counter/add").isEmpty)
     }
   }
 
   @Test(
     "A peripheral whose signal is weaker than min_rssi is left alone, until the configuration asks for less")
   func tooWeak() async throws {
-    try await withHouse(Self.plan(counterMatch: #""service":"1111","min_rssi":20"#)) { house in
-      try await Self.startSimulator(house)
-      try await house.online("pulse")
-      let found = try await house.done("scan", #"{"timeout":1}"#).array ?? []
+    try await withFixture(Self.plan(counterMatch: #""service":"1111","min_rssi":20"#)) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online("pulse")
+      let found = try await fixture.done("scan", #"{"timeout":1}"#).array ?? []
       let counter = try #require(found.first { $0["identifier"]?.string == "E6:7A:00:00:00:02" })
       #expect(counter["device"] == nil)
       #expect(found.contains { $0["device"]?.string == "pulse" })
-      #expect(try house.deviceIDs == ["pulse"])
-      try await house.reload(
+      #expect(try fixture.deviceIDs == ["pulse"])
+      try await fixture.reload(
         entries: #"""
           {"match":{"service":"180d"},"profile":"heart","id":"pulse"},
           {"match":{"service":"1111","min_rssi":-127},"profile":"counter","id":"counter"}
           """#)
-      try await house.online("counter")
+      try await fixture.online("counter")
     }
   }
 
   @Test("After a restart devices are known by what they advertised, and their topics stay")
   func restart() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await Self.startSimulator(house)
-      try await house.online("pulse")
-      try await house.simulator.control("value", 0, #""characteristic":"2a37","hex":"0048""#)
-      try await house.message("pulse/heart_rate", #"{"bpm":72}"#)
-      try await house.remembered("0000180d-0000-1000-8000-00805f9b34fb")
-      try await house.vanish(0, "pulse")
-      let mark = try house.observer.mark
-      try await house.restartGateway()
-      #expect(try await house.listed("pulse")?["profile"]?.string == "heart")
-      #expect(try house.observer.messages(on: "microbit/pulse/heart_rate", after: mark).isEmpty)
-      try await house.simulator.control("return", 0)
-      try await house.online("pulse", after: mark)
+    try await withFixture(Self.plan()) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online("pulse")
+      try await fixture.simulator.control("value", 0, #""characteristic":"2a37","hex":"0048""#)
+      try await fixture.message("pulse/heart_rate", #"{"bpm":72}"#)
+      try await fixture.remembered("0000180d-0000-1000-8000-00805f9b34fb")
+      try await fixture.vanish(0, "pulse")
+      let mark = try fixture.observer.mark
+      try await fixture.restartGateway()
+      #expect(try await fixture.listed("pulse")?["profile"]?.string == "heart")
+      #expect(try fixture.observer.messages(on: "microbit/pulse/heart_rate", after: mark).isEmpty)
+      try await fixture.simulator.control("return", 0)
+      try await fixture.online("pulse", after: mark)
     }
   }
 
   @Test("A reload that changes a profile begins anew with its devices, and leaves others alone")
   func reload() async throws {
-    try await withHouse(Self.plan()) { house in
-      try await Self.startSimulator(house)
-      try await house.online("pulse")
-      try await house.online("counter")
-      let mark = try house.observer.mark
-      let text = house.configuration(house.plan.entries).replacing(#""add":"#, with: #""plus":"#)
-      try house.folder.write(text, to: "config.json")
-      #expect(try await house.done("reload")["restart_required"] == .array([]))
-      try await house.online("counter", after: mark)
-      try await house.observer.publish("microbit/counter/plus/set", "3")
+    try await withFixture(Self.plan()) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online("pulse")
+      try await fixture.online("counter")
+      let mark = try fixture.observer.mark
+      let text = fixture.configuration(fixture.plan.entries).replacing(#""add":"#, with: #""plus":"#)
+      try fixture.folder.write(text, to: "config.json")
+      #expect(try await fixture.done("reload")["restart_required"] == .array([]))
+      try await fixture.online("counter", after: mark)
+      try await fixture.observer.publish("microbit/counter/plus/set", "3")
       #expect(
-        try await house.message("counter/plus/result", after: mark).json()["status"]?.string == "accepted")
-      #expect(try house.stayed("pulse", after: mark))
+        try await fixture.message("counter/plus/result", after: mark).json()["status"]?.string == "accepted")
+      #expect(try fixture.stayed("pulse", after: mark))
       // One with an error changes nothing.
-      try house.folder.write(text.replacing(#""uint8"}"#, with: #""uint9"}"#), to: "config.json")
-      #expect(try await house.refusal("reload").contains("type: expected"))
+      try fixture.folder.write(text.replacing(#""uint8"}"#, with: #""uint9"}"#), to: "config.json")
+      #expect(try await fixture.refusal("reload").contains("type: expected"))
     }
   }
 
@@ -190,8 +191,8 @@ import Testing
     plan.entries +=
       #",{"match":{"identifier":"D0:5A:00:00:C0:DE"},"properties":["button_a"],"desired":{"period":5000}}"#
     plan.absent = [.simulator, .gateway, .observer]
-    try await withHouse(plan) { house in
-      let text = try await house.check()
+    try await withFixture(plan) { fixture in
+      let text = try await fixture.check()
       let lines = text.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
       let expected = [
         "every device with the service 0000180d-0000-1000-8000-00805f9b34fb", "id pulse config.json",

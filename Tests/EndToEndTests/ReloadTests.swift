@@ -18,34 +18,34 @@ import Testing
   private enum Way: CaseIterable { case request, signal }
 
   /// Has the configuration read again; returns when that has been done.
-  private static func reload(_ house: House, _ entries: String, by way: Way) async throws {
+  private static func reload(_ fixture: Fixture, _ entries: String, by way: Way) async throws {
     switch way {
-    case .request: #expect(try await house.reload(entries: entries) == .array([]))
+    case .request: #expect(try await fixture.reload(entries: entries) == .array([]))
     case .signal:
-      try house.configure(entries: entries)
-      try house.gateway.signal(SIGHUP)
-      try await house.logged("configuration reloaded")
+      try fixture.configure(entries: entries)
+      try fixture.gateway.signal(SIGHUP)
+      try await fixture.logged("configuration reloaded")
     }
   }
 
   @Test("Only what has changed is touched, by request and by SIGHUP", arguments: Way.allCases)
   private func changes(way: Way) async throws {
-    try await withHouse(Self.plan) { house in
+    try await withFixture(Self.plan) { fixture in
       for id in ["room-0", "room-1"] {
-        try await house.online(id)
-        try await house.message("\(id)/info") { $0.text.contains("firmware") }
+        try await fixture.online(id)
+        try await fixture.message("\(id)/info") { $0.text.contains("firmware") }
       }
-      let monitor = try await BusMonitor(house.bus)
-      let mark = try house.observer.mark
+      let monitor = try await BusMonitor(fixture.bus)
+      let mark = try fixture.observer.mark
       try await Self.reload(
-        house, "\(Self.entry(0, #","name":"Hall","period":70"#)),\(Self.entry(1))", by: way)
-      try await house.message("room-0/period", "70", after: mark)
-      try await house.message("room-0/info", after: mark) { $0.text.contains(#""label":"Hall""#) }
-      try await house.moreReadings("room-1", 3)
+        fixture, "\(Self.entry(0, #","name":"Hall","period":70"#)),\(Self.entry(1))", by: way)
+      try await fixture.message("room-0/period", "70", after: mark)
+      try await fixture.message("room-0/info", after: mark) { $0.text.contains(#""label":"Hall""#) }
+      try await fixture.moreReadings("room-1", 3)
       for id in ["room-0", "room-1"] {
-        #expect(try house.stayed(id, after: mark))
+        #expect(try fixture.stayed(id, after: mark))
       }
-      #expect(try house.observer.messages(on: "microbit/room-1/info", after: mark).isEmpty)
+      #expect(try fixture.observer.messages(on: "microbit/room-1/info", after: mark).isEmpty)
       #expect(try await monitor.calls(of: "Connect") == 0)
       #expect(try await monitor.calls(of: "Disconnect") == 0)
     }
@@ -53,47 +53,47 @@ import Testing
 
   @Test("An entry that goes takes its topics along, one that comes brings its micro:bit online")
   func entries() async throws {
-    try await withHouse(Self.plan) { house in
-      for id in ["room-0", "room-1"] { try await house.online(id) }
-      let monitor = try await BusMonitor(house.bus)
-      let mark = try house.observer.mark
-      try await house.reload(entries: "\(Self.entry(0)),\(Self.entry(2))")
-      try await house.online("room-2")
-      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
-      #expect(try await house.retained(of: "room-1").isEmpty)
+    try await withFixture(Self.plan) { fixture in
+      for id in ["room-0", "room-1"] { try await fixture.online(id) }
+      let monitor = try await BusMonitor(fixture.bus)
+      let mark = try fixture.observer.mark
+      try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(2))")
+      try await fixture.online("room-2")
+      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      #expect(try await fixture.retained(of: "room-1").isEmpty)
       #expect(try await monitor.calls(of: "Connect") == 1)
       #expect(try await monitor.calls(of: "Disconnect") == 1)
-      #expect(try house.stayed("room-0", after: mark))
+      #expect(try fixture.stayed("room-0", after: mark))
       // And back.
-      try await house.reload(entries: "\(Self.entry(0)),\(Self.entry(1))")
-      try await house.message("room-1/availability", "online", after: mark)
-      #expect(try await house.retained(of: "room-2").isEmpty)
+      try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1))")
+      try await fixture.message("room-1/availability", "online", after: mark)
+      #expect(try await fixture.retained(of: "room-2").isEmpty)
     }
   }
 
   @Test("Ids move, and change places, without anybody being disconnected")
   func ids() async throws {
-    try await withHouse(Self.plan) { house in
-      for id in ["room-0", "room-1"] { try await house.online(id) }
-      let monitor = try await BusMonitor(house.bus)
-      try await house.reload(
+    try await withFixture(Self.plan) { fixture in
+      for id in ["room-0", "room-1"] { try await fixture.online(id) }
+      let monitor = try await BusMonitor(fixture.bus)
+      try await fixture.reload(
         entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"hall"},\#(Self.entry(1))"#)
-      try await house.online("hall")
-      #expect(try await house.retained(of: "room-0").isEmpty)
+      try await fixture.online("hall")
+      #expect(try await fixture.retained(of: "room-0").isEmpty)
       #expect(try await monitor.calls(of: "Disconnect") == 0)
-      let mark = try house.observer.mark
-      try await house.reload(
+      let mark = try fixture.observer.mark
+      try await fixture.reload(
         entries: """
           {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"room-1"},
           {"match":{"identifier":"D1:5A:00:01:C0:DE"},"id":"hall"}
           """)
       for (id, address) in [("room-1", "D0:5A:00:00:C0:DE"), ("hall", "D1:5A:00:01:C0:DE")] {
-        try await house.message("\(id)/info", after: mark) { message in
+        try await fixture.message("\(id)/info", after: mark) { message in
           let info = try? message.json()
           return info?["identifier"]?.string == address && info?["connected_since"] != nil
         }
-        try await house.moreReadings(id, 3)
-        #expect(try await house.retained(of: id)["\(id)/availability"]?.text == "online")
+        try await fixture.moreReadings(id, 3)
+        #expect(try await fixture.retained(of: id)["\(id)/availability"]?.text == "online")
       }
     }
   }
@@ -102,17 +102,17 @@ import Testing
   func disabled() async throws {
     var plan = Self.plan
     plan.entries = "\(Self.entry(0, #","enabled":false"#)),\(Self.entry(1))"
-    try await withHouse(plan) { house in
-      try await house.online("room-1")
+    try await withFixture(plan) { fixture in
+      try await fixture.online("room-1")
       // A scan hears both.
-      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
+      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == "room-0" })
-      #expect(try await house.simulator.devices().map(\.isConnected) == [false, true, false])
-      #expect(try await house.listed("room-0")?["state"]?.string == "disabled")
-      try await house.reload(entries: "\(Self.entry(0)),\(Self.entry(1, #","enabled":false"#))")
-      try await house.online("room-0")
-      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
-      #expect(try await house.retained(of: "room-1")["room-1/availability"]?.text == "offline")
+      #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true, false])
+      #expect(try await fixture.listed("room-0")?["state"]?.string == "disabled")
+      try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1, #","enabled":false"#))")
+      try await fixture.online("room-0")
+      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      #expect(try await fixture.retained(of: "room-1")["room-1/availability"]?.text == "offline")
     }
   }
 
@@ -124,52 +124,52 @@ import Testing
       (#"{"match":"#, "config.json:5:24: expected a value"),
     ])
   private func broken(way: Way, bad: (entries: String, place: String)) async throws {
-    try await withHouse(Self.plan) { house in
-      for id in ["room-0", "room-1"] { try await house.online(id) }
-      let mark = try house.observer.mark
-      try house.configure(entries: bad.entries)
+    try await withFixture(Self.plan) { fixture in
+      for id in ["room-0", "room-1"] { try await fixture.online(id) }
+      let mark = try fixture.observer.mark
+      try fixture.configure(entries: bad.entries)
       switch way {
       case .request:
-        #expect(try await house.refusal("reload").contains(bad.place))
+        #expect(try await fixture.refusal("reload").contains(bad.place))
       case .signal:
-        try house.gateway.signal(SIGHUP)
+        try fixture.gateway.signal(SIGHUP)
       }
-      try await house.logged("configuration not reloaded")
+      try await fixture.logged("configuration not reloaded")
       #expect(
-        try house.lines(with: "configuration not reloaded").allSatisfy { $0.contains(bad.place) })
+        try fixture.lines(with: "configuration not reloaded").allSatisfy { $0.contains(bad.place) })
       for id in ["room-0", "room-1"] {
-        try await house.moreReadings(id, 2)
-        #expect(try house.stayed(id, after: mark))
+        try await fixture.moreReadings(id, 2)
+        #expect(try fixture.stayed(id, after: mark))
       }
       // A file that is good again is taken.
-      try await Self.reload(house, Self.entry(0), by: way)
-      try await house.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      try await Self.reload(fixture, Self.entry(0), by: way)
+      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
     }
   }
 
   @Test("A file that has gone is told, and changes nothing")
   func gone() async throws {
-    try await withHouse(Self.plan) { house in
-      try await house.online("room-0")
-      unlink(house.folder.path + "/config.json")
-      #expect(try await house.refusal("reload").contains("config.json"))
-      try await house.moreReadings("room-0", 2)
+    try await withFixture(Self.plan) { fixture in
+      try await fixture.online("room-0")
+      unlink(fixture.folder.path + "/config.json")
+      #expect(try await fixture.refusal("reload").contains("config.json"))
+      try await fixture.moreReadings("room-0", 2)
     }
   }
 
   @Test("Keys that need a restart are named, by the answer and in the log, and change nothing")
   func restartRequired() async throws {
-    try await withHouse(Self.plan) { house in
-      try await house.online("room-0")
-      let text = house.configuration("\(Self.entry(0, #","name":"Hall""#)),\(Self.entry(1))")
+    try await withFixture(Self.plan) { fixture in
+      try await fixture.online("room-0")
+      let text = fixture.configuration("\(Self.entry(0, #","name":"Hall""#)),\(Self.entry(1))")
         .replacing(#""host": "127.0.0.1""#, with: #""host": "nowhere.invalid", "base_topic": "other""#)
-        .replacing(#""id": "house""#, with: #""id": "shed""#)
-      try house.folder.write(text, to: "config.json")
-      let keys = try await house.done("reload")["restart_required"]
+        .replacing(#""id": "fixture""#, with: #""id": "shed""#)
+      try fixture.folder.write(text, to: "config.json")
+      let keys = try await fixture.done("reload")["restart_required"]
       #expect(keys == .array(["gateway.id", "mqtt.host", "mqtt.base_topic"].map(JSON.string)))
-      try await house.logged("need a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
+      try await fixture.logged("need a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
       // The rest of it is in force.
-      try await house.message("room-0/info") { $0.text.contains(#""label":"Hall""#) }
+      try await fixture.message("room-0/info") { $0.text.contains(#""label":"Hall""#) }
     }
   }
 
@@ -177,30 +177,30 @@ import Testing
   func live() async throws {
     var plan = Self.plan
     plan.gateway = #""area":"Ground floor""#
-    try await withHouse(plan) { house in
-      try await house.online("room-0")
-      try await house.message("room-0/info") { $0.text.contains(#""area":"Ground floor""#) }
+    try await withFixture(plan) { fixture in
+      try await fixture.online("room-0")
+      try await fixture.message("room-0/info") { $0.text.contains(#""area":"Ground floor""#) }
       let discovery = "homeassistant/device/ble_d05a0000c0de/config"
-      _ = try await house.observer.message(discovery, within: House.patience) { !$0.payload.isEmpty }
-      let mark = try house.observer.mark
-      let text = house.configuration(house.plan.entries)
+      _ = try await fixture.observer.message(discovery, within: Fixture.patience) { !$0.payload.isEmpty }
+      let mark = try fixture.observer.mark
+      let text = fixture.configuration(fixture.plan.entries)
         .replacing("Ground floor", with: "Attic")
         .replacing(#""mqtt": {"#, with: #""mqtt": { "readings": false,"#)
         .replacing(#""devices":"#, with: #""home_assistant": { "prefix": "ha" }, "devices":"#)
-      try house.folder.write(text, to: "config.json")
-      #expect(try await house.done("reload")["restart_required"] == .array([]))
-      let answer = try house.observer.mark
-      try await house.message("room-0/info", after: mark) { $0.text.contains(#""area":"Attic""#) }
-      _ = try await house.observer.message(
-        discovery, after: mark, within: House.patience, where: \.payload.isEmpty)
-      _ = try await house.observer.message(
-        "ha/device/ble_d05a0000c0de/config", after: mark, within: House.patience
+      try fixture.folder.write(text, to: "config.json")
+      #expect(try await fixture.done("reload")["restart_required"] == .array([]))
+      let answer = try fixture.observer.mark
+      try await fixture.message("room-0/info", after: mark) { $0.text.contains(#""area":"Attic""#) }
+      _ = try await fixture.observer.message(
+        discovery, after: mark, within: Fixture.patience, where: \.payload.isEmpty)
+      _ = try await fixture.observer.message(
+        "ha/device/ble_d05a0000c0de/config", after: mark, within: Fixture.patience
       ) { $0.text.contains("Attic") }
-      #expect(try await house.kept(discovery) == nil)
+      #expect(try await fixture.kept(discovery) == nil)
       // Two values, so that one of them is new.
-      try await house.simulator.control("temp", 0, #""v":41"#)
-      try await house.message("room-0/temperature", "41", after: answer)
-      #expect(try house.readings("room-0", after: answer).isEmpty)
+      try await fixture.simulator.control("temp", 0, #""v":41"#)
+      try await fixture.message("room-0/temperature", "41", after: answer)
+      #expect(try fixture.readings("room-0", after: answer).isEmpty)
     }
   }
 }

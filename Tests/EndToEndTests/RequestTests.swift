@@ -5,43 +5,44 @@ import Testing
 @Suite struct RequestTests {
   @Test("Devices and health tell of now")
   func devicesAndHealth() async throws {
-    try await withHouse(Plan(devices: 2)) { house in
-      let ids = [try await house.id(0), try await house.id(1)]
-      for id in ids { try await house.online(id) }
-      let listed = try await house.done("devices").array ?? []
+    try await withFixture(Plan(devices: 2)) { fixture in
+      let ids = [try await fixture.id(0), try await fixture.id(1)]
+      for id in ids { try await fixture.online(id) }
+      let listed = try await fixture.done("devices").array ?? []
       #expect(listed.compactMap { $0["id"]?.string } == ids.sorted())
-      #expect(listed.allSatisfy { $0["state"]?.string == "live" && $0["held_by"]?.string == House.gatewayID })
-      let health = try await house.done("health")
+      #expect(
+        listed.allSatisfy { $0["state"]?.string == "live" && $0["held_by"]?.string == Fixture.gatewayID })
+      let health = try await fixture.done("health")
       #expect(health["healthy"]?.bool == true)
       #expect(health["problems"] == .array([]))
       #expect(health["devices"] == .object(["known": .int(2), "online": .int(2)]))
       #expect(health["adapter"]?.string == "on")
       #expect((health["resident_kib"]?.int ?? 0) > 1000)
-      try await house.simulator.control(#"{"op":"power","on":false}"#)
-      try await house.logged("the adapter is off")
-      let ill = try await house.done("health")
+      try await fixture.simulator.control(#"{"op":"power","on":false}"#)
+      try await fixture.logged("the adapter is off")
+      let ill = try await fixture.done("health")
       #expect(ill["healthy"]?.bool == false)
       #expect(ill["problems"] == .array([.string("the adapter is off")]))
-      #expect(try await house.refusal("scan", "").contains("the Bluetooth adapter is missing or off"))
+      #expect(try await fixture.refusal("scan", "").contains("the Bluetooth adapter is missing or off"))
     }
   }
 
   @Test("The transaction comes back; a response topic gets the same answer with the correlation data")
   func transaction() async throws {
-    try await withHouse { house in
-      try await house.bridgeOnline()
-      let request = "microbit/\(House.bridge)/request/devices"
-      try await house.ask(request, Array(#"{"transaction":"ü/+#\n"}"#.utf8), correlation: "\0c")
-      let reply = try await house.reply(to: "\0c")
-      let answer = try await house.message("\(House.bridge)/response/devices")
+    try await withFixture { fixture in
+      try await fixture.bridgeOnline()
+      let request = "microbit/\(Fixture.bridge)/request/devices"
+      try await fixture.ask(request, Array(#"{"transaction":"ü/+#\n"}"#.utf8), correlation: "\0c")
+      let reply = try await fixture.reply(to: "\0c")
+      let answer = try await fixture.message("\(Fixture.bridge)/response/devices")
       #expect(reply.payload == answer.payload)
       #expect(!answer.retain)
       #expect(try answer.json()["transaction"]?.string == "ü/+#\n")
       #expect(try answer.json()["status"]?.string == "ok")
       // A refused one as well.
       let bad = Array(#"{"transaction":"b","id":"nobody"}"#.utf8)
-      try await house.ask("microbit/\(House.bridge)/request/device/remove", bad, correlation: "d")
-      let refused = try await house.reply(to: "d").json()
+      try await fixture.ask("microbit/\(Fixture.bridge)/request/device/remove", bad, correlation: "d")
+      let refused = try await fixture.reply(to: "d").json()
       #expect(refused["transaction"]?.string == "b")
       #expect(refused["status"]?.string == "error")
     }
@@ -51,19 +52,19 @@ import Testing
   func oldProtocol() async throws {
     var plan = Plan()
     plan.mqtt = #""protocol":"3.1.1""#
-    try await withHouse(plan) { house in
-      let id = try await house.id()
-      try await house.online(id)
-      let answer = try await house.request("devices", #"{"transaction":"t"}"#)
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let answer = try await fixture.request("devices", #"{"transaction":"t"}"#)
       #expect(answer["transaction"]?.string == "t")
       #expect(answer["data"]?.array?.count == 1)
-      let mark = try house.observer.mark
-      try await house.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
-      try await house.online("kitchen", after: mark)
-      #expect(try await house.setPeriod("kitchen", "60")["status"]?.string == "applied")
-      try await house.done("device/remove", #"{"id":"kitchen"}"#)
-      #expect(try await house.retained(of: "kitchen").isEmpty)
-      #expect(try await house.retained(of: id).isEmpty)
+      let mark = try fixture.observer.mark
+      try await fixture.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      try await fixture.online("kitchen", after: mark)
+      #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
+      try await fixture.done("device/remove", #"{"id":"kitchen"}"#)
+      #expect(try await fixture.retained(of: "kitchen").isEmpty)
+      #expect(try await fixture.retained(of: id).isEmpty)
     }
   }
 
@@ -73,52 +74,53 @@ import Testing
     var plan = Plan(devices: 2, strangers: 2)
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
     plan.simulator = ["--name", "1=\(hostile)"]
-    try await withHouse(plan) { house in
-      try await house.online("kitchen")
-      let found = try await house.done("scan", #"{"timeout":4}"#).array ?? []
-      let devices = try await house.simulator.devices()
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
+      let devices = try await fixture.simulator.devices()
       #expect(Set(found.compactMap { $0["identifier"]?.string }) == Set(devices.map(\.address)))
       #expect(Set(found.compactMap { $0["name"]?.string }) == Set(devices.map(\.name)))
       let named = found.filter { $0["device"] != nil }
       #expect(named.map { $0["device"]?.string } == ["kitchen"])
       #expect(named.first?["connected"]?.bool == true)
       // Found only: nobody has been connected.
-      #expect(try await house.simulator.devices().map(\.isConnected) == [true, false, false, false])
+      #expect(try await fixture.simulator.devices().map(\.isConnected) == [true, false, false, false])
     }
   }
 
   @Test("The adapter is powered off and on, and everything comes back")
   func resetAdapter() async throws {
-    try await withHouse(Plan(devices: 2)) { house in
-      let ids = [try await house.id(0), try await house.id(1)]
-      for id in ids { try await house.online(id) }
-      let mark = try house.observer.mark
-      let answer = try await house.done("adapter/reset")
+    try await withFixture(Plan(devices: 2)) { fixture in
+      let ids = [try await fixture.id(0), try await fixture.id(1)]
+      for id in ids { try await fixture.online(id) }
+      let mark = try fixture.observer.mark
+      let answer = try await fixture.done("adapter/reset")
       #expect(answer["adapter"]?.string == "hci0")
       for id in ids {
-        let offline = try await house.offline(id, after: mark)
-        let online = try await house.online(id, after: offline.number)
-        try await house.reading(id, after: online.number) { _ in true }
+        let offline = try await fixture.offline(id, after: mark)
+        let online = try await fixture.online(id, after: offline.number)
+        try await fixture.reading(id, after: online.number) { _ in true }
       }
       #expect(
-        try await house.refusal("adapter/reset", #"{"adapter":"hci7"}"#).contains("uses hci0, not \"hci7\""))
+        try await fixture.refusal("adapter/reset", #"{"adapter":"hci7"}"#).contains("uses hci0, not \"hci7\"")
+      )
     }
   }
 
   @Test("The level of the log changes at once")
   func logLevel() async throws {
-    try await withHouse { house in
-      try await house.bridgeOnline()
-      try await house.done("devices")
-      #expect(try house.lines(with: " debug gateway: request").isEmpty)
-      #expect(try await house.done("log_level", #"{"level":"debug"}"#)["level"]?.string == "debug")
-      try await house.done("devices")
-      try await house.logged(" debug gateway: request verb=devices")
-      try await house.done("log_level", #"{"level":"error"}"#)
-      try await house.logged(" debug gateway: request verb=log_level")
-      let before = try house.gateway.text
-      _ = try await house.refusal("device/remove", #"{"id":"nobody"}"#)
-      #expect(try house.gateway.text == before)
+    try await withFixture { fixture in
+      try await fixture.bridgeOnline()
+      try await fixture.done("devices")
+      #expect(try fixture.lines(with: " debug gateway: request").isEmpty)
+      #expect(try await fixture.done("log_level", #"{"level":"debug"}"#)["level"]?.string == "debug")
+      try await fixture.done("devices")
+      try await fixture.logged(" debug gateway: request verb=devices")
+      try await fixture.done("log_level", #"{"level":"error"}"#)
+      try await fixture.logged(" debug gateway: request verb=log_level")
+      let before = try fixture.gateway.text
+      _ = try await fixture.refusal("device/remove", #"{"id":"nobody"}"#)
+      #expect(try fixture.gateway.text == before)
     }
   }
 
@@ -175,25 +177,25 @@ import Testing
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"},
       {"match":{"name_prefix":"BBC micro:bit"},"id":"cellar"}
       """
-    try await withHouse(plan) { house in
-      try await house.online("kitchen")
-      try await house.online("cellar")
-      try await house.message("kitchen/info") { $0.text.contains("firmware") }
-      try await house.message("cellar/info") { $0.text.contains("firmware") }
-      let before = try await house.done("devices")
-      let mark = try house.observer.mark
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.online("cellar")
+      try await fixture.message("kitchen/info") { $0.text.contains("firmware") }
+      try await fixture.message("cellar/info") { $0.text.contains("firmware") }
+      let before = try await fixture.done("devices")
+      let mark = try fixture.observer.mark
       for (verb, payload, words) in Self.bad {
-        let error = try await house.refusal(verb, payload)
+        let error = try await fixture.refusal(verb, payload)
         for word in words {
           #expect(error.contains(word), "\(verb) \(payload): \(error)")
         }
         #expect((1...400).contains(error.count))
       }
-      #expect(Self.withoutSignal(try await house.done("devices")) == Self.withoutSignal(before))
+      #expect(Self.withoutSignal(try await fixture.done("devices")) == Self.withoutSignal(before))
       for id in ["kitchen", "cellar"] {
-        #expect(try house.stayed(id, after: mark))
+        #expect(try fixture.stayed(id, after: mark))
       }
-      let check = try await house.check()
+      let check = try await fixture.check()
       #expect(!check.contains(" request"), "\(check)")
     }
   }
@@ -213,22 +215,22 @@ import Testing
   func megabyte(version: String) async throws {
     var plan = Plan()
     plan.mqtt = #""protocol":"\#(version)""#
-    try await withHouse(plan) { house in
-      try await house.online(try await house.id())
+    try await withFixture(plan) { fixture in
+      try await fixture.online(try await fixture.id())
       let payload = Array(#"{"transaction":""#.utf8) + Array(repeating: UInt8(ascii: "x"), count: 1 << 20)
-      let answer = try await house.request("device/add", bytes: payload)
+      let answer = try await fixture.request("device/add", bytes: payload)
       #expect(answer["status"]?.string == "error")
       #expect(answer["error"]?.string?.contains("\(payload.count) bytes, 65536 are the most") == true)
-      #expect(try await house.done("health")["healthy"]?.bool == true)
+      #expect(try await fixture.done("health")["healthy"]?.bool == true)
     }
   }
 
   @Test(
     "Bytes that are no text are refused", arguments: [[0xFF, 0xFE], [0x7B, 0x22, 0xFF], [0]] as [[UInt8]])
   func noText(bytes: [UInt8]) async throws {
-    try await withHouse { house in
-      try await house.bridgeOnline()
-      let answer = try await house.request("device/add", bytes: bytes)
+    try await withFixture { fixture in
+      try await fixture.bridgeOnline()
+      let answer = try await fixture.request("device/add", bytes: bytes)
       #expect(answer["error"]?.string?.contains("not valid JSON") == true)
     }
   }

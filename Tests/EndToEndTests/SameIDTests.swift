@@ -6,7 +6,7 @@ import Testing
 @Suite struct SameIDTests {
   private static let complaint = "another gateway uses this id"
   private static let plans: [Plan] = [
-    Plan.house("house", area: "First"), Plan.house("house", area: "Second"),
+    Plan.fixture("fixture", area: "First"), Plan.fixture("fixture", area: "Second"),
   ]
   .map { plan in
     var plan = plan
@@ -14,14 +14,14 @@ import Testing
     return plan
   }
 
-  private static func run(of house: House, after mark: Int) async throws -> String? {
-    try await house.message("bridge/house/info", after: mark).json()["run"]?.string
+  private static func run(of fixture: Fixture, after mark: Int) async throws -> String? {
+    try await fixture.message("bridge/fixture/info", after: mark).json()["run"]?.string
   }
 
   @Test("The second says so once, says nothing at the broker, and takes over when the first has gone")
   func second() async throws {
-    try await withVillage(Self.plans) { village in
-      let (first, second) = (village[0], village[1])
+    try await withCluster(Self.plans) { cluster in
+      let (first, second) = (cluster[0], cluster[1])
       try await first.simulator.control("vanish", 0)
       try first.startGateway()
       try await first.bridgeOnline()
@@ -38,61 +38,61 @@ import Testing
       let next = try await Self.question(of: first, besides: run, after: question.number)
       #expect(question.arrived.duration(to: next.arrived) > .seconds(5))
       try await first.settled()
-      let topics = Set(first.topics(of: "house", besides: "house-\(try #require(run))"))
-      #expect(topics == ["microbit/bridge/house/request/health"])
+      let topics = Set(first.topics(of: "fixture", besides: "fixture-\(try #require(run))"))
+      #expect(topics == ["microbit/bridge/fixture/request/health"])
 
       let end = try first.observer.mark
       try #require(try await first.stopGateway() == 0)
-      try await first.message("bridge/house/state", "offline", after: end)
-      try await second.holds(Village.id, after: end)
+      try await first.message("bridge/fixture/state", "offline", after: end)
+      try await second.holds(Cluster.id, after: end)
       try await second.bridgeOnline(after: end)
       try #require(try second.lines(with: Self.complaint).count == 1)
       let other = try await Self.run(of: second, after: end)
       // The first one's last word may come before.
       if other == run {
-        try await second.message("bridge/house/info", after: end) { !$0.text.contains(run ?? "") }
+        try await second.message("bridge/fixture/info", after: end) { !$0.text.contains(run ?? "") }
       }
     }
   }
 
   /// A gateway other than `run` asks whether it has the id alone.
   private static func question(
-    of house: House, besides run: String?, after mark: Int
+    of fixture: Fixture, besides run: String?, after mark: Int
   ) async throws -> Observer.Message {
-    try await house.message("bridge/house/request/health", after: mark) { message in
+    try await fixture.message("bridge/fixture/request/health", after: mark) { message in
       !message.text.contains("settled") && !message.text.contains(run ?? "settled")
     }
   }
 
   @Test("Of two that begin at the same moment one remains")
   func together() async throws {
-    try await withVillage(Self.plans) { village in
-      let (first, second) = (village[0], village[1])
+    try await withCluster(Self.plans) { cluster in
+      let (first, second) = (cluster[0], cluster[1])
       try first.startGateway()
       try second.startGateway()
       try await first.bridgeOnline()
       // Whichever it is.
-      let refused = try await Self.eitherLogged(Self.complaint, village.houses)
+      let refused = try await Self.eitherLogged(Self.complaint, cluster.fixtures)
       let other = refused === first ? second : first
       try await other.settled()
       try #require(try other.lines(with: Self.complaint).isEmpty)
       let mark = try other.observer.mark
       try await other.settled()
-      let answers = try other.observer.messages(on: "microbit/bridge/house/response/health", after: mark)
+      let answers = try other.observer.messages(on: "microbit/bridge/fixture/response/health", after: mark)
       #expect(answers.count == 1)
       let kept = try await other.retained()
-      #expect(kept["bridge/house/state"]?.text == "online")
+      #expect(kept["bridge/fixture/state"]?.text == "online")
       let run = try answers.first?.json()["data"]?["run"]?.string
-      if try kept["bridge/house/info"]?.json()["run"]?.string != run {
-        try await other.message("bridge/house/info", after: mark) { $0.text.contains(run ?? "") }
+      if try kept["bridge/fixture/info"]?.json()["run"]?.string != run {
+        try await other.message("bridge/fixture/info", after: mark) { $0.text.contains(run ?? "") }
       }
     }
   }
 
-  private static func eitherLogged(_ text: String, _ houses: [House]) async throws -> House {
-    let deadline = ContinuousClock.now + House.patience
+  private static func eitherLogged(_ text: String, _ fixtures: [Fixture]) async throws -> Fixture {
+    let deadline = ContinuousClock.now + Fixture.patience
     while ContinuousClock.now < deadline {
-      for house in houses where try !house.lines(with: text).isEmpty { return house }
+      for fixture in fixtures where try !fixture.lines(with: text).isEmpty { return fixture }
       try await Task.sleep(for: .milliseconds(10))
     }
     throw Failure("neither says: \(text)")
@@ -100,28 +100,28 @@ import Testing
 
   @Test("A broker that still says online of a run that is gone holds the next one up for a moment")
   func staleOnline() async throws {
-    try await withVillage([Self.plans[0]]) { village in
-      let house = village[0]
-      try await house.observer.publish("microbit/bridge/house/state", "online", retain: true)
-      try await house.observer.publish(
-        "microbit/bridge/house/info", #"{"run":"gone","started":"2026-01-01T00:00:00.000Z"}"#, retain: true)
-      try await house.observer.synchronize()
-      let mark = try house.observer.mark
-      try house.startGateway()
-      let question = try await house.message("bridge/house/request/health", after: mark)
+    try await withCluster([Self.plans[0]]) { cluster in
+      let fixture = cluster[0]
+      try await fixture.observer.publish("microbit/bridge/fixture/state", "online", retain: true)
+      try await fixture.observer.publish(
+        "microbit/bridge/fixture/info", #"{"run":"gone","started":"2026-01-01T00:00:00.000Z"}"#, retain: true)
+      try await fixture.observer.synchronize()
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      let question = try await fixture.message("bridge/fixture/request/health", after: mark)
       // A request that comes meanwhile may be the other one's to answer.
-      try await house.observer.publish(
-        "microbit/bridge/house/request/devices", #"{"transaction":"early"}"#)
-      let online = try await house.bridgeOnline(after: mark)
+      try await fixture.observer.publish(
+        "microbit/bridge/fixture/request/devices", #"{"transaction":"early"}"#)
+      let online = try await fixture.bridgeOnline(after: mark)
       // Once it is online it answers.
-      try await house.observer.publish(
-        "microbit/bridge/house/request/devices", #"{"transaction":"late"}"#)
-      let answer = try await house.message("bridge/house/response/devices", after: mark)
+      try await fixture.observer.publish(
+        "microbit/bridge/fixture/request/devices", #"{"transaction":"late"}"#)
+      let answer = try await fixture.message("bridge/fixture/response/devices", after: mark)
       #expect(answer.text.contains("late") && answer.number > online.number)
       let patience = question.arrived.duration(to: online.arrived)
       #expect(patience > .milliseconds(1500) && patience < .seconds(15), "\(patience)")
-      try await house.holds(Village.id, after: mark)
-      try #require(try house.lines(with: Self.complaint).isEmpty)
+      try await fixture.holds(Cluster.id, after: mark)
+      try #require(try fixture.lines(with: Self.complaint).isEmpty)
     }
   }
 }

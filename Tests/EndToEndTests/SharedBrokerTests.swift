@@ -4,9 +4,9 @@ import Testing
 
 /// Two gateways at one broker, and what its restarts and theirs leave behind.
 @Suite struct SharedBrokerTests {
-  private static let id = Village.id
+  private static let id = Cluster.id
   private static let plans = [
-    Plan.house("ground", area: "Ground floor"), Plan.house("attic", area: "Attic"),
+    Plan.fixture("ground", area: "Ground floor"), Plan.fixture("attic", area: "Attic"),
   ]
   private static let persistent: @Sendable (String) -> String = { folder in
     "allow_anonymous true\npersistence true\npersistence_location \(folder)/\nautosave_on_changes true\nautosave_interval 1"
@@ -18,25 +18,25 @@ import Testing
   func brokerRestarts(isPersistent: Bool, signal: Int32) async throws {
     var plans = Self.plans
     if isPersistent { plans[0].access = Self.persistent }
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
-      for house in village.houses { try await house.isConnected(times: 1) }
+      for fixture in cluster.fixtures { try await fixture.isConnected(times: 1) }
       var mark = try ground.observer.mark
       // Once while nobody moves, once during a move.
       for (connects, isMoving) in [(2, false), (3, true)] {
         mark = try ground.observer.mark
         if signal == SIGTERM { try await ground.broker.stop() } else { try await ground.broker.kill() }
         if isMoving {
-          try await village.move(from: ground, to: attic)
+          try await cluster.move(from: ground, to: attic)
           try await attic.logged("online device")
           try await ground.logged("offline device")
         }
         try await ground.broker.start()
         let holder = isMoving ? attic : ground
-        for house in village.houses { try await house.isConnected(times: connects) }
+        for fixture in cluster.fixtures { try await fixture.isConnected(times: connects) }
         try await holder.holds(Self.id, after: mark)
-        for house in village.houses { try await house.settled() }
+        for fixture in cluster.fixtures { try await fixture.settled() }
         try await ground.observer.synchronize()
         let kept = try await ground.retained()
         #expect(kept["\(Self.id)/availability"]?.text == "online")
@@ -49,20 +49,20 @@ import Testing
 
   @Test("The gateways restart: what is retained is what the last holder knows")
   func gatewaysRestart() async throws {
-    try await withVillage(Self.plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(Self.plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds(Self.id)
       var mark = try ground.observer.mark
-      try await village.move(from: ground, to: attic)
+      try await cluster.move(from: ground, to: attic)
       try await attic.holds(Self.id, after: mark)
       try await attic.remembered(Self.id)
       // In order, while the micro:bit is there.
-      for house in [attic, ground] {
+      for fixture in [attic, ground] {
         mark = try ground.observer.mark
-        try #require(try await house.stopGateway() == 0)
-        try house.startGateway()
-        try await house.bridgeOnline(after: mark)
-        try await house.settled()
+        try #require(try await fixture.stopGateway() == 0)
+        try fixture.startGateway()
+        try await fixture.bridgeOnline(after: mark)
+        try await fixture.settled()
       }
       try await ground.observer.synchronize()
       var kept = try await ground.retained()
@@ -90,23 +90,23 @@ import Testing
   func pending() async throws {
     var plans = Self.plans
     for index in plans.indices {
-      plans[index].entries = #"{"match":{"identifier":"\#(Village.address)"},"id":"kitchen"}"#
+      plans[index].entries = #"{"match":{"identifier":"\#(Cluster.address)"},"id":"kitchen"}"#
       plans[index].absent = [.gateway]
     }
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.simulator.control("vanish", 0)
-      for house in village.houses {
-        try house.startGateway()
-        try await house.bridgeOnline()
-        try await house.settled()
+      for fixture in cluster.fixtures {
+        try fixture.startGateway()
+        try await fixture.bridgeOnline()
+        try await fixture.settled()
       }
       func command(_ transaction: String, _ value: Int) async throws -> Int {
         let mark = try ground.observer.mark
         try await ground.observer.publish(
           "microbit/kitchen/period/set", #"{"value":\#(value),"transaction":"\#(transaction)"}"#)
-        for house in village.houses {
-          if try house.gateway.isRunning { try await house.settled() }
+        for fixture in cluster.fixtures {
+          if try fixture.gateway.isRunning { try await fixture.settled() }
         }
         return mark
       }
@@ -116,7 +116,7 @@ import Testing
       try await ground.simulator.control("return", 0)
       try await ground.holds("kitchen")
       try await ground.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
-      for house in village.houses { try await house.settled() }
+      for fixture in cluster.fixtures { try await fixture.settled() }
       try #require(
         try ground.results("kitchen", "nobody's", after: mark) == ["pending", "pending", "applied"])
 
@@ -140,15 +140,15 @@ import Testing
   // MARK: Pins
 
   private static func pinned(to gateway: String) -> String {
-    #"{"match":{"identifier":"\#(Village.address)"},"gateway":"\#(gateway)"}"#
+    #"{"match":{"identifier":"\#(Cluster.address)"},"gateway":"\#(gateway)"}"#
   }
 
   @Test("A micro:bit that is pinned is left alone by the others, and handed over when the pin is changed")
   func pins() async throws {
     var plans = Self.plans
     for index in plans.indices { plans[index].entries = Self.pinned(to: "ground") }
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       // In reach of both.
       try await attic.simulator.control("return", 0)
       try await ground.holds(Self.id)
@@ -157,18 +157,18 @@ import Testing
       try #require(try await !attic.simulator.device(0).isConnected)
 
       var mark = try ground.observer.mark
-      for house in village.houses {
-        try house.configure(entries: Self.pinned(to: "attic"))
-        try house.gateway.signal(SIGHUP)
+      for fixture in cluster.fixtures {
+        try fixture.configure(entries: Self.pinned(to: "attic"))
+        try fixture.gateway.signal(SIGHUP)
       }
       try await attic.holds(Self.id, from: "ground", after: mark)
       try await ground.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
-      for house in village.houses { try await house.settled() }
+      for fixture in cluster.fixtures { try await fixture.settled() }
       let availability = try await ground.retained()["\(Self.id)/availability"]?.text
       #expect(availability == "online")
-      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+      #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
       let discovery = try await ground.observer.message(
-        Village.discovery, after: mark, within: House.patience
+        Cluster.discovery, after: mark, within: Fixture.patience
       ) { $0.text.contains("bridge/attic/state") }.json()
       #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
 
@@ -180,14 +180,14 @@ import Testing
       try await attic.settled()
       let kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "offline")
-      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+      #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
     }
   }
 
   @Test("A pin that was changed while the gateway was away: it says that the micro:bit is gone, and no more")
   func pinnedMeanwhile() async throws {
-    try await withVillage([Self.plans[0]]) { village in
-      let ground = village[0]
+    try await withCluster([Self.plans[0]]) { cluster in
+      let ground = cluster[0]
       try await ground.holds(Self.id)
       try await ground.remembered(#""announced""#)
       try await ground.remembered(#""id":"\#(Self.id)""#)
@@ -200,7 +200,7 @@ import Testing
       let kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "offline")
       #expect(kept["\(Self.id)/info"] != nil)
-      #expect(try !ground.observer.messages(on: Village.discovery).contains { $0.payload.isEmpty })
+      #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
     }
   }
 }

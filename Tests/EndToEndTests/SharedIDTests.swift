@@ -5,31 +5,31 @@ import Testing
 @Suite struct SharedIDTests {
   @Test("Of two micro:bits at two gateways the first has the id of the prefix; the other goes by its address")
   func firstComes() async throws {
-    let plans = [("ground", Village.address), ("attic", "C5:00:00:00:00:01")].map { gateway, address in
-      var plan = Plan.house(gateway, area: gateway)
+    let plans = [("ground", Cluster.address), ("attic", "C5:00:00:00:00:01")].map { gateway, address in
+      var plan = Plan.fixture(gateway, area: gateway)
       plan.simulator = ["--address", "0=\(address)"]
       plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"classroom"}"#
       return plan
     }
-    try await withVillage(plans) { village in
-      let (ground, attic) = (village[0], village[1])
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
       try await ground.holds("classroom")
       try await attic.simulator.control("return", 0)
       try await attic.holds("c50000000001")
       // A restart finds them as they were.
-      for house in village.houses {
-        let mark = try house.observer.mark
-        try await house.remembered(#""announced""#)
-        try #require(try await house.stopGateway() == 0)
-        try house.startGateway()
-        try await house.bridgeOnline(after: mark)
-        try await house.holds(house === ground ? "classroom" : "c50000000001", after: mark)
+      for fixture in cluster.fixtures {
+        let mark = try fixture.observer.mark
+        try await fixture.remembered(#""announced""#)
+        try #require(try await fixture.stopGateway() == 0)
+        try fixture.startGateway()
+        try await fixture.bridgeOnline(after: mark)
+        try await fixture.holds(fixture === ground ? "classroom" : "c50000000001", after: mark)
       }
-      for house in village.houses { try await house.settled() }
+      for fixture in cluster.fixtures { try await fixture.settled() }
       try await ground.observer.synchronize()
       let kept = try await ground.retained()
       for (id, gateway, address) in [
-        ("classroom", "ground", Village.address), ("c50000000001", "attic", "C5:00:00:00:00:01"),
+        ("classroom", "ground", Cluster.address), ("c50000000001", "attic", "C5:00:00:00:00:01"),
       ] {
         let info = try kept["\(id)/info"]?.json()
         #expect(info?["gateway"]?.string == gateway)
@@ -37,7 +37,7 @@ import Testing
         #expect(kept["\(id)/availability"]?.text == "online")
         #expect(kept["\(id)/temperature"] != nil)
       }
-      #expect(kept["\(Village.id)/info"] == nil)
+      #expect(kept["\(Cluster.id)/info"] == nil)
     }
   }
 }

@@ -51,11 +51,11 @@ import Testing
       hex: "c30a36860b", payload: #"{"temperature":27.55,"humidity":54,"battery":2.95}"#),
   ]
 
-  private static func value(_ house: House, _ profile: String, _ characteristic: String, _ hex: String)
+  private static func value(_ fixture: Fixture, _ profile: String, _ characteristic: String, _ hex: String)
     async throws
   {
     let index = names.firstIndex(of: profile) ?? -1
-    try await house.simulator.control(
+    try await fixture.simulator.control(
       "value", index, #""characteristic":"\#(characteristic)","hex":"\#(hex)""#)
   }
 
@@ -77,26 +77,26 @@ import Testing
       let address = "E6:7A:00:00:00:0" + String(index, radix: 16, uppercase: true)
       plan.files[name + ".json"] = #"{"name":"\#(name)","address":"\#(address)","profile":\#(profile)}"#
     }
-    try await withHouse(plan) { house in
-      try await house.startSimulator(
-        Self.names.flatMap { ["--peripheral", "\(house.folder.path)/\($0).json"] })
-      for name in Self.names { try await house.online(name) }
+    try await withFixture(plan) { fixture in
+      try await fixture.startSimulator(
+        Self.names.flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
+      for name in Self.names { try await fixture.online(name) }
       for expected in Self.received {
-        let mark = try house.observer.mark
-        try await Self.value(house, expected.profile, expected.characteristic, expected.hex)
-        try await house.message("\(expected.profile)/\(expected.property)", expected.payload, after: mark)
+        let mark = try fixture.observer.mark
+        try await Self.value(fixture, expected.profile, expected.characteristic, expected.hex)
+        try await fixture.message("\(expected.profile)/\(expected.property)", expected.payload, after: mark)
       }
-      try await Self.value(house, "sensortag_keys", "ffe1", "03")
-      try await house.message("sensortag_keys/keys") { $0.text.contains(#""event_type":"both""#) }
+      try await Self.value(fixture, "sensortag_keys", "ffe1", "03")
+      try await fixture.message("sensortag_keys/keys") { $0.text.contains(#""event_type":"both""#) }
       let uart = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
-      for hex in ["6f6e", "650a"] { try await Self.value(house, "nordic_uart", uart, hex) }
-      try await house.message("nordic_uart/received") { $0.text.contains(#""value":"one""#) }
+      for hex in ["6f6e", "650a"] { try await Self.value(fixture, "nordic_uart", uart, hex) }
+      try await fixture.message("nordic_uart/received") { $0.text.contains(#""value":"one""#) }
       let commands = [
         ("counter/add", "1", "01"), ("sound_player/play", "second", "02"), ("nordic_uart/send", "hi", "6869"),
       ]
       for (topic, payload, _) in commands {
-        try await house.observer.publish("microbit/\(topic)/set", payload)
-        try await house.message("\(topic)/result") { (try? $0.json())?["status"]?.string == "accepted" }
+        try await fixture.observer.publish("microbit/\(topic)/set", payload)
+        try await fixture.message("\(topic)/result") { (try? $0.json())?["status"]?.string == "accepted" }
       }
     }
   }

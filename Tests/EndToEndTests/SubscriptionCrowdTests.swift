@@ -19,13 +19,13 @@ import Testing
     "A subscription that fails on every micro:bit of 30 at once leaves none unserved", arguments: faults,
     ["signal", "socket"])
   func everywhere(fault: String, method: String) async throws {
-    try await withHouse(Self.crowd(method)) { house in
-      try await house.simulator.control(#"{"op":"subscription","all":true,\#(fault)}"#)
-      try house.startGateway()
-      let devices = try await house.simulator.devices()
-      for device in devices { try await house.online(device.id) }
-      for device in devices { try await house.reading(device.id) { $0.sequence >= 4 } }
-      let after = try await house.simulator.devices()
+    try await withFixture(Self.crowd(method)) { fixture in
+      try await fixture.simulator.control(#"{"op":"subscription","all":true,\#(fault)}"#)
+      try fixture.startGateway()
+      let devices = try await fixture.simulator.devices()
+      for device in devices { try await fixture.online(device.id) }
+      for device in devices { try await fixture.reading(device.id) { $0.sequence >= 4 } }
+      let after = try await fixture.simulator.devices()
       #expect(after.allSatisfy { $0.armed == 0 && $0.isNotifying && !$0.isStuck })
     }
   }
@@ -34,17 +34,17 @@ import Testing
     "Where the socket's own subscription fails, on every micro:bit of 30 at once, they are read",
     arguments: faults)
   func stuckEverywhere(fault: String) async throws {
-    try await withHouse(Self.crowd("socket")) { house in
+    try await withFixture(Self.crowd("socket")) { fixture in
       // The one by which the gateway tries whether it works succeeds.
-      try await house.simulator.control(#"{"op":"subscription","all":true,"skip":1,\#(fault)}"#)
-      let monitor = try await BusMonitor(house.bus)
-      try house.startGateway()
-      let devices = try await house.simulator.devices()
-      for device in devices { try await house.online(device.id) }
-      for device in devices { try await house.reading(device.id) { $0.sequence >= 4 } }
-      #expect(try await house.simulator.devices().allSatisfy { $0.armed == 0 && $0.isStuck })
+      try await fixture.simulator.control(#"{"op":"subscription","all":true,"skip":1,\#(fault)}"#)
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.startGateway()
+      let devices = try await fixture.simulator.devices()
+      for device in devices { try await fixture.online(device.id) }
+      for device in devices { try await fixture.reading(device.id) { $0.sequence >= 4 } }
+      #expect(try await fixture.simulator.devices().allSatisfy { $0.armed == 0 && $0.isStuck })
       // It is alive, and nobody has asked for what would end it.
-      #expect(try await house.simulator.control(#"{"op":"counters"}"#)["crashes"]?.int == 0)
+      #expect(try await fixture.simulator.control(#"{"op":"counters"}"#)["crashes"]?.int == 0)
       #expect(try await monitor.calls(of: "RemoveDevice") == 0)
     }
   }
@@ -60,20 +60,20 @@ import Testing
     plan.absent = [.gateway]
     let steps =
       ["Connect", "ReadValue", "StartNotify"] + (method == "socket" ? ["StopNotify", "AcquireNotify"] : [])
-    try await withHouse(plan) { house in
-      let monitor = try await BusMonitor(house.bus)
-      try house.startGateway()
+    try await withFixture(plan) { fixture in
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.startGateway()
       for step in steps {
         try await monitor.called(step)
-        try await house.simulator.control(#"{"op":"restart","how":"\#(how)","ms":50}"#)
+        try await fixture.simulator.control(#"{"op":"restart","how":"\#(how)","ms":50}"#)
       }
-      let mark = try house.observer.mark
-      let id = try await house.id()
-      try await house.online(id, after: mark)
-      try await house.moreReadings(id, 5)
-      let device = try await house.simulator.device(0)
+      let mark = try fixture.observer.mark
+      let id = try await fixture.id()
+      try await fixture.online(id, after: mark)
+      try await fixture.moreReadings(id, 5)
+      let device = try await fixture.simulator.device(0)
       #expect(device.isNotifying && !device.isStuck)
-      #expect(try await house.simulator.control(#"{"op":"counters"}"#)["crashes"]?.int == 0)
+      #expect(try await fixture.simulator.control(#"{"op":"counters"}"#)["crashes"]?.int == 0)
     }
   }
 }

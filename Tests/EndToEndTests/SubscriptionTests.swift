@@ -14,13 +14,13 @@ import Testing
     var plan = Plan()
     plan.bluetooth = #""notify":"\#(method)""#
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      try await house.simulator.control("subscription", 0, "\(fault),\"count\":2")
-      try house.startGateway()
-      let id = try await house.id()
-      try await house.online(id)
-      try await house.moreReadings(id, 5)
-      let device = try await house.simulator.device(0)
+    try await withFixture(plan) { fixture in
+      try await fixture.simulator.control("subscription", 0, "\(fault),\"count\":2")
+      try fixture.startGateway()
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await fixture.moreReadings(id, 5)
+      let device = try await fixture.simulator.device(0)
       try #require(device.armed == 0)
       try #require(device.isNotifying && !device.isStuck)
     }
@@ -33,28 +33,28 @@ import Testing
     var plan = Plan()
     plan.bluetooth = #""notify":"\#(method)""#
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      try await house.leaveNotificationsStuck()
-      let monitor = try await BusMonitor(house.bus)
-      try house.startGateway()
-      let id = try await house.id()
-      try await house.online(id)
+    try await withFixture(plan) { fixture in
+      try await fixture.leaveNotificationsStuck()
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.startGateway()
+      let id = try await fixture.id()
+      try await fixture.online(id)
       // Once a second.
-      try await house.moreReadings(id, 3)
-      try #require(try await house.setPeriod(id, "70")["status"]?.string == "applied")
-      try #require(try house.lines(with: "sudo systemctl restart bluetooth").count == 1)
+      try await fixture.moreReadings(id, 3)
+      try #require(try await fixture.setPeriod(id, "70")["status"]?.string == "applied")
+      try #require(try fixture.lines(with: "sudo systemctl restart bluetooth").count == 1)
       // Either would make bluetoothd crash.
       try #require(try await monitor.calls(of: "StopNotify") == 0)
       try #require(try await monitor.calls(of: "RemoveDevice") == 0)
       let reads = try await monitor.calls(of: "ReadValue")
       try #require(reads >= 3)
 
-      let mark = try house.observer.mark
-      try await house.simulator.control(#"{"op":"restart","how":"term","ms":50}"#)
-      let offline = try await house.offline(id, after: mark)
-      try await house.online(id, after: offline.number)
-      try await house.moreReadings(id, 5)
-      try #require(try await house.simulator.device(0).isNotifying)
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control(#"{"op":"restart","how":"term","ms":50}"#)
+      let offline = try await fixture.offline(id, after: mark)
+      try await fixture.online(id, after: offline.number)
+      try await fixture.moreReadings(id, 5)
+      try #require(try await fixture.simulator.device(0).isNotifying)
     }
   }
 
@@ -62,17 +62,17 @@ import Testing
   func pairing() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.gateway]
-    try await withHouse(plan) { house in
-      try await house.simulator.control("pairing", 0, #""on":true"#)
-      try house.startGateway()
-      try await house.online(try await house.id(1))
-      try await house.logged("it probably requires pairing")
-      try #require(try house.lines(with: "it probably requires pairing").count == 1)
+    try await withFixture(plan) { fixture in
+      try await fixture.simulator.control("pairing", 0, #""on":true"#)
+      try fixture.startGateway()
+      try await fixture.online(try await fixture.id(1))
+      try await fixture.logged("it probably requires pairing")
+      try #require(try fixture.lines(with: "it probably requires pairing").count == 1)
     }
   }
 }
 
-extension House {
+extension Fixture {
   /// What another program leaves behind that takes the notifications by a socket and meets an error.
   fileprivate func leaveNotificationsStuck() async throws {
     let loop = EventLoop.onNewThread()
@@ -82,14 +82,14 @@ extension House {
     let device = "/org/bluez/hci0/dev_\(address)"
     @Sendable func call(
       _ method: String, _ interface: String, _ path: String, _ arguments: [DBusValue] = [],
-      within limit: Duration = House.patience
+      within limit: Duration = Fixture.patience
     ) async throws {
       _ = try await connection.call(
         DBusCall(method, on: "org.bluez.\(interface)", of: path, at: "org.bluez", arguments), timeout: limit)
     }
     try await call("StartDiscovery", "Adapter1", "/org/bluez/hci0")
     // It is there when its advertisement was heard.
-    try await deadline(House.patience, "a link") {
+    try await deadline(Fixture.patience, "a link") {
       while (try? await call("Connect", "Device1", device)) == nil {
         try await Task.sleep(for: .milliseconds(20))
       }

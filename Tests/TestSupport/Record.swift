@@ -1,17 +1,19 @@
 import EventLoop
 import Synchronization
 
-/// What happened so far, in order, and a way to wait for what is still to happen.
+/// What happened so far, in order, and ways to wait for what is still to happen.
 public final class Record<Element: Sendable>: Sendable {
   private struct Wait {
     let start: Int
     let condition: @Sendable (Element) -> Bool
-    let waiter: Waiter<Element>
+    let waiter: Waiter<Int>
   }
 
   private struct State {
     var elements: [Element] = []
     var waits: [Wait] = []
+    /// Where ``next(_:within:_:)`` goes on.
+    var cursor = 0
   }
 
   private let state = Mutex(State())
@@ -26,33 +28,68 @@ public final class Record<Element: Sendable>: Sendable {
 
   /// Appends what `make` makes of its place, counted from 0.
   public func append(_ make: (_ index: Int) -> Element) {
-    let (element, met) = state.withLock { state -> (Element, [Waiter<Element>]) in
-      let element = make(state.elements.count)
+    let (index, met) = state.withLock { state -> (Int, [Waiter<Int>]) in
+      let index = state.elements.count
+      let element = make(index)
       state.elements.append(element)
-      let met = state.waits.filter { $0.start < state.elements.count && $0.condition(element) }.map(\.waiter)
+      let met = state.waits.filter { $0.start <= index && $0.condition(element) }.map(\.waiter)
       if !met.isEmpty { state.waits.removeAll { wait in met.contains { $0 === wait.waiter } } }
-      return (element, met)
+      return (index, met)
     }
-    for waiter in met { waiter.resume(.success(element)) }
+    for waiter in met { waiter.resume(.success(index)) }
   }
 
-  /// Appends `element`; whoever waits for one like it goes on.
+  /// Appends `element`; a test that waits for one like it goes on.
   public func append(_ element: Element) { append { _ in element } }
 
   /// The first element from place `start` on that satisfies `condition`: at once when it is there already.
   public func first(
-    from start: Int = 0, within limit: Duration, _ what: String,
+    from start: Int = 0, within limit: Duration = patience, _ what: String,
     where condition: @escaping @Sendable (Element) -> Bool
   ) async throws -> Element {
-    let waiter = Waiter<Element>()
+    let index = try await firstIndex(from: start, within: limit, what, where: condition)
+    return state.withLock { $0.elements[index] }
+  }
+
+  /// All of it, once there are `count` elements.
+  public func first(_ count: Int) async throws -> [Element] {
+    _ = try await firstIndex(from: count - 1, within: patience, "\(count) elements") { _ in true }
+    return elements
+  }
+
+  /// What `pick` makes of the next element that it makes something of. Elements before it are passed over, and so is it
+  /// the next time.
+  public func next<T>(
+    _ what: String, within limit: Duration = patience, _ pick: @escaping @Sendable (Element) -> T?
+  ) async throws -> T {
+    let start = state.withLock { $0.cursor }
+    let index = try await firstIndex(from: start, within: limit, what) { pick($0) != nil }
+    let element = state.withLock { state in
+      state.cursor = index + 1
+      return state.elements[index]
+    }
+    guard let picked = pick(element) else { throw Failure("\(what): \(element) was another before") }
+    return picked
+  }
+
+  /// ``next(_:within:_:)`` goes on after what is there now.
+  public func skip() { state.withLock { $0.cursor = $0.elements.count } }
+
+  private func firstIndex(
+    from start: Int, within limit: Duration, _ what: String,
+    where condition: @escaping @Sendable (Element) -> Bool
+  ) async throws -> Int {
+    let waiter = Waiter<Int>()
     state.withLock { state in
-      if let element = state.elements.dropFirst(start).first(where: condition) {
-        waiter.resume(.success(element))
+      if let index = state.elements.indices.dropFirst(start).first(where: { condition(state.elements[$0]) }) {
+        waiter.resume(.success(index))
       } else {
         state.waits.append(Wait(start: start, condition: condition, waiter: waiter))
       }
     }
     defer { state.withLock { $0.waits.removeAll { $0.waiter === waiter } } }
-    return try await deadline(limit, what) { try await waiter.value() }
+    return try await deadline(limit, "\(what); there were \(self.count) elements") {
+      try await waiter.value()
+    }
   }
 }

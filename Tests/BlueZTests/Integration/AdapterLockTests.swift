@@ -63,10 +63,10 @@ import Testing
   }
 
   @Test func aSecondCentralAsksNothingOfBluetoothdUntilTheFirstHasEnded() async throws {
-    let world = try await World()
-    let (first, _) = try await world.centralAndMicroBit()
-    let monitor = try await world.monitor()
-    let second = CentralUnderTest(world.bus.address, on: world.loop)
+    let fixture = try await Fixture()
+    let (first, _) = try await fixture.centralAndMicroBit()
+    let monitor = try await fixture.monitor()
+    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop)
     #expect(try await second.state() == .adapterInUse(by: getpid()))
     await second.central.scan(true)
     await #expect(throws: CentralError.unavailable) { try await second.central.resetAdapter() }
@@ -78,20 +78,20 @@ import Testing
   }
 
   @Test func aCentralOfAnotherAdapterDoesNotWait() async throws {
-    let world = try await World()
-    let first = try await world.central()
-    let second = CentralUnderTest(world.bus.address, adapter: "hci1", on: world.loop)
+    let fixture = try await Fixture()
+    let first = try await fixture.central()
+    let second = CentralUnderTest(fixture.bus.address, adapter: "hci1", on: fixture.loop)
     #expect(try await second.state() == .adapterAbsent)
     try await second.end()
     try await first.end()
   }
 
   @Test func aCentralThatWaitsLearnsThatTheBusHasEnded() async throws {
-    let world = try await World()
-    let first = try await world.central()
-    let second = CentralUnderTest(world.bus.address, on: world.loop)
+    let fixture = try await Fixture()
+    let first = try await fixture.central()
+    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop)
     #expect(try await second.state() == .adapterInUse(by: getpid()))
-    world.bus.kill()
+    fixture.bus.kill()
     guard case .noBus = try await second.state() else {
       Issue.record("another state")
       return
@@ -101,33 +101,33 @@ import Testing
   }
 
   @Test func aCentralThatWaitsEndsWhenItIsCancelled() async throws {
-    let world = try await World()
-    let first = try await world.central()
-    let second = CentralUnderTest(world.bus.address, on: world.loop)
+    let fixture = try await Fixture()
+    let first = try await fixture.central()
+    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop)
     #expect(try await second.state() == .adapterInUse(by: getpid()))
     try await second.end()
     try await first.end()
   }
 
   @Test func aStrangersSocketIsNotTriedWithoutEnd() async throws {
-    let world = try await World()
-    let first = try await world.central()
+    let fixture = try await Fixture()
+    let first = try await fixture.central()
     // Another program that refuses everyone: it listens, accepts, closes.
     let lock = try #require(await first.central.adapterLock)
-    let turned = Journal<Int32>()
+    let turned = Record<Int32>()
     let watch = Box(Watch?.none)
-    let loop = world.loop
+    let loop = fixture.loop
     loop.onLoop {
       watch.value = loop.watch(lock.descriptor, for: .readable) { _ in
         let descriptor = accept(lock.descriptor, nil, nil)
         close(descriptor)
-        turned.add(descriptor)
+        turned.append(descriptor)
       }
     }
     var limits = Limits.test
     limits.lockRetry = .milliseconds(200)
     let begin = ContinuousClock.now
-    let second = CentralUnderTest(world.bus.address, on: world.loop, limits: limits)
+    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop, limits: limits)
     #expect(try await second.state() == .adapterInUse(by: getpid()))
     for _ in 0..<4 { _ = try await turned.next("an attempt") { $0 } }
     #expect(begin.duration(to: .now) > .milliseconds(500))

@@ -135,7 +135,7 @@ import Testing
       if case .seen(let peripheral) = event, peripheral.rssi == -12 { true } else { nil }
     }
     #expect(
-      faults.tested.events.entries.allSatisfy { event in
+      faults.tested.events.elements.allSatisfy { event in
         if case .state(let state) = event { state.isOn } else { true }
       })
     // A call to the central gets an error reply.

@@ -9,8 +9,8 @@ import Testing
 /// A central against the simulated bluetoothd, over a real bus: the ways that go well.
 @Suite struct CentralTests {
   @Test func findsConnectsReadsWritesAndIsNotified() async throws {
-    let world = try await World { $0.period = 300 }
-    let (tested, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture { $0.period = 300 }
+    let (tested, id) = try await fixture.centralAndMicroBit()
     let central = tested.central
     let characteristics = try await central.connect(id)
     let temperature = try #require(characteristics.temperature)
@@ -24,14 +24,14 @@ import Testing
     #expect(try await central.write([20, 0], to: period) == .success([20, 0]))
     #expect(try await central.read(period) == [20, 0])
 
-    let values = Journal<[UInt8]>()
-    try await central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await central.subscribe(to: temperature) { values.append($0) }
     for _ in 0..<3 { #expect(try await values.next("a notification") { $0 } == value) }
     // Hostile lengths are values too; an empty one is not the end.
     for (hex, bytes) in [
       ("", []), ("1516", [21, 22]), (String(repeating: "07", count: 20), Array(repeating: 7, count: 20)),
     ] as [(String, [UInt8])] {
-      await world.setValue(hex)
+      await fixture.setValue(hex)
       _ = try await values.next("a notification of \(bytes.count) bytes") { $0 == bytes ? true : nil }
     }
     await #expect(throws: CentralError.refused("InvalidArguments: Invalid Length")) {
@@ -41,15 +41,15 @@ import Testing
   }
 
   @Test func connectsOneAtATimeWhileScanningPauses() async throws {
-    let world = try await World { $0.devices = 3 }
-    let tested = try await world.central()
-    let monitor = try await world.monitor()
+    let fixture = try await Fixture { $0.devices = 3 }
+    let tested = try await fixture.central()
+    let monitor = try await fixture.monitor()
     await tested.central.scan(true)
     var found: Set<PeripheralID> = []
     while found.count < 3 { found.insert(try await tested.seen().id) }
     let ids = found
     // On the loop, so that all of them have asked before the first is through.
-    try await Task(executorPreference: world.loop) {
+    try await Task(executorPreference: fixture.loop) {
       try await withThrowingTaskGroup(of: Int.self) { group in
         for id in ids { group.addTask { try await tested.central.connect(id).count } }
         for try await count in group { #expect(count > 0) }
@@ -70,18 +70,18 @@ import Testing
   }
 
   @Test func adoptsALinkThatIsThere() async throws {
-    let world = try await World()
-    let (first, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture()
+    let (first, id) = try await fixture.centralAndMicroBit()
     _ = try await first.central.connect(id)
     // The central goes, as in a crash: the link stays.
     try await first.end()
-    #expect(await world.isLinked())
+    #expect(await fixture.isLinked())
 
-    let monitor = try await world.monitor()
-    let second = try await world.central()
+    let monitor = try await fixture.monitor()
+    let second = try await fixture.central()
     await second.central.scan(true)
     let seen = try #require(
-      second.events.entries.compactMap { event -> BlueZ.Peripheral? in
+      second.events.elements.compactMap { event -> BlueZ.Peripheral? in
         if case .seen(let peripheral) = event { peripheral } else { nil }
       }.last)
     #expect(seen.isConnected && seen.isInRange)
@@ -93,18 +93,18 @@ import Testing
   }
 
   @Test func subscribesBySignalsBesideAnotherSubscriber() async throws {
-    let world = try await World()
+    let fixture = try await Fixture()
     var limits = Limits.test
     limits.busyRetries = 2
-    let (tested, id) = try await world.centralAndMicroBit(limits: limits)
+    let (tested, id) = try await fixture.centralAndMicroBit(limits: limits)
     let temperature = try #require(try await tested.central.connect(id).temperature)
-    let other = try await DBusConnection.open(.at(world.bus.address), on: world.loop) { _ in }
+    let other = try await DBusConnection.open(.at(fixture.bus.address), on: fixture.loop) { _ in }
     _ = try await other.call(
       DBusCall(
         "StartNotify", on: "org.bluez.GattCharacteristic1", of: temperature.path, at: "org.bluez"),
       timeout: patience)
-    let values = Journal<[UInt8]>()
-    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.append($0) }
     for _ in 0..<3 { #expect(try await values.next("a notification") { $0 }.count == 1) }
     await other.close()
     // The other subscriber's end does not affect this one.
@@ -114,37 +114,37 @@ import Testing
   }
 
   @Test func disconnectEndsTheLinkAndItsNotifications() async throws {
-    let world = try await World()
-    let (tested, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture()
+    let (tested, id) = try await fixture.centralAndMicroBit()
     let temperature = try #require(try await tested.central.connect(id).temperature)
-    let values = Journal<[UInt8]>()
-    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.append($0) }
     _ = try await values.next("a notification") { $0 }
     let disconnecting = Task { await tested.central.disconnect(id) }
     // At once, though bluetoothd takes its time: the link is of no use any more.
     await #expect(throws: CentralError.disconnected) {
       while true { _ = try await tested.central.read(temperature) }
     }
-    let count = values.entries.count
+    let count = values.elements.count
     await disconnecting.value
     try await tested.disconnected(id)
-    #expect(await !world.isLinked())
-    #expect(values.entries.count == count)
+    #expect(await !fixture.isLinked())
+    #expect(values.elements.count == count)
     // And again, as if nothing had been.
     #expect(try await tested.central.connect(id).temperature == temperature)
     try await tested.end()
   }
 
   @Test func stopEndsEveryLinkAndTheScan() async throws {
-    let world = try await World { $0.devices = 3 }
-    let tested = try await world.central()
+    let fixture = try await Fixture { $0.devices = 3 }
+    let tested = try await fixture.central()
     await tested.central.scan(true)
     var found: Set<PeripheralID> = []
     while found.count < 3 { found.insert(try await tested.seen().id) }
     for id in found { _ = try await tested.central.connect(id) }
-    let monitor = try await world.monitor()
+    let monitor = try await fixture.monitor()
     await tested.central.stop(within: patience)
-    for index in 0..<3 { #expect(await !world.isLinked(index)) }
+    for index in 0..<3 { #expect(await !fixture.isLinked(index)) }
     #expect(monitor.lines("StopDiscovery").count <= 1)
     // Nothing is begun any more.
     await tested.central.scan(true)
@@ -154,24 +154,24 @@ import Testing
   }
 
   @Test func stopCallsOffAConnectThatIsUnderWay() async throws {
-    let world = try await World()
-    let (tested, id) = try await world.centralAndMicroBit()
-    await world.vanish()
-    let monitor = try await world.monitor()
+    let fixture = try await Fixture()
+    let (tested, id) = try await fixture.centralAndMicroBit()
+    await fixture.vanish()
+    let monitor = try await fixture.monitor()
     let connecting = Task { try await tested.central.connect(id) }
     try await monitor.saw("Connect dev_\(try #require(tested.address(of: id)).replacing(":", with: "_"))")
     // Before the connect ends by its own limit.
     await tested.central.stop(within: Limits().connect / 2)
     await #expect(throws: CentralError.self) { try await connecting.value }
-    await world.comeBack()
-    #expect(await !world.isLinked())
+    await fixture.comeBack()
+    #expect(await !fixture.isLinked())
     try await tested.end()
   }
 }
 
 extension CentralUnderTest {
   func address(of id: PeripheralID) -> String? {
-    for case .seen(let peripheral) in events.entries where peripheral.id == id {
+    for case .seen(let peripheral) in events.elements where peripheral.id == id {
       return peripheral.address.description
     }
     return nil

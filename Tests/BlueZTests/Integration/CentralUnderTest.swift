@@ -8,7 +8,7 @@ import TestSupport
 /// A running central and the events that it has reported.
 final class CentralUnderTest: Sendable {
   let central: Central
-  let events = Journal<CentralEvent>()
+  let events = Record<CentralEvent>()
   private let running: Task<Void, Never>
 
   init(
@@ -18,7 +18,7 @@ final class CentralUnderTest: Sendable {
     let events = events
     let central = Central(
       adapter: adapter, notifications: notifications, bus: .at(bus), limits: limits, loop: loop
-    ) { events.add($0) }
+    ) { events.append($0) }
     self.central = central
     running = Task { await central.run() }
   }
@@ -100,18 +100,18 @@ extension [Characteristic] {
 
 /// The traffic of a bus, from a monitor: calls as `Connect dev_…`, changes as `Connected=true dev_…`.
 final class Monitor: Sendable {
-  let lines = Journal<String>()
+  let lines = Record<String>()
   private let connection: DBusConnection
 
   init(_ bus: String, on loop: EventLoop) async throws {
     let lines = lines
     connection = try await DBusConnection.open(.at(bus), on: loop) { event in
       switch event {
-      case .call(let call): lines.add("\(call.member) \(Self.short(call.path))")
+      case .call(let call): lines.append("\(call.member) \(Self.short(call.path))")
       case .signal(let signal):
         guard signal.member == "PropertiesChanged", let properties = signal.arguments[1].map else { return }
         for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
-          if let value = value.bool { lines.add("\(name)=\(value) \(Self.short(signal.path))") }
+          if let value = value.bool { lines.append("\(name)=\(value) \(Self.short(signal.path))") }
         }
       case .disconnected: break
       }
@@ -128,7 +128,7 @@ final class Monitor: Sendable {
 
   /// Those of the lines so far that begin with one of `beginnings`.
   func lines(_ beginnings: String...) -> [String] {
-    lines.entries.filter { line in beginnings.contains { line.hasPrefix($0) } }
+    lines.elements.filter { line in beginnings.contains { line.hasPrefix($0) } }
   }
 
   /// Waits for a line.

@@ -184,7 +184,7 @@ import Testing
     let disconnecting = Task { await faults.central.disconnect(Recorded.id) }
     try await faults.fake.called("Disconnect")
     #expect(try await faults.connect().count == 2)
-    #expect(faults.fake.calls.entries.suffix(2) == ["Disconnect", "Connect"])
+    #expect(faults.fake.calls.elements.suffix(2) == ["Disconnect", "Connect"])
     await disconnecting.value
     // The new link is not taken down by the end of the old one.
     let temperature = try #require(try await faults.connect().temperature)

@@ -12,7 +12,7 @@ final class FakeBlueZ: @unchecked Sendable {
   // @unchecked: `answers`, `objects` and `connection` are touched on the loop alone.
   typealias Answer = @Sendable (FakeBlueZ, DBusCall) -> Void
 
-  let calls = Journal<String>()
+  let calls = Record<String>()
   private let loop: EventLoop
   private var connection: DBusConnection?
   private var objects: [BlueZEvent]
@@ -32,7 +32,7 @@ final class FakeBlueZ: @unchecked Sendable {
     let connection = try await DBusConnection.open(.at(bus), on: loop) { event in
       // Retained until it leaves the bus, or the bus ends.
       guard case .call(let call) = event else { return }
-      fake.calls.add(call.member)
+      fake.calls.append(call.member)
       guard let answer = fake.answers[call.member] else {
         return fake.refuse(call, DBusName.unknownMethod, "Method \"\(call.member)\" doesn't exist")
       }
@@ -64,7 +64,7 @@ final class FakeBlueZ: @unchecked Sendable {
     _ = try await calls.next(member) { $0 == member ? true : nil }
   }
 
-  func count(_ member: String) -> Int { calls.entries.filter { $0 == member }.count }
+  func count(_ member: String) -> Int { calls.elements.filter { $0 == member }.count }
 
   /// From now on answers so.
   func answer(_ member: String, _ answer: @escaping Answer) async {

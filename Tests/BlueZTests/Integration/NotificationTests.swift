@@ -16,11 +16,11 @@ import Testing
   @Test func signalsAreTheDefault() async throws {
     let faults = try await Faults()
     let temperature = try #require(try await faults.connect().temperature)
-    let values = Journal<[UInt8]>()
+    let values = Record<[UInt8]>()
     // Before anybody listens, as the answer to a read. It has arrived when a later read is answered.
     await faults.notify([20])
     _ = try await faults.central.read(temperature)
-    try await faults.central.subscribe(to: temperature) { values.add($0) }
+    try await faults.central.subscribe(to: temperature) { values.append($0) }
     await faults.notify([1, 0], from: Recorded.period)
     await faults.notify([21])
     await faults.notify([])
@@ -31,7 +31,7 @@ import Testing
     try await faults.tested.disconnected(Recorded.id)
     await faults.notify([22])
     _ = try await faults.connect()
-    #expect(values.entries == [[21], []])
+    #expect(values.elements == [[21], []])
     #expect(faults.fake.count("AcquireNotify") == 0)
     try await faults.tested.end()
   }
@@ -41,17 +41,17 @@ import Testing
       "StartNotify": FakeBlueZ.error("org.bluez.Error.Failed", "Operation failed with ATT error: 0x11")
     ])
     let temperature = try #require(try await faults.connect().temperature)
-    let values = Journal<[UInt8]>()
+    let values = Record<[UInt8]>()
     await #expect(throws: CentralError.transient("Failed: Operation failed with ATT error: 0x11")) {
-      try await faults.central.subscribe(to: temperature) { _ in values.add([]) }
+      try await faults.central.subscribe(to: temperature) { _ in values.append([]) }
     }
     await faults.notify([20])
     _ = try await faults.central.read(temperature)
     await faults.fake.answer("StartNotify", FakeBlueZ.ok)
-    try await faults.central.subscribe(to: temperature) { values.add($0) }
+    try await faults.central.subscribe(to: temperature) { values.append($0) }
     await faults.notify([21])
     #expect(try await values.next("a value") { $0 } == [21])
-    #expect(values.entries == [[21]])
+    #expect(values.elements == [[21]])
     try await faults.tested.end()
   }
 
@@ -69,9 +69,11 @@ import Testing
     #expect(faults.fake.count("StopNotify") == 0)
     #expect(faults.fake.count("RemoveDevice") == 0)
 
-    let results = Journal<Result<[UInt8], CentralError>>()
+    let results = Record<Result<[UInt8], CentralError>>()
     let polling = Task {
-      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) { results.add($0) }
+      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) {
+        results.append($0)
+      }
     }
     for _ in 0..<3 { #expect(try await results.next("a value") { $0 } == .success([21])) }
     await faults.fake.answer(
@@ -86,11 +88,11 @@ import Testing
     await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
     #expect(await polling.value == nil)
-    let count = results.entries.count
+    let count = results.elements.count
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([23])) }
     let again = try #require(try await faults.connect().temperature)
     #expect(try await faults.central.read(again) == [23])
-    #expect(results.entries.count == count)
+    #expect(results.elements.count == count)
     try await faults.tested.end()
   }
 
@@ -99,9 +101,11 @@ import Testing
       $0.notifyRetry = .milliseconds(5)
     }
     let temperature = try #require(try await faults.connect().temperature)
-    let results = Journal<Result<[UInt8], CentralError>>()
+    let results = Record<Result<[UInt8], CentralError>>()
     let polling = Task {
-      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) { results.add($0) }
+      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) {
+        results.append($0)
+      }
     }
     _ = try await results.next("a value that was read") { $0 }
     try await faults.fake.called("StartNotify")
@@ -133,7 +137,7 @@ import Testing
     let socket = await acquire(faults)
     try await faults.central.subscribe(to: temperature) { _ in }
     #expect(
-      faults.fake.calls.entries.suffix(3) == ["StartNotify", "StopNotify", "AcquireNotify"])
+      faults.fake.calls.elements.suffix(3) == ["StartNotify", "StopNotify", "AcquireNotify"])
     close(socket)
     try await faults.tested.end()
   }
@@ -143,15 +147,15 @@ import Testing
     let faults = try await Faults(notifications: .socket)
     let temperature = try #require(try await faults.connect().temperature)
     let socket = await acquire(faults)
-    let values = Journal<[UInt8]>()
-    try await faults.central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await faults.central.subscribe(to: temperature) { values.append($0) }
     let central = faults.central
     // In one job of the loop: it cannot look at the socket in between.
     await Task(executorPreference: faults.loop) {
       for number in 0..<200 { #expect(send(socket, [UInt8(number)], 1, Int32(MSG_NOSIGNAL)) == 1) }
       await central.disconnect(Recorded.id)
     }.value
-    #expect(values.entries == (0..<200).map { [UInt8($0)] })
+    #expect(values.elements == (0..<200).map { [UInt8($0)] })
     close(socket)
     try await faults.tested.end()
   }
@@ -162,8 +166,8 @@ import Testing
       notifications: .socket,
       answers: ["AcquireNotify": FakeBlueZ.error("org.bluez.Error.\(name)", message)])
     let temperature = try #require(try await faults.connect().temperature)
-    let values = Journal<[UInt8]>()
-    try await faults.central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await faults.central.subscribe(to: temperature) { values.append($0) }
     #expect(faults.fake.count("AcquireNotify") == 1)
     await faults.notify([21])
     #expect(try await values.next("a value") { $0 } == [21])
@@ -186,8 +190,8 @@ import Testing
     let faults = try await Faults(notifications: .socket)
     let temperature = try #require(try await faults.connect().temperature)
     let socket = await acquire(faults)
-    let values = Journal<[UInt8]>()
-    try await faults.central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await faults.central.subscribe(to: temperature) { values.append($0) }
     for bytes in [[21], [], [22, 23], Array(repeating: 9, count: 512), []] as [[UInt8]] {
       #expect(send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
       #expect(try await values.next("a packet of \(bytes.count)") { $0 } == bytes)
@@ -195,7 +199,7 @@ import Testing
     // Its end is not that of the link, and no value.
     close(socket)
     #expect(try await faults.central.read(temperature) == [21])
-    #expect(values.entries.count == 5)
+    #expect(values.elements.count == 5)
     try await faults.tested.end()
   }
 

@@ -8,11 +8,11 @@ import Testing
 /// What goes away under a central, and comes back: peripherals, the adapter, bluetoothd, the bus.
 @Suite struct OutageTests {
   @Test func aLinkThatEndsTakesWhatIsPendingWithIt() async throws {
-    let world = try await World { $0.timing.attribute = .seconds(3600) }
-    let (tested, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture { $0.timing.attribute = .seconds(3600) }
+    let (tested, id) = try await fixture.centralAndMicroBit()
     let characteristics = try await tested.central.connect(id)
     let period = try #require(characteristics.period)
-    let monitor = try await world.monitor()
+    let monitor = try await fixture.monitor()
     // One has been sent to bluetoothd, the others wait for the lock.
     let first = Task { _ = try await tested.central.read(period) }
     try await monitor.saw("ReadValue char0019")
@@ -20,7 +20,7 @@ import Testing
       first, Task { _ = try await tested.central.read(period) },
       Task { _ = try await tested.central.write([1, 0], to: period) },
     ]
-    await world.hangUp()
+    await fixture.hangUp()
     try await deadline(patience, "the operations of a link that has ended") { () async throws -> Void in
       for operation in operations {
         await #expect(throws: CentralError.disconnected) { try await operation.value }
@@ -33,29 +33,29 @@ import Testing
   }
 
   @Test func aPeripheralThatVanishesIsThereAgainWhenItIsBack() async throws {
-    let world = try await World()
-    let (tested, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture()
+    let (tested, id) = try await fixture.centralAndMicroBit()
     let temperature = try #require(try await tested.central.connect(id).temperature)
-    let values = Journal<[UInt8]>()
-    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.append($0) }
     _ = try await values.next("a notification") { $0 }
     tested.events.skip()
-    await world.vanish()
+    await fixture.vanish()
     try await tested.disconnected(id)
     await #expect(throws: CentralError.disconnected) { try await tested.central.read(temperature) }
-    await world.comeBack()
+    await fixture.comeBack()
     #expect(try await tested.seen().id == id)
     // bluetoothd knows the services already.
     #expect(try await tested.central.connect(id).temperature == temperature)
     values.skip()
-    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    try await tested.central.subscribe(to: temperature) { values.append($0) }
     _ = try await values.next("a notification") { $0 }
     try await tested.end()
   }
 
   @Test func aPeripheralThatIsForgottenIsGone() async throws {
-    let world = try await World { $0.timing.temporary = .seconds(3) }
-    let (tested, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture { $0.timing.temporary = .seconds(3) }
+    let (tested, id) = try await fixture.centralAndMicroBit()
     await tested.central.scan(false)
     try await tested.lost(id)
     await #expect(throws: CentralError.gone) { try await tested.central.connect(id) }
@@ -66,16 +66,16 @@ import Testing
   }
 
   @Test func theAdapterIsOffAndOn() async throws {
-    let world = try await World { $0.timing.attribute = .seconds(3600) }
-    let (tested, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture { $0.timing.attribute = .seconds(3600) }
+    let (tested, id) = try await fixture.centralAndMicroBit()
     let period = try #require(try await tested.central.connect(id).period)
     let reading = Task { try await tested.central.read(period) }
-    await world.power(false)
+    await fixture.power(false)
     try await tested.disconnected(id)
     #expect(try await tested.state() == .adapterOff)
     await #expect(throws: CentralError.disconnected) { try await reading.value }
     await #expect(throws: CentralError.unavailable) { try await tested.central.connect(id) }
-    await world.power(true)
+    await fixture.power(true)
     #expect(try await tested.state().isOn)
     // Discovery is on again by itself.
     #expect(try await tested.seen().id == id)
@@ -84,13 +84,13 @@ import Testing
   }
 
   @Test func theAdapterIsPulledAndPluggedIn() async throws {
-    let world = try await World { $0.timing.attribute = .seconds(3600) }
-    let (tested, id) = try await world.centralAndMicroBit()
+    let fixture = try await Fixture { $0.timing.attribute = .seconds(3600) }
+    let (tested, id) = try await fixture.centralAndMicroBit()
     let period = try #require(try await tested.central.connect(id).period)
-    let monitor = try await world.monitor()
+    let monitor = try await fixture.monitor()
     let reading = Task { try await tested.central.read(period) }
     try await monitor.saw("ReadValue char0019")
-    await world.plug(false)
+    await fixture.plug(false)
     // bluetoothd never answers this one.
     await #expect(throws: CentralError.disconnected) { try await reading.value }
     try await tested.disconnected(id)
@@ -98,7 +98,7 @@ import Testing
     _ = try await tested.events.next("no adapter") { event -> Bool? in
       if case .state(.adapterAbsent) = event { true } else { nil }
     }
-    await world.plug(true)
+    await fixture.plug(true)
     try await tested.isOn()
     _ = try await tested.central.connect(try await tested.seen().id)
     try await tested.end()
@@ -106,19 +106,19 @@ import Testing
 
   @Test(arguments: [false, true])
   func bluetoothdRestarts(killed: Bool) async throws {
-    let world = try await World()
+    let fixture = try await Fixture()
     var limits = Limits.test
     limits.startup = patience
-    let (tested, id) = try await world.centralAndMicroBit(limits: limits)
+    let (tested, id) = try await fixture.centralAndMicroBit(limits: limits)
     let temperature = try #require(try await tested.central.connect(id).temperature)
-    let values = Journal<[UInt8]>()
-    try await tested.central.subscribe(to: temperature) { values.add($0) }
+    let values = Record<[UInt8]>()
+    try await tested.central.subscribe(to: temperature) { values.append($0) }
     _ = try await values.next("a notification") { $0 }
     tested.events.skip()
-    let before = tested.events.entries.count
-    await world.restart(killed: killed)
+    let before = tested.events.elements.count
+    await fixture.restart(killed: killed)
     try await tested.isOn()
-    let told = tested.events.entries.dropFirst(before).compactMap { event -> String? in
+    let told = tested.events.elements.dropFirst(before).compactMap { event -> String? in
       switch event {
       case .state(let state): state.isOn ? "on" : "\(state)"
       case .disconnected(id): "disconnected"
@@ -134,7 +134,7 @@ import Testing
     #expect(Array(told.prefix(expected.count)) == expected)
     let again = try await tested.connectAtLast()
     values.skip()
-    try await tested.central.subscribe(to: try #require(again.temperature)) { values.add($0) }
+    try await tested.central.subscribe(to: try #require(again.temperature)) { values.append($0) }
     _ = try await values.next("a notification") { $0 }
     try await tested.end()
   }

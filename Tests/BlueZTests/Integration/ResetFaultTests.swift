@@ -8,13 +8,13 @@ import Testing
 @Suite struct ResetFaultTests {
   /// Answers to `Set` of `Powered`: does so, or refuses where `refusal` says why.
   private static func power(
-    _ asked: Journal<Bool>,
+    _ asked: Record<Bool>,
     refusal: @escaping @Sendable (_ isOn: Bool, _ count: Int) -> String? = { _, _ in nil }
   ) -> FakeBlueZ.Answer {
     { fake, call in
       let isOn = call.arguments.last?.unwrapped.bool ?? false
-      asked.add(isOn)
-      if let reason = refusal(isOn, asked.entries.count) {
+      asked.append(isOn)
+      if let reason = refusal(isOn, asked.elements.count) {
         return fake.refuse(call, "org.bluez.Error.Failed", reason)
       }
       fake.reply(call)
@@ -23,23 +23,23 @@ import Testing
   }
 
   @Test func whereOffFailsItIsSwitchedOnAllTheSame() async throws {
-    let asked = Journal<Bool>()
+    let asked = Record<Bool>()
     let faults = try await Faults(answers: ["Set": Self.power(asked) { isOn, _ in isOn ? nil : "no" }])
     await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
-    #expect(asked.entries == [false, true])
+    #expect(asked.elements == [false, true])
     try await faults.tested.end()
   }
 
   @Test func whereOnFailsItIsTriedOnceMore() async throws {
-    let asked = Journal<Bool>()
+    let asked = Record<Bool>()
     let faults = try await Faults(answers: ["Set": Self.power(asked) { _, count in count == 2 ? "no" : nil }])
     try await faults.central.resetAdapter()
-    #expect(asked.entries == [false, true, true])
+    #expect(asked.elements == [false, true, true])
     try await faults.tested.end()
   }
 
   @Test func aStopWaitsForItAndNoneBeginsAfterThat() async throws {
-    let asked = Journal<Bool>()
+    let asked = Record<Bool>()
     let faults = try await Faults(answers: [
       "Set": { fake, call in
         fake.later(.milliseconds(50)) { Self.power(asked)(fake, call) }
@@ -49,7 +49,7 @@ import Testing
     async let reset: Void = central.resetAdapter()
     try await faults.fake.called("Set")
     await central.stop(within: patience)
-    #expect(asked.entries == [false, true])
+    #expect(asked.elements == [false, true])
     try await reset
     await #expect(throws: CentralError.unavailable) { try await central.resetAdapter() }
     try await faults.tested.end()

@@ -23,41 +23,41 @@ import Testing
   }
 
   @Test func whatBelongsToACharacteristicThatGoesEndsAndTheLinkGoesOn() async throws {
-    let world = try await World { $0.timing.attribute = .seconds(3600) }
-    let (tested, id) = try await world.centralAndMicroBit(limits: limits)
+    let fixture = try await Fixture { $0.timing.attribute = .seconds(3600) }
+    let (tested, id) = try await fixture.centralAndMicroBit(limits: limits)
     let characteristics = try await tested.central.connect(id)
     let before = try #require(characteristics.temperature)
-    let monitor = try await world.monitor()
+    let monitor = try await fixture.monitor()
     let reading = Task { try await tested.central.read(before) }
     _ = try await monitor.lines.next("a read") { $0.hasPrefix("ReadValue") ? true : nil }
-    await world.serve(Self.temperature, false)
+    await fixture.serve(Self.temperature, false)
     let rest = try await changed(tested)
     #expect(rest.temperature == nil && rest.count == characteristics.count - 2)
     // bluetoothd never answers it.
     await #expect(throws: CentralError.refused("the characteristic was removed")) { try await reading.value }
-    await world.serve(Self.temperature, true)
+    await fixture.serve(Self.temperature, true)
     let after = try #require(try await changed(tested).temperature)
     #expect(after.path == before.path && after != before)
-    #expect(await world.isLinked())
+    #expect(await fixture.isLinked())
     try await tested.end()
   }
 
   @Test(arguments: [NotificationMethod.signal, .socket])
   func aCharacteristicThatComesBackIsSubscribedToAnew(method: NotificationMethod) async throws {
-    let world = try await World()
-    let (tested, id) = try await world.centralAndMicroBit(notifications: method, limits: limits)
-    let values = Journal<[UInt8]>()
+    let fixture = try await Fixture()
+    let (tested, id) = try await fixture.centralAndMicroBit(notifications: method, limits: limits)
+    let values = Record<[UInt8]>()
     let before = try #require(try await tested.central.connect(id).temperature)
-    try await tested.central.subscribe(to: before) { values.add($0) }
+    try await tested.central.subscribe(to: before) { values.append($0) }
     _ = try await values.next("a notification") { $0 }
-    await world.serve(Self.temperature, false)
+    await fixture.serve(Self.temperature, false)
     #expect(try await changed(tested).temperature == nil)
-    await world.serve(Self.temperature, true)
+    await fixture.serve(Self.temperature, true)
     let after = try #require(try await changed(tested).temperature)
     values.skip()
-    try await tested.central.subscribe(to: after) { values.add($0) }
+    try await tested.central.subscribe(to: after) { values.append($0) }
     _ = try await values.next("a notification") { $0 }
-    #expect(await world.isLinked())
+    #expect(await fixture.isLinked())
     try await tested.end()
   }
 }

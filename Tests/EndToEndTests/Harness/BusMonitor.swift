@@ -11,12 +11,12 @@ final class BusMonitor: Sendable {
     process = try ChildProcess(
       "/usr/bin/dbus-monitor", ["--address", bus.address, "--profile", "type='method_call'"])
     // It says so when it has become a monitor: by its having got, and lost, a name of its own.
-    _ = try await process.line(within: House.patience) { $0.contains("NameLost") }
+    _ = try await process.line(within: Fixture.patience) { $0.contains("NameLost") }
   }
 
   /// Waits for a call of `member`.
   func called(_ member: String) async throws {
-    _ = try await process.line(within: House.patience) { Self.isCall($0, of: member) }
+    _ = try await process.line(within: Fixture.patience) { Self.isCall($0, of: member) }
   }
 
   /// How often `member` has been called before this call. Its lines are passed over by the next ``called(_:)``.
@@ -27,7 +27,7 @@ final class BusMonitor: Sendable {
     let caller = try ChildProcess(
       "/usr/bin/dbus-send",
       ["--bus=" + bus.address, "--print-reply", "--dest=org.freedesktop.DBus", "/", "microbit.Test." + fence])
-    try await caller.exitStatus(within: House.patience)
+    try await caller.exitStatus(within: Fixture.patience)
     try await called(fence)
     return process.text.split(separator: "\n").filter { Self.isCall($0, of: member) }.count
   }

@@ -1,6 +1,6 @@
 import TestSupport
 
-extension House {
+extension Fixture {
   /// What an observer is told of a command; with a correlation of its own, so that it is known among others.
   func ask(_ topic: String, _ payload: [UInt8], correlation: String) async throws {
     try await observer.publish(

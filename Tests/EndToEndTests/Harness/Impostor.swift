@@ -43,7 +43,7 @@ final class Impostor: Sendable {
   /// Waits for connection number `count`, counted from 1.
   func connected(times count: Int) async throws {
     guard count > 0 else { return }
-    _ = try await connections.first(from: count - 1, within: House.patience, "connection \(count)") { _ in
+    _ = try await connections.first(from: count - 1, within: Fixture.patience, "connection \(count)") { _ in
       true
     }
   }

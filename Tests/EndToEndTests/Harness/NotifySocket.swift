@@ -37,6 +37,8 @@ final class NotifySocket: Sendable {
 
   /// Waits for `line`, from place `start` on.
   func told(_ line: String, from start: Int = 0) async throws {
-    _ = try await lines.first(from: start, within: House.patience, "the notification \(line)") { $0 == line }
+    _ = try await lines.first(from: start, within: Fixture.patience, "the notification \(line)") {
+      $0 == line
+    }
   }
 }

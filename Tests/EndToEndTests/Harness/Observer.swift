@@ -62,7 +62,7 @@ final class Observer: Sendable {
   func synchronize() async throws {
     let mark = mark
     try await publish("\(name)/here", "")
-    _ = try await message("\(name)/here", after: mark, within: House.patience) { _ in true }
+    _ = try await message("\(name)/here", after: mark, within: Fixture.patience) { _ in true }
   }
 
   /// The number of the last message so far.

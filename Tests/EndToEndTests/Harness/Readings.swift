@@ -26,7 +26,7 @@ struct Reading: Sendable, Equatable {
   static func == (a: Reading, b: Reading) -> Bool { a.message.number == b.message.number }
 }
 
-extension House {
+extension Fixture {
   /// The readings of a device so far.
   func readings(_ id: String, after mark: Int = 0) throws -> [Reading] {
     try observer.messages(on: "microbit/\(id)/readings", after: mark).map(Reading.init)

@@ -1,6 +1,6 @@
 import TestSupport
 
-extension House {
+extension Fixture {
   static let bridge = "bridge/\(gatewayID)"
 
   /// Sends a request to the gateway; what it answers on the topic that everybody can listen to. One of a kind at a

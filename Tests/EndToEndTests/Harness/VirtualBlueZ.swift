@@ -32,7 +32,7 @@ final class VirtualBlueZ: Sendable {
     process = try ChildProcess(
       try program("microbit-simulator"), ["--bus", bus, "--control", control] + arguments)
     socket = control
-    _ = try await process.line(within: House.patience) { $0 == "ready" }
+    _ = try await process.line(within: Fixture.patience) { $0 == "ready" }
   }
 
   /// Sends a request, as a JSON object on one line; its answer.
@@ -64,7 +64,7 @@ final class VirtualBlueZ: Sendable {
 
   /// Waits until peripheral `index` is as `condition` has it. Nothing tells of it, hence by asking.
   func waitUntil(_ index: Int, _ what: String, _ condition: (Device) -> Bool) async throws {
-    let end = ContinuousClock.now + House.patience
+    let end = ContinuousClock.now + Fixture.patience
     while true {
       let device = try await device(index)
       if condition(device) { return }
@@ -83,12 +83,12 @@ final class VirtualBlueZ: Sendable {
       period: json["period"]?.int, sent: sent, armed: armed, isStuck: isStuck)
   }
 
-  /// Blocks, at most for ``House/patience``.
+  /// Blocks, at most for ``Fixture/patience``.
   private static func exchange(_ request: String, over path: String) throws -> [UInt8] {
     let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
     defer { close(descriptor) }
-    var limit = timeval(tv_sec: Int(House.patience.components.seconds), tv_usec: 0)
+    var limit = timeval(tv_sec: Int(Fixture.patience.components.seconds), tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
       throw Failure("the simulator's control socket: errno \(errno)")

@@ -3,7 +3,7 @@ import Store
 import Synchronization
 import TestSupport
 
-/// What a ``House`` is made of. Times are short, so that the tests are.
+/// What a ``Fixture`` is made of. Times are short, so that the tests are.
 struct Plan: Sendable {
   enum Part: Sendable { case bus, simulator, broker, observer, gateway }
   enum Broker: Sendable {
@@ -15,7 +15,7 @@ struct Plan: Sendable {
   }
 
   /// The gateway's id.
-  var id = House.gatewayID
+  var id = Fixture.gatewayID
   var devices = 1
   var strangers = 0
   /// What the micro:bits start with, in ms.
@@ -35,9 +35,9 @@ struct Plan: Sendable {
   /// More members of the configuration's `mqtt`.
   var mqtt = ""
   var broker = Broker.mosquitto
-  /// Who is let in by mosquitto, as lines of mosquitto.conf; given the house's folder.
+  /// Who is let in by mosquitto, as lines of mosquitto.conf; given the fixture's folder.
   var access: @Sendable (_ folder: String) -> String = { _ in "allow_anonymous true" }
-  /// Files of the house's folder, by name.
+  /// Files of the fixture's folder, by name.
   var files: [String: String] = [:]
   /// As whom the observer connects: name and password.
   var observer: (name: String, password: String)?
@@ -49,8 +49,8 @@ struct Plan: Sendable {
 
 /// The whole path on addresses of its own: a bus, virtual micro:bits, a broker, an observer at the broker, and the
 /// real gateway.
-final class House: Sendable {
-  static let gatewayID = "house"
+final class Fixture: Sendable {
+  static let gatewayID = "fixture"
 
   let plan: Plan
   let folder: TemporaryFolder
@@ -68,7 +68,7 @@ final class House: Sendable {
   /// How long anything may take that takes a moment, on a machine that has much else to do.
   static let patience = Duration.seconds(60)
 
-  init(_ plan: Plan, beside neighbour: House? = nil) async throws {
+  init(_ plan: Plan, beside neighbour: Fixture? = nil) async throws {
     self.plan = plan
     let folder = try TemporaryFolder()
     self.folder = folder
@@ -91,7 +91,7 @@ final class House: Sendable {
   private func adopt(_ observer: Observer) { residents.withLock { $0.observer = observer } }
 
   private static func broker(
-    of plan: Plan, in folder: TemporaryFolder, beside neighbour: House?
+    of plan: Plan, in folder: TemporaryFolder, beside neighbour: Fixture?
   ) async throws -> any TestBroker {
     switch (plan.broker, neighbour) {
     case (.ejabberd, _): return try await Ejabberd(folder: folder)
@@ -259,7 +259,7 @@ final class House: Sendable {
     return check.text
   }
 
-  /// The logs of all gateways of this house.
+  /// The logs of all gateways of this fixture.
   var logs: String {
     residents.withLock { $0.gateways }.enumerated().map { index, gateway in
       "--- log of gateway \(plan.id) \(index + 1), process \(gateway.pid)\n\(gateway.text)\n"
@@ -325,23 +325,23 @@ final class House: Sendable {
   }
 }
 
-/// Runs `body` in a house of its own, and ends all of it. What it throws shows the gateway's log.
+/// Runs `body` in a fixture of its own, and ends all of it. What it throws shows the gateway's log.
 @discardableResult
-func withHouse<T: Sendable>(
-  _ plan: Plan = Plan(), _ body: @escaping @Sendable (House) async throws -> T
+func withFixture<T: Sendable>(
+  _ plan: Plan = Plan(), _ body: @escaping @Sendable (Fixture) async throws -> T
 ) async throws -> T {
   try await Neighbourhood.shared.enter()
   let result: T
   do {
-    let house = try await House(plan)
+    let fixture = try await Fixture(plan)
     do {
-      try await house.begin()
-      result = try await body(house)
+      try await fixture.begin()
+      result = try await body(fixture)
     } catch {
-      await house.leave()
-      throw Failure("\(error)\n\(house.logs)")
+      await fixture.leave()
+      throw Failure("\(error)\n\(fixture.logs)")
     }
-    await house.leave()
+    await fixture.leave()
   } catch {
     await Neighbourhood.shared.leave()
     throw error
@@ -350,20 +350,20 @@ func withHouse<T: Sendable>(
   return result
 }
 
-/// As ``withHouse(_:_:)``, for what has to be in time, which `body` returns: in one of three houses it must be, for the
+/// As ``withFixture(_:_:)``, for what has to be in time, which `body` returns: in one of three fixtures it must be, for the
 /// machine may have had much else to do in the others.
-func withOneOfThreeHouses(
-  _ plan: Plan = Plan(), _ body: @escaping @Sendable (House) async throws -> Bool
+func withOneOfThree(
+  _ plan: Plan = Plan(), _ body: @escaping @Sendable (Fixture) async throws -> Bool
 ) async throws {
   for _ in 1...2 {
-    if try await withHouse(plan, body) { return }
+    if try await withFixture(plan, body) { return }
   }
-  try await withHouse(plan) { house in
-    guard try await body(house) else { throw Failure("not in time in any of three houses") }
+  try await withFixture(plan) { fixture in
+    guard try await body(fixture) else { throw Failure("not in time in any of three fixtures") }
   }
 }
 
-/// How many houses there are at a time: a machine with two cores has to keep up with them all.
+/// How many fixtures there are at a time: a machine with two cores has to keep up with them all.
 actor Neighbourhood {
   static let shared = Neighbourhood()
   private var free = 8

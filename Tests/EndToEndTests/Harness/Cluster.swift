@@ -3,13 +3,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Houses side by side: each has a gateway, a bus and micro:bits of its own, the first one's broker serves them all,
-/// and the same micro:bit is known in each, though it is in reach of one at a time.
-final class Village: Sendable {
-  private let built = Mutex<[House]>([])
-  var houses: [House] { built.withLock { $0 } }
+/// Several gateways: each has a bus and micro:bits of its own, the first one's broker serves them all, and the same
+/// micro:bit is known to each, though it is in range of one at a time.
+final class Cluster: Sendable {
+  private let built = Mutex<[Fixture]>([])
+  var fixtures: [Fixture] { built.withLock { $0 } }
 
-  subscript(_ index: Int) -> House { houses[index] }
+  subscript(_ index: Int) -> Fixture { fixtures[index] }
 
   fileprivate init() {}
 
@@ -19,29 +19,29 @@ final class Village: Sendable {
       var plan = plan
       if index > 0, plan.broker == .mosquitto { plan.broker = .shared }
       plan.absent.insert(.gateway)
-      let house = try await House(plan, beside: houses.first)
-      built.withLock { $0.append(house) }
-      try await house.begin()
-      if index > 0 { try await house.simulator.control("vanish", 0) }
+      let fixture = try await Fixture(plan, beside: fixtures.first)
+      built.withLock { $0.append(fixture) }
+      try await fixture.begin()
+      if index > 0 { try await fixture.simulator.control("vanish", 0) }
     }
-    for (house, plan) in zip(houses, plans) where !plan.absent.contains(.gateway) {
-      try house.startGateway()
-      try await house.bridgeOnline()
+    for (fixture, plan) in zip(fixtures, plans) where !plan.absent.contains(.gateway) {
+      try fixture.startGateway()
+      try await fixture.bridgeOnline()
     }
   }
 
   fileprivate func leave() async {
-    for house in houses.reversed() { await house.leave() }
+    for fixture in fixtures.reversed() { await fixture.leave() }
   }
 
-  /// Carries the micro:bit out of the reach of one house, and at once into that of another.
-  func move(from old: House, to new: House) async throws {
+  /// Carries the micro:bit out of the reach of one fixture, and at once into that of another.
+  func move(from old: Fixture, to new: Fixture) async throws {
     try await old.simulator.control("vanish", 0)
     try await new.simulator.control("return", 0)
   }
 
   /// As ``move(from:to:)``, by a way on which it is in reach of none, which the old gateway has told.
-  func carry(from old: House, to new: House) async throws {
+  func carry(from old: Fixture, to new: Fixture) async throws {
     let mark = try old.observer.mark
     try await old.simulator.control("vanish", 0)
     try await old.offline(Self.id, after: mark)
@@ -50,42 +50,42 @@ final class Village: Sendable {
   }
 }
 
-/// Runs `body` in a village of its own, and ends all of it. What it throws shows the gateways' logs.
-func withVillage(_ plans: [Plan], _ body: @escaping @Sendable (Village) async throws -> Void) async throws {
+/// Runs `body` in a cluster of its own, and ends all of it. What it throws shows the gateways' logs.
+func withCluster(_ plans: [Plan], _ body: @escaping @Sendable (Cluster) async throws -> Void) async throws {
   try await Neighbourhood.shared.enter()
-  let village = Village()
+  let cluster = Cluster()
   do {
-    try await village.build(plans)
-    try await body(village)
+    try await cluster.build(plans)
+    try await body(cluster)
   } catch {
-    await village.leave()
+    await cluster.leave()
     await Neighbourhood.shared.leave()
-    throw Failure("\(error)\n\(village.houses.map(\.logs).joined())")
+    throw Failure("\(error)\n\(cluster.fixtures.map(\.logs).joined())")
   }
-  await village.leave()
+  await cluster.leave()
   await Neighbourhood.shared.leave()
 }
 
 extension Plan {
-  /// A house among others.
-  static func house(_ gateway: String, area: String) -> Plan {
+  /// A fixture among others.
+  static func fixture(_ gateway: String, area: String) -> Plan {
     var plan = Plan()
     plan.id = gateway
     plan.gateway = #""area":"\#(area)""#
-    plan.simulator = ["--address", "0=\(Village.address)"]
-    plan.entries = #"{"match":{"identifier":"\#(Village.address)"}}"#
+    plan.simulator = ["--address", "0=\(Cluster.address)"]
+    plan.entries = #"{"match":{"identifier":"\#(Cluster.address)"}}"#
     return plan
   }
 }
 
-extension Village {
+extension Cluster {
   static let address = "C5:A1:B2:C3:D4:E5"
   /// `{device}` of the micro:bit.
   static let id = "c5a1b2c3d4e5"
   static let discovery = "homeassistant/device/ble_\(id)/config"
 }
 
-extension House {
+extension Fixture {
   /// Waits until `…/info` says that this gateway has the micro:bit, and whence it came if that is named: a gateway that
   /// is quicker to find it than to hear the broker says so in a second `info`.
   @discardableResult
@@ -93,7 +93,7 @@ extension House {
     try await hears(id, heldBy: plan.id, from: old, after: mark)
   }
 
-  /// As ``holds(_:after:)``, of any gateway, as this house's broker has it.
+  /// As ``holds(_:after:)``, of any gateway, as this fixture's broker has it.
   @discardableResult
   func hears(
     _ id: String, heldBy gateway: String, from old: String? = nil, after mark: Int = 0

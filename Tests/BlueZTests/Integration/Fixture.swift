@@ -6,7 +6,7 @@ import TestSupport
 @testable import BlueZSimulator
 
 /// A private bus with a simulated bluetoothd on it, quick enough for tests.
-final class World: Sendable {
+final class Fixture: Sendable {
   let loop = EventLoop.onNewThread()
   let bus: PrivateBus
   let simulator: Simulator

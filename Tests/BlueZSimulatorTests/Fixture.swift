@@ -6,7 +6,7 @@ import Testing
 /// The pure model with a clock of its own, and what it wants done as lines of text.
 ///
 /// The lines are those of the recordings (recordings/normalise.py says how they are made).
-final class World {
+final class Fixture {
   var model: Bluetoothd
   private(set) var now: ContinuousClock.Instant
   /// What the model did and no test has looked at yet.
