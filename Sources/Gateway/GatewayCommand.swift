@@ -6,6 +6,7 @@ import EventLoop
 import GATT
 import Glibc
 import HomeAssistant
+import JSON
 import Log
 import Store
 
@@ -17,6 +18,10 @@ public enum GatewayCommand: Sendable, Equatable {
   case check(configuration: String?)
   /// Lists the peripherals in range.
   case scan(timeout: Duration, json: Bool)
+  /// Prints the profile of this name as JSON; nil: lists the profiles.
+  case profiles(name: String?, configuration: String?)
+  /// Checks a file of profiles.
+  case checkProfiles(file: String)
   /// Prints the version.
   case version
 
@@ -39,6 +44,8 @@ public enum GatewayCommand: Sendable, Equatable {
     case .run(let path): await Self.run(path, on: loop)
     case .check(let path): Self.check(path)
     case .scan(let timeout, let json): await Scan(timeout: timeout, asJSON: json, loop: loop).run()
+    case .profiles(let name, let path): Self.profiles(name, path)
+    case .checkProfiles(let file): Self.checkProfiles(file)
     case .version: Self.version()
     }
   }
@@ -92,6 +99,38 @@ public enum GatewayCommand: Sendable, Equatable {
       let isDenied = access(database.path, R_OK) != 0 && errno == EACCES
       printError("state database: \(error)\(isDenied ? " (run check with sudo)" : "")")
       return [:]
+    }
+  }
+
+  private static func profiles(_ name: String?, _ path: String?) -> ExitStatus {
+    var profiles = [Profile.microbit]
+    // The built-in profile needs no configuration.
+    if name != Profile.microbit.name {
+      guard let file = load(path) else { return .configuration }
+      profiles += file.configuration.profiles
+    }
+    guard let name else {
+      for profile in profiles {
+        print("\(profile.name): \(profile.properties.map(\.name).joined(separator: ", "))")
+      }
+      return .done
+    }
+    guard let profile = profiles.first(where: { $0.name == name }), let json = profile.json else {
+      printError("there is no profile \(name); there are \(profiles.map(\.name).joined(separator: ", "))")
+      return .configuration
+    }
+    print(JSONValue.object(JSONObject([JSONObject.Member(name: name, value: json)])).text())
+    return .done
+  }
+
+  private static func checkProfiles(_ file: String) -> ExitStatus {
+    do throws(ConfigurationErrors) {
+      let profiles = try ProfilesDirectory.read(file)
+      print("\(file): valid: \(profiles.map(\.name).joined(separator: ", "))")
+      return .done
+    } catch {
+      for error in error.errors { printError(error.description(in: file)) }
+      return .configuration
     }
   }
 

@@ -7,6 +7,27 @@ extension JSONValue {
     return bytes
   }
 
+  /// The value as text for people: an array or object is on one line if it fits, else each element or member has its own.
+  package func text(indent: Int = 0) -> String {
+    let line = String(decoding: bytes, as: UTF8.self)
+    if indent + line.utf8.count <= 100 { return line }
+    let space = String(repeating: " ", count: indent)
+    func lines(_ parts: [String]) -> String {
+      parts.map { "\n  \(space)\($0)" }.joined(separator: ",") + "\n\(space)"
+    }
+    switch self {
+    case .null, .bool, .integer, .number, .string: return line
+    case .array(let elements): return "[\(lines(elements.map { $0.text(indent: indent + 2) }))]"
+    case .object(let object):
+      let members = object.members.map { member in
+        var name: [UInt8] = []
+        Self.append(member.name, to: &name)
+        return "\(String(decoding: name, as: UTF8.self)): \(member.value.text(indent: indent + 2))"
+      }
+      return "{\(lines(members))}"
+    }
+  }
+
   private func append(to bytes: inout [UInt8]) {
     switch self {
     case .null: bytes += "null".utf8

@@ -70,12 +70,11 @@ struct Arguments {
       return
     }
     guard let name = words.first else {
-      throw Self.wrong("no command given: use run, check, scan or version")
+      throw Self.wrong("no command given: use \(Self.commands)")
     }
-    guard words.count == 1 else {
-      throw Self.wrong("unexpected argument: \(words.dropFirst().joined(separator: " "))")
-    }
-    self.command = try Self.command(name, &values)
+    var rest = words.dropFirst()
+    self.command = try Self.command(name, &rest, &values)
+    guard rest.isEmpty else { throw Self.wrong("unexpected argument: \(rest.joined(separator: " "))") }
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
     if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.name)") }
   }
@@ -89,19 +88,28 @@ struct Arguments {
     return argv[Int(clinux_optind()) - 1].map { String(cString: $0) } ?? ""
   }
 
-  private static func command(_ name: String, _ values: inout [Option: String]) throws(Usage)
-    -> GatewayCommand
-  {
+  private static func command(
+    _ name: String, _ words: inout ArraySlice<String>, _ values: inout [Option: String]
+  ) throws(Usage) -> GatewayCommand {
     switch name {
     case "run": return .run(configuration: values.removeValue(forKey: .config))
     case "check": return .check(configuration: values.removeValue(forKey: .config))
     case "scan":
       let timeout = try seconds(values.removeValue(forKey: .timeout))
       return .scan(timeout: timeout, json: values.removeValue(forKey: .json) != nil)
+    case "profiles":
+      return .profiles(name: words.popFirst(), configuration: values.removeValue(forKey: .config))
+    case "profile":
+      guard words.popFirst() == "check", let file = words.popFirst() else {
+        throw wrong("profile: use profile check FILE")
+      }
+      return .checkProfiles(file: file)
     case "version": return .version
-    default: throw wrong("unknown command \(name): use run, check, scan or version")
+    default: throw wrong("unknown command \(name): use \(commands)")
     }
   }
+
+  private static let commands = "run, check, scan, profiles, profile check or version"
 
   private static func seconds(_ text: String?) throws(Usage) -> Duration {
     guard let text else { return .seconds(10) }
@@ -127,15 +135,17 @@ struct Arguments {
   private static let help = """
     Usage: microbit-gateway COMMAND [OPTION …]
 
-    Publishes micro:bit temperatures to MQTT and lets you set the measuring interval.
+    Bridges BBC micro:bits and other Bluetooth LE peripherals to MQTT.
 
-      run      run until stopped (Ctrl-C)
-      check    check the configuration and show the settings of every device
-      scan     list the Bluetooth devices in range
-      version  print the version
+      run                 run until stopped (Ctrl-C)
+      check               check the configuration and show the settings of every device
+      scan                list the Bluetooth devices in range
+      profiles [NAME]     list the profiles, or print one as JSON
+      profile check FILE  check a file of profiles
+      version             print the version
 
     Options:
-      --config FILE      run, check: the configuration file
+      --config FILE      run, check, profiles: the configuration file
                          (default: ./config.json, then /etc/microbit-gateway/config.json)
       --log-level LEVEL  debug, info (default), notice, warning or error
       --timeout S        scan: seconds to scan (default: 10)

@@ -42,7 +42,9 @@ import Testing
     arguments: [
       ([], "command"), (["fly"], "fly"), (["run", "--colour"], "--colour"),
       (["--colour", "run"], "--colour"),
-      (["run", "now"], "unexpected argument: now"), (["run", "--config"], "--config"),
+      (["run", "now"], "unexpected argument: now"), (["profile"], "profile check FILE"),
+      (["profile", "check", "a", "b"], "unexpected argument: b"),
+      (["profiles", "a", "b"], "unexpected argument: b"), (["run", "--config"], "--config"),
       (["scan", "--timeout", "soon"], "soon"),
       (["scan", "--timeout", "0"], "--timeout"), (["scan", "--timeout", "-1"], "--timeout"),
       (["scan", "--timeout", "99999999999999999999"], "--timeout"), (["run", "--json"], "--json"),
@@ -54,6 +56,37 @@ import Testing
     #expect(status == 64)
     #expect(text.contains(culprit), "\(text)")
     #expect(text.contains("--help"))
+  }
+
+  @Test("A profile is printed as JSON, which is a file of profiles")
+  func profiles() async throws {
+    let folder = try TemporaryFolder()
+    let (status, text) = try await Self.run(["profiles", "microbit"])
+    #expect(status == 0)
+    let copy = try folder.write(
+      text.replacing(#"{"microbit""#, with: #"{"copy""#).replacing(#""microbit": {"#, with: #""copy": {"#),
+      to: "copy.json")
+    let (valid, answer) = try await Self.run(["profile", "check", copy])
+    #expect(valid == 0 && answer.hasPrefix("\(copy): valid: copy"))
+    let file = try folder.write(#"{"devices":[],"profiles_directory":"."}"#, to: "config")
+    let listed = try await Self.run(["profiles", "--config", file])
+    #expect(listed.status == 0)
+    #expect(
+      listed.text.split(separator: "\n").map { $0.prefix(while: { $0 != ":" }) } == ["microbit", "copy"])
+    let unknown = try await Self.run(["profiles", "fan", "--config", file])
+    #expect(
+      unknown.status == 78 && unknown.text.hasPrefix("there is no profile fan; there are microbit, copy"))
+  }
+
+  @Test("A wrong file of profiles is reported with line and column")
+  func wrongProfile() async throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write("{ \"fan\": {\n  \"properties\": { \"Speed\": {} } } }", to: "fan.json")
+    let (status, text) = try await Self.run(["profile", "check", file])
+    #expect(status == 78)
+    #expect(text.contains("\(file):2:"), "\(text)")
+    let missing = try await Self.run(["profile", "check", folder.path + "/none.json"])
+    #expect(missing.status == 78 && missing.text.contains("none.json"))
   }
 
   @Test("With a preloaded library that changes the environment the arguments are the same")

@@ -2,8 +2,8 @@ import GATT
 import Glibc
 import JSON
 
-/// The files of profiles beside a configuration.
-enum ProfilesDirectory {
+/// Files of profiles: those of the folder that a configuration names, and single ones.
+package enum ProfilesDirectory {
   /// More are probably another folder.
   private static let mostFiles = 1000
 
@@ -48,9 +48,10 @@ enum ProfilesDirectory {
     return profiles
   }
 
+  /// The profiles of a file, which has the shape of `profiles` in config.json.
   /// - Parameter origins: the files of the profiles so far, by their names.
-  private static func read(
-    _ file: String, _ origins: [String: String]
+  package static func read(
+    _ file: String, _ origins: [String: String] = [:]
   ) throws(ConfigurationErrors) -> [Profile] {
     let bytes: [UInt8]
     do throws(FileProblem) {
