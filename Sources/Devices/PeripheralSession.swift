@@ -46,9 +46,9 @@ package struct PeripheralSession: Sendable {
     case wantsPairing
     /// Connected, and no reading for this long.
     case silent(Duration)
-    /// An operation was not answered: the link is as good as dead.
+    /// An operation was not answered in time.
     case unresponsive
-    /// The services that the profile requires went on a live link.
+    /// The peripheral removed services that the profile requires, on a live link.
     case servicesLost
   }
 
@@ -75,7 +75,7 @@ package struct PeripheralSession: Sendable {
   /// Nil: the link alone keeps it alive.
   private var silence: Silence?
 
-  /// A link that lasted this long was a good one: the next attempt starts from the first back-off.
+  /// After a link that lasted this long, the back-off starts anew.
   private static let goodLink = Duration.seconds(30)
 
   /// - Parameter endsForSilence: whether a link on which no reading comes is ended.
@@ -102,7 +102,7 @@ package struct PeripheralSession: Sendable {
     return [.connect]
   }
 
-  /// bluetoothd has forgotten it.
+  /// bluetoothd has removed it.
   mutating func lost() -> [Action] { seen(inRange: false) }
 
   mutating func connected(_ connection: Connection) -> [Action] {
@@ -140,7 +140,8 @@ package struct PeripheralSession: Sendable {
   /// No value could be read, though the services are known and the link lasts.
   ///
   /// So it is with a peripheral that wants pairing: bluetoothd 5.66 never answers the read, 5.82 fails it at once, and
-  /// both leave the link as it is (tried). One that hangs does the same once; on the next link its services are not resolved.
+  /// both keep the link (tested). One that no longer responds does the same once; on the next link its services are not
+  /// resolved.
   mutating func unreadable(_ failure: CentralError) -> [Action] {
     guard state == .subscribing else { return [] }
     unreadableLinks += 1
@@ -167,7 +168,7 @@ package struct PeripheralSession: Sendable {
   mutating func disconnected(at now: Moment) -> [Action] {
     switch state {
     case .absent, .waiting, .stopped: return []
-    // The result of what is under way tells.
+    // The operation in progress reports it.
     case .connecting, .leaving: return []
     case .subscribing: return wait(backOff.next())
     case .live:

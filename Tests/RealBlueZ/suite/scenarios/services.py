@@ -25,6 +25,12 @@ def command(world, device, name, payload, status):
     ).json()
 
 
+def reading(world, device):
+    """Waits for a temperature from now on."""
+    mark = world.broker.messages.mark()
+    device.wait("readings", ANSWER, lambda message: message.json()["property"] == "temperature", mark)
+
+
 @scenario(debians=BOTH)
 def buttons_are_events(world):
     """A micro:bit that is configured with its buttons alone, and sends nothing for a long time."""
@@ -40,6 +46,22 @@ def buttons_are_events(world):
     mark = world.broker.messages.mark()
     world.microbits.ask("button", button="a", v=1)
     device.wait("button_a", ANSWER, lambda message: message.json()["event_type"] == "press_start", mark)
+
+
+@scenario(debians=BOTH)
+def services_change_on_a_link(world):
+    """A micro:bit whose buttons go and come back by Service Changed: its link and its temperature go on."""
+    device = start(world, ["temperature", "buttons"], ["temperature", "button_a"])
+    mark = world.broker.messages.mark()
+    world.microbits.ask("serve", services=["temperature"], changed=(0x0001, 0xFFFF))
+    time.sleep(10)  # of the story: bluetoothd looks for the services again
+    reading(world, device)
+    world.microbits.ask("serve", services=["temperature", "buttons"], changed=(0x0001, 0xFFFF))
+    time.sleep(10)
+    world.microbits.ask("button", button="a", v=1)
+    device.wait("button_a", ANSWER, lambda message: message.json()["event_type"] == "press_start", mark)
+    reading(world, device)
+    expect(not [m for m in world.broker.on(device.topic("availability"), mark)], "it went offline")
 
 
 @scenario(debians=BOTH)
