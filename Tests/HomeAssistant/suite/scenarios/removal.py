@@ -156,6 +156,12 @@ def discovery_is_switched_off_and_on(house):
     expect(house.gateway_device, "the gateway is not there")
 
 
+def names(room):
+    """The room's device has these names in Home Assistant; none: it is not there."""
+    device = room.device
+    return [name for _, name in device["identifiers"]] if device else []
+
+
 @scenario()
 def what_an_earlier_version_announced_is_replaced(house):
     """Earlier versions announced under other ids: what they announced goes, and nothing is there twice."""
@@ -183,11 +189,17 @@ def what_an_earlier_version_announced_is_replaced(house):
 
     house.start_gateway()
     for room in house.rooms:
+        house.home_assistant.until(
+            f"{room.name} is {room.object_id}",
+            lambda: names(room) == [room.object_id],
+            MOMENT,
+        )
+        house.home_assistant.until(
+            f"{room.name} has its entities again",
+            lambda: {entity["entity_id"] for entity in room.entities.values()} == entities[room.name],
+            MOMENT,
+        )
         room.until_online()
-        (identifier,) = room.device["identifiers"]
-        expect(identifier[1] == room.object_id, f"{room.name} is {identifier}")
-        found = {entity["entity_id"] for entity in room.entities.values()}
-        expect(found == entities[room.name], f"the entities of {room.name} are {found}")
     house.gateway_until("State", "on", CONNECT)
     registry = house.home_assistant.socket.ask("config/entity_registry/list")
     old = [entity["unique_id"] for entity in registry if entity["unique_id"].startswith("microbit_")]
