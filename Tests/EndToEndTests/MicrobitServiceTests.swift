@@ -117,9 +117,9 @@ import Testing
       }
       for step in 1...20 {
         try await Self.set(
-          fixture, Self.acceleration, (step < 16 ? "0" : "") + String(step, radix: 16) + "1004000400")
+          fixture, Self.acceleration, (step < 16 ? "100" : "10") + String(step, radix: 16) + "04000400")
       }
-      try await fixture.message("kitchen/accelerometer", #"{"x":4116,"y":4,"z":4}"#, after: mark)
+      try await fixture.message("kitchen/accelerometer", #"{"x":5136,"y":4,"z":4}"#, after: mark)
       let published = try fixture.observer.messages(on: "microbit/kitchen/accelerometer", after: mark)
       for (earlier, later) in zip(published, published.dropFirst()) {
         #expect(earlier.arrived.duration(to: later.arrived) > .milliseconds(150))
