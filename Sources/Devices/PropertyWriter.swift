@@ -86,8 +86,12 @@ final class PropertyWriter: @unchecked Sendable {
     if wasOwned { abandon(reason: "another gateway has taken the device over") }
     let encoded = value.flatMap(property.encoded)
     perform { $0.handOver(desired: encoded) }
-    guard let encoded else { return }
-    desired.override = DesiredValue.Override(value: encoded.value, source: .command)
+    if let encoded { setOverride(encoded.value) }
+  }
+
+  /// A command, here or at another gateway, has set the desired value.
+  private func setOverride(_ value: Value) {
+    desired.override = DesiredValue.Override(value: value, source: .command)
     desired.waiting = nil
     persistDesired()
   }
@@ -127,9 +131,7 @@ final class PropertyWriter: @unchecked Sendable {
       command.tag.reply(outcome)
       if property.kind == .state { keep(command, outcome) }
     case .storeDesired(let value):
-      desired.override = DesiredValue.Override(value: value.value, source: .command)
-      desired.waiting = nil
-      persistDesired()
+      setOverride(value.value)
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
@@ -218,9 +220,7 @@ extension Property {
   fileprivate func encoded(_ value: Value) -> EncodedValue? {
     (try? codec.encode(value)).map { EncodedValue(value: value, bytes: $0) }
   }
-}
 
-extension Property {
   /// The parts in which `bytes` are written: at most ``chunk`` bytes each.
   fileprivate func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
     guard let chunk else { return [bytes[...]] }

@@ -37,7 +37,7 @@ struct DiscoveryDocument: Sendable, Equatable {
     let placeholder = Removal.placeholder(object, prefix: prefix)
     let reannounced =
       isReannouncement ? gone.map { DiscoveryComponent.reannounced($0, placeholder: placeholder) } : []
-    let told = (components + reannounced).map { component in
+    let entries = (components + reannounced).map { component in
       let own: JSONValue = [
         "p": .string(component.platform.rawValue), "uniq_id": .string("\(object)_\(component.key)"),
         // Home Assistant's default is 0, and entities do not inherit it.
@@ -54,7 +54,7 @@ struct DiscoveryDocument: Sendable, Equatable {
       "o": ["name": "microbit-gateway", "sw": .string(Version.current)],
       "avty": .availability(availability),
       "avty_mode": "all",
-      "cmps": .object(JSONObject(told + removed)),
+      "cmps": .object(JSONObject(entries + removed)),
     ]
     payload = json.bytes
   }
