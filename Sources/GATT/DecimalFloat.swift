@@ -36,7 +36,9 @@ struct DecimalFloat: Sendable {
     var nearest: UInt64?
     for exponent in exponents.reversed() {
       let scaled = (number / Self.number(1, exponent)).rounded()
-      guard abs(scaled) <= Double(largest) else { break }
+      // Only at the exponent 0 have the mantissas beyond `largest` other meanings.
+      let limits = exponent == 0 ? -largest...largest : -largest - 3...largest + 2
+      guard (Double(limits.lowerBound)...Double(limits.upperBound)).contains(scaled) else { break }
       let mantissa = Int(scaled)
       nearest = bits(mantissa, exponent)
       if Self.number(mantissa, exponent) == number { break }
