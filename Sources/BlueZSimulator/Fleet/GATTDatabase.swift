@@ -49,6 +49,7 @@ struct GATTDatabase: Sendable {
     case temperaturePeriod
     case acceleration
     case accelerationPeriod
+    case magnetometerPeriod
   }
 
   let services: [Service]

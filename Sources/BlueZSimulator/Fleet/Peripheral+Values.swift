@@ -8,6 +8,7 @@ extension Peripheral {
     case .temperature: microBit?.value(at: now) ?? []
     case .temperaturePeriod: microBit?.periodBytes ?? []
     case .accelerationPeriod: accelerometer?.periodBytes ?? []
+    case .magnetometerPeriod: magnetometerPeriod.bytes(at: now)
     case .acceleration:
       accelerometer?.counted ?? values[characteristic.handle] ?? characteristic.value
     case .fixed, .fixedAndCached, .stored, .rows:
@@ -34,6 +35,8 @@ extension Peripheral {
       guard microBit?.writePeriod(bytes, at: now) == true else { return false }
     case .accelerationPeriod:
       guard accelerometer?.writePeriod(bytes, at: now) == true else { return false }
+    case .magnetometerPeriod:
+      guard magnetometerPeriod.write(bytes, at: now) else { return false }
     }
     writes[characteristic.handle, default: Writes()].append(bytes)
     return true
@@ -48,6 +51,7 @@ extension Peripheral {
     case .temperature: microBit?.raw = bytes
     case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
     case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
+    case .magnetometerPeriod: return magnetometerPeriod.write(bytes, at: now)
     case .fixed, .fixedAndCached, .stored, .rows, .acceleration: values[characteristic.handle] = bytes
     }
     return true
@@ -85,6 +89,7 @@ extension Peripheral {
   mutating func reset(at start: ContinuousClock.Instant) {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)
+    magnetometerPeriod = MagnetometerPeriod()
     values.removeAll()
   }
 }

@@ -14,6 +14,7 @@ struct Peripheral: Sendable {
   var microBit: MicroBit?
   /// Nil without the accelerometer service.
   var accelerometer: Accelerometer?
+  var magnetometerPeriod = MagnetometerPeriod()
   /// Values that replace the initial ones, by handle.
   var values: [UInt16: [UInt8]] = [:]
   /// The writes to characteristics, by handle.

@@ -5,6 +5,8 @@ from scenarios import (
     commands,
     finding,
     microbit_faults,
+    microbit_services,
+    profiles,
     service_changed,
     services,
     subscriptions,
