@@ -203,7 +203,7 @@ class Magnetometer(Extra):
     """Those of its chip (MAG3110, LSM303), in ms."""
     DEFAULT_PERIOD = 100
     START, DONE, FAILED = 1, 2, 3
-    CALIBRATION_TIME = 10
+    CALIBRATION_TIME = 3
     """Seconds that a person tilts it."""
 
     def __init__(self, microbit):
