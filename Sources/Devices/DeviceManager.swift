@@ -92,6 +92,7 @@ package actor DeviceManager {
     registry.all.map(\.description).sorted { $0.id.description < $1.id.description }
   }
 
+  package var adapterName: String { configuration.bluetooth.adapter }
   package var deviceCount: Int { registry.all.count }
   package var onlineCount: Int { registry.all.count { $0.isLive } }
   package var counters: DeviceCounters { context.counters }
