@@ -36,9 +36,11 @@ enum Payload {
   }
 
   /// The response to a request that was refused or failed.
-  static func response(error: String, transaction: String?) -> [UInt8] {
+  ///
+  /// - Parameter data: what was done before.
+  static func response(error: String, data: JSONValue? = nil, transaction: String?) -> [UInt8] {
     let json: JSONValue = [
-      "status": .string("error"), "error": .string(error),
+      "status": .string("error"), "error": .string(error), "data": data,
       "transaction": transaction.map(JSONValue.string),
     ]
     return json.bytes

@@ -55,9 +55,12 @@ final class RequestHandler: @unchecked Sendable {
     context.reply(Payload.response(data, transaction: address.transaction), to: address)
   }
 
-  private func refuse(_ verb: String, _ reason: String, to address: ReplyAddress) {
+  private func refuse(
+    _ verb: String, _ reason: String, data: JSONValue? = nil, to address: ReplyAddress
+  ) {
     context.log.info("request refused: \(reason)", ["verb": verb])
-    context.reply(Payload.response(error: reason, transaction: address.transaction), to: address)
+    context.reply(
+      Payload.response(error: reason, data: data, transaction: address.transaction), to: address)
   }
 
   /// - Returns: the data of the response; nil when it follows later.
@@ -85,6 +88,7 @@ final class RequestHandler: @unchecked Sendable {
     case .setOptions(let id, let update):
       let device = try onEngine { engine throws(RequestError) in try engine.change(id, update) }
       return device.map { bridge.listing(of: $0) } ?? ["id": .string(id.description)]
+    case .sequence(let id, let steps, let seconds): carryOut(steps, on: id, within: seconds, verb, address)
     case .resetAdapter(let name): try resetAdapter(name, verb, address)
     case .setLogLevel(let level):
       Logger.level = level
@@ -114,6 +118,22 @@ final class RequestHandler: @unchecked Sendable {
       do throws(RequestError) {
         let found = try await engine.scan(for: .seconds(seconds))
         respond(.array(found.map { $0.peripheral.json(id: $0.id) }), to: address)
+      } catch {
+        refuse(verb, error.reason, to: address)
+      }
+    }
+  }
+
+  private func carryOut(
+    _ steps: [SequenceStep], on id: DeviceID, within seconds: Int, _ verb: String, _ address: ReplyAddress
+  ) {
+    context.loop.task { [self] in
+      do throws(RequestError) {
+        let results = try await engine.sequence(steps, on: id, within: seconds)
+        let data = JSONValue.array(results.map(\.json))
+        guard let last = results.last, !last.isSuccess else { return respond(data, to: address) }
+        let step = "step \(results.count) of \(steps.count), \(last.property.name)"
+        refuse(verb, "\(step): \(last.outcome.reason ?? last.outcome.word)", data: data, to: address)
       } catch {
         refuse(verb, error.reason, to: address)
       }
@@ -154,6 +174,17 @@ final class RequestHandler: @unchecked Sendable {
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
       "adapter": .string(adapter.word),
       "devices": ["known": .integer(known), "online": .integer(online)],
+    ]
+  }
+}
+
+extension StepResult {
+  /// As the result of a command, without what all steps have in common.
+  fileprivate var json: JSONValue {
+    [
+      "property": .string(property.name), "status": .string(outcome.word),
+      "requested": requested.map(property.codec.json), "actual": outcome.actual.map(property.codec.json),
+      "reason": outcome.reason.map(JSONValue.string),
     ]
   }
 }

@@ -93,7 +93,7 @@ package actor DeviceManager {
   }
 
   package var deviceCount: Int { registry.all.count }
-  package var onlineCount: Int { registry.all.count { $0.isLive } }
+  package var onlineCount: Int { registry.all.count { $0.description.isOnline } }
   package var counters: DeviceCounters { context.counters }
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
@@ -157,7 +157,7 @@ package actor DeviceManager {
   func updateScan() {
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
-      || registry.all.contains { $0.settings.isEnabled.value && !$0.isLive }
+      || registry.all.contains { $0.settings.isEnabled.value && $0.isSought }
     central.assumeIsolated { $0.scan(isNeeded) }
   }
 
