@@ -49,6 +49,7 @@ package struct GATTDatabase: Sendable {
     case temperaturePeriod
     case acceleration
     case accelerationPeriod
+    case magnetometerPeriod
   }
 
   package let services: [Service]

@@ -141,13 +141,13 @@ class Broker:
 class Microbits:
     """The virtual peripherals (see ../microbits), by their control port."""
 
-    def __init__(self, count, strangers=0, services=("temperature",)):
+    def __init__(self, count, strangers=0, services=("temperature",), options=()):
         here = os.path.dirname(os.path.abspath(__file__))
         program = os.path.join(os.path.dirname(here), "microbits")
         self.process = Process(
             "microbits",
             ["python3", program, "--count", str(count), "--strangers", str(strangers)]
-            + ["--services", ",".join(services)],
+            + ["--services", ",".join(services), *options],
         )
         self.process.wait_line("ready")
         self.control = socket.create_connection(("127.0.0.1", 9000)).makefile("rw")
@@ -161,6 +161,9 @@ class Microbits:
 
     def all(self):
         return self.ask("list")["microbits"]
+
+    def others(self):
+        return self.ask("list")["others"]
 
     def strangers(self):
         return self.ask("list")["strangers"]
@@ -182,7 +185,7 @@ class Device:
         self.index = index
         self.name = state["name"]
         self.address = state["address"]
-        self.temperature = state["temperature"]
+        self.temperature = state.get("temperature")
         self.id = id
 
     def topic(self, name):
@@ -259,10 +262,10 @@ class World:
         self.bluetoothd.wait_end(START)
         self.start_bluetoothd()
 
-    def start(self, microbits=1, strangers=0, services=("temperature",)):
+    def start(self, microbits=1, strangers=0, services=("temperature",), options=()):
         """The usual world, all but the gateway. `services`: what the micro:bits serve (see ../microbits)."""
         self.broker = Broker()
-        self.microbits = Microbits(microbits, strangers, services)
+        self.microbits = Microbits(microbits, strangers, services, options)
         self.start_bluetoothd()
 
     def listen_to_bus(self):
@@ -278,13 +281,13 @@ class World:
         keep = {"PATH": os.environ["RIG_HOST_PATH"], "HOME": "/root", "LANG": "C.UTF-8"}
         return keep | {"DBUS_SYSTEM_BUS_ADDRESS": bus, "STATE_DIRECTORY": f"{OUT}/state"}
 
-    def start_gateway(self, devices, bluetooth=None):
+    def start_gateway(self, devices, bluetooth=None, **more):
         configuration = {
             "gateway": {"id": GATEWAY_ID},
             "mqtt": {"host": "127.0.0.1", "port": BROKER_PORT, "base_topic": BASE},
             "bluetooth": bluetooth or {},
             "devices": devices,
-        }
+        } | more
         with open(f"{OUT}/config.json", "w") as file:
             json.dump(configuration, file, indent=2)
         command = self.gateway_command("run", "--config", f"{OUT}/config.json")
@@ -310,6 +313,13 @@ class World:
         """The micro:bits as MQTT devices; by default with the ids of devices that have none configured."""
         return [
             Device(self, i, state, id(i, state["address"])) for i, state in enumerate(self.microbits.all())
+        ]
+
+    def others(self, ids):
+        """The other peripherals as MQTT devices with these ids, in the order of `Microbits.others`."""
+        count = len(self.microbits.all())
+        return [
+            Device(self, count + i, state, id) for i, (state, id) in enumerate(zip(self.microbits.others(), ids))
         ]
 
     def acquire_notify(self):
