@@ -1,4 +1,4 @@
-"""Virtual micro:bits and strangers in the air of the kernel's hci0. Prints "ready" when all advertise.
+"""Virtual micro:bits and strangers in the air of the kernel's hci0 (and hci1). Prints "ready" when all advertise.
 
 Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is the micro:bit's index, or 0.
 The answer is its state after the operation.
@@ -96,6 +96,7 @@ async def main():
     parser = argparse.ArgumentParser(prog="microbits")
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--strangers", type=int, default=0)
+    parser.add_argument("--second-adapter", action="store_true", help="hci1, in the same air as hci0")
     parser.add_argument(
         "--services", default="temperature", help="comma-separated, of: " + ", ".join(SERVICES)
     )
@@ -107,6 +108,8 @@ async def main():
     air = Air()
     adapter = Adapter("hci0", link=air, public_address="02:00:5E:00:53:01")
     Vhci(adapter)
+    if arguments.second_adapter:
+        Vhci(Adapter("hci1", link=air, public_address="02:00:5E:00:53:02"))
     microbits = [Microbit(i, air, adapter, services) for i in range(arguments.count)]
     strangers = [Stranger(i, air, adapter) for i in range(arguments.strangers)]
     for peripheral in microbits + strangers:
