@@ -7,6 +7,7 @@ from scenarios import (
     microbit_faults,
     microbit_services,
     on_demand,
+    peripheral,
     profiles,
     service_changed,
     services,
