@@ -49,7 +49,8 @@ final class PropertyWriter: @unchecked Sendable {
     guard let value = property.encoded(command.value) else {
       return command.reply(.rejected(reason: "\(property.name) cannot be encoded"))
     }
-    perform { $0.command(
+    perform {
+      $0.command(
         WriteCommand(
           value: value, tag: command, timeToLive: command.timeToLive, waitsForLink: command.waitsForLink))
     }

@@ -1,3 +1,5 @@
+import GATT
+
 /// The values of a peripheral's characteristics: what reads return, what writes change, and what its sensors measure.
 package struct PeripheralValues: Sendable {
   private static let rows = 5
@@ -29,7 +31,7 @@ package struct PeripheralValues: Sendable {
     case .magnetometerPeriod: magnetometerPeriod.bytes(at: now)
     case .acceleration:
       accelerometer?.counted ?? stored[characteristic.handle] ?? characteristic.value
-    case .fixed, .fixedAndCached, .stored, .rows:
+    case .fixed, .fixedAndCached, .stored, .coded, .rows:
       stored[characteristic.handle] ?? characteristic.value
     }
   }
@@ -44,6 +46,9 @@ package struct PeripheralValues: Sendable {
     case .temperature, .acceleration: return false
     case .stored(let lengths):
       guard lengths.contains(bytes.count) else { return false }
+      stored[characteristic.handle] = bytes
+    case .coded(let codec):
+      guard codec.takesLength(of: bytes) else { return false }
       stored[characteristic.handle] = bytes
     case .rows:
       guard bytes.count <= Self.rows else { return false }
@@ -69,7 +74,7 @@ package struct PeripheralValues: Sendable {
     case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
     case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
     case .magnetometerPeriod: return magnetometerPeriod.write(bytes, at: now)
-    case .fixed, .fixedAndCached, .stored, .rows, .acceleration: stored[characteristic.handle] = bytes
+    case .fixed, .fixedAndCached, .stored, .coded, .rows, .acceleration: stored[characteristic.handle] = bytes
     }
     return true
   }
@@ -108,5 +113,27 @@ package struct PeripheralValues: Sendable {
     accelerometer?.reset(at: start)
     magnetometerPeriod = MagnetometerPeriod()
     stored.removeAll()
+  }
+}
+
+extension Codec {
+  /// Whether a value can have that many bytes.
+  fileprivate func takesLength(of bytes: [UInt8]) -> Bool {
+    do throws(CodecError) {
+      _ = try decode(bytes)
+      return true
+    } catch {
+      return !error.isLength
+    }
+  }
+}
+
+extension CodecError {
+  fileprivate var isLength: Bool {
+    switch self {
+    case .length, .tooShort: true
+    case .field(_, let error): error.isLength
+    case .notUTF8, .tooLarge, .range, .kind, .word, .tooLong, .missingField, .presence: false
+    }
   }
 }

@@ -1,4 +1,4 @@
-"""Virtual micro:bits and strangers in the air of the kernel's hci0. Prints "ready" when all advertise.
+"""Virtual micro:bits and strangers in the air of the kernel's hci0 (and hci1). Prints "ready" when all advertise.
 
 Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is the micro:bit's index, or 0; the other
 peripherals (--describe, --weather) follow the micro:bits.
@@ -113,6 +113,7 @@ async def main():
     parser.add_argument("--model", type=int, choices=(1, 2), default=2, help="of the micro:bits: V1 or V2")
     parser.add_argument("--describe", metavar="FILE", help="a JSON list of other peripherals (described.py)")
     parser.add_argument("--weather", action="store_true", help="a weather station (described.py)")
+    parser.add_argument("--second-adapter", action="store_true", help="hci1, in the same air as hci0")
     parser.add_argument(
         "--services", default="temperature", help="comma-separated, of: " + ", ".join(SERVICES)
     )
@@ -124,6 +125,8 @@ async def main():
     air = Air()
     adapter = Adapter("hci0", link=air, public_address="02:00:5E:00:53:01")
     Vhci(adapter)
+    if arguments.second_adapter:
+        Vhci(Adapter("hci1", link=air, public_address="02:00:5E:00:53:02"))
     microbits = [Microbit(i, air, adapter, services, arguments.model) for i in range(arguments.count)]
     others = []
     if arguments.describe:

@@ -27,12 +27,12 @@ START = 60
 class Process:
     """A running program; its output goes to a file of the scenario's folder and line by line to a journal."""
 
-    def __init__(self, name, command, environment=None):
+    def __init__(self, name, command, environment=None, stdin=subprocess.DEVNULL):
         self.name = name
         self.output = Journal()
         self.child = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environment,
@@ -54,6 +54,11 @@ class Process:
 
     def wait_line(self, text, within=START):
         return self.output.wait(lambda line: text in line, within, f"'{text}' of {self.name}")
+
+    def write_line(self, line):
+        """To its standard input, which must be a pipe."""
+        self.child.stdin.write(line + "\n")
+        self.child.stdin.flush()
 
     def kill(self, number):
         self.child.send_signal(number)
@@ -273,13 +278,23 @@ class World:
         self.bus = Process("bus", ["dbus-monitor", "--system", "type='method_call'", "type='error'"])
         self.bus.wait_line("NameLost")  # that is said to it when it becomes a monitor
 
-    def gateway_command(self, *arguments):
+    def gateway_command(self, *arguments, program="microbit-gateway"):
         # The program belongs to the host, whose libraries it needs: it runs in the host's view of the files.
-        return ["/usr/sbin/chroot", "/hostrw", self.gateway_program, *arguments]
+        path = self.gateway_program
+        if program != "microbit-gateway":
+            path = os.path.join(os.path.dirname(path), program)
+        return ["/usr/sbin/chroot", "/hostrw", path, *arguments]
 
     def gateway_environment(self, bus="unix:path=/run/dbus/system_bus_socket"):
         keep = {"PATH": os.environ["RIG_HOST_PATH"], "HOME": "/root", "LANG": "C.UTF-8"}
         return keep | {"DBUS_SYSTEM_BUS_ADDRESS": bus, "STATE_DIRECTORY": f"{OUT}/state"}
+
+    def start_peripheral(self, *arguments):
+        """microbit-peripheral on the second adapter; its input is the process's `child.stdin`."""
+        command = self.gateway_command("--adapter", "hci1", *arguments, program="microbit-peripheral")
+        peripheral = Process("peripheral", command, self.gateway_environment(), stdin=subprocess.PIPE)
+        peripheral.wait_line("serving")
+        return peripheral
 
     def start_gateway(self, devices, bluetooth=None, **more):
         configuration = {
@@ -287,7 +302,8 @@ class World:
             "mqtt": {"host": "127.0.0.1", "port": BROKER_PORT, "base_topic": BASE},
             "bluetooth": bluetooth or {},
             "devices": devices,
-        } | more
+            **more,
+        }
         with open(f"{OUT}/config.json", "w") as file:
             json.dump(configuration, file, indent=2)
         command = self.gateway_command("run", "--config", f"{OUT}/config.json")
@@ -342,11 +358,11 @@ class World:
         )
         return bool(re.search(r'"NotifyAcquired"\s+variant\s+boolean true', known.stdout))
 
-    def set_powered(self, on):
+    def set_powered(self, on, adapter="hci0"):
         properties = "org.freedesktop.DBus.Properties.Set"
         value = f"variant:boolean:{'true' if on else 'false'}"
         subprocess.run(
-            ["dbus-send", "--system", "--print-reply", "--dest=org.bluez", "/org/bluez/hci0", properties]
+            ["dbus-send", "--system", "--print-reply", "--dest=org.bluez", f"/org/bluez/{adapter}", properties]
             + ["string:org.bluez.Adapter1", "string:Powered", value],
             check=True,
             stdout=subprocess.DEVNULL,

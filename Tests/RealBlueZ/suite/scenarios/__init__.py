@@ -6,6 +6,8 @@ from scenarios import (
     finding,
     microbit_faults,
     microbit_services,
+    on_demand,
+    peripheral,
     profiles,
     service_changed,
     services,
