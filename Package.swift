@@ -63,9 +63,10 @@ let package = Package(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
-    module("BlueZSimulator", ["EventLoop", "DBus", "GATT"]),
+    module("Peripherals", ["GATT"]),
+    module("BlueZSimulator", ["EventLoop", "DBus", "GATT", "Peripherals"]),
     .executableTarget(
-      name: "microbit-simulator", dependencies: ["BlueZSimulator", "EventLoop", "CLinux"],
+      name: "microbit-simulator", dependencies: ["BlueZSimulator", "Peripherals", "EventLoop", "CLinux"],
       swiftSettings: strict),
 
     .target(
@@ -86,8 +87,9 @@ let package = Package(
     tests(
       "DevicesTests",
       [
-        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON", "Store",
-        "TestSupport",
+        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON",
+        "Peripherals",
+        "Store", "TestSupport",
       ]),
     tests(
       "BridgeTests",
@@ -105,8 +107,9 @@ let package = Package(
         "Gateway", "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT",
         "TestSupport",
       ]),
+    tests("PeripheralsTests", ["Peripherals", "GATT"]),
     tests(
-      "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "GATT", "TestSupport"],
+      "BlueZSimulatorTests", ["BlueZSimulator", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport"],
       exclude: ["bleak", "recordings"]),
     tests(
       "EndToEndTests",

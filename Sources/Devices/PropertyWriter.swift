@@ -49,7 +49,10 @@ final class PropertyWriter: @unchecked Sendable {
     guard let value = property.encoded(command.value) else {
       return command.reply(.rejected(reason: "\(property.name) cannot be encoded"))
     }
-    perform { $0.command(WriteCommand(value: value, tag: command, timeToLive: command.timeToLive)) }
+    perform { $0.command(
+        WriteCommand(
+          value: value, tag: command, timeToLive: command.timeToLive, waitsForLink: command.waitsForLink))
+    }
   }
 
   // MARK: Desired state
@@ -130,6 +133,7 @@ final class PropertyWriter: @unchecked Sendable {
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.tag.reply(outcome)
       if property.kind == .state { keep(command, outcome) }
+      if outcome == .pending { device.session.demand(before: command.timeToLive?.deadline) }
     case .storeDesired(let value):
       setOverride(value.value)
     case .applyFailed(let value, let failure):

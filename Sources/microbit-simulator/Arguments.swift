@@ -1,6 +1,7 @@
 import BlueZSimulator
 import CLinux
 import Glibc
+import Peripherals
 
 /// The command line.
 struct Arguments: Sendable {

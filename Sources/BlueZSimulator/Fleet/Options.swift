@@ -1,3 +1,5 @@
+import Peripherals
+
 /// The simulated peripherals and their timing.
 public struct SimulatorOptions: Sendable {
   /// The number of micro:bits.

@@ -1,3 +1,5 @@
+import Peripherals
+
 /// Control commands for peripherals and the adapter.
 extension Bluetoothd {
   /// Goes out of range: a link ends by supervision time-out.
@@ -28,7 +30,7 @@ extension Bluetoothd {
   mutating func reset(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
     let start = now + .milliseconds(300)
     lose(index, at: now)
-    peripherals[index].reset(at: start)
+    peripherals[index].values.reset(at: start)
     if peripherals[index].advertises {
       peripherals[index].advertises = false
       schedule.add(.started(peripheral: index), at: start)
@@ -40,7 +42,7 @@ extension Bluetoothd {
   /// Sets the period, as another program would.
   mutating func setPeriod(_ index: Int, _ period: UInt16, at now: ContinuousClock.Instant) {
     let bytes = [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
-    _ = peripherals[index].microBit?.writePeriod(bytes, at: now)
+    _ = peripherals[index].values.microBit?.writePeriod(bytes, at: now)
   }
 
   /// Sets a value and notifies subscribers: with a sensor's next sample, else at once.
@@ -49,7 +51,7 @@ extension Bluetoothd {
     _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8],
     at now: ContinuousClock.Instant
   ) -> [Effect]? {
-    guard peripherals[index].set(characteristic, to: bytes, at: now) else { return nil }
+    guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return nil }
     if characteristic.content == .accelerationPeriod { reschedule(index, .acceleration) }
     if peripherals[index].database.sensor(of: characteristic.handle) == nil {
       notify(index, characteristic.handle, bytes)

@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 
 /// bluetoothd 5.66 with its adapter and the peripherals: a pure state machine.
 ///

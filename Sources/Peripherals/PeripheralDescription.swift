@@ -79,7 +79,8 @@ public struct PeripheralDescription: Sendable, Hashable {
   /// The maximum length of a value in ATT (Core Specification Vol 3, Part F, 3.2.9).
   private static let longestValue = 512
 
-  var database: GATTDatabase {
+  /// Its services, for a peripheral that stores what is written.
+  package var database: GATTDatabase {
     GATTDatabase(
       services.map { service in
         GATTDatabase.Service(
@@ -264,16 +265,4 @@ extension KeyedDecodingContainer {
     let text = try decode(String.self, forKey: key)
     return try valid(BluetoothUUID(text), text, key)
   }
-}
-
-/// The bytes of `00ff`; nil when it is not hexadecimal.
-func bytes(hexadecimal text: String) -> [UInt8]? {
-  let digits = text.compactMap(\.hexDigitValue)
-  guard digits.count == text.count, digits.count.isMultiple(of: 2) else { return nil }
-  return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-}
-
-/// `00ff`: the bytes in lower-case hexadecimal.
-func hexadecimal(_ bytes: [UInt8]) -> String {
-  bytes.map { hex(Int($0), digits: 2).lowercased() }.joined()
 }

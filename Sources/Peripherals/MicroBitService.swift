@@ -98,7 +98,7 @@ extension MicroBitService {
 }
 
 extension GATTDatabase {
-  static func microBit(
+  package static func microBit(
     serial: Int, _ services: [MicroBitService] = [.temperature], hasPeriod: Bool = true
   ) -> GATTDatabase {
     GATTDatabase(

@@ -1,23 +1,40 @@
-/// A peripheral's reads, writes and sensors.
-extension Peripheral {
+/// The values of a peripheral's characteristics: what reads return, what writes change, and what its sensors measure.
+package struct PeripheralValues: Sendable {
   private static let rows = 5
 
+  /// Everything that it may serve.
+  package let database: GATTDatabase
+  /// Nil if it is not a micro:bit.
+  package var microBit: MicroBit?
+  /// Nil without the accelerometer service.
+  package var accelerometer: Accelerometer?
+  /// Values that replace the initial ones, by handle.
+  package private(set) var stored: [UInt16: [UInt8]] = [:]
+
+  package init(_ database: GATTDatabase, microBit: MicroBit? = nil, accelerometer: Accelerometer? = nil) {
+    self.database = database
+    self.microBit = microBit
+    self.accelerometer = accelerometer
+  }
+
   /// The value of a characteristic.
-  func value(of characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant) -> [UInt8] {
+  package func value(of characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant)
+    -> [UInt8]
+  {
     switch characteristic.content {
     case .temperature: microBit?.value(at: now) ?? []
     case .temperaturePeriod: microBit?.periodBytes ?? []
     case .accelerationPeriod: accelerometer?.periodBytes ?? []
     case .acceleration:
-      accelerometer?.counted ?? values[characteristic.handle] ?? characteristic.value
+      accelerometer?.counted ?? stored[characteristic.handle] ?? characteristic.value
     case .fixed, .fixedAndCached, .stored, .rows:
-      values[characteristic.handle] ?? characteristic.value
+      stored[characteristic.handle] ?? characteristic.value
     }
   }
 
   /// Applies a write that the flags allow.
   /// - Returns: whether the length was valid; otherwise nothing changes.
-  mutating func write(
+  package mutating func write(
     _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
   ) -> Bool {
     switch characteristic.content {
@@ -25,30 +42,29 @@ extension Peripheral {
     case .temperature, .acceleration: return false
     case .stored(let lengths):
       guard lengths.contains(bytes.count) else { return false }
-      values[characteristic.handle] = bytes
+      stored[characteristic.handle] = bytes
     case .rows:
       guard bytes.count <= Self.rows else { return false }
       let present = value(of: characteristic, at: now)
-      values[characteristic.handle] = bytes.map { $0 & 0x1F } + present.dropFirst(bytes.count)
+      stored[characteristic.handle] = bytes.map { $0 & 0x1F } + present.dropFirst(bytes.count)
     case .temperaturePeriod:
       guard microBit?.writePeriod(bytes, at: now) == true else { return false }
     case .accelerationPeriod:
       guard accelerometer?.writePeriod(bytes, at: now) == true else { return false }
     }
-    writes[characteristic.handle, default: Writes()].append(bytes)
     return true
   }
 
   /// Sets a value by a control command, whatever the flags.
   /// - Returns: whether that is possible: a period must have two bytes.
-  mutating func set(
+  package mutating func set(
     _ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8], at now: ContinuousClock.Instant
   ) -> Bool {
     switch characteristic.content {
     case .temperature: microBit?.raw = bytes
     case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
     case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
-    case .fixed, .fixedAndCached, .stored, .rows, .acceleration: values[characteristic.handle] = bytes
+    case .fixed, .fixedAndCached, .stored, .rows, .acceleration: stored[characteristic.handle] = bytes
     }
     return true
   }
@@ -56,7 +72,7 @@ extension Peripheral {
   // MARK: Sensors
 
   /// The time of a sensor's next sample; nil if there is no such sensor.
-  func nextSample(of sensor: Sensor) -> ContinuousClock.Instant? {
+  package func nextSample(of sensor: Sensor) -> ContinuousClock.Instant? {
     switch sensor {
     case .temperature: microBit?.nextSample
     case .acceleration: accelerometer?.nextSample
@@ -64,7 +80,7 @@ extension Peripheral {
   }
 
   /// Skips the samples up to now.
-  mutating func skip(_ sensor: Sensor, to now: ContinuousClock.Instant) {
+  package mutating func skip(_ sensor: Sensor, to now: ContinuousClock.Instant) {
     switch sensor {
     case .temperature: microBit?.skip(to: now)
     case .acceleration: accelerometer?.skip(to: now)
@@ -72,7 +88,7 @@ extension Peripheral {
   }
 
   /// Takes the sample that is due, and schedules the next one.
-  mutating func sample(_ sensor: Sensor, at now: ContinuousClock.Instant) -> [UInt8]? {
+  package mutating func sample(_ sensor: Sensor, at now: ContinuousClock.Instant) -> [UInt8]? {
     switch sensor {
     case .temperature: return microBit?.sample(at: now)
     case .acceleration:
@@ -82,9 +98,9 @@ extension Peripheral {
   }
 
   /// The reset button: RAM is cleared.
-  mutating func reset(at start: ContinuousClock.Instant) {
+  package mutating func reset(at start: ContinuousClock.Instant) {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)
-    values.removeAll()
+    stored.removeAll()
   }
 }
