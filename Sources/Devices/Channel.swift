@@ -209,7 +209,8 @@ final class Channel: @unchecked Sendable {
   func execute(_ command: Command) {
     guard let writer else { return command.reply(.rejected(reason: "\(property.name) cannot be set")) }
     var command = command
-    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable {
+    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
+    {
       command.timeToLive = TimeToLive(seconds: DeviceSession.linkLimit, from: .now)
     }
     writer.execute(command)

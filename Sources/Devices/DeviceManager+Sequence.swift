@@ -153,7 +153,8 @@ private struct Deadline: Sendable {
   ) async -> Outcome {
     let waiter = Waiter<Outcome>()
     let timer = loop.timer(after: max(.zero, Moment.now.duration(to: moment))) { [seconds] in
-      waiter.resume(.success(.timeout(reason: "the limit of \(seconds) s is over; a write may have taken effect")))
+      waiter.resume(
+        .success(.timeout(reason: "the limit of \(seconds) s is over; a write may have taken effect")))
     }
     body { waiter.resume(.success($0)) }
     let outcome = try? await waiter.value()

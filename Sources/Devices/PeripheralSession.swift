@@ -231,7 +231,7 @@ package struct PeripheralSession: Sendable {
     guard isOnDemand, state == .live else { return [] }
     backOff.reset()
     isDemanded = false
-    return leave(for: nil)
+    return [.offline] + leave(for: nil)
   }
 
   /// A user wants the link made anew, now.

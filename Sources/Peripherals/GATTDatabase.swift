@@ -1,3 +1,5 @@
+import GATT
+
 /// The services of a peripheral as discovered by bluetoothd: handles, UUIDs, flags.
 package struct GATTDatabase: Sendable {
   package struct Service: Sendable {
@@ -43,12 +45,15 @@ package struct GATTDatabase: Sendable {
     case fixedAndCached
     /// The last written value, which must have one of these lengths.
     case stored(ClosedRange<Int>)
+    /// The last written value, of a length that the codec can decode.
+    case coded(Codec)
     /// The micro:bit's LEDs, one byte per row: a shorter write leaves the other rows unchanged.
     case rows
     case temperature
     case temperaturePeriod
     case acceleration
     case accelerationPeriod
+    case magnetometerPeriod
   }
 
   package let services: [Service]

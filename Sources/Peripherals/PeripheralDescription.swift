@@ -48,6 +48,8 @@ public struct PeripheralDescription: Sendable, Hashable {
     public var flags: Set<Flag>
     /// The initial value, also after a reset.
     public var value: [UInt8]
+    /// Determines which lengths a write may have; nil: any.
+    package var codec: Codec?
 
     /// A characteristic with the initial value `value`.
     public init(_ uuid: BluetoothUUID, _ flags: Set<Flag>, value: [UInt8] = []) {
@@ -65,6 +67,8 @@ public struct PeripheralDescription: Sendable, Hashable {
   public var advertises: [BluetoothUUID]
   /// In the order of their handles.
   public var services: [Service]
+  /// What sets its values.
+  package var generators: [Generator] = []
 
   /// A peripheral with these services.
   public init(
@@ -89,7 +93,8 @@ public struct PeripheralDescription: Sendable, Hashable {
             GATTDatabase.Characteristic(
               characteristic.uuid.description,
               Flag.allCases.filter(characteristic.flags.contains).map(\.rawValue),
-              .stored(0...Self.longestValue), characteristic.value)
+              characteristic.codec.map(GATTDatabase.Content.coded) ?? .stored(0...Self.longestValue),
+              characteristic.value)
           })
       })
   }
@@ -108,13 +113,15 @@ extension PeripheralDescription {
       if property.isReadable { flags.insert(.read) }
       if property.isNotifying { flags.insert(.notify) }
       if property.isWritable { flags.insert(property.writeMode == .command ? .command : .write) }
-      add(flags, to: property.characteristic, instance: property.instance, of: property.service)
+      add(
+        flags, property.codec, to: property.characteristic, instance: property.instance, of: property.service)
     }
   }
 
   /// Adds flags to a characteristic, identified by its index (from 0) among those with the same UUID of a service.
   private mutating func add(
-    _ flags: Set<Flag>, to characteristic: BluetoothUUID, instance: Int, of service: BluetoothUUID
+    _ flags: Set<Flag>, _ codec: Codec?, to characteristic: BluetoothUUID, instance: Int,
+    of service: BluetoothUUID
   ) {
     let at = services.firstIndex { $0.uuid == service } ?? services.endIndex
     if at == services.endIndex { services.append(Service(service, [])) }
@@ -125,6 +132,7 @@ extension PeripheralDescription {
       services[at].characteristics[$0].uuid == characteristic
     }
     services[at].characteristics[same[instance]].flags.formUnion(flags)
+    services[at].characteristics[same[instance]].codec = codec
   }
 }
 
@@ -173,7 +181,8 @@ extension PeripheralDescription: Decodable {
       let properties = try object.decode(ProfileObject.self, forKey: .profile).properties.values
       // The order of an object's keys is not kept.
       for property in properties.sorted(by: { $0.order < $1.order }) {
-        add(property.flags, to: property.characteristic, instance: property.instance, of: property.service)
+        add(
+          property.flags, nil, to: property.characteristic, instance: property.instance, of: property.service)
       }
     } else {
       services = try object.decode([Service].self, forKey: .services)

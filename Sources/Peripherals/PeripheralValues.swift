@@ -1,3 +1,5 @@
+import GATT
+
 /// The values of a peripheral's characteristics: what reads return, what writes change, and what its sensors measure.
 package struct PeripheralValues: Sendable {
   private static let rows = 5
@@ -8,6 +10,7 @@ package struct PeripheralValues: Sendable {
   package var microBit: MicroBit?
   /// Nil without the accelerometer service.
   package var accelerometer: Accelerometer?
+  private var magnetometerPeriod = MagnetometerPeriod()
   /// Values that replace the initial ones, by handle.
   package private(set) var stored: [UInt16: [UInt8]] = [:]
 
@@ -25,9 +28,10 @@ package struct PeripheralValues: Sendable {
     case .temperature: microBit?.value(at: now) ?? []
     case .temperaturePeriod: microBit?.periodBytes ?? []
     case .accelerationPeriod: accelerometer?.periodBytes ?? []
+    case .magnetometerPeriod: magnetometerPeriod.bytes(at: now)
     case .acceleration:
       accelerometer?.counted ?? stored[characteristic.handle] ?? characteristic.value
-    case .fixed, .fixedAndCached, .stored, .rows:
+    case .fixed, .fixedAndCached, .stored, .coded, .rows:
       stored[characteristic.handle] ?? characteristic.value
     }
   }
@@ -43,6 +47,9 @@ package struct PeripheralValues: Sendable {
     case .stored(let lengths):
       guard lengths.contains(bytes.count) else { return false }
       stored[characteristic.handle] = bytes
+    case .coded(let codec):
+      guard codec.takesLength(of: bytes) else { return false }
+      stored[characteristic.handle] = bytes
     case .rows:
       guard bytes.count <= Self.rows else { return false }
       let present = value(of: characteristic, at: now)
@@ -51,6 +58,8 @@ package struct PeripheralValues: Sendable {
       guard microBit?.writePeriod(bytes, at: now) == true else { return false }
     case .accelerationPeriod:
       guard accelerometer?.writePeriod(bytes, at: now) == true else { return false }
+    case .magnetometerPeriod:
+      guard magnetometerPeriod.write(bytes, at: now) else { return false }
     }
     return true
   }
@@ -64,7 +73,8 @@ package struct PeripheralValues: Sendable {
     case .temperature: microBit?.raw = bytes
     case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
     case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
-    case .fixed, .fixedAndCached, .stored, .rows, .acceleration: stored[characteristic.handle] = bytes
+    case .magnetometerPeriod: return magnetometerPeriod.write(bytes, at: now)
+    case .fixed, .fixedAndCached, .stored, .coded, .rows, .acceleration: stored[characteristic.handle] = bytes
     }
     return true
   }
@@ -101,6 +111,29 @@ package struct PeripheralValues: Sendable {
   package mutating func reset(at start: ContinuousClock.Instant) {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)
+    magnetometerPeriod = MagnetometerPeriod()
     stored.removeAll()
+  }
+}
+
+extension Codec {
+  /// Whether a value can have that many bytes.
+  fileprivate func takesLength(of bytes: [UInt8]) -> Bool {
+    do throws(CodecError) {
+      _ = try decode(bytes)
+      return true
+    } catch {
+      return !error.isLength
+    }
+  }
+}
+
+extension CodecError {
+  fileprivate var isLength: Bool {
+    switch self {
+    case .length, .tooShort: true
+    case .field(_, let error): error.isLength
+    case .notUTF8, .tooLarge, .range, .kind, .word, .tooLong, .missingField, .presence: false
+    }
   }
 }

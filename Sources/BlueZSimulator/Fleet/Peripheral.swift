@@ -9,6 +9,8 @@ struct Peripheral: Sendable {
   /// The advertised services.
   var advertised: [String] = []
   var values: PeripheralValues
+  /// What sets its values.
+  var generators: [Generator] = []
   /// Handles of the services that it does not offer at present.
   var hidden: Set<UInt16> = []
   /// The writes to characteristics, by handle.
@@ -112,6 +114,7 @@ extension SimulatorOptions {
             // Their samples are spread over its period.
             accelerometer: services.contains(.accelerometer)
               ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil),
+          generators: generators,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     for index in 0..<decoys {
@@ -127,7 +130,7 @@ extension SimulatorOptions {
           index: devices + decoys + index, name: description.name,
           address: description.address?.description ?? Identity.address(ofDescribed: index),
           advertised: description.advertises.map(\.description),
-          values: PeripheralValues(description.database),
+          values: PeripheralValues(description.database), generators: description.generators,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     return peripherals

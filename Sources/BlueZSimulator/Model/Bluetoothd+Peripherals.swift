@@ -50,13 +50,32 @@ extension Bluetoothd {
   mutating func setValue(
     _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8],
     at now: ContinuousClock.Instant
-  ) -> [Effect]? {
-    guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return nil }
+  ) -> [Effect]? { put(bytes, index, characteristic, at: now) ? takeEffects() : nil }
+
+  private mutating func put(
+    _ bytes: [UInt8], _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    at now: ContinuousClock.Instant
+  ) -> Bool {
+    guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return false }
     if characteristic.content == .accelerationPeriod { reschedule(index, .acceleration) }
     if peripherals[index].database.sensor(of: characteristic.handle) == nil {
       notify(index, characteristic.handle, bytes)
     }
-    return takeEffects()
+    return true
+  }
+
+  /// Sets the next value of a generator.
+  mutating func generate(
+    _ index: Int, _ generator: Int, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant
+  ) {
+    let property = peripherals[index].generators[generator].property
+    let (packets, wait) = peripherals[index].generators[generator].next()
+    if let characteristic = peripherals[index].database.characteristic(of: property) {
+      for bytes in packets { _ = put(bytes, index, characteristic, at: now) }
+    }
+    // After a delay of more than an interval, continue from now instead of catching up.
+    let next = deadline + wait
+    schedule.add(.generates(peripheral: index, generator: generator), at: next > now ? next : now + wait)
   }
 
   mutating func start(_ index: Int, at now: ContinuousClock.Instant) {

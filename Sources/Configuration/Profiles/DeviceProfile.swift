@@ -72,7 +72,8 @@ extension ConfigurationError {
 
   /// Only a device that is connected on demand has an interval.
   package static func everyWithoutVisits(at path: ConfigurationPath) -> ConfigurationError {
-    path.key("every").error("only a device that is connected on demand has an interval", hint: "add \"connect\": \"on_demand\"")
+    path.key("every").error(
+      "only a device that is connected on demand has an interval", hint: "add \"connect\": \"on_demand\"")
   }
 }
 
