@@ -21,14 +21,9 @@ import Testing
 
   /// A micro:bit's program may be built with the UART's characteristics the other way round.
   @Test func theFirstOfSeveralCharacteristicsThatSupportsTheAccessIsUsed() throws {
-    #expect(
-      try resolve(link(.indicate, [.write, .writeWithoutResponse])) == [
-        .microbitUART(0x0002), .microbitUART(0x0003),
-      ])
-    #expect(
-      try resolve(link([.write, .writeWithoutResponse], .notify)) == [
-        .microbitUART(0x0003), .microbitUART(0x0002),
-      ])
-    #expect(try resolve(link(.read, .indicate)) == [.microbitUART(0x0003), nil])
+    let (two, three) = (BluetoothUUID.microbitUART(0x0002), BluetoothUUID.microbitUART(0x0003))
+    #expect(try resolve(link(.indicate, [.write, .writeWithoutResponse])) == [two, three])
+    #expect(try resolve(link([.write, .writeWithoutResponse], .notify)) == [three, two])
+    #expect(try resolve(link(.read, .indicate)) == [three, nil])
   }
 }
