@@ -181,7 +181,15 @@ final class PropertyWriter: @unchecked Sendable {
     do throws(CentralError) {
       switch property.writeMode {
       case .confirm:
-        switch decoded(try await central.write(value.bytes, to: characteristic)) {
+        let readBack: Result<EncodedValue, WriteFailure>
+        if let settle = property.settle {
+          try await central.send(value.bytes, to: characteristic, withResponse: true)
+          try? await context.loop.sleep(for: settle)
+          readBack = await read(on: central)
+        } else {
+          readBack = decoded(try await central.write(value.bytes, to: characteristic))
+        }
+        switch readBack {
         case .success(let held): return .holds(held)
         case .failure(let failure): return .notReadBack(failure)
         }
