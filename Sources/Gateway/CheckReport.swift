@@ -158,9 +158,8 @@ struct CheckReport: CustomStringConvertible {
       Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
       Row("gateway", device.gateway.value?.description, device.gateway.source),
       Row("connect", device.connect.value.rawValue, device.connect.source),
+      Row("every", device.connect.value == .onDemand ? "\(device.every.value) s" : nil, device.every.source),
     ]
-      + (device.connect.value == .onDemand
-        ? [Row("every", "\(device.every.value) s", device.every.source)] : [])
   }
 
   private static func source<Value>(_ request: Value?, _ configured: Value?) -> ValueSource {
