@@ -26,21 +26,4 @@ enum Payload {
     ]
     return json.bytes
   }
-
-  /// The response to a request that was carried out.
-  static func response(_ data: JSONValue? = nil, transaction: String?) -> [UInt8] {
-    let json: JSONValue = [
-      "status": .string("ok"), "data": data, "transaction": transaction.map(JSONValue.string),
-    ]
-    return json.bytes
-  }
-
-  /// The response to a request that was refused or failed.
-  static func response(error: String, transaction: String?) -> [UInt8] {
-    let json: JSONValue = [
-      "status": .string("error"), "error": .string(error),
-      "transaction": transaction.map(JSONValue.string),
-    ]
-    return json.bytes
-  }
 }

@@ -53,6 +53,7 @@ package struct GATTDatabase: Sendable {
     case temperaturePeriod
     case acceleration
     case accelerationPeriod
+    case magnetometerPeriod
   }
 
   package let services: [Service]

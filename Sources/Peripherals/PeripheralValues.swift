@@ -10,6 +10,7 @@ package struct PeripheralValues: Sendable {
   package var microBit: MicroBit?
   /// Nil without the accelerometer service.
   package var accelerometer: Accelerometer?
+  private var magnetometerPeriod = MagnetometerPeriod()
   /// Values that replace the initial ones, by handle.
   package private(set) var stored: [UInt16: [UInt8]] = [:]
 
@@ -27,6 +28,7 @@ package struct PeripheralValues: Sendable {
     case .temperature: microBit?.value(at: now) ?? []
     case .temperaturePeriod: microBit?.periodBytes ?? []
     case .accelerationPeriod: accelerometer?.periodBytes ?? []
+    case .magnetometerPeriod: magnetometerPeriod.bytes(at: now)
     case .acceleration:
       accelerometer?.counted ?? stored[characteristic.handle] ?? characteristic.value
     case .fixed, .fixedAndCached, .stored, .coded, .rows:
@@ -56,6 +58,8 @@ package struct PeripheralValues: Sendable {
       guard microBit?.writePeriod(bytes, at: now) == true else { return false }
     case .accelerationPeriod:
       guard accelerometer?.writePeriod(bytes, at: now) == true else { return false }
+    case .magnetometerPeriod:
+      guard magnetometerPeriod.write(bytes, at: now) else { return false }
     }
     return true
   }
@@ -69,6 +73,7 @@ package struct PeripheralValues: Sendable {
     case .temperature: microBit?.raw = bytes
     case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
     case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
+    case .magnetometerPeriod: return magnetometerPeriod.write(bytes, at: now)
     case .fixed, .fixedAndCached, .stored, .coded, .rows, .acceleration: stored[characteristic.handle] = bytes
     }
     return true
@@ -106,6 +111,7 @@ package struct PeripheralValues: Sendable {
   package mutating func reset(at start: ContinuousClock.Instant) {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)
+    magnetometerPeriod = MagnetometerPeriod()
     stored.removeAll()
   }
 }

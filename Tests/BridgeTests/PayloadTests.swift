@@ -80,12 +80,14 @@ import Testing
   }
 
   @Test func responses() {
-    #expect(text(Payload.response(transaction: nil)) == #"{"status":"ok"}"#)
+    func response(_ result: Result<JSONValue, RequestError>, _ transaction: String?) -> String {
+      text(RequestResponse(result: result, transaction: transaction).json.bytes)
+    }
+    #expect(response(.success([]), nil) == #"{"status":"ok","data":{}}"#)
     #expect(
-      text(Payload.response(["a": .integer(1)], transaction: "t"))
-        == #"{"status":"ok","data":{"a":1},"transaction":"t"}"#)
+      response(.success(["a": .integer(1)]), "t") == #"{"status":"ok","data":{"a":1},"transaction":"t"}"#)
     #expect(
-      text(Payload.response(error: "no such verb", transaction: "t"))
+      response(.failure(RequestError("no such verb")), "t")
         == #"{"status":"error","error":"no such verb","transaction":"t"}"#)
   }
 

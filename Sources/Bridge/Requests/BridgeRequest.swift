@@ -17,6 +17,7 @@ struct BridgeRequest: Sendable, Equatable {
     case reconnectDevice(DeviceID)
     case renameDevice(DeviceID, to: DeviceID)
     case setOptions(DeviceID, DeviceOptionsUpdate)
+    case sequence(DeviceID, [SequenceStep], seconds: Int)
     /// Nil: the configured one.
     case resetAdapter(String?)
     case setLogLevel(LogLevel)

@@ -146,14 +146,13 @@ class Broker:
 class Microbits:
     """The virtual peripherals (see ../microbits), by their control port."""
 
-    def __init__(self, count, strangers=0, services=("temperature",), second_adapter=False):
+    def __init__(self, count, strangers=0, services=("temperature",), options=()):
         here = os.path.dirname(os.path.abspath(__file__))
         program = os.path.join(os.path.dirname(here), "microbits")
         self.process = Process(
             "microbits",
             ["python3", program, "--count", str(count), "--strangers", str(strangers)]
-            + ["--services", ",".join(services)]
-            + (["--second-adapter"] if second_adapter else []),
+            + ["--services", ",".join(services), *options],
         )
         self.process.wait_line("ready")
         self.control = socket.create_connection(("127.0.0.1", 9000)).makefile("rw")
@@ -167,6 +166,9 @@ class Microbits:
 
     def all(self):
         return self.ask("list")["microbits"]
+
+    def others(self):
+        return self.ask("list")["others"]
 
     def strangers(self):
         return self.ask("list")["strangers"]
@@ -188,7 +190,7 @@ class Device:
         self.index = index
         self.name = state["name"]
         self.address = state["address"]
-        self.temperature = state["temperature"]
+        self.temperature = state.get("temperature")
         self.id = id
 
     def topic(self, name):
@@ -265,10 +267,10 @@ class World:
         self.bluetoothd.wait_end(START)
         self.start_bluetoothd()
 
-    def start(self, microbits=1, strangers=0, services=("temperature",), second_adapter=False):
+    def start(self, microbits=1, strangers=0, services=("temperature",), options=()):
         """The usual world, all but the gateway. `services`: what the micro:bits serve (see ../microbits)."""
         self.broker = Broker()
-        self.microbits = Microbits(microbits, strangers, services, second_adapter)
+        self.microbits = Microbits(microbits, strangers, services, options)
         self.start_bluetoothd()
 
     def listen_to_bus(self):
@@ -327,6 +329,13 @@ class World:
         """The micro:bits as MQTT devices; by default with the ids of devices that have none configured."""
         return [
             Device(self, i, state, id(i, state["address"])) for i, state in enumerate(self.microbits.all())
+        ]
+
+    def others(self, ids):
+        """The other peripherals as MQTT devices with these ids, in the order of `Microbits.others`."""
+        count = len(self.microbits.all())
+        return [
+            Device(self, count + i, state, id) for i, (state, id) in enumerate(zip(self.microbits.others(), ids))
         ]
 
     def acquire_notify(self):

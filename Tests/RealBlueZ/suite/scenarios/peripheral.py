@@ -26,7 +26,7 @@ COUNTER = {
 
 def start(world, arguments, entry, **more):
     """The device that the gateway makes of a peripheral with these arguments."""
-    world.start(microbits=0, second_adapter=True)
+    world.start(microbits=0, options=("--second-adapter",))
     peripheral = world.start_peripheral(*arguments)
     expect(peripheral.said(ADDRESS), "it serves another adapter")
     world.start_gateway([entry], **more)
