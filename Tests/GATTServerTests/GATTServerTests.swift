@@ -50,6 +50,12 @@ import Testing
     await run.value
   }
 
+  /// The D-Bus name of the error; nil: there was none.
+  private static func errorName(_ body: () async throws -> Void) async -> String? {
+    do { try await body() } catch { return (error as? DBusError)?.name ?? "\(error)" }
+    return nil
+  }
+
   @Test func theMicroBitIsExportedWithoutTheServicesOfBlueZ() async throws {
     try await withServer { served, _, _ in
       let objects = await served.bluetoothd.onLoop { $0.objects }
@@ -92,6 +98,35 @@ import Testing
     }
   }
 
+  @Test func anIndicationWaitsForTheConfirmationOfTheOneBefore() async throws {
+    try await withServer { served, _, _ in
+      let fake = served.bluetoothd
+      let line = try #require(Profile.microbit.property(named: "uart_rx"))
+      let path = try await fake.path(line.characteristic)
+      _ = try await fake.call("StartNotify", path)
+      try await served.server.set(line, to: .text(String(repeating: "x", count: 25)))
+      _ = try await fake.values.next("the first packet") { $0.bytes.count == 20 ? true : nil }
+      // Nothing more has been sent before the reply to this call.
+      _ = try await fake.call("ReadValue", try await fake.path(Property.microbitPeriod.characteristic))
+      #expect(fake.values.count == 1)
+      _ = try await fake.call("Confirm", path)
+      let rest = try await fake.values.next("the rest") { $0.bytes }
+      #expect(rest == Array("xxxxx\n".utf8))
+    }
+  }
+
+  @Test func indicationsThatAreNotConfirmedAreBounded() {
+    var queue = IndicationQueue()
+    let start = ContinuousClock.now
+    #expect(queue.add([0], at: start) == [0])
+    for index in 1...100 { #expect(queue.add([UInt8(index)], at: start) == nil) }
+    for index in 1...64 { #expect(queue.confirm(at: start) == [UInt8(index)]) }
+    #expect(queue.confirm(at: start) == nil)
+    #expect(queue.add([1], at: start) == [1])
+    #expect(queue.add([2], at: start + .seconds(29)) == nil)
+    #expect(queue.add([3], at: start + .seconds(30)) == [2])
+  }
+
   private static let refusals: [(String, [UInt8])] = [("2222", []), ("2222", [1, 2])]
 
   @Test(arguments: refusals)
@@ -100,8 +135,8 @@ import Testing
       name: "counter", requires: [BluetoothUUID(short: 0x1111)], properties: [Self.counter])
     try await withServer(ServedPeripheral(profile, at: .now), name: "Counter") { served, _, _ in
       let add = try await served.bluetoothd.path(Self.counter.characteristic)
-      let error = await #expect(throws: DBusError.self) { try await served.bluetoothd.write(add, bytes) }
-      #expect(error?.name == "org.bluez.Error.InvalidValueLength")
+      let error = await Self.errorName { try await served.bluetoothd.write(add, bytes) }
+      #expect(error == "org.bluez.Error.InvalidValueLength")
       try await served.bluetoothd.write(add, [7])
       let written = try await served.events.next("written") {
         if case .written(_, let bytes) = $0 { bytes } else { nil }
@@ -118,16 +153,19 @@ import Testing
       let text = try await fake.path(Property.microbitLEDText.characteristic)
       let period = try await fake.path(Property.microbitPeriod.characteristic)
       let temperature = try await fake.path(Property.microbitTemperature.characteristic)
-      func name(_ body: () async throws -> Void) async -> String? {
-        do { try await body() } catch { return (error as? DBusError)?.name }
-        return nil
-      }
-      #expect(await name { _ = try await fake.read(text) } == "org.bluez.Error.NotPermitted")
-      #expect(await name { try await fake.write(temperature, [1]) } == "org.bluez.Error.NotPermitted")
-      #expect(await name { _ = try await fake.read(period, offset: 3) } == "org.bluez.Error.InvalidOffset")
-      #expect(await name { _ = try await fake.call("AcquireNotify", temperature) } == DBusName.unknownMethod)
-      #expect(await name { _ = try await fake.read("/nothing") } == DBusName.unknownObject)
-      #expect(await name { _ = try await fake.call("WriteValue", period) } == "org.bluez.Error.InvalidOffset")
+      #expect(await Self.errorName { _ = try await fake.read(text) } == "org.bluez.Error.NotPermitted")
+      #expect(
+        await Self.errorName { try await fake.write(temperature, [1]) } == "org.bluez.Error.NotPermitted")
+      #expect(
+        await Self.errorName { _ = try await fake.read(period, offset: 3) } == "org.bluez.Error.InvalidOffset"
+      )
+      #expect(
+        await Self.errorName { _ = try await fake.call("AcquireNotify", temperature) }
+          == DBusName.unknownMethod)
+      #expect(await Self.errorName { _ = try await fake.read("/nothing") } == DBusName.unknownObject)
+      #expect(
+        await Self.errorName { _ = try await fake.call("WriteValue", period) }
+          == "org.bluez.Error.InvalidOffset")
     }
   }
 
