@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import Peripherals
 import TestSupport
 import Testing
 
