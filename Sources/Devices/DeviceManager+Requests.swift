@@ -5,7 +5,7 @@ import JSON
 /// Requests that change devices. What they change is kept in the state database, and the rest follows from
 /// ``DeviceManager/reconcile()``.
 extension DeviceManager {
-  private func known(_ id: DeviceID) throws(RequestError) -> Device {
+  func known(_ id: DeviceID) throws(RequestError) -> Device {
     if let device = registry.byID[id] { return device }
     let near = nearest(to: id.description, among: registry.byID.keys.map(\.description))
     throw RequestError("no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
