@@ -179,7 +179,8 @@ extension Central {
   ) async -> Exchange {
     if characteristic.isFirmwareUpdate, operations.contains(where: \.isWrite) {
       return .failed(
-        operations.count, .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written"))
+        operations.count, .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written")
+      )
     }
     guard let link = links[characteristic.peripheral] else {
       return .failed(operations.count, .disconnected)

@@ -108,6 +108,14 @@ package final class RequestHandler: @unchecked Sendable {
         "adapter": .string(name), "state": .string(state.word),
         "address": state.address.map(JSONValue.string),
       ]
+    case .sequence(let id, let steps, let seconds):
+      later(reply) { [engine] () throws(RequestError) in
+        let results = try await engine.sequence(steps, on: id, within: seconds)
+        let data = JSONValue.array(results.map(\.json))
+        guard let last = results.last, !last.isSuccess else { return data }
+        let step = "step \(results.count) of \(steps.count), \(last.property.name)"
+        throw RequestError("\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
+      }
     case .resetAdapter(let name): try resetAdapter(name, reply)
     case .setLogLevel(let level):
       Logger.level = level
@@ -156,6 +164,17 @@ package final class RequestHandler: @unchecked Sendable {
       }
       return ["adapter": .string(own)]
     }
+  }
+}
+
+extension StepResult {
+  /// As the result of a command, without what all steps have in common.
+  fileprivate var json: JSONValue {
+    [
+      "property": .string(property.name), "status": .string(outcome.word),
+      "requested": requested.map(property.codec.json), "actual": outcome.actual.map(property.codec.json),
+      "reason": outcome.reason.map(JSONValue.string),
+    ]
   }
 }
 

@@ -109,6 +109,10 @@ extension DeviceManager {
     guard problems.isEmpty else {
       throw RequestError(problems.map(\.description).joined(separator: "; "))
     }
+    let changed = DeviceSettings(address, matching, record, in: configuration)
+    if record.changes.every != nil, changed.connect.value != .onDemand {
+      throw RequestError(ConfigurationError.everyWithoutVisits(at: path).description)
+    }
     let used = current.properties.map(\.name)
     let more = (entry.desired ?? []).map(\.name).filter { !used.contains($0) }
     if !more.isEmpty { record.changes.properties = used + more }

@@ -105,10 +105,12 @@ extension Property {
     report: Report(minInterval: .milliseconds(200), change: 1),
     homeAssistant: HomeAssistantEntity(.sensor(.measurement), name: "Bearing"))
 
-  /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
+  /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100. Until
+  /// the chip is configured, what was written is read back (`samplePeriodUpdateNeeded` in
+  /// `MicroBitMagnetometerService.cpp`): on a V1 for up to the previous period.
   public static let microbitMagnetometerPeriod = Property(
     name: "magnetometer_period", service: .microbitMagnetometerService, characteristic: .microbit(0x386C),
-    access: [.read, .write], codec: .uint16, unit: "ms", range: 2...0xFFFF,
+    access: [.read, .write], settle: .seconds(2), codec: .uint16, unit: "ms", range: 2...0xFFFF,
     homeAssistant: HomeAssistantEntity(
       .number(.box), name: "Magnetometer period", deviceClass: "duration", category: .config))
 
@@ -168,16 +170,18 @@ extension Property {
   // MARK: UART
 
   /// Text from the micro:bit, one value for each line, in indications of at most 20 bytes. MakeCode's `uart write line`
-  /// ends a line with a line feed; text without one is published 0.5 s after its last piece.
+  /// ends a line with a line feed; text without one is published 0.5 s after its last piece. Firmware that is built with
+  /// `MICROBIT_BLE_NORDIC_STYLE_UART` exchanges the two characteristics.
   public static let microbitUARTReceived = Property(
-    name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002), kind: .event,
-    access: .notify, codec: .utf8, frame: "\n")
+    name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002),
+    alternative: .microbitUART(0x0003), kind: .event, access: .notify, codec: .utf8, frame: "\n")
 
   /// Text for the micro:bit, in pieces of 20 bytes. MakeCode buffers 60 bytes: text that the program does not read in
   /// time is lost without notice.
   public static let microbitUARTSent = Property(
-    name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003), kind: .event,
-    access: .write, writeMode: .request, codec: .utf8, maxLength: 512, chunk: 20)
+    name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003),
+    alternative: .microbitUART(0x0002), kind: .event, access: .write, writeMode: .request, codec: .utf8,
+    maxLength: 512, chunk: 20)
 
   // MARK: Events
 

@@ -12,6 +12,9 @@ extension Property {
     guard !access.isDisjoint(with: [.read, .notify, .write]) else { throw .noAccess }
     if kind == .event { try checkEvent() }
     if isWritable, writeMode == .confirm, kind == .event || !isReadable { throw .unconfirmable }
+    if let settle {
+      guard isWritable, writeMode == .confirm, settle > .zero else { throw .settle }
+    }
     try checkCommands()
     try checkReading()
     if let report {

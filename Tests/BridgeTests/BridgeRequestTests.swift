@@ -59,6 +59,16 @@ import Testing
     #expect(
       content("device/rename", #"{"id":"c5a1b2c3d4e5","to":"kitchen"}"#)
         == .renameDevice(DeviceID(address), to: kitchen))
+    #expect(
+      content(
+        "device/sequence",
+        #"{"id":"kitchen","steps":[{"write":{"property":"period","value":1000}},{"read":"temperature"}]}"#)
+        == .sequence(
+          kitchen, [.write(property: "period", value: .integer(1000)), .read(property: "temperature")],
+          seconds: 60))
+    #expect(
+      content("device/sequence", #"{"id":"kitchen","steps":[{"read":"period"}],"timeout":5}"#)
+        == .sequence(kitchen, [.read(property: "period")], seconds: 5))
     #expect(content("adapter/reset", "") == .resetAdapter(nil))
     #expect(content("adapter/reset", #"{"adapter":"hci1"}"#) == .resetAdapter("hci1"))
     #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
@@ -233,6 +243,42 @@ import Testing
       "device/options", #"{"id":"a","options":{"gateway":"A B"}}"#,
       #"options.gateway: "A B" is not a valid id (try a-b)"#
     ),
+    ("device/options", #"{"id":"a","options":{"every":86401}}"#, "options.every: 86401 is above 86400"),
+    (
+      "device/options", #"{"id":"a","options":{"connect":true}}"#,
+      #"options.connect: expected "always" or "on_demand", found true or false"#
+    ),
+    // Sequences.
+    (
+      "device/sequence", #"{"id":"a"}"#,
+      #"steps: this is missing (a list like [{"read":"temperature"}])"#
+    ),
+    (
+      "device/sequence", #"{"steps":[{"read":"x"}]}"#,
+      "id: this is missing (the device's id, as in its topics)"
+    ),
+    ("device/sequence", #"{"id":"a","steps":{}}"#, "steps: expected a list, found an object"),
+    ("device/sequence", #"{"id":"a","steps":[{}]}"#, "steps[0]: a step has one key: write or read"),
+    (
+      "device/sequence",
+      #"{"id":"a","steps":[{"read":"x"},{"read":"x","write":{"property":"y","value":1}}]}"#,
+      "steps[1]: a step has one key: write or read"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"write":{"property":"y"}}]}"#,
+      "steps[0].write.value: this is missing"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"write":{"value":1}}]}"#,
+      "steps[0].write.property: this is missing"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"wait":1}]}"#,
+      "steps[0].wait: unknown key (known keys: write, read)"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"read":"x"}],"timeout":301}"#, "timeout: 301 is above 300"
+    ),
     ("adapter/reset", #"{"adapter":"eth0"}"#, #"adapter: "eth0" is not an adapter (example: hci0)"#),
     (
       "log_level", #"{"level":"loud"}"#,
@@ -268,6 +314,13 @@ import Testing
     }
     let most = [UInt8](repeating: UInt8(ascii: " "), count: (64 << 10) - 2) + Array("{}".utf8)
     #expect((try? parse("health", most).get())?.content == .health)
+  }
+
+  @Test func aSequenceHasALimit() {
+    let steps = Array(repeating: #"{"read":"x"}"#, count: 33).joined(separator: ",")
+    #expect(
+      rejection("device/sequence", "{\"id\":\"a\",\"steps\":[\(steps)]}")
+        == Rejection("steps: 33 steps, 32 are the most"))
   }
 
   @Test func manyErrorsMakeNoLongAnswer() throws {

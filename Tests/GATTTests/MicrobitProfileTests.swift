@@ -141,6 +141,8 @@ import Testing
 
   @Test func uart() {
     #expect(Property.microbitUARTReceived.frame == "\n")
+    #expect(Property.microbitUARTReceived.alternative == Property.microbitUARTSent.characteristic)
+    #expect(Property.microbitUARTSent.alternative == Property.microbitUARTReceived.characteristic)
     #expect(Property.microbitUARTSent.chunk == 20 && Property.microbitUARTSent.kind == .event)
   }
 

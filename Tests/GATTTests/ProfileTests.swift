@@ -6,15 +6,16 @@ import Testing
   static func property(
     _ name: String = "level", characteristic: UInt32 = 1, instance: Int = 0, kind: Property.Kind = .state,
     access: Property.Access = [.read, .notify, .write], writeMode: Property.WriteMode? = nil,
-    codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
+    settle: Duration? = nil, codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
     frame: String? = nil, chunk: Int? = nil, notify: Property.Subscription? = nil, poll: Duration? = nil,
     report: Property.Report? = nil,
     initial: Value? = nil, homeAssistant: HomeAssistantEntity? = nil
   ) -> Property {
     Property(
       name: name, service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: characteristic),
-      instance: instance, kind: kind, access: access, writeMode: writeMode, codec: codec, range: range,
-      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll, report: report,
+      instance: instance, kind: kind, access: access, writeMode: writeMode, settle: settle, codec: codec,
+      range: range, maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll,
+      report: report,
       initial: initial,
       homeAssistant: homeAssistant)
   }
@@ -40,6 +41,8 @@ import Testing
     (property(kind: .event, access: event, initial: .integer(0)), .event(key: "initial")),
     (property(kind: .event, access: .write, writeMode: .confirm), .unconfirmable),
     (property(access: .write, writeMode: .confirm), .unconfirmable),
+    (property(writeMode: .request, settle: .seconds(1)), .settle), (property(settle: .zero), .settle),
+    (property(access: .read, settle: .seconds(1)), .settle),
     (property(access: .read, range: 0...1), .needs(access: "write", key: "range")),
     (property(range: 0...256), .range(0...256, codec: 0...255)),
     (property(range: -1...1), .range(-1...1, codec: 0...255)),

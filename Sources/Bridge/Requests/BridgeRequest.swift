@@ -22,6 +22,7 @@ struct BridgeRequest: Sendable, Equatable {
     /// The value as on `…/set`: a text is that payload.
     case setProperty(String, of: DeviceID, JSONValue, ttl: Int?)
     case adapterState
+    case sequence(DeviceID, [SequenceStep], seconds: Int)
     /// Nil: the configured one.
     case resetAdapter(String?)
     case setLogLevel(LogLevel)

@@ -36,7 +36,10 @@ package struct RequestResponse: Sendable {
     switch result {
     case .success(let data): return ["status": .string("ok"), "data": data, "transaction": transaction]
     case .failure(let error):
-      return ["status": .string("error"), "error": .string(error.reason), "transaction": transaction]
+      return [
+        "status": .string("error"), "error": .string(error.reason), "data": error.data,
+        "transaction": transaction,
+      ]
     }
   }
 }

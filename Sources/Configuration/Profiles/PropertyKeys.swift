@@ -5,10 +5,13 @@ import JSON
 struct PropertyKeys: ConfigurationSection {
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
+  var alternative: BluetoothUUID?
   var instance: Int?
   var kind: Property.Kind?
   var access: Property.Access?
   var writeMode: Property.WriteMode?
+  /// In s.
+  var settle: Double?
   var scalar = ScalarKeys()
   var fields: [FieldKeys]?
   var isRepeated: Bool?
@@ -28,10 +31,12 @@ struct PropertyKeys: ConfigurationSection {
     [
       ConfigurationKey(required: "service", \.service, .uuid),
       ConfigurationKey(required: "characteristic", \.characteristic, .uuid),
+      ConfigurationKey("alternative", \.alternative, .optional(.uuid)),
       ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
       ConfigurationKey("kind", \.kind, .optional(.choice)),
       ConfigurationKey(required: "access", \.access, .access),
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
+      ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
       ConfigurationKey("type", \.scalar.type, .optional(.choice)),
     ] + ScalarKeys.keys(in: \.scalar) + [
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
@@ -207,10 +212,10 @@ extension PropertyKeys {
       return nil
     }
     return Property(
-      name: name, service: service, characteristic: characteristic, instance: instance ?? 0,
-      kind: kind ?? .state, access: access, writeMode: writeMode, codec: codec, unit: unit, range: range,
-      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) },
-      report: report?.report,
+      name: name, service: service, characteristic: characteristic, alternative: alternative,
+      instance: instance ?? 0, kind: kind ?? .state, access: access, writeMode: writeMode,
+      settle: settle.map { .seconds($0) }, codec: codec, unit: unit, range: range, maxLength: maxLength,
+      frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
       initial: value, homeAssistant: homeAssistant?.entity)
   }
 
@@ -231,10 +236,12 @@ extension PropertyKeys {
   init(_ property: Property) {
     service = property.service
     characteristic = property.characteristic
+    alternative = property.alternative
     instance = property.instance == 0 ? nil : property.instance
     kind = property.kind == .state ? nil : property.kind
     access = property.access
     writeMode = property.isWritable ? property.writeMode : nil
+    settle = property.settle.map { $0 / .seconds(1) }
     var description = property.codec.description
     if case .list(let element) = description {
       isRepeated = true

@@ -7,6 +7,7 @@ import JSON
 
 /// A command about a device, by a running gateway or by Bluetooth directly.
 public struct DeviceCommand: Sendable, Equatable {
+  /// What is done.
   public enum Action: Sendable, Equatable {
     case inspect
     case read(property: String)
@@ -28,6 +29,7 @@ public struct DeviceCommand: Sendable, Equatable {
   /// The id of a running gateway; nil: the only one.
   let gateway: String?
 
+  /// A command of the command line.
   public init(
     _ action: Action, name: String?, json: Bool = false, timeout: Duration, configuration: String? = nil,
     gateway: String? = nil

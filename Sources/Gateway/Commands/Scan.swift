@@ -18,6 +18,7 @@ public struct Scan: Sendable, Equatable {
   /// A screen that is drawn more often cannot be read.
   private static let interval = Duration.milliseconds(500)
 
+  /// A scan of the command line.
   public init(timeout: Duration?, json: Bool = false, live: Bool = false, configuration: String? = nil) {
     self.timeout = timeout
     self.json = json
