@@ -51,7 +51,7 @@ extension DeviceManager {
     defer { device.taskEnded() }
     var results: [StepResult] = []
     for step in steps {
-      let outcome = await limit.outcome { reply in step.begin(on: device, reply) }
+      let outcome = await limit.outcome(on: self) { reply in step.begin(on: device, reply) }
       results.append(StepResult(property: step.property, requested: step.value, outcome: outcome))
       if results.last?.isSuccess == false { break }
     }
@@ -60,7 +60,7 @@ extension DeviceManager {
 
   /// - Returns: why there is no link; nil: there is one, which lasts until ``Device/taskEnded()`` is called.
   private func link(to device: Device, _ limit: Deadline) async -> String? {
-    let isLinked = await limit.outcome { reply in
+    let isLinked = await limit.outcome(on: self) { reply in
       device.session.withLink { obstacle in
         if let obstacle { return _ = reply(.failed(reason: obstacle)) }
         device.taskBegins()
@@ -149,6 +149,7 @@ private struct Deadline: Sendable {
   ///
   /// - Parameter body: gets a reply to call, which returns false if the time is over.
   func outcome(
+    on engine: isolated DeviceManager,
     of body: (_ reply: @escaping @Sendable (Outcome) -> Bool) -> Void
   ) async -> Outcome {
     let waiter = Waiter<Outcome>()

@@ -232,7 +232,7 @@ final class DeviceSession: @unchecked Sendable {
     device.task { [self] central in
       do throws(CentralError) {
         for channel in channels { try await subscribe(channel, on: central) }
-        await awaitFirstValues()
+        await awaitFirstValues(on: central)
         guard self.number == number else { return }
         perform(machine.subscribed(nil, at: .now))
       } catch {
@@ -267,7 +267,7 @@ final class DeviceSession: @unchecked Sendable {
   /// How long a visit waits for the values of properties that are only notified.
   private static let firstValueLimit = Duration.seconds(10)
 
-  private func awaitFirstValues() async {
+  private func awaitFirstValues(on central: isolated Central) async {
     let awaited = firstValues
     guard !awaited.isEmpty else { return }
     let timer = context.loop.timer(after: Self.firstValueLimit) { [weak self] in

@@ -122,7 +122,7 @@ import Testing
     (
       "make-coffee-for-all", "",
       #"unknown request "make-coffee-for-all": known are devices, health, reload, scan, device/add, "#
-        + "device/remove, device/reconnect, device/rename, device/options, adapter/reset, log_level"
+        + "device/remove, device/reconnect, device/rename, device/options, device/sequence, adapter/reset, log_level"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
@@ -144,7 +144,7 @@ import Testing
     ("device/add", #"{"identifer":"x"}"#, "identifer: unknown key (did you mean identifier?)"),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, transaction)"
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, connect, every, transaction)"
     ),
     (
       "device/options", #"{"id":"a","options":{"nmae":"x"}}"#,
@@ -173,7 +173,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, properties, desired, period, enabled, gateway)"
+      "options: this is missing (an object of name, area, properties, desired, period, enabled, gateway, connect, every)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.
@@ -246,7 +246,7 @@ import Testing
     ("device/options", #"{"id":"a","options":{"every":86401}}"#, "options.every: 86401 is above 86400"),
     (
       "device/options", #"{"id":"a","options":{"connect":true}}"#,
-      #"options.connect: expected "always" or "on_demand", found true or false"#
+      #"options.connect: expected "always" or "on_demand", found true"#
     ),
     // Sequences.
     (
@@ -274,7 +274,7 @@ import Testing
     ),
     (
       "device/sequence", #"{"id":"a","steps":[{"wait":1}]}"#,
-      "steps[0].wait: unknown key (known keys: write, read)"
+      "steps[0].wait: unknown key (did you mean write?)"
     ),
     (
       "device/sequence", #"{"id":"a","steps":[{"read":"x"}],"timeout":301}"#, "timeout: 301 is above 300"
