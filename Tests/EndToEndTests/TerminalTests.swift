@@ -24,16 +24,16 @@ import Testing
       if hasGateway { try await fixture.online(device.id) }
       let temperature = try await fixture.command(["read", device.address, "temperature"])
       #expect(temperature.status == 0)
-      #expect(temperature.text.wholeMatch(of: /-?\d+ °C\n/) != nil, "\(temperature.text)")
+      #expect(temperature.text.wholeMatch(of: /-?\d+ °C/) != nil, "\(temperature.text)")
       let written = try await fixture.command(["write", device.id, "period", "500"])
-      #expect(written.status == 0 && written.text == "applied: 500 ms\n", "\(written.text)")
+      #expect(written.status == 0 && written.text == "applied: 500 ms", "\(written.text)")
       #expect(try await fixture.simulator.device(0).period == 500)
       // By a part of its name.
       let name = try #require(device.name.split(separator: "[").last?.dropLast())
       let period = try await fixture.command(["read", name.uppercased(), "period", "--json"])
       #expect(period.status == 0 && period.text.contains(#""status":"read","actual":500"#), "\(period.text)")
       let shown = try await fixture.command(["write", device.id, "led_text", "Hello"])
-      #expect(shown.status == 0 && shown.text == "accepted\n", "\(shown.text)")
+      #expect(shown.status == 0 && shown.text == "accepted", "\(shown.text)")
       if !hasGateway {
         #expect(try await !fixture.simulator.device(0).isConnected)
       }
@@ -42,10 +42,10 @@ import Testing
 
   private static let wrong: [([String], Int32, String)] = [
     (["read", "ID", "wings"], 64, "no property wings"),
-    (["read", "ID", "button_a"], 64, "button_a"),
+    (["read", "ID", "button_a"], 64, "button_a: it cannot be read"),
     (["write", "ID", "period", "5"], 64, "5 is below the smallest period"),
     (["write", "ID", "period", "soon"], 64, "soon"),
-    (["write", "ID", "temperature", "5"], 64, "temperature can only be read"),
+    (["write", "ID", "temperature", "5"], 64, "temperature: it can only be read"),
     (["read", "C5:A1:B2:C3:D4:FF", "temperature", "--timeout", "1"], 69, "C5:A1:B2:C3:D4:FF"),
     (["watch", "ID", "wings"], 64, "no property wings"),
     (["inspect", "nobody"], 69, "nobody"),
@@ -114,6 +114,38 @@ import Testing
         #expect(try await watch.exitStatus(within: Fixture.patience) == 0, "\(watch.text)")
       }
       if !hasGateway { #expect(try await !fixture.simulator.device(0).isConnected) }
+    }
+  }
+
+  @Test("scan shows what the configuration makes of each peripheral, and the entry to copy")
+  func scan() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let devices = try await fixture.simulator.devices()
+      for options in [["--timeout", "4"], ["--live", "--timeout", "4"]] {
+        let (status, text) = try await fixture.command(["scan"] + options)
+        #expect(status == 0)
+        let lines = text.split(separator: "\n")
+        let own = lines.filter { $0.contains(devices[0].address) }
+        #expect(own.count == 1 && own[0].contains("  microbit  connect"), "\(text)")
+        let stranger = lines.filter { $0.contains(devices[1].address) }
+        #expect(
+          stranger.count == 1
+            && stranger[0].contains("{\"match\":{\"identifier\":\"\(devices[1].address)\"},\"id\":"),
+          "\(text)")
+      }
+    }
+  }
+
+  @Test("scan --live goes on until it is interrupted; nothing is paired")
+  func scanLive() async throws {
+    try await withFixture(Self.plan(hasGateway: false)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      let scan = try fixture.start(["scan", "--live"])
+      _ = try await scan.line(within: Fixture.patience) { $0.contains(device.address) }
+      scan.signal(SIGINT)
+      #expect(try await scan.exitStatus(within: Fixture.patience) == 0)
+      let bonds = try await fixture.command(["bonds"])
+      #expect(bonds.status == 0 && bonds.text == "no peripheral is paired", "\(bonds.text)")
     }
   }
 

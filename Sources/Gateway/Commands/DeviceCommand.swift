@@ -93,13 +93,10 @@ public struct DeviceCommand: Sendable, Equatable {
       interruption.action = { _ in watching.stop() }
       return try await watching.run(name)
     case .pair(let passkey):
-      let target = try await access.find(name ?? "", orInRange: true)
-      let keys = target.selector.merging(["passkey": passkey.map(JSONValue.integer)])
-      _ = try await access.request("device/pair", keys, within: .seconds(120))
-      print("\(target.label) is paired")
+      try await Pairing(access).pair(try await access.known(name ?? "", orInRange: true), passkey: passkey)
       return .done
     case .unpair:
-      let target = try await access.find(name ?? "", orInRange: false)
+      let target = try await access.known(name ?? "", orInRange: false)
       _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
       print("\(target.label) is no longer paired")
       return .done

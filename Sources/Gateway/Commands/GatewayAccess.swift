@@ -100,6 +100,14 @@ final class GatewayAccess: @unchecked Sendable {
     return Target(entry) ?? target
   }
 
+  /// What the user means; a gateway in this process has it as a device from now on.
+  func known(_ text: String, orInRange: Bool) async throws(CommandFailure) -> Target {
+    let target = try await find(text, orInRange: orInRange)
+    guard local != nil else { return target }
+    let device = try await request("device/add", ["identifier": .string(target.address.description)])
+    return Target(device) ?? target
+  }
+
   /// All devices; a gateway in this process serves them from now on.
   func serveAll(using property: String?) { local?.serveAll(using: property) }
 
