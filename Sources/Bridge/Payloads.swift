@@ -4,7 +4,7 @@ import GATT
 import JSON
 
 /// The payloads of results, responses and availability topics.
-enum Payload {
+package enum Payload {
   /// `online` or `offline`: of a device, or of the gateway (its will as well).
   static func availability(_ isOnline: Bool) -> [UInt8] {
     Array((isOnline ? "online" : "offline").utf8)

@@ -96,8 +96,8 @@ public struct Property: Sendable, Hashable {
   public let report: Report?
   /// The value that is written on every link unless another one is desired.
   public let initial: Value?
-  /// How Home Assistant shows the property; nil: it has no entity.
-  public let homeAssistant: HomeAssistantEntity?
+  /// How Home Assistant shows the property.
+  public let homeAssistant: [HomeAssistantEntity]
 
   /// Not validated: that is done when a ``Profile`` is made of it.
   ///
@@ -109,7 +109,7 @@ public struct Property: Sendable, Hashable {
     maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
     notify: Subscription? = nil,
     poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
-    homeAssistant: HomeAssistantEntity? = nil
+    homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name
     self.service = service

@@ -25,7 +25,7 @@ struct PropertyKeys: ConfigurationSection {
   var poll: Double?
   var report: ReportKeys?
   var initial: JSONValue?
-  var homeAssistant: EntityKeys?
+  var homeAssistant: [EntityKeys]?
 
   static var keys: [ConfigurationKey<Self>] {
     [
@@ -50,7 +50,7 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
       ConfigurationKey("initial", \.initial, .optional(.any)),
-      ConfigurationKey("home_assistant", \.homeAssistant, .optional(.section)),
+      ConfigurationKey("home_assistant", \.homeAssistant, .optional(.oneOrMore(.section))),
     ]
   }
 
@@ -124,72 +124,6 @@ struct ReportKeys: ConfigurationSection {
   }
 }
 
-/// How Home Assistant shows a property.
-struct EntityKeys: ConfigurationSection {
-  enum Platform: String, CaseIterable { case sensor, number, event, text }
-
-  var platform: Platform?
-  var name: String?
-  var deviceClass: String?
-  var stateClass: HomeAssistantEntity.StateClass?
-  var unit: String?
-  var category: HomeAssistantEntity.Category?
-  var mode: HomeAssistantEntity.Mode?
-
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "platform", \.platform, .choice),
-      ConfigurationKey(required: "name", \.name, .label),
-      ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
-      ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
-      ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
-      ConfigurationKey("category", \.category, .optional(.choice)),
-      ConfigurationKey("mode", \.mode, .optional(.choice)),
-    ]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    var errors: [ConfigurationError] = []
-    if stateClass != nil, platform != .sensor {
-      errors.append(path.key("state_class").error("only a sensor has a state_class"))
-    }
-    if mode != nil, platform != .number { errors.append(path.key("mode").error("only a number has a mode")) }
-    return errors
-  }
-
-  /// Nil while platform or name is missing.
-  var entity: HomeAssistantEntity? {
-    guard let platform, let name else { return nil }
-    let kind: HomeAssistantEntity.Kind =
-      switch platform {
-      case .sensor: .sensor(stateClass)
-      case .number: .number(mode ?? .box)
-      case .event: .event
-      case .text: .text
-      }
-    return HomeAssistantEntity(kind, name: name, deviceClass: deviceClass, unit: unit, category: category)
-  }
-
-  init() {}
-
-  init(_ entity: HomeAssistantEntity) {
-    switch entity.kind {
-    case .sensor(let stateClass):
-      platform = .sensor
-      self.stateClass = stateClass
-    case .number(let mode):
-      platform = .number
-      self.mode = mode == .box ? nil : mode
-    case .event: platform = .event
-    case .text: platform = .text
-    }
-    name = entity.name
-    deviceClass = entity.deviceClass
-    unit = entity.unit
-    category = entity.category
-  }
-}
-
 // MARK: Between the keys and the property
 
 extension PropertyKeys {
@@ -205,6 +139,11 @@ extension PropertyKeys {
       errors.append(self.error(error, at: path))
       return nil
     }
+    let isAlone = homeAssistant?.count == 1
+    let entities = (homeAssistant ?? []).enumerated().compactMap { index, keys in
+      let place = path.key("home_assistant")
+      return keys.entity(codec, at: isAlone ? place : place.index(index), &errors)
+    }
     let value = initial.flatMap(codec.value)
     if let initial, value == nil {
       let problem = "expected \(codec.valueDescription), found \(initial.kind)"
@@ -216,7 +155,7 @@ extension PropertyKeys {
       instance: instance ?? 0, kind: kind ?? .state, access: access, writeMode: writeMode,
       settle: settle.map { .seconds($0) }, codec: codec, unit: unit, range: range, maxLength: maxLength,
       frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
-      initial: value, homeAssistant: homeAssistant?.entity)
+      initial: value, homeAssistant: entities)
   }
 
   private var description: Codec.Description? {
@@ -261,7 +200,9 @@ extension PropertyKeys {
     poll = property.poll.map { $0 / .seconds(1) }
     report = property.report.map { ReportKeys($0) }
     initial = property.initial.map(property.codec.json)
-    homeAssistant = property.homeAssistant.map { EntityKeys($0) }
+    homeAssistant =
+      property.homeAssistant.isEmpty
+      ? nil : property.homeAssistant.map { EntityKeys($0, codec: property.codec) }
   }
 }
 
