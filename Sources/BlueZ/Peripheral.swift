@@ -17,7 +17,8 @@ public struct Peripheral: Sendable, Equatable {
   public let rssi: Int?
   /// Whether the adapter is connected to it, by any program.
   public let isConnected: Bool
-  let isPaired: Bool
+  /// Whether it is bonded: bluetoothd keeps its keys.
+  public let isPaired: Bool
   /// The services that it advertised and, once it was connected, those that it has.
   public internal(set) var services: [BluetoothUUID] = []
   /// The Bluetooth SIG company identifiers in its manufacturer data, in ascending order.
@@ -47,6 +48,11 @@ public struct Characteristic: Sendable, Hashable {
   /// Tells it from an earlier one at the same path, which the peripheral has removed.
   let generation: Int
   let peripheral: PeripheralID
+
+  /// Whether writes to it may replace the firmware; ``Central`` refuses them.
+  public var isFirmwareUpdate: Bool {
+    FirmwareUpdate.services.contains(service) || FirmwareUpdate.characteristics.contains(uuid)
+  }
 
   /// The operations that the characteristic supports (GATT characteristic properties, Core Specification Vol 3, Part G,
   /// 3.3.1.1).

@@ -48,6 +48,13 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   var state: PeripheralSession.State { machine.state }
+  /// Whether the session uses its link, or is making one.
+  var usesLink: Bool {
+    switch machine.state {
+    case .connecting, .subscribing, .live: true
+    case .absent, .waiting, .leaving, .idle, .stopped: false
+    }
+  }
   /// Whether values that arrive now are readings.
   var isReceiving: Bool { machine.isReceiving }
 

@@ -187,6 +187,7 @@ struct CheckReport: CustomStringConvertible {
   }
 }
 
-private func padded(_ text: String, _ width: Int) -> String {
+/// The text, with spaces up to a width.
+func padded(_ text: String, _ width: Int) -> String {
   text + String(repeating: " ", count: max(0, width - text.count))
 }

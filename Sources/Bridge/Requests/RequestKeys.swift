@@ -15,6 +15,10 @@ enum Verb: String, CaseIterable, Sendable {
   case reconnectDevice = "device/reconnect"
   case renameDevice = "device/rename"
   case setOptions = "device/options"
+  case inspectDevice = "device/inspect"
+  case getProperty = "property/get"
+  case setProperty = "property/set"
+  case adapterState = "adapter/state"
   case sequence = "device/sequence"
   case resetAdapter = "adapter/reset"
   case setLogLevel = "log_level"
@@ -40,6 +44,13 @@ enum Verb: String, CaseIterable, Sendable {
       OptionsKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.options.map { .setOptions(id, $0) } }
       }
+    case .inspectDevice: SelectorKeys.read(json, &errors)?.selector.map { .inspectDevice($0) }
+    case .getProperty:
+      PropertyGetKeys.read(json, &errors).flatMap { keys in
+        keys.id.flatMap { id in keys.property.map { .getProperty($0, of: id) } }
+      }
+    case .setProperty: PropertySetKeys.read(json, &errors)?.content
+    case .adapterState: NoKeys.read(json, &errors).map { _ in .adapterState }
     case .sequence:
       SequenceKeys.read(json, &errors).flatMap { keys in
         keys.id.map { .sequence($0, keys.steps.compactMap(\.step), seconds: keys.timeout) }
@@ -51,12 +62,14 @@ enum Verb: String, CaseIterable, Sendable {
 }
 
 /// The keys of a request: the section's own, and `transaction`.
-private protocol RequestKeys: ConfigurationSection {
+package protocol RequestKeys: ConfigurationSection {
   static var own: [ConfigurationKey<Self>] { get }
 }
 
 extension RequestKeys {
-  static var keys: [ConfigurationKey<Self>] { own + [ConfigurationKey(ignored: "transaction", .transaction)] }
+  package static var keys: [ConfigurationKey<Self>] {
+    own + [ConfigurationKey(ignored: "transaction", .transaction)]
+  }
 
   static func read(_ json: JSONValue, _ errors: inout [ConfigurationError]) -> Self? {
     ConfigurationRule<Self>.section.read(json, nil, .root, &errors)
@@ -73,12 +86,12 @@ extension ConfigurationRule<String> {
 }
 
 extension ConfigurationPath {
-  fileprivate func missing(_ name: String, hint: String) -> [ConfigurationError] {
+  func missing(_ name: String, hint: String) -> [ConfigurationError] {
     [key(name).error("this is missing", hint: hint)]
   }
 }
 
-private let idHint = "the device's id, as in its topics"
+let idHint = "the device's id, as in its topics"
 
 private struct NoKeys: RequestKeys {
   static var own: [ConfigurationKey<Self>] { [] }
