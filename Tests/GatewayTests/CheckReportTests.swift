@@ -25,7 +25,9 @@ import Testing
   func columns(_ report: String, _ key: String, below title: String? = nil) throws -> [String] {
     let lines = report.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     let start = try title.map { title in try #require(lines.firstIndex(of: title), "no \(title)") } ?? 0
-    let line = try #require(lines[start...].first { $0.split(separator: " ").first == key[...] })
+    // A title may begin with the name of a key.
+    let rows = lines[start...].dropFirst(title == nil ? 0 : 1)
+    let line = try #require(rows.first { $0.split(separator: " ").first == key[...] })
     return line.replacing(/\u{20}{2,}/, with: "\t").split(separator: "\t").map(String.init)
   }
 
