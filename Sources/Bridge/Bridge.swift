@@ -103,6 +103,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       "id": .string(device.id.description),
       "state": .string(device.isEnabled ? device.session.rawValue : "disabled"),
       "held_by": owner.map { .string($0.description) },
+      "paired": .bool(device.isPaired),
     ]
     return own.merging(device.infoJSON(gateway: context.gateway, moved: publisher?.moved))
   }

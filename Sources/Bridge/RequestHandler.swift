@@ -82,6 +82,8 @@ final class RequestHandler: @unchecked Sendable {
     case .renameDevice(let id, let new):
       try onEngine { engine throws(RequestError) in try engine.rename(id, to: new) }
       return ["from": .string(id.description), "to": .string(new.description)]
+    case .pairDevice(let device, let passkey): try pair(device, passkey, verb, address)
+    case .unpairDevice(let device): try unpair(device, verb, address)
     case .setOptions(let id, let update):
       let device = try onEngine { engine throws(RequestError) in try engine.change(id, update) }
       return device.map { bridge.listing(of: $0) } ?? ["id": .string(id.description)]
@@ -118,6 +120,34 @@ final class RequestHandler: @unchecked Sendable {
         refuse(verb, error.reason, to: address)
       }
     }
+  }
+
+  private func pair(
+    _ device: DeviceReference, _ passkey: Int?, _ verb: String, _ address: ReplyAddress
+  ) throws(RequestError) {
+    let reply: PairingReply = { [self] result in
+      switch result {
+      case .success(.paired): respond(["paired": .bool(true)], to: address)
+      case .success(.passkeyRequired):
+        respond(["paired": .bool(false), "passkey_required": .bool(true)], to: address)
+      case .failure(let error): refuse(verb, error.reason, to: address)
+      }
+    }
+    try onEngine { engine throws(RequestError) in
+      try engine.pair(device, passkey: passkey, reply: reply)
+    }
+  }
+
+  private func unpair(
+    _ device: DeviceReference, _ verb: String, _ address: ReplyAddress
+  ) throws(RequestError) {
+    let reply: @Sendable (Result<Void, RequestError>) -> Void = { [self] result in
+      switch result {
+      case .success: respond(["paired": .bool(false)], to: address)
+      case .failure(let error): refuse(verb, error.reason, to: address)
+      }
+    }
+    try onEngine { engine throws(RequestError) in try engine.unpair(device, reply: reply) }
   }
 
   private func resetAdapter(

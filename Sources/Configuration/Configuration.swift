@@ -126,6 +126,8 @@ extension Configuration {
     package var isEnabled: Bool?
     /// The only gateway that serves it; nil: whichever has it in range.
     package var gateway: GatewayID?
+    /// True: it is paired with before it is used; false: only by request; nil: if nothing can be read without.
+    package var pair: Bool?
 
     /// The defaults.
     package init() {}

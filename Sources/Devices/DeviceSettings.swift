@@ -40,6 +40,7 @@ package struct DeviceSettings: Sendable, Equatable {
   package let isEnabled: Sourced<Bool>
   /// The only gateway that serves it; nil: whichever has it in range.
   package let gateway: Sourced<GatewayID?>
+  package let pairing: PairingMode
 }
 
 /// Which gateway serves a device, by the configuration and by requests.
@@ -108,6 +109,7 @@ extension DeviceSettings {
     let enabled = Self.layered(changes.isEnabled, entry?.isEnabled)
     isEnabled = Sourced(enabled.value ?? true, enabled.source)
     gateway = Self.layered(changes.gateway, entry?.gateway)
+    pairing = PairingMode(entry?.pair)
   }
 
   /// The value that the property is to hold, by the configuration and what commands and requests set.

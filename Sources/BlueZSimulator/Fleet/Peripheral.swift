@@ -26,8 +26,7 @@ struct Peripheral: Sendable {
   var silent = false
   /// How the next writes of the client configuration fail.
   var subscriptionFault: SubscriptionFault?
-  /// Requires an encrypted link, except for the device information.
-  var demandsPairing = false
+  var security = Security()
   /// Connected to the adapter.
   var linked = false
   /// Mean signal strength in dBm.
@@ -51,6 +50,28 @@ struct Peripheral: Sendable {
 
   /// Whether its advertisements are received, and it can be connected to.
   var isReachable: Bool { inRange && advertises && !linked }
+}
+
+/// How a peripheral pairs.
+struct Security: Sendable {
+  /// How it fails to.
+  enum Fault: Sendable {
+    /// The link is dropped.
+    case drop
+    /// It does not respond.
+    case silence
+  }
+
+  /// Requires an encrypted link, except for the device information.
+  var isRequired = false
+  /// Pairs with everybody; else it refuses.
+  var pairs = true
+  /// The one that it displays; nil: JustWorks.
+  var passkey: Int?
+  /// Has its part of the bond.
+  var hasBond = false
+  /// How it fails next time.
+  var fault: Fault?
 }
 
 /// The writes to a characteristic.
@@ -91,6 +112,8 @@ extension SimulatorOptions {
   func peripherals(at now: ContinuousClock.Instant, random: inout SplitMix) -> [Peripheral] {
     var peripherals: [Peripheral] = []
     for index in 0..<devices {
+      let security = Security(
+        isRequired: pairing != nil, passkey: pairing == .passkey ? 100_000 + index : nil)
       peripherals.append(
         Peripheral(
           index: index,
@@ -103,6 +126,7 @@ extension SimulatorOptions {
           // Their samples are spread over its period.
           accelerometer: services.contains(.accelerometer)
             ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil,
+          security: security,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     for index in 0..<decoys {

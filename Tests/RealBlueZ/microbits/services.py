@@ -168,4 +168,4 @@ class Led:
 
 
 EXTRA_SERVICES = {"buttons": Buttons, "accelerometer": Accelerometer, "led": Led}
-SERVICES = ("temperature", "temperature_read_only", *EXTRA_SERVICES)
+SERVICES = ("temperature", "temperature_read_only", "temperature_reversed", *EXTRA_SERVICES)
