@@ -19,6 +19,17 @@ package enum PairingMode: Sendable, Equatable {
   }
 }
 
+extension PairingMode: CustomStringConvertible {
+  /// For the report of the command `check`.
+  package var description: String {
+    switch self {
+    case .never: "only by request"
+    case .whenNeeded: "if nothing can be read"
+    case .always: "always"
+    }
+  }
+}
+
 /// When a session pairs, and when it gives up a bond. A part of ``PeripheralSession``.
 struct PairingPlan: Sendable {
   /// A request to unpair sets it to `never`.

@@ -37,11 +37,12 @@ import Testing
       try await fixture.simulator.control(#"{"op":"restart","how":"term","ms":50}"#)
       let offline = try await fixture.offline(id, after: mark)
       try await fixture.online(id, after: offline.number)
+      try #require(try fixture.lines(with: " paired ").count == 1)
       mark = try fixture.observer.mark
       try await fixture.restartGateway()
       try await fixture.online(id, after: mark)
       try await fixture.moreReadings(id, 3)
-      try #require(try fixture.lines(with: " paired ").count == 1)
+      try #require(try fixture.lines(with: " paired ").isEmpty)
     }
   }
 
