@@ -30,6 +30,7 @@ let package = Package(
   products: [
     .executable(name: "microbit-gateway", targets: ["microbit-gateway"]),
     .executable(name: "microbit-simulator", targets: ["microbit-simulator"]),
+    .executable(name: "microbit-peripheral", targets: ["microbit-peripheral"]),
   ],
   targets: [
     .systemLibrary(name: "CLinux"),
@@ -63,9 +64,17 @@ let package = Package(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
-    module("BlueZSimulator", ["EventLoop", "DBus", "GATT"]),
+    module("Peripherals", ["JSON", "GATT", "Configuration"]),
+    module("BlueZSimulator", ["EventLoop", "DBus", "GATT", "Peripherals"]),
     .executableTarget(
-      name: "microbit-simulator", dependencies: ["BlueZSimulator", "EventLoop", "CLinux"],
+      name: "microbit-simulator",
+      dependencies: ["BlueZSimulator", "Peripherals", "Configuration", "GATT", "EventLoop", "CLinux"],
+      swiftSettings: strict),
+
+    module("GATTServer", ["EventLoop", "DBus", "GATT", "Peripherals"]),
+    .executableTarget(
+      name: "microbit-peripheral",
+      dependencies: ["GATTServer", "Peripherals", "Configuration", "GATT", "EventLoop", "CLinux"],
       swiftSettings: strict),
 
     .target(
@@ -86,8 +95,9 @@ let package = Package(
     tests(
       "DevicesTests",
       [
-        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON", "Store",
-        "TestSupport",
+        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON",
+        "Peripherals",
+        "Store", "TestSupport",
       ]),
     tests(
       "BridgeTests",
@@ -105,8 +115,15 @@ let package = Package(
         "Gateway", "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT",
         "TestSupport",
       ]),
+    tests("PeripheralsTests", ["Peripherals", "Configuration", "GATT", "TestSupport"]),
     tests(
-      "BlueZSimulatorTests", ["BlueZSimulator", "DBus", "EventLoop", "GATT", "TestSupport"],
+      "GATTServerTests",
+      [
+        "GATTServer", "Peripherals", "Configuration", "DBus", "EventLoop", "GATT", "TestSupport",
+        "microbit-peripheral",
+      ]),
+    tests(
+      "BlueZSimulatorTests", ["BlueZSimulator", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport"],
       exclude: ["bleak", "recordings"]),
     tests(
       "EndToEndTests",

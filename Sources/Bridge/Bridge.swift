@@ -17,7 +17,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package private(set) var companion: (any BridgeCompanion)?
   private var ownership: Ownership!
   private var commands: CommandHandler!
-  private var requests: RequestHandler!
+  /// Carries out requests, also for other transports than MQTT.
+  package private(set) var requests: RequestHandler!
+  let state: StateDatabase
+  package let reload: ReloadHandler
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
   private var isStopping = false
@@ -27,11 +30,13 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
     loop: EventLoop, reload: @escaping ReloadHandler
   ) {
+    self.state = state
+    self.reload = reload
     context = BridgeContext(configuration, gateway: gateway, engine: engine, loop: loop)
     report = BridgeReport(configuration, self, context)
     ownership = Ownership(self, context)
     commands = CommandHandler(self, context, state.section("commands"))
-    requests = RequestHandler(self, context, state, reload: reload)
+    requests = RequestHandler(engine, host: self, loop: loop)
   }
 
   // MARK: Life
@@ -91,7 +96,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   func listing() -> [JSONValue] { context.engine.assumeIsolated { $0.devices }.map { listing(of: $0) } }
 
   /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its owner.
-  func listing(of device: DeviceDescription) -> JSONValue {
+  package func listing(of device: DeviceDescription) -> JSONValue {
     let publisher = byAddress[device.identifier]
     let owner: GatewayID? =
       switch publisher?.ownership.owner {
@@ -200,7 +205,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       if let publisher = byID[id] { commands.get(message, publisher, property) }
     case .request(let verb):
       if verb == Verb.health.rawValue, ownership.isBarrier(message) { return }
-      if ownership.isAdmitted { requests.receive(verb, message) }
+      if ownership.isAdmitted { receive(request: verb, message) }
     case .response: ownership.received(response: message.payload)
     case .bridgeState(let gateway): ownership.received(state: message.payload, of: gateway)
     case .bridgeInfo: ownership.received(bridgeInfo: message.payload)
@@ -212,6 +217,15 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       }
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
     case nil: companion?.received(message)
+    }
+  }
+
+  private func receive(request verb: String, _ message: MQTTReceived) {
+    context.log.debug(
+      "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
+    let address = ReplyAddress(of: message, topic: context.topics.bridgeResponse(to: verb))
+    requests.handle(verb, message.payload) { [context] response in
+      context.reply(response.json.bytes, to: address)
     }
   }
 

@@ -83,14 +83,11 @@ struct ReplyAddress: Sendable {
   /// The sender's own (MQTT 5, 4.10).
   let responseTopic: TopicName?
   let correlationData: [UInt8]?
-  /// Returned in the reply.
-  let transaction: String?
 
-  init(of message: MQTTReceived, topic: TopicName, transaction: String?) {
+  init(of message: MQTTReceived, topic: TopicName) {
     self.topic = topic
     responseTopic = message.responseTopic
     correlationData = message.correlationData
-    self.transaction = transaction
   }
 }
 

@@ -127,15 +127,14 @@ final class CommandHandler: @unchecked Sendable {
     }
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
-      let address = ReplyAddress(
-        of: message, topic: publisher.topics.properties[index].result, transaction: payload.transaction)
+      let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
       let command = Command(
         device: publisher.device.id, property: index, value: payload.value,
         timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
         reply: { [context] outcome in
           let result = Payload.result(
             outcome, requested: property.codec.json(payload.value), codec: property.codec,
-            transaction: address.transaction, time: .now)
+            transaction: payload.transaction, time: .now)
           context.reply(result, to: address)
         })
       context.engine.assumeIsolated { $0.execute(command) }
@@ -148,8 +147,7 @@ final class CommandHandler: @unchecked Sendable {
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ rejection: Rejection
   ) {
     context.log.info("command rejected: \(rejection.reason)", publisher.fields)
-    let address = ReplyAddress(
-      of: message, topic: publisher.topics.result(ofProperty: name), transaction: rejection.transaction)
+    let address = ReplyAddress(of: message, topic: publisher.topics.result(ofProperty: name))
     let result = Payload.result(
       .rejected(reason: rejection.reason), requested: nil, codec: nil, transaction: rejection.transaction,
       time: .now)
@@ -168,13 +166,12 @@ final class CommandHandler: @unchecked Sendable {
     guard property.isReadable, property.kind == .state else {
       return reject(message, publisher, name, Rejection("\(name) cannot be read", transaction))
     }
-    let address = ReplyAddress(
-      of: message, topic: publisher.topics.properties[index].result, transaction: transaction)
+    let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
     let id = publisher.device.id
     context.engine.assumeIsolated { [context] in
       $0.get(index, of: id) { outcome in
         let result = Payload.result(
-          outcome, requested: nil, codec: property.codec, transaction: address.transaction, time: .now)
+          outcome, requested: nil, codec: property.codec, transaction: transaction, time: .now)
         context.reply(result, to: address)
       }
     }

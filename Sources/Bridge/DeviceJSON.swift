@@ -18,6 +18,7 @@ extension DeviceDescription {
       "gateway": .string(gateway.description),
       "profile": .string(profile.name),
       "properties": .array(profile.properties.map { .string($0.name) }),
+      "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "connected_since": connectedSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),

@@ -67,7 +67,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       bridge.companion?.deviceRemoved(device.identifier)
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
-      for property in topics.properties { context.clearState(property.value) }
+      for topic in topics.properties.flatMap(\.states) { context.clearState(topic) }
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.identifier)

@@ -4,7 +4,7 @@ import GATT
 import JSON
 
 /// The payloads of results, responses and availability topics.
-enum Payload {
+package enum Payload {
   /// `online` or `offline`: of a device, or of the gateway (its will as well).
   static func availability(_ isOnline: Bool) -> [UInt8] {
     Array((isOnline ? "online" : "offline").utf8)
@@ -23,23 +23,6 @@ enum Payload {
       "reason": outcome.reason.map(JSONValue.string),
       "transaction": transaction.map(JSONValue.string),
       "time": .string(time.description),
-    ]
-    return json.bytes
-  }
-
-  /// The response to a request that was carried out.
-  static func response(_ data: JSONValue? = nil, transaction: String?) -> [UInt8] {
-    let json: JSONValue = [
-      "status": .string("ok"), "data": data, "transaction": transaction.map(JSONValue.string),
-    ]
-    return json.bytes
-  }
-
-  /// The response to a request that was refused or failed.
-  static func response(error: String, transaction: String?) -> [UInt8] {
-    let json: JSONValue = [
-      "status": .string("error"), "error": .string(error),
-      "transaction": transaction.map(JSONValue.string),
     ]
     return json.bytes
   }

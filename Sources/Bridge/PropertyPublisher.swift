@@ -62,17 +62,43 @@ final class PropertyPublisher: @unchecked Sendable {
     let payload = Payload.value(value, property.codec)
     self.payload = payload
     context.publishState(topics.value, payload, atOnce: true)
+    publishImage()
+  }
+
+  private func publishImage() {
+    guard let image = topics.image, let payload else { return }
+    context.publishState(image, Payload.image(payload))
   }
 
   /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 
-  func republish() { if let payload { context.publishState(topics.value, payload) } }
+  func republish() {
+    guard let payload else { return }
+    context.publishState(topics.value, payload)
+    publishImage()
+  }
 }
 
 extension Payload {
+  /// A picture of bits as SVG: a red dot for each `#`, rows ending with `/`.
+  static func image(_ picture: [UInt8]) -> [UInt8] {
+    let rows = picture.split(separator: UInt8(ascii: "/"))
+    let columns = rows.first?.count ?? 0
+    var svg = """
+      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(columns * 10) \(rows.count * 10)">\
+      <rect width="100%" height="100%"/>
+      """
+    for (y, row) in rows.enumerated() {
+      for (x, dot) in row.enumerated() where dot == UInt8(ascii: "#") {
+        svg += #"<circle cx="\#(x * 10 + 5)" cy="\#(y * 10 + 5)" r="4" fill="red"/>"#
+      }
+    }
+    return Array((svg + "</svg>").utf8)
+  }
+
   /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list.
-  static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
+  package static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
     switch value {
     case .integer(let number): [UInt8](decimal: number)
     case .text(let text): Array(text.utf8)

@@ -5,74 +5,73 @@ import EventLoop
 import GATT
 import JSON
 import Log
-import MQTT
-import Store
 
-/// Reads config.json again; the reply, called on the loop, gets the keys that need a restart.
-package typealias ReloadHandler =
-  @Sendable (
-    _ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void
-  ) -> Void
-
-/// Answers requests to the gateway itself.
-final class RequestHandler: @unchecked Sendable {
+/// Carries out requests to the gateway itself, whichever way they come.
+package final class RequestHandler: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private let context: BridgeContext
-  private unowned let bridge: Bridge
-  private let state: StateDatabase
-  private let reload: ReloadHandler
+  /// Called once, on the loop.
+  typealias Reply = @Sendable (Result<JSONValue, RequestError>) -> Void
 
-  private var engine: DeviceManager { context.engine }
+  private let engine: DeviceManager
+  private unowned let host: any RequestHost
+  private let loop: EventLoop
+  private let log = Logger(component: "gateway")
 
-  init(_ bridge: Bridge, _ context: BridgeContext, _ state: StateDatabase, reload: @escaping ReloadHandler) {
-    self.bridge = bridge
-    self.context = context
-    self.state = state
-    self.reload = reload
+  /// - Parameter host: must outlive the handler.
+  package init(_ engine: DeviceManager, host: any RequestHost, loop: EventLoop) {
+    self.engine = engine
+    self.host = host
+    self.loop = loop
   }
 
-  func receive(_ verb: String, _ message: MQTTReceived) {
-    let topic = context.topics.bridgeResponse(to: verb)
-    context.log.debug(
-      "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
+  /// - Parameters:
+  ///   - verb: `devices`, `device/add` …
+  ///   - payload: the request's keys as a JSON object, or nothing.
+  ///   - respond: called once, on the loop.
+  package func handle(
+    _ verb: String, _ payload: [UInt8], respond: @escaping @Sendable (RequestResponse) -> Void
+  ) {
+    let request: BridgeRequest
     do throws(Rejection) {
-      let request = try BridgeRequest(verb: verb, payload: message.payload)
-      let address = ReplyAddress(of: message, topic: topic, transaction: request.transaction)
-      context.log.debug("request", ["verb": verb])
-      do throws(RequestError) {
-        if let data = try carryOut(request.content, verb, address) { respond(data, to: address) }
-      } catch {
-        refuse(verb, error.reason, to: address)
-      }
+      request = try BridgeRequest(verb: verb, payload: payload)
     } catch {
-      refuse(
-        verb, error.reason, to: ReplyAddress(of: message, topic: topic, transaction: error.transaction))
+      log.info("request refused: \(error.reason)", ["verb": verb])
+      return respond(
+        RequestResponse(result: .failure(RequestError(error.reason)), transaction: error.transaction))
+    }
+    log.debug("request", ["verb": verb])
+    carryOut(request.content) { [log] result in
+      if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
+      respond(RequestResponse(result: result, transaction: request.transaction))
     }
   }
 
-  private func respond(_ data: JSONValue, to address: ReplyAddress) {
-    context.reply(Payload.response(data, transaction: address.transaction), to: address)
+  private func carryOut(_ request: BridgeRequest.Content, _ reply: @escaping Reply) {
+    do throws(RequestError) {
+      if let data = try answer(request, reply) { reply(.success(data)) }
+    } catch {
+      reply(.failure(error))
+    }
   }
 
-  private func refuse(_ verb: String, _ reason: String, to address: ReplyAddress) {
-    context.log.info("request refused: \(reason)", ["verb": verb])
-    context.reply(Payload.response(error: reason, transaction: address.transaction), to: address)
-  }
-
-  /// - Returns: the data of the response; nil when it follows later.
-  private func carryOut(
-    _ request: BridgeRequest.Content, _ verb: String, _ address: ReplyAddress
+  /// - Returns: the data of the response; nil when `reply` gets it later.
+  private func answer(
+    _ request: BridgeRequest.Content, _ reply: @escaping Reply
   ) throws(RequestError) -> JSONValue? {
     switch request {
-    case .devices: return .array(bridge.listing())
-    case .health: return health
-    case .scan(let seconds): scan(for: seconds, verb, address)
+    case .devices: return .array(engine.assumeIsolated { $0.devices }.map { host.listing(of: $0) })
+    case .health: return host.health
+    case .scan(let seconds):
+      later(reply) { [engine] () throws(RequestError) in
+        let found = try await engine.scan(for: .seconds(seconds))
+        return .array(found.map { $0.peripheral.json(id: $0.id) })
+      }
     case .addDevice(let identifier, let options, let desired):
       let device = try onEngine { engine throws(RequestError) in
         try engine.add(identifier, options, desired: desired)
       }
-      return bridge.listing(of: device)
+      return host.listing(of: device)
     case .removeDevice(let id):
       let address = try onEngine { engine throws(RequestError) in try engine.remove(id) }
       return ["id": .string(id.description), "identifier": .string(address.description)]
@@ -82,22 +81,28 @@ final class RequestHandler: @unchecked Sendable {
     case .renameDevice(let id, let new):
       try onEngine { engine throws(RequestError) in try engine.rename(id, to: new) }
       return ["from": .string(id.description), "to": .string(new.description)]
-    case .pairDevice(let device, let passkey): try pair(device, passkey, verb, address)
-    case .unpairDevice(let device): try unpair(device, verb, address)
+    case .pairDevice(let device, let passkey): try pair(device, passkey, reply)
+    case .unpairDevice(let device): try unpair(device, reply)
     case .setOptions(let id, let update):
       let device = try onEngine { engine throws(RequestError) in try engine.change(id, update) }
-      return device.map { bridge.listing(of: $0) } ?? ["id": .string(id.description)]
-    case .resetAdapter(let name): try resetAdapter(name, verb, address)
+      return device.map { host.listing(of: $0) } ?? ["id": .string(id.description)]
+    case .sequence(let id, let steps, let seconds):
+      later(reply) { [engine] () throws(RequestError) in
+        let results = try await engine.sequence(steps, on: id, within: seconds)
+        let data = JSONValue.array(results.map(\.json))
+        guard let last = results.last, !last.isSuccess else { return data }
+        let step = "step \(results.count) of \(steps.count), \(last.property.name)"
+        throw RequestError("\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
+      }
+    case .resetAdapter(let name): try resetAdapter(name, reply)
     case .setLogLevel(let level):
       Logger.level = level
       return ["level": .string(level.name)]
     case .reload:
-      reload { [self] result in
-        switch result {
-        case .success(let keys):
-          respond(["restart_required": .array(keys.map(JSONValue.string))], to: address)
-        case .failure(let failure): refuse(verb, failure.description, to: address)
-        }
+      host.reload { result in
+        reply(
+          result.map { ["restart_required": .array($0.map(JSONValue.string))] }
+            .mapError { RequestError($0.description) })
       }
     }
     return nil
@@ -111,79 +116,68 @@ final class RequestHandler: @unchecked Sendable {
     }.get()
   }
 
-  private func scan(for seconds: Int, _ verb: String, _ address: ReplyAddress) {
-    context.loop.task { [self] in
+  /// Replies when `body` has ended.
+  private func later(
+    _ reply: @escaping Reply, _ body: @escaping @Sendable () async throws(RequestError) -> JSONValue
+  ) {
+    loop.task {
       do throws(RequestError) {
-        let found = try await engine.scan(for: .seconds(seconds))
-        respond(.array(found.map { $0.peripheral.json(id: $0.id) }), to: address)
+        reply(.success(try await body()))
       } catch {
-        refuse(verb, error.reason, to: address)
+        reply(.failure(error))
       }
     }
   }
 
   private func pair(
-    _ device: DeviceReference, _ passkey: Int?, _ verb: String, _ address: ReplyAddress
+    _ device: DeviceReference, _ passkey: Int?, _ reply: @escaping Reply
   ) throws(RequestError) {
-    let reply: PairingReply = { [self] result in
+    let paired: PairingReply = { result in
       switch result {
-      case .success(.paired): respond(["paired": .bool(true)], to: address)
+      case .success(.paired): reply(.success(["paired": .bool(true)]))
       case .success(.passkeyRequired):
-        respond(["paired": .bool(false), "passkey_required": .bool(true)], to: address)
-      case .failure(let error): refuse(verb, error.reason, to: address)
+        reply(.success(["paired": .bool(false), "passkey_required": .bool(true)]))
+      case .failure(let error): reply(.failure(error))
       }
     }
     try onEngine { engine throws(RequestError) in
-      try engine.pair(device, passkey: passkey, reply: reply)
+      try engine.pair(device, passkey: passkey, reply: paired)
     }
   }
 
-  private func unpair(
-    _ device: DeviceReference, _ verb: String, _ address: ReplyAddress
-  ) throws(RequestError) {
-    let reply: @Sendable (Result<Void, RequestError>) -> Void = { [self] result in
+  private func unpair(_ device: DeviceReference, _ reply: @escaping Reply) throws(RequestError) {
+    let unpaired: @Sendable (Result<Void, RequestError>) -> Void = { result in
       switch result {
-      case .success: respond(["paired": .bool(false)], to: address)
-      case .failure(let error): refuse(verb, error.reason, to: address)
+      case .success: reply(.success(["paired": .bool(false)]))
+      case .failure(let error): reply(.failure(error))
       }
     }
-    try onEngine { engine throws(RequestError) in try engine.unpair(device, reply: reply) }
+    try onEngine { engine throws(RequestError) in try engine.unpair(device, reply: unpaired) }
   }
 
-  private func resetAdapter(
-    _ name: String?, _ verb: String, _ address: ReplyAddress
-  ) throws(RequestError) {
-    let own = bridge.report.adapterName
+  private func resetAdapter(_ name: String?, _ reply: @escaping Reply) throws(RequestError) {
+    let own = engine.assumeIsolated { $0.adapterName }
     guard name == nil || name == own else {
       throw RequestError("this gateway uses \(own), not \(Excerpt(name ?? ""))")
     }
-    context.loop.task { [self] in
+    later(reply) { [engine] () throws(RequestError) in
       do throws(CentralError) {
         try await engine.resetAdapter()
-        respond(["adapter": .string(own)], to: address)
       } catch {
-        refuse(verb, "\(error)", to: address)
+        throw RequestError("\(error)")
       }
+      return ["adapter": .string(own)]
     }
   }
+}
 
-  // MARK: Health
-
-  private var health: JSONValue {
-    let (adapter, known, online) = engine.assumeIsolated { ($0.adapter, $0.deviceCount, $0.onlineCount) }
-    // The broker is no problem: this request has come by it.
-    var problems: [String] = []
-    if !adapter.isOn { problems.append("the adapter is \(adapter.word)") }
-    if let trouble = state.trouble { problems.append("changes will be lost on restart: \(trouble)") }
-    return [
-      "healthy": .bool(problems.isEmpty),
-      "problems": .array(problems.map(JSONValue.string)),
-      "run": .string(context.run.description),
-      "version": .string(Version.current),
-      "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
-      "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
-      "adapter": .string(adapter.word),
-      "devices": ["known": .integer(known), "online": .integer(online)],
+extension StepResult {
+  /// As the result of a command, without what all steps have in common.
+  fileprivate var json: JSONValue {
+    [
+      "property": .string(property.name), "status": .string(outcome.word),
+      "requested": requested.map(property.codec.json), "actual": outcome.actual.map(property.codec.json),
+      "reason": outcome.reason.map(JSONValue.string),
     ]
   }
 }

@@ -114,6 +114,11 @@ package struct DeviceTopics: Sendable, Equatable {
     package let value: TopicName
     package let set: TopicName
     package let result: TopicName
+    /// A picture of bits as SVG; nil for other values.
+    package let image: TopicName?
+
+    /// The retained ones.
+    var states: [TopicName] { [value] + (image.map { [$0] } ?? []) }
   }
 
   /// The commands for the device.
@@ -136,12 +141,13 @@ package struct DeviceTopics: Sendable, Equatable {
     properties = profile.properties.map { property in
       let value = "\(prefix)/\(property.name)"
       return Topics(
-        value: topicName(value), set: topicName("\(value)/set"), result: topicName("\(value)/result"))
+        value: topicName(value), set: topicName("\(value)/set"), result: topicName("\(value)/result"),
+        image: property.codec.isPicture ? topicName("\(value)/image") : nil)
     }
   }
 
   /// The retained topics.
-  var states: [TopicName] { [availability, info] + properties.map(\.value) }
+  var states: [TopicName] { [availability, info] + properties.flatMap(\.states) }
 
   /// The result topic of a property, even one that the profile does not have.
   func result(ofProperty property: String) -> TopicName { topicName("\(prefix)/\(property)/result") }

@@ -103,6 +103,14 @@ extension Configuration {
     package init() {}
   }
 
+  /// When a device is connected.
+  package enum ConnectMode: String, CaseIterable, Sendable {
+    /// All the time.
+    case always
+    /// Regularly, for as long as its values are read and written, and for commands.
+    case onDemand = "on_demand"
+  }
+
   /// An entry of `devices`: for one peripheral, or for all that are alike.
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
@@ -128,6 +136,13 @@ extension Configuration {
     package var gateway: GatewayID?
     /// True: it is paired with before it is used; false: only by request; nil: if nothing can be read without.
     package var pair: Bool?
+    /// When it is connected; nil: always.
+    package var connect: ConnectMode?
+    /// Of a device that is connected on demand: seconds between two visits; nil: ``defaultInterval``.
+    package var every: Int?
+
+    /// In seconds.
+    package static let defaultInterval = 600
 
     /// The defaults.
     package init() {}

@@ -105,7 +105,13 @@ extension Configuration.Device: ConfigurationSection {
       ConfigurationKey("enabled", \.isEnabled, .optional(.bool)),
       ConfigurationKey("gateway", \.gateway, .optional(.gatewayID)),
       ConfigurationKey("pair", \.pair, .optional(.bool)),
+      ConfigurationKey("connect", \.connect, .optional(.choice)),
+      ConfigurationKey("every", \.every, .optional(.visitInterval)),
     ]
+  }
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    every != nil && connect != .onDemand ? [.everyWithoutVisits(at: path)] : []
   }
 
   /// Ids and matches that stand in two entries.

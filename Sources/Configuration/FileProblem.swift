@@ -1,8 +1,9 @@
 import Glibc
 
 /// Why a file cannot be read.
-struct FileProblem: Error, CustomStringConvertible {
-  let description: String
+package struct FileProblem: Error, CustomStringConvertible {
+  /// For a person.
+  package let description: String
   var isMissing = false
 
   private init(_ description: String) {
@@ -17,7 +18,7 @@ struct FileProblem: Error, CustomStringConvertible {
   }
 
   /// The whole file, which is no longer than `limit` bytes.
-  static func read(_ path: String, limit: Int) throws(FileProblem) -> [UInt8] {
+  package static func read(_ path: String, limit: Int) throws(FileProblem) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw FileProblem() }
     defer { close(descriptor) }
@@ -31,6 +32,11 @@ struct FileProblem: Error, CustomStringConvertible {
       // Devices and pipes have no length.
       guard bytes.count <= limit else { throw FileProblem("it is longer than \(limit >> 20) MiB") }
     }
+  }
+
+  static func isFolder(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
   static func isReadableByAll(_ path: String) -> Bool {

@@ -79,12 +79,7 @@ final class Channel: @unchecked Sendable {
       }
       return
     }
-    let method: NotificationMethod? =
-      switch property.notify {
-      case .signal: .signal
-      case .socket: .socket
-      case .poll, nil: nil
-      }
+    let method = method
     do throws(CentralError) {
       // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
       let used = try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
@@ -94,6 +89,34 @@ final class Channel: @unchecked Sendable {
       isPolled = false
     } catch .notifyAcquired where property.isReadable && property.kind == .state {
       pollInstead(characteristic, by: method)
+    }
+  }
+
+  /// Reads the value, or subscribes if it is only notified, on a link that is ended soon. Events are left out.
+  ///
+  /// - Returns: gets the first notification; nil: none is to be waited for.
+  func visit(on central: isolated Central) async throws(CentralError) -> Waiter<Void>? {
+    guard let characteristic, property.kind == .state else { return nil }
+    guard !property.isReadable else {
+      // What can be written as well is read by the writer.
+      if property.isNotifying || !property.isWritable { received(try await central.read(characteristic)) }
+      return nil
+    }
+    guard property.isNotifying else { return nil }
+    let first = Waiter<Void>()
+    try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
+      withExtendedLifetime(device) { received(bytes) }
+      first.resume(.success(()))
+    }
+    return first
+  }
+
+  /// Nil: the central's.
+  private var method: NotificationMethod? {
+    switch property.notify {
+    case .signal: .signal
+    case .socket: .socket
+    case .poll, nil: nil
     }
   }
 
@@ -185,11 +208,25 @@ final class Channel: @unchecked Sendable {
 
   func execute(_ command: Command) {
     guard let writer else { return command.reply(.rejected(reason: "\(property.name) cannot be set")) }
+    var command = command
+    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
+    {
+      command.timeToLive = TimeToLive(seconds: DeviceSession.linkLimit, from: .now)
+    }
     writer.execute(command)
   }
 
-  /// Reads the value now.
+  /// Reads the value now; connects to a device that is connected on demand.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
+    device.session.withLink { [self, device] obstacle in
+      withExtendedLifetime(device) {
+        if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }
+      }
+    }
+  }
+
+  /// Reads the value on the link that there is.
+  func read(_ reply: @escaping @Sendable (Outcome) -> Void) {
     guard let characteristic, device.isLive else {
       return reply(.failed(reason: obstacle ?? "the device is offline"))
     }

@@ -10,19 +10,22 @@ package struct Command: Sendable {
   /// In the property's range.
   package let value: Value
   /// Nil: it waits for the device as long as it takes; an event is not kept for an absent device then.
-  package let timeToLive: TimeToLive?
+  package internal(set) var timeToLive: TimeToLive?
+  /// Whether it waits if there is no link, or the link is lost.
+  let waitsForLink: Bool
   /// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Only where another gateway
   /// takes the device over, a command that waits is left to that one.
   package let reply: @Sendable (Outcome) -> Void
 
   package init(
-    device: DeviceID, property: Int, value: Value, timeToLive: TimeToLive? = nil,
+    device: DeviceID, property: Int, value: Value, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true,
     reply: @escaping @Sendable (Outcome) -> Void
   ) {
     self.device = device
     self.property = property
     self.value = value
     self.timeToLive = timeToLive
+    self.waitsForLink = waitsForLink
     self.reply = reply
   }
 }

@@ -22,6 +22,10 @@ final class Device: @unchecked Sendable {
   private(set) lazy var session = DeviceSession(of: self)
   /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
+  /// How many tasks run for the device: a link on demand lasts until they have ended.
+  private var tasks = 0
+  /// Whether a request's steps are being carried out.
+  var isInSequence = false
 
   init(
     _ description: DeviceDescription, _ advertisement: Advertisement, settings: DeviceSettings,
@@ -46,6 +50,8 @@ final class Device: @unchecked Sendable {
   var address: BluetoothAddress { description.identifier }
   var isLive: Bool { session.state == .live }
   var state: PeripheralSession.State { session.state }
+  /// Whether it has to be found before it can be used.
+  var isSought: Bool { state != .live && state != .idle }
 
   /// For log lines about the device.
   var fields: LogFields {
@@ -54,10 +60,18 @@ final class Device: @unchecked Sendable {
 
   /// Runs `body` on the central. Keeps the device, which may be removed meanwhile, until `body` has ended.
   func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
+    taskBegins()
     context.loop.task(of: context.central) { [self] central in
       await body(central)
-      withExtendedLifetime(self) {}
+      taskEnded()
     }
+  }
+
+  func taskBegins() { tasks += 1 }
+
+  func taskEnded() {
+    tasks -= 1
+    if tasks == 0 { session.tasksEnded() }
   }
 
   // MARK: Observers
@@ -105,7 +119,11 @@ final class Device: @unchecked Sendable {
     description.area = new.area.value
     description.isEnabled = new.isEnabled.value
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
-    if new.isEnabled.value != before.isEnabled.value {
+    let isOtherMode = new.visitInterval != before.visitInterval
+    if isOtherMode, before.isEnabled.value, new.isEnabled.value {
+      session.stop()
+      session.restart()
+    } else if new.isEnabled.value != before.isEnabled.value {
       if new.isEnabled.value {
         session.restart()
       } else {
@@ -205,7 +223,12 @@ final class Device: @unchecked Sendable {
 
   /// - Parameter hasInformation: whether the link offers device information.
   func becameOnline(hasInformation: Bool) {
-    context.log.notice("online", fields)
+    if description.isOnline {
+      context.log.debug("visited", fields)
+    } else {
+      context.log.notice("online", fields)
+    }
+    description.isOnline = true
     description.connectedSince = .now
     owner = .this
     learnOffered()
@@ -220,6 +243,7 @@ final class Device: @unchecked Sendable {
 
   func becameOffline() {
     context.log.notice("offline", fields)
+    description.isOnline = false
     description.connectedSince = nil
     report(.availability)
   }

@@ -18,7 +18,9 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Whether bluetoothd has a bond with it.
   package internal(set) var isPaired = false
   package internal(set) var session = PeripheralSession.State.absent
-  /// Nil while it is offline.
+  /// Whether it has a link and sends readings; if it is connected on demand: whether no visit is overdue.
+  package internal(set) var isOnline = false
+  /// The begin of its link, or of its last visit; nil while it is offline.
   package internal(set) var connectedSince: Timestamp?
   /// The properties that it has offered on any link so far; nil: it was never connected.
   package internal(set) var offered: Set<String>?
@@ -32,8 +34,6 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var serial: String?
   /// Whether model, firmware and serial number are being read for the first time.
   package internal(set) var isInformationPending = false
-
-  package var isOnline: Bool { session == .live }
 
   /// Whether it may have the property, as far as is known.
   package func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }

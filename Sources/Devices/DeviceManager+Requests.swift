@@ -5,7 +5,7 @@ import JSON
 /// Requests that change devices. What they change is kept in the state database, and the rest follows from
 /// ``DeviceManager/reconcile()``.
 extension DeviceManager {
-  private func known(_ id: DeviceID) throws(RequestError) -> Device {
+  func known(_ id: DeviceID) throws(RequestError) -> Device {
     if let device = registry.byID[id] { return device }
     let near = nearest(to: id.description, among: registry.byID.keys.map(\.description))
     throw RequestError("no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
@@ -118,6 +118,10 @@ extension DeviceManager {
     let problems = configuration.problems(of: entry, at: path)
     guard problems.isEmpty else {
       throw RequestError(problems.map(\.description).joined(separator: "; "))
+    }
+    let changed = DeviceSettings(address, matching, record, in: configuration)
+    if record.changes.every != nil, changed.connect.value != .onDemand {
+      throw RequestError(ConfigurationError.everyWithoutVisits(at: path).description)
     }
     let used = current.properties.map(\.name)
     let more = (entry.desired ?? []).map(\.name).filter { !used.contains($0) }

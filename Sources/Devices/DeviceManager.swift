@@ -3,6 +3,7 @@ import Configuration
 import DBus
 import EventLoop
 import GATT
+import JSON
 import Log
 import Store
 
@@ -92,8 +93,9 @@ package actor DeviceManager {
     registry.all.map(\.description).sorted { $0.id.description < $1.id.description }
   }
 
+  package var adapterName: String { configuration.bluetooth.adapter }
   package var deviceCount: Int { registry.all.count }
-  package var onlineCount: Int { registry.all.count { $0.isLive } }
+  package var onlineCount: Int { registry.all.count { $0.description.isOnline } }
   package var counters: DeviceCounters { context.counters }
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
@@ -157,7 +159,7 @@ package actor DeviceManager {
   func updateScan() {
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
-      || registry.all.contains { $0.settings.isEnabled.value && !$0.isLive }
+      || registry.all.contains { $0.settings.isEnabled.value && $0.isSought }
     central.assumeIsolated { $0.scan(isNeeded) }
   }
 
@@ -226,5 +228,11 @@ package actor DeviceManager {
 /// Why a request cannot be met, for its sender.
 package struct RequestError: Error, Sendable, Equatable {
   package let reason: String
-  package init(_ reason: String) { self.reason = reason }
+  /// What was done before it failed.
+  package let data: JSONValue?
+
+  package init(_ reason: String, data: JSONValue? = nil) {
+    self.reason = reason
+    self.data = data
+  }
 }

@@ -15,6 +15,8 @@ package struct DeviceOptions: Sendable, Equatable {
   package var properties: [String]?
   package var isEnabled: Bool?
   package var gateway: GatewayID?
+  package var connect: Configuration.ConnectMode?
+  package var every: Int?
 
   /// What `other` names is changed as well.
   mutating func add(_ other: DeviceOptions) {
@@ -25,6 +27,8 @@ package struct DeviceOptions: Sendable, Equatable {
     properties = other.properties ?? properties
     isEnabled = other.isEnabled ?? isEnabled
     gateway = other.gateway ?? gateway
+    connect = other.connect ?? connect
+    every = other.every ?? every
   }
 
   mutating func apply(_ update: DeviceOptionsUpdate) {
@@ -33,6 +37,8 @@ package struct DeviceOptions: Sendable, Equatable {
     update.properties.apply(to: &properties)
     update.isEnabled.apply(to: &isEnabled)
     update.gateway.apply(to: &gateway)
+    update.connect.apply(to: &connect)
+    update.every.apply(to: &every)
   }
 }
 
@@ -50,6 +56,8 @@ package struct DeviceOptionsUpdate: Sendable, Equatable {
   package var period = OptionUpdate<Int>.keep
   package var isEnabled = OptionUpdate<Bool>.keep
   package var gateway = OptionUpdate<GatewayID>.keep
+  package var connect = OptionUpdate<Configuration.ConnectMode>.keep
+  package var every = OptionUpdate<Int>.keep
 
   /// ``desired`` with ``period``.
   var desiredValues: [Named<JSONValue>] {
@@ -91,6 +99,8 @@ extension DeviceOptionsUpdate: ConfigurationSection {
       ConfigurationKey("period", \.period, .update(.period)),
       ConfigurationKey("enabled", \.isEnabled, .update(.bool)),
       ConfigurationKey("gateway", \.gateway, .update(.gatewayID)),
+      ConfigurationKey("connect", \.connect, .update(.choice)),
+      ConfigurationKey("every", \.every, .update(.visitInterval)),
     ]
   }
 

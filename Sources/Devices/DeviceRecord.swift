@@ -139,6 +139,8 @@ extension DeviceOptions {
     properties = try object.value("properties", .list(of: .propertyName))
     isEnabled = try object.value("enabled", .bool)
     gateway = try object.value("gateway", .gatewayID)
+    connect = try object.value("connect", .choice)
+    every = try object.value("every", .visitInterval)
   }
 
   /// What is changed, by the keys of a device entry.
@@ -151,6 +153,8 @@ extension DeviceOptions {
       "properties": properties.map { .array($0.map(JSONValue.string)) },
       "enabled": isEnabled.map(JSONValue.bool),
       "gateway": gateway.map { .string($0.description) },
+      "connect": connect.map { .string($0.rawValue) },
+      "every": every.map(JSONValue.integer),
     ]
   }
 }

@@ -17,6 +17,14 @@ final class DeviceSession: @unchecked Sendable {
   /// The state last reported to the observers.
   private var reportedState = PeripheralSession.State.absent
   private var timer: LoopTimer?
+  /// Nil: the device is always connected.
+  private var schedule: VisitSchedule?
+  private var visitTimer: LoopTimer?
+  /// What waits for the next link, of a device that is connected on demand.
+  private var waiting: [LinkWaiter] = []
+  private var waiterCount: UInt64 = 0
+  /// The first values of properties that are only notified, during a visit.
+  private var firstValues: [(channel: Channel, value: Waiter<Void>)] = []
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
@@ -36,9 +44,15 @@ final class DeviceSession: @unchecked Sendable {
 
   init(of device: Device) {
     self.device = device
-    machine = PeripheralSession(
-      now: .now, endsForSilence: device.description.profile.alive != nil,
+    (machine, schedule) = Self.machines(device)
+  }
+
+  private static func machines(_ device: Device) -> (PeripheralSession, VisitSchedule?) {
+    let interval = device.settings.visitInterval
+    let session = PeripheralSession(
+      now: .now, endsForSilence: device.description.profile.alive != nil, isOnDemand: interval != nil,
       pairing: device.settings.pairing)
+    return (session, interval.map { VisitSchedule(interval: $0) })
   }
 
   var state: PeripheralSession.State { machine.state }
@@ -53,7 +67,14 @@ final class DeviceSession: @unchecked Sendable {
   func periodIs(_ milliseconds: Int) { perform(machine.periodIs(milliseconds)) }
   func unresponsive() { perform(machine.unresponsive()) }
   func reconnect() { perform(machine.reconnect()) }
-  func handedOver() { perform(machine.handedOver()) }
+
+  func handedOver() {
+    perform(machine.handedOver())
+    perform(schedule?.visitedElsewhere(at: .now) ?? [])
+  }
+
+  /// No task of the device is running any more.
+  func tasksEnded() { perform(machine.visitEnded()) }
 
   func seen(_ seen: Peripheral) {
     peripheral = seen.id
@@ -79,8 +100,7 @@ final class DeviceSession: @unchecked Sendable {
 
   /// Starts again after ``stop()``.
   func restart() {
-    machine = PeripheralSession(
-      now: .now, endsForSilence: profile.alive != nil, pairing: device.settings.pairing)
+    (machine, schedule) = Self.machines(device)
     number += 1
   }
 
@@ -88,7 +108,10 @@ final class DeviceSession: @unchecked Sendable {
   func stop() {
     perform(machine.stop())
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
+    visitTimer?.cancel()
+    perform(schedule?.stop() ?? [])
     linkEnded()
+    resumeWaiting(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     if context.isStopping { return }
     guard let peripheral else { return }
     context.loop.task(of: context.central) { await $0.disconnect(peripheral) }
@@ -99,7 +122,7 @@ final class DeviceSession: @unchecked Sendable {
     switch machine.state {
     case .live: break
     case .subscribing: return changedServices = characteristics
-    case .absent, .waiting, .connecting, .leaving, .stopped: return
+    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: return
     }
     log.info("services changed", device.fields)
     let resolution = Resolution(profile, characteristics)
@@ -139,7 +162,7 @@ final class DeviceSession: @unchecked Sendable {
       case .disconnect: disconnect()
       case .forget: forget()
       case .online: becameLive()
-      case .offline: device.becameOffline()
+      case .offline: if schedule == nil { device.becameOffline() }
       case .setTimer(let delay):
         timer?.cancel()
         timer = context.loop.timer(after: delay) { [weak self] in
@@ -155,6 +178,22 @@ final class DeviceSession: @unchecked Sendable {
     reportedState = machine.state
     device.report(.session)
     context.sessionChanged(device)
+  }
+
+  private func perform(_ actions: [VisitSchedule.Action]) {
+    for action in actions {
+      switch action {
+      case .connect: perform(machine.demanded())
+      case .online: device.becameOnline(hasInformation: !information.isEmpty)
+      case .offline: device.becameOffline()
+      case .setTimer(let delay):
+        visitTimer?.cancel()
+        visitTimer = context.loop.timer(after: delay) { [weak self] in
+          guard let self else { return }
+          perform(schedule?.timer(at: .now) ?? [])
+        }
+      }
+    }
   }
 
   private func connect() {
@@ -203,6 +242,7 @@ final class DeviceSession: @unchecked Sendable {
     device.task { [self] central in
       do throws(CentralError) {
         for channel in channels { try await subscribe(channel, on: central) }
+        await awaitFirstValues(on: central)
         guard self.number == number else { return }
         perform(machine.subscribed(nil, at: .now))
       } catch {
@@ -217,7 +257,11 @@ final class DeviceSession: @unchecked Sendable {
   /// the link alive or is the only one.
   private func subscribe(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
     do throws(CentralError) {
-      try await channel.subscribe(on: central)
+      if schedule == nil {
+        try await channel.subscribe(on: central)
+      } else if let value = try await channel.visit(on: central) {
+        firstValues.append((channel, value))
+      }
     } catch {
       let isOptional = profile.alive.map { $0.property != channel.index } ?? (channels.count > 1)
       switch error {
@@ -230,6 +274,31 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
+  /// How long a visit waits for the values of properties that are only notified.
+  private static let firstValueLimit = Duration.seconds(10)
+
+  private func awaitFirstValues(on central: isolated Central) async {
+    let awaited = firstValues
+    guard !awaited.isEmpty else { return }
+    let timer = context.loop.timer(after: Self.firstValueLimit) { [weak self] in
+      self?.endFirstValues()
+    }
+    for (channel, value) in awaited {
+      do {
+        try await value.value()
+      } catch {
+        log.info("no value of \(channel.property.name) was notified during the visit", device.fields)
+      }
+    }
+    timer.cancel()
+    endFirstValues()
+  }
+
+  private func endFirstValues() {
+    for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
+    firstValues = []
+  }
+
   private func disconnect() {
     linkEnded()
     let peripheral = peripheral
@@ -240,9 +309,14 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   private func becameLive() {
-    device.becameOnline(hasInformation: !information.isEmpty)
+    if schedule == nil {
+      device.becameOnline(hasInformation: !information.isEmpty)
+    } else {
+      perform(schedule?.visited(at: .now) ?? [])
+    }
     for channel in channels { channel.linkUp() }
     readInformation()
+    resumeWaiting(nil)
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
   }
@@ -273,6 +347,58 @@ final class DeviceSession: @unchecked Sendable {
     for channel in channels { channel.linkDown() }
     information = []
     changedServices = nil
+    endFirstValues()
+  }
+
+  // MARK: Links on demand
+
+  private struct LinkWaiter {
+    let number: UInt64
+    let timer: LoopTimer
+    let body: @Sendable (_ obstacle: String?) -> Void
+  }
+
+  private static let mostWaiting = 64
+
+  /// How long commands and requests wait for a link that is made for them.
+  static let linkLimit = 60
+
+  /// Whether a link can be made on demand: there is none, and the device was visited lately.
+  var isConnectable: Bool { schedule?.isOnline == true && machine.state != .live }
+
+  /// A command waits for a link.
+  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
+  func demand(before deadline: Moment?) {
+    guard let schedule else { return }
+    if let deadline, schedule.isDue(before: deadline) { return }
+    perform(machine.demanded())
+  }
+
+  /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
+  /// there is none.
+  func withLink(_ body: @escaping @Sendable (_ obstacle: String?) -> Void) {
+    if machine.state == .live { return body(nil) }
+    guard isConnectable else { return body(device.obstacle ?? "the device is offline") }
+    guard waiting.count < Self.mostWaiting else {
+      return body("\(Self.mostWaiting) requests are waiting for the device already")
+    }
+    waiterCount += 1
+    let number = waiterCount
+    let timer = context.loop.timer(after: .seconds(Self.linkLimit)) { [weak self] in
+      self?.waiting.removeAll { $0.number == number }
+      body("the device could not be connected within \(Self.linkLimit) s")
+    }
+    waiting.append(LinkWaiter(number: number, timer: timer, body: body))
+    perform(machine.demanded())
+  }
+
+  private func resumeWaiting(_ obstacle: String?) {
+    let all = waiting
+    waiting = []
+    for waiter in all {
+      waiter.timer.cancel()
+      waiter.body(obstacle)
+    }
   }
 
   // MARK: Log

@@ -41,6 +41,12 @@ package struct DeviceSettings: Sendable, Equatable {
   /// The only gateway that serves it; nil: whichever has it in range.
   package let gateway: Sourced<GatewayID?>
   package let pairing: PairingMode
+  package let connect: Sourced<Configuration.ConnectMode>
+  /// Seconds between two visits, if it is connected on demand.
+  package let every: Sourced<Int>
+
+  /// Between two visits; nil if it is always connected.
+  var visitInterval: Duration? { connect.value == .onDemand ? .seconds(every.value) : nil }
 }
 
 /// Which gateway serves a device, by the configuration and by requests.
@@ -110,6 +116,10 @@ extension DeviceSettings {
     isEnabled = Sourced(enabled.value ?? true, enabled.source)
     gateway = Self.layered(changes.gateway, entry?.gateway)
     pairing = PairingMode(entry?.pair)
+    let connect = Self.layered(changes.connect, entry?.connect)
+    self.connect = Sourced(connect.value ?? .always, connect.source)
+    let every = Self.layered(changes.every, entry?.every)
+    self.every = Sourced(every.value ?? Configuration.Device.defaultInterval, every.source)
   }
 
   /// The value that the property is to hold, by the configuration and what commands and requests set.

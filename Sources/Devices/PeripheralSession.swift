@@ -17,8 +17,10 @@ package struct PeripheralSession: Sendable {
     case subscribing
     /// Readings arrive → leaving when they stop, waiting when the link ends.
     case live
-    /// The link is being ended from this side → waiting, absent.
+    /// The link is being ended from this side → waiting, absent, idle.
     case leaving
+    /// Connected on demand, and there is no demand → connecting or absent when there is.
+    case idle
     /// The gateway stops, or the device is disabled or removed. Final.
     case stopped
   }
@@ -74,7 +76,11 @@ package struct PeripheralSession: Sendable {
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60))
   /// For a peripheral that cannot be served: it is tried less and less often.
   private var longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
-  private var leavingFor = Duration.zero
+  /// How long to wait after the end of the link; nil: until a link is demanded.
+  private var leavingFor: Duration? = .zero
+  private let isOnDemand: Bool
+  /// A link was demanded while the last one was being ended.
+  private var isDemanded = false
   private var lastTrouble: Trouble?
   /// Links in a row on which no value could be read.
   private var unreadableLinks = 0
@@ -97,18 +103,23 @@ package struct PeripheralSession: Sendable {
   /// ends so often at this point.
   private static let mostEndedLinks = 5
 
-  /// - Parameter endsForSilence: whether a link on which no reading comes is ended.
-  init(now: Moment, endsForSilence: Bool = true, pairing: PairingMode = .whenNeeded) {
+  /// - Parameters:
+  ///   - endsForSilence: whether a link on which no reading comes is ended.
+  ///   - isOnDemand: whether each link is ended when there is nothing more to do.
+  init(
+    now: Moment, endsForSilence: Bool = true, isOnDemand: Bool = false, pairing: PairingMode = .whenNeeded
+  ) {
     lastSign = now
+    silence = endsForSilence && !isOnDemand ? Silence() : nil
+    self.isOnDemand = isOnDemand
     self.pairing = PairingPlan(pairing)
-    silence = endsForSilence ? Silence() : nil
   }
 
   /// Whether values of its link are readings.
   var isReceiving: Bool {
     switch state {
     case .subscribing, .live: true
-    case .absent, .waiting, .connecting, .leaving, .stopped: false
+    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: false
     }
   }
 
@@ -218,7 +229,7 @@ package struct PeripheralSession: Sendable {
   /// The link ended.
   mutating func disconnected(at now: Moment) -> [Action] {
     switch state {
-    case .absent, .waiting, .stopped: return []
+    case .absent, .waiting, .idle, .stopped: return []
     // The operation in progress reports it.
     case .connecting, .leaving: return []
     case .subscribing:
@@ -247,9 +258,36 @@ package struct PeripheralSession: Sendable {
 
   /// Another gateway has the device now: the link here is no longer alive.
   mutating func handedOver() -> [Action] {
-    guard state == .live else { return [] }
-    linkWasGood(until: lastSign)
-    return [.offline] + leave(for: backOff.next())
+    switch state {
+    case .live:
+      linkWasGood(until: lastSign)
+      return [.offline] + leave(for: isOnDemand ? nil : backOff.next())
+    case .absent where isOnDemand, .waiting where isOnDemand:
+      state = .idle
+      return [.cancelTimer]
+    case .absent, .waiting, .connecting, .subscribing, .leaving, .idle, .stopped: return []
+    }
+  }
+
+  /// A device that is connected on demand is due for a visit, or a command waits for it.
+  mutating func demanded() -> [Action] {
+    switch state {
+    case .idle:
+      state = isInRange ? .connecting : .absent
+      return isInRange ? [.connect] : []
+    case .leaving:
+      isDemanded = true
+      return []
+    case .absent, .waiting, .connecting, .subscribing, .live, .stopped: return []
+    }
+  }
+
+  /// Everything that was to be done on the link is done.
+  mutating func visitEnded() -> [Action] {
+    guard isOnDemand, state == .live else { return [] }
+    backOff.reset()
+    isDemanded = false
+    return [.offline] + leave(for: nil)
   }
 
   /// A user wants the link made anew, now.
@@ -259,6 +297,7 @@ package struct PeripheralSession: Sendable {
     switch state {
     case .live: return [.offline] + leave(for: .zero)
     case .subscribing: return leave(for: .zero)
+    case .idle: return demanded()
     case .waiting where isInRange:
       state = .connecting
       return [.cancelTimer, .connect]
@@ -279,7 +318,7 @@ package struct PeripheralSession: Sendable {
       // It is connected to as soon as it is heard.
       state = .absent
       return [.cancelTimer]
-    case .live, .subscribing, .waiting, .absent, .connecting, .stopped: return reconnect()
+    case .live, .subscribing, .waiting, .absent, .connecting, .idle, .stopped: return reconnect()
     }
   }
 
@@ -288,10 +327,10 @@ package struct PeripheralSession: Sendable {
     pairing.mode = .never
     pairing.failed()
     switch state {
-    case .live: return [.offline] + forget(for: backOff.next())
+    case .live: return [.offline] + forget(for: isOnDemand ? nil : backOff.next())
     case .subscribing, .waiting: return forget(for: backOff.next())
     // An attempt to connect fails for it.
-    case .connecting, .absent, .leaving, .stopped:
+    case .connecting, .absent, .idle, .leaving, .stopped:
       pairing.forget()
       return [.forget]
     }
@@ -300,7 +339,7 @@ package struct PeripheralSession: Sendable {
   /// The timer that was set has run out.
   mutating func timer(at now: Moment) -> [Action] {
     switch state {
-    case .absent, .connecting, .subscribing, .leaving, .stopped:
+    case .absent, .connecting, .subscribing, .leaving, .idle, .stopped:
       return []
     case .waiting:
       state = isInRange ? .connecting : .absent
@@ -318,14 +357,16 @@ package struct PeripheralSession: Sendable {
   /// The link has been ended from this side.
   mutating func left() -> [Action] {
     guard state == .leaving else { return [] }
-    return wait(leavingFor)
+    if let leavingFor { return wait(leavingFor) }
+    state = .idle
+    return isDemanded ? demanded() : []
   }
 
   /// There is no adapter that is on: nothing can be in range.
   mutating func adapterWentAway() -> [Action] {
     isInRange = false
     switch state {
-    case .stopped, .absent, .connecting, .leaving: return []
+    case .stopped, .absent, .connecting, .leaving, .idle: return []
     case .waiting, .subscribing:
       state = .absent
       return [.cancelTimer]
@@ -353,13 +394,13 @@ package struct PeripheralSession: Sendable {
     return [.setTimer(delay)]
   }
 
-  private mutating func leave(for delay: Duration) -> [Action] {
+  private mutating func leave(for delay: Duration?) -> [Action] {
     state = .leaving
     leavingFor = delay
     return [.cancelTimer, .disconnect]
   }
 
-  private mutating func forget(for delay: Duration) -> [Action] {
+  private mutating func forget(for delay: Duration?) -> [Action] {
     state = .leaving
     leavingFor = delay
     pairing.forget()

@@ -49,7 +49,11 @@ final class PropertyWriter: @unchecked Sendable {
     guard let value = property.encoded(command.value) else {
       return command.reply(.rejected(reason: "\(property.name) cannot be encoded"))
     }
-    perform { $0.command(WriteCommand(value: value, tag: command, timeToLive: command.timeToLive)) }
+    perform {
+      $0.command(
+        WriteCommand(
+          value: value, tag: command, timeToLive: command.timeToLive, waitsForLink: command.waitsForLink))
+    }
   }
 
   // MARK: Desired state
@@ -130,6 +134,7 @@ final class PropertyWriter: @unchecked Sendable {
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.tag.reply(outcome)
       if property.kind == .state { keep(command, outcome) }
+      if outcome == .pending { device.session.demand(before: command.timeToLive?.deadline) }
     case .storeDesired(let value):
       setOverride(value.value)
     case .applyFailed(let value, let failure):
@@ -176,7 +181,15 @@ final class PropertyWriter: @unchecked Sendable {
     do throws(CentralError) {
       switch property.writeMode {
       case .confirm:
-        switch decoded(try await central.write(value.bytes, to: characteristic)) {
+        let readBack: Result<EncodedValue, WriteFailure>
+        if let settle = property.settle {
+          try await central.send(value.bytes, to: characteristic, withResponse: true)
+          try? await context.loop.sleep(for: settle)
+          readBack = await read(on: central)
+        } else {
+          readBack = decoded(try await central.write(value.bytes, to: characteristic))
+        }
+        switch readBack {
         case .success(let held): return .holds(held)
         case .failure(let failure): return .notReadBack(failure)
         }

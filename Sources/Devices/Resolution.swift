@@ -12,9 +12,9 @@ struct Resolution: Sendable {
 
   init(_ profile: Profile, _ all: [Characteristic]) {
     let characteristics: [Characteristic?] = profile.properties.map { property in
-      let matching = all.filter {
-        $0.service == property.service && $0.uuid == property.characteristic && $0.flags.allow(property)
-      }
+      let usable = all.filter { $0.service == property.service && $0.flags.allow(property) }
+      var matching = usable.filter { $0.uuid == property.characteristic }
+      if matching.isEmpty { matching = usable.filter { $0.uuid == property.alternative } }
       return property.instance < matching.count ? matching[property.instance] : nil
     }
     self.characteristics = characteristics

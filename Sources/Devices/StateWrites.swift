@@ -264,6 +264,10 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
 
   /// Reports once that the waiting command is pending.
   private mutating func keepWaiting() -> [Action] {
+    if let command = waiting?.command, !command.waitsForLink {
+      waiting = nil
+      return [.answer(command, .failed(reason: "the link was lost"))]
+    }
     guard let request = waiting, !request.isPendingReported else { return [] }
     waiting?.isPendingReported = true
     return [.answer(request.command, .pending)]

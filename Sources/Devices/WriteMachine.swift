@@ -42,6 +42,8 @@ struct WriteCommand<Tag: Sendable>: Sendable {
   let tag: Tag
   /// Nil: a command for a state waits without limit, one for an event does not wait.
   var timeToLive: TimeToLive?
+  /// False: it fails if there is no link.
+  var waitsForLink = true
 
   var expired: Outcome {
     .timeout(reason: "not applied within its ttl of \(timeToLive?.seconds ?? 0) s")

@@ -6,12 +6,36 @@ public struct HomeAssistantEntity: Sendable, Hashable {
     /// A value that is displayed; with a state class, Home Assistant keeps long-term statistics. A record is shown as
     /// one sensor for each field.
     case sensor(StateClass?)
-    /// A number that can be set within the property's range. Needs ``Property/Access/write``.
+    /// True or false, displayed as on or off.
+    case binarySensor
+    /// A number that can be set within the property's range.
     case number(Mode)
-    /// Something that happens; its event types are the words of the property's codec.
+    /// A value to choose: one of the words of an enumeration, or one of these choices.
+    case select([Choice])
+    /// Sets one of two values. Without a state that can be read, Home Assistant assumes what it set last.
+    case `switch`(on: Value, off: Value)
+    /// Something that happens; its event types are the words of the property's codec. Each is a device trigger too.
     case event
-    /// A text that can be sent, no longer than the property's `max_length`.
+    /// A text that can be sent, no longer than the property's `max_length`, or a picture of bits.
     case text
+    /// A text that automations send by the action `notify.send_message`.
+    case notify
+    /// A picture of bits, displayed.
+    case image
+  }
+
+  /// A value of a ``Kind/select(_:)``.
+  public struct Choice: Sendable, Hashable {
+    /// As it is displayed: `5 s`.
+    public let label: String
+    /// What is written: 5000.
+    public let value: Value
+
+    /// - Parameter value: one that the property can encode.
+    public init(_ label: String, _ value: Value) {
+      self.label = label
+      self.value = value
+    }
   }
 
   /// How a value develops over time.
@@ -32,7 +56,7 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 
   /// The section of the device's page; nil: the main one.
   public enum Category: String, Sendable, Hashable, CaseIterable {
-    /// A setting. For numbers; Home Assistant refuses a sensor with it.
+    /// A setting. Home Assistant refuses it for what is only displayed.
     case config
     /// A technical detail of the device, such as its signal strength.
     case diagnostic
@@ -40,6 +64,8 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 
   /// Decides the platform (`sensor`, `number` …).
   public let kind: Kind
+  /// Distinguishes the entities of one property: a further part of the unique id. Nil for one of them.
+  public let key: String?
   /// Shown after the name of the device: `Temperature`.
   public let name: String
   /// `temperature`, `duration` …; the unit must be one of the class's units.
@@ -51,9 +77,11 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 
   /// The defaults: no device class or category, the property's own unit.
   public init(
-    _ kind: Kind, name: String, deviceClass: String? = nil, unit: String? = nil, category: Category? = nil
+    _ kind: Kind, key: String? = nil, name: String, deviceClass: String? = nil, unit: String? = nil,
+    category: Category? = nil
   ) {
     self.kind = kind
+    self.key = key
     self.name = name
     self.deviceClass = deviceClass
     self.unit = unit
@@ -62,7 +90,7 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 }
 
 extension HomeAssistantEntity {
-  /// One entity. A record has one for each visible field, every other property one.
+  /// What Home Assistant shows as one entity.
   public struct Part: Sendable, Hashable {
     /// Unique in the profile: `temperature`; `accelerometer_x`.
     public let key: String
@@ -70,18 +98,21 @@ extension HomeAssistantEntity {
     public let name: String
     /// The member of the property's JSON object that it shows (`{{ value_json.x }}`); nil: the whole payload.
     public let field: String?
+    /// Of which it is a part.
+    public let entity: HomeAssistantEntity
+  }
+
+  /// One for each visible field of a record that is displayed, else one.
+  fileprivate func parts(of property: Property) -> [Part] {
+    let key = key.map { "\(property.name)_\($0)" } ?? property.name
+    guard case .sensor = kind, let fields = property.codec.fields else {
+      return [Part(key: key, name: name, field: nil, entity: self)]
+    }
+    return fields.map { Part(key: "\(key)_\($0)", name: "\(name) \($0)", field: $0, entity: self) }
   }
 }
 
 extension Property {
-  /// The entities of the property; none without ``homeAssistant``.
-  public var homeAssistantParts: [HomeAssistantEntity.Part] {
-    guard let homeAssistant else { return [] }
-    guard let fields = codec.fields else {
-      return [HomeAssistantEntity.Part(key: name, name: homeAssistant.name, field: nil)]
-    }
-    return fields.map { field in
-      HomeAssistantEntity.Part(key: "\(name)_\(field)", name: "\(homeAssistant.name) \(field)", field: field)
-    }
-  }
+  /// What Home Assistant shows of the property; nothing without ``homeAssistant``.
+  public var homeAssistantParts: [HomeAssistantEntity.Part] { homeAssistant.flatMap { $0.parts(of: self) } }
 }

@@ -5,8 +5,10 @@ extension Property {
   public static let microbitTemperature = Property(
     name: "temperature", service: .microbitTemperatureService, characteristic: .microbit(0x9250),
     access: [.read, .notify], codec: .int8, unit: "°C",
-    homeAssistant: HomeAssistantEntity(
-      .sensor(.measurement), name: "Temperature", deviceClass: "temperature"))
+    homeAssistant: [
+      HomeAssistantEntity(
+        .sensor(.measurement), name: "Temperature", deviceClass: "temperature")
+    ])
 
   /// The time between two samples of the temperature, in ms: uint16, little-endian, 1000 after a reset.
   ///
@@ -16,8 +18,10 @@ extension Property {
   public static let microbitPeriod = Property(
     name: "period", service: .microbitTemperatureService, characteristic: .microbit(0x1B25),
     access: [.read, .write], codec: .uint16, unit: "ms", range: 20...0xFFFF,
-    homeAssistant: HomeAssistantEntity(
-      .number(.box), name: "Period", deviceClass: "duration", category: .config))
+    homeAssistant: [
+      HomeAssistantEntity(
+        .number(.box), name: "Period", deviceClass: "duration", category: .config)
+    ])
 
   /// Button A: see ``microbitButton(_:name:_:)``.
   public static let microbitButtonA = microbitButton("button_a", name: "Button A", 0xDA90)
@@ -34,7 +38,7 @@ extension Property {
       codec: Codec(
         builtIn: .scalar(
           Codec.Scalar(.uint8, values: [0: "press_end", 1: "press_start", 2: "long_press_start"]))),
-      homeAssistant: HomeAssistantEntity(.event, name: name, deviceClass: "button"))
+      homeAssistant: [HomeAssistantEntity(.event, name: name, deviceClass: "button")])
   }
 
   /// The acceleration along three axes in thousandths of g: three int16, little-endian.
@@ -46,7 +50,7 @@ extension Property {
     codec: Codec(
       builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
     unit: "mg", report: Report(minInterval: .milliseconds(200), change: 20),
-    homeAssistant: HomeAssistantEntity(.sensor(.measurement), name: "Acceleration"))
+    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Acceleration")])
 
   /// The time between two samples of the acceleration, in ms: uint16, little-endian, 20 after a reset.
   ///
@@ -55,15 +59,20 @@ extension Property {
   public static let microbitAccelerometerPeriod = Property(
     name: "accelerometer_period", service: .microbitAccelerometerService, characteristic: .microbit(0xFB24),
     access: [.read, .write], codec: .uint16, unit: "ms", range: 2...0xFFFF,
-    homeAssistant: HomeAssistantEntity(
-      .number(.box), name: "Accelerometer period", deviceClass: "duration", category: .config))
+    homeAssistant: [
+      HomeAssistantEntity(
+        .number(.box), name: "Accelerometer period", deviceClass: "duration", category: .config)
+    ])
 
   /// A text that scrolls over the LEDs: UTF-8, at most 20 bytes; the font has ASCII 32 to 126. A new text interrupts
   /// the previous one; the end of scrolling is not reported.
   public static let microbitLEDText = Property(
     name: "led_text", service: .microbitLEDService, characteristic: .microbit(0x93EE), kind: .event,
     access: .write, writeMode: .request, codec: .utf8, maxLength: 20,
-    homeAssistant: HomeAssistantEntity(.text, name: "LED text"))
+    homeAssistant: [
+      HomeAssistantEntity(.text, name: "LED text"),
+      HomeAssistantEntity(.notify, key: "notify", name: "LED text"),
+    ])
 
   /// The LEDs that are on, five rows of five: a byte for each row, with bit 4 for the LED at the left. A shorter value
   /// does not change the remaining rows.
@@ -74,15 +83,20 @@ extension Property {
   public static let microbitLEDMatrix = Property(
     name: "led", service: .microbitLEDService, characteristic: .microbit(0x7B77), access: [.read, .write],
     codec: Codec(builtIn: .scalar(.bits(rows: 5, columns: 5))),
-    homeAssistant: HomeAssistantEntity(.text, name: "LED matrix"))
+    homeAssistant: [
+      HomeAssistantEntity(.text, name: "LED matrix"),
+      HomeAssistantEntity(.image, key: "image", name: "LED matrix"),
+    ])
 
   /// The time for each column of a scrolling text, in ms: uint16, little-endian, 120 after a reset. The firmware
   /// accepts 0, and then does not scroll.
   public static let microbitScrollDelay = Property(
     name: "scroll_delay", service: .microbitLEDService, characteristic: .microbit(0x0D2D),
     access: [.read, .write], codec: .uint16, unit: "ms", range: 1...0xFFFF,
-    homeAssistant: HomeAssistantEntity(
-      .number(.box), name: "Scroll delay", deviceClass: "duration", category: .config))
+    homeAssistant: [
+      HomeAssistantEntity(
+        .number(.box), name: "Scroll delay", deviceClass: "duration", category: .config)
+    ])
 
   // MARK: Magnetometer
 
@@ -94,7 +108,7 @@ extension Property {
     codec: Codec(
       builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
     report: Report(minInterval: .milliseconds(200)),
-    homeAssistant: HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field"))
+    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field")])
 
   /// The bearing in degrees from north: uint16, little-endian. Notified only by a micro:bit that is calibrated: see
   /// ``microbitCalibration``. The notification follows that of the field, and is often lost (the firmware's queue has
@@ -103,14 +117,18 @@ extension Property {
     name: "bearing", service: .microbitMagnetometerService, characteristic: .microbit(0x9715),
     access: [.read, .notify], codec: .uint16, unit: "°", notify: .poll, poll: .seconds(1),
     report: Report(minInterval: .milliseconds(200), change: 1),
-    homeAssistant: HomeAssistantEntity(.sensor(.measurement), name: "Bearing"))
+    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Bearing")])
 
-  /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
+  /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100. Until
+  /// the chip is configured, what was written is read back (`samplePeriodUpdateNeeded` in
+  /// `MicroBitMagnetometerService.cpp`): on a V1 for up to the previous period.
   public static let microbitMagnetometerPeriod = Property(
     name: "magnetometer_period", service: .microbitMagnetometerService, characteristic: .microbit(0x386C),
-    access: [.read, .write], codec: .uint16, unit: "ms", range: 2...0xFFFF,
-    homeAssistant: HomeAssistantEntity(
-      .number(.box), name: "Magnetometer period", deviceClass: "duration", category: .config))
+    access: [.read, .write], settle: .seconds(2), codec: .uint16, unit: "ms", range: 2...0xFFFF,
+    homeAssistant: [
+      HomeAssistantEntity(
+        .number(.box), name: "Magnetometer period", deviceClass: "duration", category: .config)
+    ])
 
   /// Starts a calibration, and notifies its result. A person has to tilt the micro:bit meanwhile, and its program is
   /// blocked. Whether it is calibrated cannot be read (lancaster-university/microbit-dal#425).
@@ -121,7 +139,7 @@ extension Property {
     codec: Codec(
       builtIn: .scalar(
         Codec.Scalar(.uint8, values: [0: "unknown", 1: "start", 2: "done", 3: "failed"]))),
-    homeAssistant: HomeAssistantEntity(.event, name: "Calibration", category: .diagnostic))
+    homeAssistant: [HomeAssistantEntity(.event, name: "Calibration", category: .diagnostic)])
 
   // MARK: Pins
 
@@ -139,7 +157,12 @@ extension Property {
       builtIn: .list(
         of: .record([
           Codec.Field("pin", Codec.Scalar(.uint8, values: pins)), Codec.Field("value", .uint8),
-        ]))), maxLength: 20)
+        ]))), maxLength: 20,
+    homeAssistant: ["P0", "P1", "P2"].map { pin in
+      func set(_ value: Int) -> Value { .list([.record([.text(pin), .integer(value)])]) }
+      return HomeAssistantEntity(
+        .switch(on: set(1), off: set(0)), key: pin.lowercased(), name: "Pin \(pin)")
+    })
 
   /// The analogue pins: a bit for each, P19 and P20 at 17 and 18; uint32, little-endian. Kept in RAM, also after a
   /// disconnect. A write of fewer than four bytes is ignored.
@@ -168,16 +191,18 @@ extension Property {
   // MARK: UART
 
   /// Text from the micro:bit, one value for each line, in indications of at most 20 bytes. MakeCode's `uart write line`
-  /// ends a line with a line feed; text without one is published 0.5 s after its last piece.
+  /// ends a line with a line feed; text without one is published 0.5 s after its last piece. Firmware that is built with
+  /// `MICROBIT_BLE_NORDIC_STYLE_UART` exchanges the two characteristics.
   public static let microbitUARTReceived = Property(
-    name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002), kind: .event,
-    access: .notify, codec: .utf8, frame: "\n")
+    name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002),
+    alternative: .microbitUART(0x0003), kind: .event, access: .notify, codec: .utf8, frame: "\n")
 
   /// Text for the micro:bit, in pieces of 20 bytes. MakeCode buffers 60 bytes: text that the program does not read in
   /// time is lost without notice.
   public static let microbitUARTSent = Property(
-    name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003), kind: .event,
-    access: .write, writeMode: .request, codec: .utf8, maxLength: 512, chunk: 20)
+    name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003),
+    alternative: .microbitUART(0x0002), kind: .event, access: .write, writeMode: .request, codec: .utf8,
+    maxLength: 512, chunk: 20, homeAssistant: [HomeAssistantEntity(.notify, name: "UART")])
 
   // MARK: Events
 

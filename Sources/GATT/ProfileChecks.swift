@@ -1,8 +1,8 @@
 extension Property {
   /// Names that other topics, or Home Assistant entities of every device, use.
   public static let reservedNames = [
-    "availability", "info", "readings", "set", "get", "result", "connectivity", "rssi", "firmware", "model",
-    "reconnect",
+    "availability", "info", "readings", "set", "get", "result", "image", "connectivity", "rssi", "firmware",
+    "model", "reconnect", "enabled",
   ]
 
   func check() throws(PropertyError) {
@@ -12,6 +12,9 @@ extension Property {
     guard !access.isDisjoint(with: [.read, .notify, .write]) else { throw .noAccess }
     if kind == .event { try checkEvent() }
     if isWritable, writeMode == .confirm, kind == .event || !isReadable { throw .unconfirmable }
+    if let settle {
+      guard isWritable, writeMode == .confirm, settle > .zero else { throw .settle }
+    }
     try checkCommands()
     try checkReading()
     if let report {
@@ -23,7 +26,7 @@ extension Property {
       do throws(CodecError) { _ = try encode(initial) } catch { throw .initial(error) }
     }
     try checkPieces()
-    try homeAssistant?.check(for: self)
+    for entity in homeAssistant { try entity.check(for: self) }
   }
 
   private func checkPieces() throws(PropertyError) {
@@ -128,32 +131,63 @@ extension Property {
 extension HomeAssistantEntity {
   /// Checks what Home Assistant requires of a property with this kind of entity.
   fileprivate func check(for property: Property) throws(PropertyError) {
+    if let key, !isName(key) {
+      throw .homeAssistant(needs: "a key made of a-z, 0-9 and _, beginning with a letter")
+    }
+    func need(_ condition: Bool, _ need: String) throws(PropertyError) {
+      if !condition { throw .homeAssistant(needs: need) }
+    }
+    let isState = property.kind == .state
+    let isShown = isState && (property.isReadable || property.isNotifying)
+    let codec = property.codec
     switch kind {
     case .sensor:
-      guard property.kind == .state, property.isReadable || property.isNotifying, !property.codec.isList
-      else { throw .homeAssistant(needs: "a state that can be read or notifies, and that is no list") }
-      guard category != .config else {
-        throw .homeAssistant(needs: "another category: config is for what is set")
-      }
+      try need(isShown && !codec.isList, "a state that can be read or notifies, and that is no list")
+    case .binarySensor:
+      try need(isShown && codec.isBool, "a state that can be read or notifies, of the type bool")
     case .number:
-      guard property.kind == .state, property.isWritable, property.codec.range != nil else {
-        throw .homeAssistant(needs: "a state that can be written, and that is a number")
-      }
+      try need(
+        isState && property.isWritable && codec.range != nil,
+        "a state that can be written, and that is a number")
+    case .select(let choices):
+      try need(property.isWritable, "a property that can be written")
+      try need(!choices.isEmpty || !codec.words.isEmpty, "\"options\", or the words of an enumeration")
+      for choice in choices { try check(choice.value, of: property, "options") }
+    case .switch(let on, let off):
+      try need(property.isWritable, "a property that can be written")
+      try check(on, of: property, "on")
+      try check(off, of: property, "off")
     case .event:
-      guard property.kind == .event, property.isNotifying, !property.codec.words.isEmpty else {
-        throw .homeAssistant(needs: "an event that notifies, with the words of its types (\"values\")")
-      }
+      try need(
+        property.kind == .event && property.isNotifying && !codec.words.isEmpty,
+        "an event that notifies, with the words of its types (\"values\")")
     case .text:
-      guard property.isWritable, property.codec.isText || property.codec.isPicture else {
-        throw .homeAssistant(needs: "a text (utf8, bits) that can be written")
-      }
+      try need(
+        property.isWritable && (codec.isText || codec.isPicture), "a text (utf8, bits) that can be written")
+    case .notify: try need(property.isWritable && codec.isText, "a text (utf8) that can be written")
+    case .image: try need(isShown && codec.isPicture, "a picture (bits) that can be read or notifies")
+    }
+    switch kind {
+    case .number, .select, .switch, .text, .notify: break
+    case .sensor, .binarySensor, .event, .image:
+      try need(category != .config, "another category: config is for what is set")
+    }
+  }
+
+  private func check(_ value: Value, of property: Property, _ key: String) throws(PropertyError) {
+    do throws(CodecError) {
+      _ = try property.encode(value)
+    } catch {
+      throw .homeAssistant(needs: "values that can be written in \"\(key)\" (\(error))")
     }
   }
 }
 
 extension Codec {
   fileprivate var isText: Bool { isScalar(.utf8) }
-  fileprivate var isPicture: Bool { isScalar(.bits) }
+  /// Whether its values are pictures, one bit for each dot.
+  public var isPicture: Bool { isScalar(.bits) }
+  fileprivate var isBool: Bool { isScalar(.bool) }
   fileprivate var isBytes: Bool { isScalar(.bytes) }
   fileprivate var isList: Bool { if case .list = description { true } else { false } }
 

@@ -33,6 +33,8 @@ public enum PropertyError: Error, Sendable, Hashable {
   case needs(access: String, key: String)
   /// `confirm` needs a state that can be read.
   case unconfirmable
+  /// Only a value that is read back can settle.
+  case settle
   /// Not a range of numbers that the codec can encode.
   case range(ClosedRange<Double>, codec: ClosedRange<Double>?)
   case maxLength(Int)
@@ -93,6 +95,7 @@ extension PropertyError: CustomStringConvertible {
     case .noAccess: "access"
     case .event(let key), .needs(_, let key): key
     case .unconfirmable: "write"
+    case .settle: "settle"
     case .range: "range"
     case .maxLength: "max_length"
     case .frame: "frame"
@@ -116,6 +119,7 @@ extension PropertyError: CustomStringConvertible {
     case .needs(let access, let key): "\(key) needs \"\(access)\" in access"
     case .unconfirmable:
       "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")"
+    case .settle: "only what is read back (\"confirm\") can settle, in more than 0 s"
     case .range(let range, let codec?):
       "the range \(range.lowerBound)…\(range.upperBound) is more than the type holds, "
         + "\(codec.lowerBound)…\(codec.upperBound)"

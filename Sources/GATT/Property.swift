@@ -63,6 +63,8 @@ public struct Property: Sendable, Hashable {
   public let service: BluetoothUUID
   /// The characteristic that holds the value.
   public let characteristic: BluetoothUUID
+  /// The characteristic that is used instead if ``characteristic`` does not support ``access``.
+  public let alternative: BluetoothUUID?
   /// The index among the characteristics with that UUID in the service, from 0.
   public let instance: Int
   /// State or event.
@@ -71,6 +73,8 @@ public struct Property: Sendable, Hashable {
   public let access: Access
   /// Only used with ``Access/write``.
   public let writeMode: WriteMode
+  /// The time that the peripheral needs to adjust a written value, which is read back only then; nil: none.
+  public let settle: Duration?
   /// Converts between the characteristic's bytes and the value.
   public let codec: Codec
   /// The unit of the values: `°C`, `ms`.
@@ -92,27 +96,30 @@ public struct Property: Sendable, Hashable {
   public let report: Report?
   /// The value that is written on every link unless another one is desired.
   public let initial: Value?
-  /// How Home Assistant shows the property; nil: it has no entity.
-  public let homeAssistant: HomeAssistantEntity?
+  /// How Home Assistant shows the property.
+  public let homeAssistant: [HomeAssistantEntity]
 
   /// Not validated: that is done when a ``Profile`` is made of it.
   ///
   /// - Parameter writeMode: nil: `confirm` for a state that can be read, else `request`.
   public init(
-    name: String, service: BluetoothUUID, characteristic: BluetoothUUID, instance: Int = 0,
-    kind: Kind = .state, access: Access, writeMode: WriteMode? = nil, codec: Codec, unit: String? = nil,
-    range: ClosedRange<Double>? = nil, maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
+    name: String, service: BluetoothUUID, characteristic: BluetoothUUID, alternative: BluetoothUUID? = nil,
+    instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
+    settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
+    maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
     notify: Subscription? = nil,
     poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
-    homeAssistant: HomeAssistantEntity? = nil
+    homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name
     self.service = service
     self.characteristic = characteristic
+    self.alternative = alternative
     self.instance = instance
     self.kind = kind
     self.access = access
     self.writeMode = writeMode ?? (kind == .state && access.contains(.read) ? .confirm : .request)
+    self.settle = settle
     self.codec = codec
     self.unit = unit
     self.range = range

@@ -158,7 +158,10 @@ struct CheckReport: CustomStringConvertible {
       Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
       Row("gateway", device.gateway.value?.description, device.gateway.source),
       Row("pair", device.pairing.description, source(nil as Bool?, entry?.pair)),
+      Row("connect", device.connect.value.rawValue, device.connect.source),
     ]
+      + (device.connect.value == .onDemand
+        ? [Row("every", "\(device.every.value) s", device.every.source)] : [])
   }
 
   private static func source<Value>(_ request: Value?, _ configured: Value?) -> ValueSource {

@@ -32,9 +32,14 @@ enum Platform: String, Sendable, Equatable, CaseIterable {
   case sensor
   case binarySensor = "binary_sensor"
   case number
+  case select
+  case `switch`
   case button
   case event
+  case deviceTrigger = "device_automation"
   case text
+  case notify
+  case image
 }
 
 extension Announced {

@@ -43,11 +43,17 @@ extension Discovery {
     let placeholder = Removal.placeholder(object(of: .device(device.identifier)), prefix: prefix)
     let offered = zip(device.profile.properties, topics.properties).filter { device.mayOffer($0.0.name) }
     let properties = offered.flatMap { property, topics in
-      property.homeAssistantParts.map { part in
-        let component = component(for: property, part, topics: topics)
+      property.homeAssistantParts.flatMap { components(for: property, $0, topics: topics) }.map { component in
         // The device has offered it before, and may again.
-        return device.missing.contains(property.name) ? component.unavailable(placeholder) : component
+        device.missing.contains(property.name) ? component.unavailable(placeholder) : component
       }
+    }
+    let options = self.topics.bridgeRequest("device/options")
+    func enable(_ isEnabled: Bool) -> String {
+      let request: JSONValue = [
+        "id": .string(device.id.description), "options": ["enabled": .bool(isEnabled)],
+      ]
+      return String(decoding: request.bytes, as: UTF8.self)
     }
     return properties + [
       // Not the availability of the device, which is its value.
@@ -62,6 +68,10 @@ extension Discovery {
         category: "diagnostic"),
       .sensor(
         "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
+      .switch(
+        "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
+        command: options, on: enable(true), off: enable(false), states: ("True", "False"),
+        category: "config", availability: [self.topics.bridgeState]),
       // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
@@ -70,31 +80,66 @@ extension Discovery {
     ]
   }
 
+  private func components(
+    for property: Property, _ part: HomeAssistantEntity.Part, topics: DeviceTopics.Topics
+  ) -> [DiscoveryComponent] {
+    let component = component(for: property, part, topics: topics)
+    guard case .event = part.entity.kind else { return [component] }
+    return [component]
+      + words(of: property).map {
+        .trigger(part.key, name: part.name, topic: topics.value, type: $0)
+      }
+  }
+
   private func component(
     for property: Property, _ part: HomeAssistantEntity.Part, topics: DeviceTopics.Topics
   ) -> DiscoveryComponent {
-    let entity = property.homeAssistant!
+    let entity = part.entity
+    let (key, name) = (part.key, part.name)
+    let (category, deviceClass) = (entity.category?.rawValue, entity.deviceClass)
     let unit = entity.unit ?? property.unit
-    let category = entity.category?.rawValue
+    // Without a state, Home Assistant shows what it sent last.
+    let isShown = property.kind == .state && (property.isReadable || property.isNotifying)
+    let state = isShown ? topics.value : nil
+    func payload(_ value: Value) -> String {
+      String(decoding: Payload.value(value, property.codec), as: UTF8.self)
+    }
     switch entity.kind {
     case .sensor(let stateClass):
       return .sensor(
-        part.key, name: part.name, topic: topics.value, template: part.field.map(InfoTemplate.init(field:)),
-        deviceClass: entity.deviceClass, stateClass: stateClass?.rawValue, unit: unit, category: category)
+        key, name: name, topic: topics.value, template: part.field.map(InfoTemplate.init(field:)),
+        deviceClass: deviceClass, stateClass: stateClass?.rawValue, unit: unit, category: category)
+    case .binarySensor:
+      return .flag(key, name: name, topic: topics.value, deviceClass: deviceClass, category: category)
     case .number(let mode):
       return .number(
-        part.key, name: part.name, topic: topics.value, command: topics.set,
+        key, name: name, topic: topics.value, command: topics.set,
         range: property.range ?? property.codec.range ?? 0...0,
-        mode: mode.rawValue, deviceClass: entity.deviceClass, unit: unit, category: category)
+        mode: mode.rawValue, deviceClass: deviceClass, unit: unit, category: category)
+    case .select(let choices):
+      return .select(
+        key, name: name, topic: state, command: topics.set,
+        options: choices.isEmpty ? words(of: property) : choices.map(\.label),
+        payloads: choices.isEmpty ? nil : choices.map { payload($0.value) }, category: category)
+    case .switch(let on, let off):
+      return .switch(
+        key, name: name, topic: state, command: topics.set, on: payload(on), off: payload(off),
+        deviceClass: deviceClass, category: category)
     case .event:
       return .event(
-        part.key, name: part.name, topic: topics.value,
-        types: property.codec.words.sorted { $0.key < $1.key }.map(\.value), deviceClass: entity.deviceClass,
+        key, name: name, topic: topics.value, types: words(of: property), deviceClass: deviceClass,
         category: category)
     case .text:
       return .text(
-        part.key, name: part.name, command: topics.set, longest: property.maxLength ?? 255, category: category
-      )
+        key, name: name, topic: state, command: topics.set, longest: property.maxLength ?? 255,
+        category: category)
+    case .notify: return .notify(key, name: name, command: topics.set, category: category)
+    case .image: return .image(key, name: name, topic: topics.image ?? topics.value, category: category)
     }
+  }
+
+  /// The words of an enumeration, in the order of their numbers.
+  private func words(of property: Property) -> [String] {
+    property.codec.words.sorted { $0.key < $1.key }.map(\.value)
   }
 }

@@ -5,7 +5,7 @@ import MQTT
 
 /// An entity in a discovery document, without what all entities of a device have in common.
 ///
-/// Templates hold names that this program gives, and nothing that comes from outside.
+/// Templates hold names that this program or a profile gives, and nothing that a peripheral sends.
 struct DiscoveryComponent {
   /// Unique within its device, and never changed: the entity's history depends on it.
   let key: String
@@ -72,16 +72,116 @@ struct DiscoveryComponent {
       ])
   }
 
-  /// A text to send, without a state.
+  /// Starts an automation when the event happens. Not an entity: shown among the device's automations.
+  ///
+  /// - Parameters:
+  ///   - topic: of the event; its JSON has `event_type`.
+  ///   - name: of what is pressed, turned …
+  static func trigger(_ key: String, name: String, topic: TopicName, type: String) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: "\(key)_\(type)", platform: .deviceTrigger,
+      members: [
+        "atype": "trigger", "type": .string(standardTriggers[type] ?? type), "stype": .string(name),
+        "t": .string(topic.string), "val_tpl": "{{ value_json.event_type }}", "pl": .string(type),
+      ])
+  }
+
+  /// Types that Home Assistant shows as a sentence, such as `"Button A" pressed`.
+  private static let standardTriggers = [
+    "press_start": "button_short_press", "press_end": "button_short_release",
+    "long_press_start": "button_long_press", "long_press_end": "button_long_release",
+  ]
+
+  /// True or false.
+  static func flag(
+    _ key: String, name: String, topic: TopicName, deviceClass: String?, category: String?
+  ) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: .binarySensor,
+      members: [
+        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
+        "ent_cat": category.map(JSONValue.string), "stat_t": .string(topic.string), "pl_on": "true",
+        "pl_off": "false",
+      ])
+  }
+
+  /// A choice of values.
+  ///
+  /// - Parameters:
+  ///   - topic: nil: without a state.
+  ///   - payloads: of the options; nil: the options themselves.
+  static func select(
+    _ key: String, name: String, topic: TopicName?, command: TopicName, options: [String],
+    payloads: [String]?, category: String?
+  ) -> DiscoveryComponent {
+    func lookUp(_ from: [String], _ to: [String]) -> JSONValue {
+      let members = zip(from, to).map { JSONObject.Member(name: $0, value: .string($1)) }
+      let map = String(decoding: JSONValue.object(JSONObject(members)).bytes, as: UTF8.self)
+      return .string("{{ \(map).get(value) }}")
+    }
+    return DiscoveryComponent(
+      key: key, platform: .select,
+      members: [
+        "name": .string(name), "ent_cat": category.map(JSONValue.string),
+        "stat_t": topic.map { .string($0.string) }, "cmd_t": .string(command.string),
+        "ops": .array(options.map(JSONValue.string)),
+        "val_tpl": payloads.flatMap { topic == nil ? nil : lookUp($0, options) },
+        "cmd_tpl": payloads.map { lookUp(options, $0) },
+      ])
+  }
+
+  /// - Parameters:
+  ///   - topic: nil: without a state.
+  ///   - template: takes the state out of the topic's payload, `on` as this is.
+  static func `switch`(
+    _ key: String, name: String, topic: TopicName?, template: InfoTemplate? = nil, command: TopicName,
+    on: String, off: String, states: (on: String, off: String)? = nil, deviceClass: String? = nil,
+    category: String? = nil, availability: [TopicName]? = nil
+  ) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: .switch,
+      members: [
+        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
+        "ent_cat": category.map(JSONValue.string), "stat_t": topic.map { .string($0.string) },
+        "val_tpl": template.map { .string($0.text) }, "cmd_t": .string(command.string),
+        "pl_on": .string(on), "pl_off": .string(off), "stat_on": states.map { .string($0.on) },
+        "stat_off": states.map { .string($0.off) }, "avty": availability.map(JSONValue.availability),
+      ])
+  }
+
+  /// A text to send.
+  ///
+  /// - Parameter topic: nil: without a state.
   static func text(
-    _ key: String, name: String, command: TopicName, longest: Int, category: String?
+    _ key: String, name: String, topic: TopicName?, command: TopicName, longest: Int, category: String?
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .text,
       members: [
-        "name": .string(name), "ent_cat": category.map(JSONValue.string), "cmd_t": .string(command.string),
+        "name": .string(name), "ent_cat": category.map(JSONValue.string),
+        "stat_t": topic.map { .string($0.string) }, "cmd_t": .string(command.string),
         // Home Assistant's own limit is 255.
         "max": .integer(min(longest, 255)),
+      ])
+  }
+
+  /// A text that automations send.
+  static func notify(_ key: String, name: String, command: TopicName, category: String?) -> DiscoveryComponent
+  {
+    DiscoveryComponent(
+      key: key, platform: .notify,
+      members: [
+        "name": .string(name), "ent_cat": category.map(JSONValue.string), "cmd_t": .string(command.string),
+      ])
+  }
+
+  /// A picture, from a topic with SVG.
+  static func image(_ key: String, name: String, topic: TopicName, category: String?) -> DiscoveryComponent {
+    DiscoveryComponent(
+      key: key, platform: .image,
+      members: [
+        "name": .string(name), "ent_cat": category.map(JSONValue.string), "img_t": .string(topic.string),
+        "cont_type": "image/svg+xml",
       ])
   }
 

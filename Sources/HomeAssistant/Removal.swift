@@ -56,7 +56,14 @@ extension DiscoveryComponent {
       switch component.platform {
       case .sensor, .binarySensor: ["stat_t": .string(placeholder.string)]
       case .event: ["stat_t": .string(placeholder.string), "evt_typ": []]
-      case .button, .text: ["cmd_t": .string(placeholder.string)]
+      case .button, .switch, .text, .notify: ["cmd_t": .string(placeholder.string)]
+      case .select: ["cmd_t": .string(placeholder.string), "ops": []]
+      case .image: ["img_t": .string(placeholder.string)]
+      case .deviceTrigger:
+        [
+          "atype": "trigger", "t": .string(placeholder.string), "type": .string(component.key),
+          "stype": .string(component.key),
+        ]
       // The default range is 0 to 100, and the last value of an existing entity must be valid.
       case .number:
         [

@@ -1,6 +1,9 @@
 import BlueZSimulator
 import CLinux
+import Configuration
+import GATT
 import Glibc
+import Peripherals
 
 /// The command line.
 struct Arguments: Sendable {
@@ -15,6 +18,9 @@ struct Arguments: Sendable {
   var bus = ""
   /// The path of the control socket.
   var control: String?
+  private var directory: String?
+  /// Each with its generators, `PROPERTY=GENERATOR`; those of the micro:bits first, without a profile.
+  private var profiles: [(profile: String?, generators: [String])] = [(nil, [])]
 
   static let help = """
     Usage: microbit-simulator [OPTION]...
@@ -24,6 +30,13 @@ struct Arguments: Sendable {
       --devices N          number of micro:bits (3)
       --decoys N           number of peripherals that are not micro:bits (0)
       --peripheral FILE    another peripheral, described in JSON (see below); may be repeated
+      --profile NAME|FILE  another peripheral, of a profile: one of the profiles folder, or a file *.json with one profile;
+                           may be repeated
+      --profiles-directory DIR
+                           folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
+      --generate PROPERTY=GENERATOR
+                           generate the values of a property of the --profile before it, or if there is none, of the
+                           micro:bits; may be repeated
       --services LIST      services of the micro:bits, comma-separated: temperature, buttons, accelerometer, led,
                            magnetometer, pins, uart, events
                            (temperature)
@@ -51,6 +64,8 @@ struct Arguments: Sendable {
       --attribute-ms MS    one ATT request (0)
 
       --help, --version
+
+    \(Generator.help)
 
     A peripheral's FILE; address, advertises and value (hexadecimal) are optional:
       {"name":"Polar","address":"E6:7A:00:00:00:01","advertises":["180d"],"services":[
@@ -94,7 +109,8 @@ struct Arguments: Sendable {
 
   private enum Option: Int32, CaseIterable {
     case devices = 1
-    case decoys, peripheral, services, bus, systemBus, namePrefix, name, address, period, minimumPeriod
+    case decoys, peripheral, profile, directory, generate, services, bus, systemBus, namePrefix, name,
+      address, period, minimumPeriod
     case noPeriod, pairing, seed, control, trace
     case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
     case help, version
@@ -104,6 +120,9 @@ struct Arguments: Sendable {
       case .devices: "devices"
       case .decoys: "decoys"
       case .peripheral: "peripheral"
+      case .profile: "profile"
+      case .directory: "profiles-directory"
+      case .generate: "generate"
       case .services: "services"
       case .bus: "bus"
       case .systemBus: "system-bus"
@@ -133,7 +152,8 @@ struct Arguments: Sendable {
     var takesValue: Bool {
       switch self {
       case .systemBus, .noPeriod, .help, .version: false
-      case .devices, .decoys, .peripheral, .services, .bus, .namePrefix, .name, .address, .period,
+      case .devices, .decoys, .peripheral, .profile, .directory, .generate, .services, .bus, .namePrefix,
+        .name, .address, .period,
         .minimumPeriod, .pairing, .seed, .control, .trace, .connect, .disconnect, .advertise, .scan,
         .temporary,
         .supervision, .timeout, .attribute:
@@ -184,6 +204,7 @@ struct Arguments: Sendable {
         throw Invalid(reason: "unexpected argument: \(word)")
       }
       result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
+      for (profile, generators) in result.profiles { try result.add(profile, generators) }
     } catch {
       return .invalid(error.reason)
     }
@@ -211,6 +232,9 @@ struct Arguments: Sendable {
       } catch {
         throw Invalid(reason: "--peripheral: \(error)")
       }
+    case .profile: profiles.append((text, []))
+    case .directory: directory = text
+    case .generate: profiles[profiles.count - 1].generators.append(text)
     case .services:
       options.services = try text.split(separator: ",").map { name throws(Invalid) in
         guard let service = MicroBitService(rawValue: String(name)) else {
@@ -248,6 +272,29 @@ struct Arguments: Sendable {
     case .timeout: options.timing.connectTimeout = try Self.duration(kind, text)
     case .attribute: options.timing.attribute = try Self.duration(kind, text)
     case .bus, .systemBus, .control, .help, .version: break
+    }
+  }
+
+  /// Adds a peripheral of a profile, or generators to the micro:bits.
+  private mutating func add(_ text: String?, _ generators: [String]) throws(Invalid) {
+    do {
+      let profile = try text.map { try Profile.named($0, in: directory) } ?? .microbit
+      let made = try generators.map { text in
+        guard let equals = text.firstIndex(of: "=") else {
+          throw Invalid(reason: "--generate: not PROPERTY=GENERATOR: \(text)")
+        }
+        let property = try profile.served(String(text[..<equals]))
+        return try Generator(String(text[text.index(after: equals)...]), for: property, seed: options.seed)
+      }
+      guard text != nil else { return options.generators = made }
+      var description = PeripheralDescription(
+        name: profile.advertisedName, profile: profile, advertises: profile.requires)
+      description.generators = made
+      options.described.append(description)
+    } catch let error as Invalid {
+      throw error
+    } catch {
+      throw Invalid(reason: "\(error)")
     }
   }
 

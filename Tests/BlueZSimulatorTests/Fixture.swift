@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 import Testing
 
 @testable import BlueZSimulator

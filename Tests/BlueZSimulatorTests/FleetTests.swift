@@ -1,3 +1,4 @@
+import Peripherals
 import Testing
 
 @testable import BlueZSimulator
@@ -35,7 +36,7 @@ import Testing
     let fleet = options.peripherals(at: .now, random: &random)
     #expect(fleet.map(\.name) == ["Bit [zugev]", "a/b+#\u{1F600}", "Polar H7 1"])
     #expect(fleet.map(\.address) == ["C0:00:00:00:00:01", "D1:5A:00:01:C0:DE", "E5:7A:00:00:00:01"])
-    #expect(fleet.map { $0.microBit == nil } == [false, false, true])
+    #expect(fleet.map { $0.values.microBit == nil } == [false, false, true])
   }
 }
 

@@ -151,7 +151,7 @@ import Testing
     }
     fixture.take(fixture.model.reset(0, at: fixture.now))
     #expect(fixture.takeLines() == [Self.lost])
-    #expect(fixture.model.peripherals[0].microBit?.period == 1000)
+    #expect(fixture.model.peripherals[0].values.microBit?.period == 1000)
     fixture.call("A", Self.device, "org.bluez.Device1.Connect")
     fixture.advance(by: .milliseconds(299))
     #expect(fixture.model.linking == nil)

@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 import Testing
 
 @testable import BlueZSimulator
@@ -135,7 +136,7 @@ import Testing
     press(0)
     #expect(fixture.takeLines() == [])
     #expect(fixture.model.peripherals[0].sent == 0)
-    #expect(fixture.model.peripherals[0].value(of: button, at: fixture.now) == [0])
+    #expect(fixture.model.peripherals[0].values.value(of: button, at: fixture.now) == [0])
   }
 
   // MARK: Accelerometer
@@ -160,7 +161,7 @@ import Testing
     fixture.call("A", Self.accelerationPeriod, Self.write, [.bytes(bytes), Self.none])
     #expect(
       fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
-    #expect(fixture.model.peripherals[0].accelerometer?.period == 20)
+    #expect(fixture.model.peripherals[0].values.accelerometer?.period == 20)
     #expect(fixture.model.peripherals[0].writes.isEmpty)
   }
 
@@ -186,7 +187,7 @@ import Testing
 
   @Test func temperatureAndAccelerationKeepTheirOwnCadence() {
     let fixture = Self.linked()
-    fixture.model.peripherals[0].microBit?.fixedTemperature = 20
+    fixture.model.peripherals[0].values.microBit?.fixedTemperature = 20
     fixture.call("A", LinkTests.temperature, Self.start)
     fixture.call("A", Self.acceleration, Self.start)
     _ = fixture.takeLines()
@@ -243,7 +244,7 @@ import Testing
     fixture.take(fixture.model.reset(0, at: fixture.now))
     let peripheral = fixture.model.peripherals[0]
     let held = try ["7b77", "0d2d", "fb24"].map {
-      peripheral.value(of: try find($0, fixture), at: fixture.now)
+      peripheral.values.value(of: try find($0, fixture), at: fixture.now)
     }
     #expect(held == [[0, 0, 0, 0, 0], [120, 0], [20, 0]])
     // What was written is still known.

@@ -2,6 +2,7 @@ import DBus
 import GATT
 import Glibc
 import TestSupport
+import Peripherals
 import Testing
 
 @testable import BlueZSimulator
@@ -157,7 +158,7 @@ import Testing
     for bytes in [[1], [], Array(repeating: 2, count: 512)] as [[UInt8]] {
       fixture.call("A", path, Self.write, [.bytes(bytes), Self.none])
       #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
-      #expect(fixture.model.peripherals[0].values[0x0F] == bytes)
+      #expect(fixture.model.peripherals[0].values.stored[0x0F] == bytes)
     }
     fixture.call("A", path, Self.write, [.bytes(Array(repeating: 2, count: 513)), Self.none])
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])

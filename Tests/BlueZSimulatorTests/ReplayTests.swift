@@ -19,7 +19,7 @@ import Testing
     let recording = try read("\(folder)recordings/\(name).tsv")
     #expect(recording.count > 10)
     let fixture = Fixture()
-    fixture.model.peripherals[0].microBit?.fixedTemperature = 20
+    fixture.model.peripherals[0].values.microBit?.fixedTemperature = 20
     for (number, line) in recording.enumerated() {
       let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
       switch fields[0] {

@@ -190,7 +190,7 @@ import Testing
 
   @Test func aValueThatIsReadIsToldBeforeItIsAnswered() {
     let fixture = LinkTests.linked()
-    fixture.model.peripherals[0].microBit?.fixedTemperature = 20
+    fixture.model.peripherals[0].values.microBit?.fixedTemperature = 20
     fixture.model.peripherals[0].silent = true
     fixture.call("A", LinkTests.temperature, Self.start)
     _ = fixture.takeLines()

@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 import Testing
 
 @testable import BlueZSimulator
@@ -27,7 +28,7 @@ import Testing
       ])
     fixture.advance(by: .milliseconds(100))
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
-    #expect(fixture.model.peripherals[0].microBit?.period == 500)
+    #expect(fixture.model.peripherals[0].values.microBit?.period == 500)
   }
 
   @Test func aCommandToThePeriodIsAcceptedAndWithoutEffect() {
@@ -35,7 +36,7 @@ import Testing
     fixture.call(
       "A", LinkTests.period, Self.write, [.bytes([1, 0]), .properties(["type": .string("command")])])
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
-    #expect(fixture.model.peripherals[0].microBit?.period == 1000)
+    #expect(fixture.model.peripherals[0].values.microBit?.period == 1000)
     let long = [UInt8](repeating: 1, count: 21)
     fixture.call(
       "A", LinkTests.period, Self.write, [.bytes(long), .properties(["type": .string("command")])])
@@ -115,7 +116,7 @@ import Testing
   @Test(arguments: [[], [1, 2], Array(repeating: 7, count: 20)] as [[UInt8]])
   func anyBytesCanBeMadeToCome(_ bytes: [UInt8]) {
     let fixture = LinkTests.linked()
-    fixture.model.peripherals[0].microBit?.raw = bytes
+    fixture.model.peripherals[0].values.microBit?.raw = bytes
     fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.AcquireNotify", [Self.none])
     fixture.advance(by: .seconds(1))
     #expect(fixture.takePackets() == [bytes])

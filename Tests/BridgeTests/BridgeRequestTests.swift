@@ -59,6 +59,16 @@ import Testing
     #expect(
       content("device/rename", #"{"id":"c5a1b2c3d4e5","to":"kitchen"}"#)
         == .renameDevice(DeviceID(address), to: kitchen))
+    #expect(
+      content(
+        "device/sequence",
+        #"{"id":"kitchen","steps":[{"write":{"property":"period","value":1000}},{"read":"temperature"}]}"#)
+        == .sequence(
+          kitchen, [.write(property: "period", value: .integer(1000)), .read(property: "temperature")],
+          seconds: 60))
+    #expect(
+      content("device/sequence", #"{"id":"kitchen","steps":[{"read":"period"}],"timeout":5}"#)
+        == .sequence(kitchen, [.read(property: "period")], seconds: 5))
     #expect(content("adapter/reset", "") == .resetAdapter(nil))
     #expect(content("adapter/reset", #"{"adapter":"hci1"}"#) == .resetAdapter("hci1"))
     #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
@@ -112,7 +122,7 @@ import Testing
     (
       "make-coffee-for-all", "",
       #"unknown request "make-coffee-for-all": known are devices, health, reload, scan, device/add, "#
-        + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, adapter/reset, log_level"
+        + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, device/sequence, adapter/reset, log_level"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
@@ -134,7 +144,7 @@ import Testing
     ("device/add", #"{"identifer":"x"}"#, "identifer: unknown key (did you mean identifier?)"),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, transaction)"
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, connect, every, transaction)"
     ),
     (
       "device/options", #"{"id":"a","options":{"nmae":"x"}}"#,
@@ -163,7 +173,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, properties, desired, period, enabled, gateway)"
+      "options: this is missing (an object of name, area, properties, desired, period, enabled, gateway, connect, every)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.
@@ -233,6 +243,42 @@ import Testing
       "device/options", #"{"id":"a","options":{"gateway":"A B"}}"#,
       #"options.gateway: "A B" is not a valid id (try a-b)"#
     ),
+    ("device/options", #"{"id":"a","options":{"every":86401}}"#, "options.every: 86401 is above 86400"),
+    (
+      "device/options", #"{"id":"a","options":{"connect":true}}"#,
+      #"options.connect: expected "always" or "on_demand", found true"#
+    ),
+    // Sequences.
+    (
+      "device/sequence", #"{"id":"a"}"#,
+      #"steps: this is missing (a list like [{"read":"temperature"}])"#
+    ),
+    (
+      "device/sequence", #"{"steps":[{"read":"x"}]}"#,
+      "id: this is missing (the device's id, as in its topics)"
+    ),
+    ("device/sequence", #"{"id":"a","steps":{}}"#, "steps: expected a list, found an object"),
+    ("device/sequence", #"{"id":"a","steps":[{}]}"#, "steps[0]: a step has one key: write or read"),
+    (
+      "device/sequence",
+      #"{"id":"a","steps":[{"read":"x"},{"read":"x","write":{"property":"y","value":1}}]}"#,
+      "steps[1]: a step has one key: write or read"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"write":{"property":"y"}}]}"#,
+      "steps[0].write.value: this is missing"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"write":{"value":1}}]}"#,
+      "steps[0].write.property: this is missing"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"wait":1}]}"#,
+      "steps[0].wait: unknown key (did you mean write?)"
+    ),
+    (
+      "device/sequence", #"{"id":"a","steps":[{"read":"x"}],"timeout":301}"#, "timeout: 301 is above 300"
+    ),
     ("adapter/reset", #"{"adapter":"eth0"}"#, #"adapter: "eth0" is not an adapter (example: hci0)"#),
     (
       "log_level", #"{"level":"loud"}"#,
@@ -268,6 +314,13 @@ import Testing
     }
     let most = [UInt8](repeating: UInt8(ascii: " "), count: (64 << 10) - 2) + Array("{}".utf8)
     #expect((try? parse("health", most).get())?.content == .health)
+  }
+
+  @Test func aSequenceHasALimit() {
+    let steps = Array(repeating: #"{"read":"x"}"#, count: 33).joined(separator: ",")
+    #expect(
+      rejection("device/sequence", "{\"id\":\"a\",\"steps\":[\(steps)]}")
+        == Rejection("steps: 33 steps, 32 are the most"))
   }
 
   @Test func manyErrorsMakeNoLongAnswer() throws {

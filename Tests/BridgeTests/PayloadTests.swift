@@ -80,12 +80,14 @@ import Testing
   }
 
   @Test func responses() {
-    #expect(text(Payload.response(transaction: nil)) == #"{"status":"ok"}"#)
+    func response(_ result: Result<JSONValue, RequestError>, _ transaction: String?) -> String {
+      text(RequestResponse(result: result, transaction: transaction).json.bytes)
+    }
+    #expect(response(.success([]), nil) == #"{"status":"ok","data":{}}"#)
     #expect(
-      text(Payload.response(["a": .integer(1)], transaction: "t"))
-        == #"{"status":"ok","data":{"a":1},"transaction":"t"}"#)
+      response(.success(["a": .integer(1)]), "t") == #"{"status":"ok","data":{"a":1},"transaction":"t"}"#)
     #expect(
-      text(Payload.response(error: "no such verb", transaction: "t"))
+      response(.failure(RequestError("no such verb")), "t")
         == #"{"status":"error","error":"no such verb","transaction":"t"}"#)
   }
 
@@ -108,7 +110,7 @@ import Testing
     #expect(
       text(device.infoJSON(gateway: attic, moved: nil).bytes)
         == #"{"identifier":"C5:A1:B2:C3:D4:E5","gateway":"attic","profile":"microbit","#
-        + #""properties":["temperature","period"]}"#)
+        + #""properties":["temperature","period"],"enabled":true}"#)
     device.name = "BBC micro:bit [zugev]"
     device.label = "Kitchen"
     device.rssi = -61
@@ -119,7 +121,7 @@ import Testing
     #expect(
       text(device.infoJSON(gateway: attic, moved: moved).bytes)
         == #"{"name":"BBC micro:bit [zugev]","label":"Kitchen","identifier":"C5:A1:B2:C3:D4:E5","gateway":"attic","#
-        + #""profile":"microbit","properties":["temperature","period"],"rssi":-61,"connected_since":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
+        + #""profile":"microbit","properties":["temperature","period"],"enabled":true,"rssi":-61,"connected_since":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
         + #""moved":{"from":"cellar","area":"Cellar","time":"2025-11-20T18:01:02.345Z"},"model":"BBC micro:bit V2"}"#
     )
     // What a device does not offer is not desired of it.

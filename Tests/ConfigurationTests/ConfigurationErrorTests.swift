@@ -171,6 +171,16 @@ private let oneOf =
       #"{"devices":[{"match":{"identifier":"00:00:00:00:00:0A"}},{"id":"00000000000a"}]}"#,
       "devices[1].id: devices[0] already has the id 00000000000a"
     ),
+    (
+      #"{"devices":[{"connect":"sometimes"}]}"#,
+      #"devices[0].connect: expected "always" or "on_demand", found "sometimes""#
+    ),
+    (#"{"devices":[{"connect":"on_demand","every":4}]}"#, "devices[0].every: 4 is below 5"),
+    (
+      #"{"devices":[{"every":600}]}"#,
+      "devices[0].every: only a device that is connected on demand has an interval "
+        + #"(add "connect": "on_demand")"#
+    ),
     // No JSON.
     ("", "the text is empty"),
     (#"{"mqtt": {"#, "expected a key in double quotes, found the end"),

@@ -48,6 +48,13 @@ import Testing
     #expect(!differences.isEmpty)
   }
 
+  /// What `$ref` refers to.
+  private static let entity: JSONValue = {
+    guard let schema = try? shipped("deploy/config.schema.json"), let document = try? JSONParser.parse(schema)
+    else { return .null }
+    return document["$defs"]?.object?["entity"] ?? .null
+  }()
+
   private func compareText(
     _ schema: JSONValue, _ shape: ConfigurationShape, _ path: String, _ differences: inout [String]
   ) {
@@ -90,6 +97,10 @@ import Testing
     case .list(let element):
       check("type", .string("array"))
       compare(schema["items"] ?? .null, element, "\(path)[]", &differences)
+    case .oneOrMore(.object(let members)):
+      let entity: JSONValue = ["$ref": "#/$defs/entity"]
+      check("anyOf", [entity, ["type": "array", "items": entity]])
+      compare(Self.entity, .object(members), path, &differences)
     case .oneOrMore(let element):
       check("type", ["string", "array"])
       compareText(schema, element, path, &differences)

@@ -28,7 +28,8 @@ import Testing
         "home_assistant": { "discovery": false, "prefix": "ha/x" },
         "devices": [
           { "match": { "identifier": "c5:a1:b2:c3:d4:e5" }, "id": "kitchen", "name": "Küche", "area": "Kitchen",
-            "period": 5000, "enabled": false, "gateway": "attic" },
+            "period": 5000, "enabled": false, "gateway": "attic", "connect": "on_demand",
+            "every": 900 },
           { "match": { "name_prefix": "BBC" } } ] }
       """)
     var expected = Configuration()
@@ -56,6 +57,8 @@ import Testing
         name: "Küche", area: "Kitchen", period: 5000, isEnabled: false, gateway: GatewayID("attic")),
       Configuration.Device(match: .namePrefix("BBC")),
     ]
+    expected.devices[0].connect = .onDemand
+    expected.devices[0].every = 900
     #expect(configuration == expected)
   }
 

@@ -68,13 +68,31 @@ import Testing
     (
       property(
         #""access":["read"],"type":"uint8","home_assistant":{"platform":"sensor","name":"A","mode":"box"}"#),
-      "a.home_assistant.mode", "only a number has a mode"
+      "a.home_assistant.mode", "only the platform number has this key"
+    ),
+    (
+      property(
+        #""access":["write"],"type":"uint16","home_assistant":{"platform":"select","name":"A","options":{"5 s":"5000"}}"#
+      ),
+      "a.home_assistant.options.\"5 s\"", "expected a whole number in plain digits, found a string"
+    ),
+    (
+      property(
+        #""access":["write"],"type":"uint8","home_assistant":{"platform":"select","name":"A","options":{"":5}}"#
+      ),
+      "a.home_assistant.options.\"\"", "must have 1 to 64 characters"
+    ),
+    (
+      property(
+        #""access":["write"],"type":"uint8","home_assistant":[{"platform":"notify","name":"A"},{"platform":"switch","name":"A","on":"x","off":0}]"#
+      ),
+      "a.home_assistant[1].on", "expected a whole number in plain digits, found a string"
     ),
     (
       property(
         #""access":["read","write"],"type":"uint8","home_assistant":{"platform":"number","name":"A","state_class":"measurement"}"#
       ),
-      "a.home_assistant.state_class", "only a sensor has a state_class"
+      "a.home_assistant.state_class", "only the platform sensor has this key"
     ),
     // What the codec refuses.
     (property(#""access":["read"],"type":"uint8","scale":0"#), "a.scale", "0.0 is not a usable scale"),
@@ -299,7 +317,7 @@ import Testing
       errors == [
         "5:105: profiles.x.properties.a.scale: 0.0 is not a usable scale",
         "6:7: profiles.x.properties.info: the name is reserved (availability, info, readings, set, get, result, "
-          + "connectivity, rssi, firmware, model, reconnect)",
+          + "image, connectivity, rssi, firmware, model, reconnect, enabled)",
         "10:25: profiles.y.properties.b.initial: an event has no initial: it is over as soon as it has happened "
           + "(a state has one)",
       ])

@@ -22,8 +22,10 @@ import Testing
 
   @Test func theExamplesOfTheDocumentAreWhatTheySay() throws {
     let examples = try Self.examples()
-    try #require(examples.map { $0.profiles.map(\.name) } == [["sensortag"], ["counter"], ["heart"]])
-    #expect(examples.map { $0.devices.map(\.profile) } == [["sensortag"], ["counter"], ["heart"]])
+    try #require(
+      examples.map { $0.profiles.map(\.name) } == [["sensortag"], ["counter"], ["heart"], ["classroom"]])
+    #expect(
+      examples.map { $0.devices.map(\.profile) } == [["sensortag"], ["counter"], ["heart"], ["classroom"]])
 
     var near = Configuration.Match()
     near.nameContains = "SensorTag"
@@ -34,7 +36,7 @@ import Testing
       name: "keys", service: service, characteristic: BluetoothUUID(short: 0xFFE1), kind: .event,
       access: .notify,
       codec: try Codec(.scalar(.init(.uint8, values: [0: "none", 1: "right", 2: "left", 3: "both"]))),
-      homeAssistant: HomeAssistantEntity(.event, name: "Keys"))
+      homeAssistant: [HomeAssistantEntity(.event, name: "Keys")])
     let profile0 = try Profile(name: "sensortag", requires: [service], properties: [keys])
     #expect(examples[0].profiles == [profile0])
 
@@ -48,7 +50,7 @@ import Testing
   }
 
   @Test func theHeartRateIsDecodedByItsFlags() throws {
-    let heart = try #require(try Self.examples().last?.profiles.first)
+    let heart = try #require(try Self.examples()[2].profiles.first)
     #expect(heart.properties.map(\.name) == ["heart_rate", "battery"])
     #expect(heart.defaultProperties == ["heart_rate", "battery"])
     #expect(heart.requires == [BluetoothUUID(short: 0x180D)])
@@ -85,7 +87,11 @@ import Testing
                    "home_assistant": { "platform": "number", "name": "B", "mode": "slider", "category": "config" } },
             "c": { "service": "180f", "characteristic": "2a1b", "access": ["write"], "write": "command",
                    "kind": "event", "type": "utf8", "max_length": 20,
-                   "home_assistant": { "platform": "text", "name": "C" } },
+                   "home_assistant": [ { "platform": "text", "name": "C" },
+                                       { "platform": "select", "key": "choice", "name": "D",
+                                         "options": { "yes": "1", "no": "0" } },
+                                       { "platform": "switch", "key": "switch", "name": "E", "on": "1", "off": "0" },
+                                       { "platform": "notify", "key": "notify", "name": "F" } ] },
             "d": { "service": "180f", "characteristic": "2a1c", "access": ["notify"], "repeat": true,
                    "fields": [ { "name": "f", "type": "uint8", "hidden": true },
                                { "name": "x", "type": "uint16", "endian": "big", "scale": 2, "offset": 1,
@@ -101,17 +107,25 @@ import Testing
         codec: try Codec(.scalar(.init(.int16, scale: 0.5, offset: -40, endian: .big))), unit: "°C",
         notify: .socket, poll: .milliseconds(500),
         report: Property.Report(minInterval: .milliseconds(200), change: 0.25),
-        homeAssistant: HomeAssistantEntity(
-          .sensor(.measurement), name: "A", deviceClass: "temperature", unit: "C", category: .diagnostic)),
+        homeAssistant: [
+          HomeAssistantEntity(
+            .sensor(.measurement), name: "A", deviceClass: "temperature", unit: "C", category: .diagnostic)
+        ]),
       Property(
         name: "b", service: battery, characteristic: uuid(0x2A1A), access: [.read, .write],
         writeMode: .request,
         codec: .uint16, range: 20...65535, initial: .integer(5000),
-        homeAssistant: HomeAssistantEntity(.number(.slider), name: "B", category: .config)),
+        homeAssistant: [HomeAssistantEntity(.number(.slider), name: "B", category: .config)]),
       Property(
         name: "c", service: battery, characteristic: uuid(0x2A1B), kind: .event, access: .write,
-        writeMode: .command, codec: .utf8, maxLength: 20, homeAssistant: HomeAssistantEntity(.text, name: "C")
-      ),
+        writeMode: .command, codec: .utf8, maxLength: 20,
+        homeAssistant: [
+          HomeAssistantEntity(.text, name: "C"),
+          HomeAssistantEntity(
+            .select([.init("yes", .text("1")), .init("no", .text("0"))]), key: "choice", name: "D"),
+          HomeAssistantEntity(.switch(on: .text("1"), off: .text("0")), key: "switch", name: "E"),
+          HomeAssistantEntity(.notify, key: "notify", name: "F"),
+        ]),
       Property(
         name: "d", service: battery, characteristic: uuid(0x2A1C), access: .notify,
         codec: try Codec(

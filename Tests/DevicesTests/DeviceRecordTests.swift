@@ -27,6 +27,8 @@ import Testing
     record.changes.properties = ["keys"]
     record.changes.isEnabled = false
     record.changes.gateway = GatewayID("attic")
+    record.changes.connect = .onDemand
+    record.changes.every = 900
     record.isAdded = true
     record.isRemoved = true
     record.desired = [
@@ -54,7 +56,8 @@ import Testing
       String(decoding: record.bytes, as: UTF8.self)
         == #"{"id":"kitchen","name":"BBC","offered":["period","temperature"],"model":"BBC micro:bit V2","#
         + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","profile":"sensortag","#
-        + #""properties":["keys"],"enabled":false,"gateway":"attic"},"added":true,"removed":true,"#
+        + #""properties":["keys"],"enabled":false,"gateway":"attic","connect":"on_demand","every":900},"#
+        + #""added":true,"removed":true,"#
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"period":{"value":5000}}}"#)
   }
 
@@ -88,7 +91,8 @@ import Testing
 
   @Test(arguments: [
     "", "{", "[]", "null", "7", #"{"id":7}"#, #"{"id":"a/b"}"#, #"{"id":"bridge"}"#, #"{"name":null}"#,
-    #"{"changes":[]}"#, #"{"changes":{"area":1}}"#, #"{"changes":{"enabled":1}}"#,
+    #"{"changes":[]}"#, #"{"changes":{"connect":"often"}}"#, #"{"changes":{"every":0}}"#,
+    #"{"changes":{"area":1}}"#, #"{"changes":{"enabled":1}}"#,
     #"{"changes":{"gateway":""}}"#, #"{"changes":{"name":""}}"#, #"{"added":1}"#, #"{"desired":5}"#,
     #"{"desired":{"period":"5"}}"#, #"{"desired":{"period":{"source":"request"}}}"#, #"{"removed":"yes"}"#,
     #"{"offered":"period"}"#, #"{"offered":["period",1]}"#, #"{"model":2}"#,

@@ -556,17 +556,18 @@ import Testing
 
   /// Whatever comes, in whatever order: it goes online and offline in turn, there is no attempt without its
   /// result, and once nothing is under way it still waits for something that will come.
-  @Test func noSequenceOfInputsLosesAPeripheral() {
+  @Test(arguments: [false, true])
+  func noSequenceOfInputsLosesAPeripheral(isOnDemand: Bool) {
     var random = SplitMix64(state: 11)
     for _ in 0..<500 {
-      var session = absent
+      var session = Session(now: start, isOnDemand: isOnDemand)
       var isOnline = false
       var pending: Set<String> = []
       var hasTimer = false
       for step in 0..<60 {
         let now = at(step * 10)
         let actions: [Session.Action]
-        switch Int.random(in: 0..<13, using: &random) {
+        switch Int.random(in: 0..<16, using: &random) {
         case 0: actions = session.seen(inRange: true)
         case 1: actions = session.lost()
         case 2 where pending.contains("connect"):
@@ -591,10 +592,13 @@ import Testing
         case 9 where pending.contains("subscribe"):
           pending.remove("subscribe")
           actions = session.unreadable(.timedOut("x"))
-        case 10:
+        case 10: actions = session.demanded()
+        case 11: actions = session.visitEnded()
+        case 12: actions = session.handedOver()
+        case 13:
           actions = session.pair([PairingMode.never, .whenNeeded, .always].randomElement(using: &random)!)
-        case 11: actions = session.unpair()
-        case 12:
+        case 14: actions = session.unpair()
+        case 15:
           session.seen(isPaired: Bool.random(using: &random))
           continue
         default: continue
@@ -619,7 +623,9 @@ import Testing
         #expect(isOnline == (session.state == .live))
         switch session.state {
         case .absent: break
-        case .waiting, .live: #expect(hasTimer)
+        case .waiting: #expect(hasTimer)
+        case .live: #expect(hasTimer != isOnDemand)
+        case .idle: #expect(isOnDemand && pending.isDisjoint(with: ["connect", "leave"]))
         case .connecting: #expect(pending.contains("connect"))
         case .subscribing: #expect(pending.contains("subscribe"))
         case .leaving: #expect(pending.contains("leave"))

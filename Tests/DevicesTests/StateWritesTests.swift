@@ -48,6 +48,9 @@ struct Bench {
     let timeToLive = TimeToLive(seconds: ttl, from: now)
     return run(machine.command(Machine.Command(value: EncodedValue(value), tag: tag, timeToLive: timeToLive)))
   }
+  mutating func commandForThisLink(_ tag: String, _ value: Int) -> [String] {
+    run(machine.command(Machine.Command(value: EncodedValue(value), tag: tag, waitsForLink: false)))
+  }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
   mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {
     run(machine.setDesired(value.map { EncodedValue($0) }, by: origin))

@@ -303,4 +303,55 @@ import Testing
       #expect(try await Self.writes(fixture, filter) == configured + commanded + commanded)
     }
   }
+
+  @Test("UART characteristics in Nordic's order: their flags tell which of them receives")
+  func nordicUART() async throws {
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.entries = #"{"match":{"name":"Nordic"},"id":"kitchen","properties":["uart_rx","uart_tx"]}"#
+    plan.files["nordic.json"] = """
+      {"name":"Nordic","address":"E6:7A:00:00:00:01","services":[{"uuid":"6e400001-b5a3-f393-e0a9-e50e24dcca9e",
+       "characteristics":[
+         {"uuid":"6e400002-b5a3-f393-e0a9-e50e24dcca9e","flags":["write"]},
+         {"uuid":"6e400003-b5a3-f393-e0a9-e50e24dcca9e","flags":["indicate"]}]}]}
+      """
+    try await withFixture(plan) { fixture in
+      try await fixture.startSimulator(["--peripheral", "\(fixture.folder.path)/nordic.json"])
+      try await fixture.online("kitchen")
+      try await Self.set(fixture, "6e400003-b5a3-f393-e0a9-e50e24dcca9e", "6f6e0a")
+      try await fixture.message("kitchen/uart_rx") { $0.text.contains(#""value":"on""#) }
+      try await Self.result(fixture, "uart_tx", "off", "accepted")
+      #expect(try await Self.writes(fixture, "6e400002-b5a3-f393-e0a9-e50e24dcca9e") == ["6f6666"])
+    }
+  }
+
+  // MARK: Magnetometer
+
+  @Test(
+    "The magnetometer's period is read back once the chip has it; a calibration starts and ends by events")
+  func magnetometer() async throws {
+    try await withFixture(
+      Self.plan(
+        services: "temperature,magnetometer",
+        #""temperature","magnetometer","bearing","magnetometer_period","calibration""#)
+    ) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/magnetometer_period", "100")
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/kitchen/magnetometer_period/set", "30")
+      let result = try await fixture.message("kitchen/magnetometer_period/result", after: mark).json()
+      #expect(result["status"]?.string == "adjusted" && result["actual"]?.int == 50)
+      try await fixture.message("kitchen/magnetometer_period", "50", after: mark)
+      try await Self.result(fixture, "magnetometer_period", "20", "applied")
+      try await Self.set(fixture, "e95dfb11-251d-470a-a062-fa1922dfa9a8", "e80330f8409c")
+      try await fixture.message("kitchen/magnetometer", #"{"x":1000,"y":-2000,"z":-25536}"#)
+      try await Self.set(fixture, "e95d9715-251d-470a-a062-fa1922dfa9a8", "0f01")
+      try await fixture.message("kitchen/bearing", "271")
+      let calibration = "e95db358-251d-470a-a062-fa1922dfa9a8"
+      try await Self.result(fixture, "calibration", "start", "accepted")
+      #expect(try await Self.writes(fixture, calibration) == ["01"])
+      try await Self.set(fixture, calibration, "02")
+      try await fixture.message("kitchen/calibration") { $0.text.contains(#""event_type":"done""#) }
+    }
+  }
 }

@@ -30,7 +30,7 @@ import Testing
       ) { !$0.payload.isEmpty }
       #expect(
         try document.json()["cmps"]?.keys
-          == ["temperature", "connectivity", "rssi", "firmware", "model", "reconnect"])
+          == ["temperature", "connectivity", "rssi", "firmware", "model", "enabled", "reconnect"])
       #expect(try await fixture.listed("kitchen")?["desired"] == nil)
       #expect(try await fixture.retained(of: "kitchen")["kitchen/info"]?.json()["desired"] == nil)
       _ = try await fixture.stopGateway()

@@ -41,7 +41,7 @@ import Testing
     #expect(temperature.access == [.read, .notify])
     #expect(
       temperature.homeAssistant
-        == HomeAssistantEntity(.sensor(.measurement), name: "Temperature", deviceClass: "temperature"))
+        == [HomeAssistantEntity(.sensor(.measurement), name: "Temperature", deviceClass: "temperature")])
     let period = Property.microbitPeriod
     #expect(period.codec == .uint16 && period.unit == "ms" && period.writeMode == .confirm)
     #expect(period.access == [.read, .write] && period.range == 20...65535)
@@ -51,7 +51,7 @@ import Testing
     #expect(try period.encode(.integer(1000)) == [0xE8, 0x03])
     #expect(
       period.homeAssistant
-        == HomeAssistantEntity(.number(.box), name: "Period", deviceClass: "duration", category: .config))
+        == [HomeAssistantEntity(.number(.box), name: "Period", deviceClass: "duration", category: .config)])
   }
 
   @Test(arguments: [Property.microbitButtonA, .microbitButtonB])
@@ -61,7 +61,7 @@ import Testing
     #expect(try button.codec.decode([1]) == .text("press_start"))
     #expect(try button.codec.decode([2]) == .text("long_press_start"))
     #expect(try button.codec.decode([3]) == .integer(3))
-    #expect(button.homeAssistant?.kind == .event)
+    #expect(button.homeAssistant.map(\.kind) == [.event])
   }
 
   @Test func accelerometer() throws {
@@ -93,7 +93,7 @@ import Testing
     #expect(throws: CodecError.tooLong(count: 21, most: 20)) {
       try text.encode(.text("123456789012345678901"))
     }
-    #expect(text.homeAssistant?.kind == .text)
+    #expect(text.homeAssistant.map(\.kind) == [.text, .notify])
   }
 
   @Test func ledMatrix() throws {
@@ -141,6 +141,8 @@ import Testing
 
   @Test func uart() {
     #expect(Property.microbitUARTReceived.frame == "\n")
+    #expect(Property.microbitUARTReceived.alternative == Property.microbitUARTSent.characteristic)
+    #expect(Property.microbitUARTSent.alternative == Property.microbitUARTReceived.characteristic)
     #expect(Property.microbitUARTSent.chunk == 20 && Property.microbitUARTSent.kind == .event)
   }
 

@@ -6,15 +6,16 @@ import Testing
   static func property(
     _ name: String = "level", characteristic: UInt32 = 1, instance: Int = 0, kind: Property.Kind = .state,
     access: Property.Access = [.read, .notify, .write], writeMode: Property.WriteMode? = nil,
-    codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
+    settle: Duration? = nil, codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
     frame: String? = nil, chunk: Int? = nil, notify: Property.Subscription? = nil, poll: Duration? = nil,
     report: Property.Report? = nil,
-    initial: Value? = nil, homeAssistant: HomeAssistantEntity? = nil
+    initial: Value? = nil, homeAssistant: [HomeAssistantEntity] = []
   ) -> Property {
     Property(
       name: name, service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: characteristic),
-      instance: instance, kind: kind, access: access, writeMode: writeMode, codec: codec, range: range,
-      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll, report: report,
+      instance: instance, kind: kind, access: access, writeMode: writeMode, settle: settle, codec: codec,
+      range: range, maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll,
+      report: report,
       initial: initial,
       homeAssistant: homeAssistant)
   }
@@ -40,6 +41,8 @@ import Testing
     (property(kind: .event, access: event, initial: .integer(0)), .event(key: "initial")),
     (property(kind: .event, access: .write, writeMode: .confirm), .unconfirmable),
     (property(access: .write, writeMode: .confirm), .unconfirmable),
+    (property(writeMode: .request, settle: .seconds(1)), .settle), (property(settle: .zero), .settle),
+    (property(access: .read, settle: .seconds(1)), .settle),
     (property(access: .read, range: 0...1), .needs(access: "write", key: "range")),
     (property(range: 0...256), .range(0...256, codec: 0...255)),
     (property(range: -1...1), .range(-1...1, codec: 0...255)),
@@ -209,6 +212,10 @@ import Testing
 
 @Suite struct HomeAssistantEntityTests {
   static let words = ProfileTests.words() ?? .bytes
+  static let bool = (try? Codec(.scalar(.init(.bool)))) ?? .bytes
+  static let picture = (try? Codec(.scalar(.bits(rows: 2, columns: 2)))) ?? .bytes
+  static let choice = HomeAssistantEntity.Kind.select([.init("near", .integer(2))])
+  static let onOff = HomeAssistantEntity.Kind.switch(on: .bool(true), off: .bool(false))
 
   static func entity(_ kind: HomeAssistantEntity.Kind, _ category: HomeAssistantEntity.Category? = nil)
     -> HomeAssistantEntity
@@ -217,18 +224,29 @@ import Testing
   }
 
   @Test(arguments: [
-    ProfileTests.property(kind: .event, access: .notify, homeAssistant: entity(.sensor(nil))),
-    ProfileTests.property(access: .write, homeAssistant: entity(.sensor(nil))),
-    ProfileTests.property(homeAssistant: entity(.sensor(nil), .config)),
-    ProfileTests.property(access: .read, homeAssistant: entity(.number(.box))),
-    ProfileTests.property(codec: .utf8, homeAssistant: entity(.number(.box))),
-    ProfileTests.property(codec: words, homeAssistant: entity(.number(.box))),
-    ProfileTests.property(kind: .event, access: .write, homeAssistant: entity(.number(.box))),
-    ProfileTests.property(codec: words, homeAssistant: entity(.event)),
-    ProfileTests.property(kind: .event, access: .notify, homeAssistant: entity(.event)),
-    ProfileTests.property(kind: .event, access: .write, codec: words, homeAssistant: entity(.event)),
-    ProfileTests.property(homeAssistant: entity(.text)),
-    ProfileTests.property(access: .read, codec: .utf8, homeAssistant: entity(.text)),
+    ProfileTests.property(kind: .event, access: .notify, homeAssistant: [entity(.sensor(nil))]),
+    ProfileTests.property(access: .write, homeAssistant: [entity(.sensor(nil))]),
+    ProfileTests.property(homeAssistant: [entity(.sensor(nil), .config)]),
+    ProfileTests.property(access: .read, homeAssistant: [entity(.number(.box))]),
+    ProfileTests.property(codec: .utf8, homeAssistant: [entity(.number(.box))]),
+    ProfileTests.property(codec: words, homeAssistant: [entity(.number(.box))]),
+    ProfileTests.property(kind: .event, access: .write, homeAssistant: [entity(.number(.box))]),
+    ProfileTests.property(codec: words, homeAssistant: [entity(.event)]),
+    ProfileTests.property(kind: .event, access: .notify, homeAssistant: [entity(.event)]),
+    ProfileTests.property(kind: .event, access: .write, codec: words, homeAssistant: [entity(.event)]),
+    ProfileTests.property(homeAssistant: [entity(.text)]),
+    ProfileTests.property(access: .read, codec: .utf8, homeAssistant: [entity(.text)]),
+    ProfileTests.property(homeAssistant: [entity(.binarySensor)]),
+    ProfileTests.property(access: .write, codec: bool, homeAssistant: [entity(.binarySensor)]),
+    ProfileTests.property(homeAssistant: [entity(.select([]))]),
+    ProfileTests.property(access: .read, homeAssistant: [entity(choice)]),
+    ProfileTests.property(codec: .int8, homeAssistant: [entity(.select([.init("far", .integer(200))]))]),
+    ProfileTests.property(homeAssistant: [entity(onOff)]),
+    ProfileTests.property(access: .read, codec: bool, homeAssistant: [entity(onOff)]),
+    ProfileTests.property(homeAssistant: [entity(.notify)]),
+    ProfileTests.property(codec: .utf8, homeAssistant: [entity(.image)]),
+    ProfileTests.property(codec: picture, homeAssistant: [entity(.image, .config)]),
+    ProfileTests.property(homeAssistant: [HomeAssistantEntity(.sensor(nil), key: "B c", name: "Thing")]),
   ])
   func isRefusedWhereHomeAssistantCouldNotShowIt(property: Property) {
     let problem = error(of: ProfileError.self) { try ProfileTests.profile([property]) }
@@ -240,12 +258,20 @@ import Testing
   }
 
   @Test(arguments: [
-    ProfileTests.property(access: .notify, codec: .utf8, homeAssistant: entity(.sensor(nil))),
-    ProfileTests.property(codec: words, homeAssistant: entity(.sensor(nil), .diagnostic)),
-    ProfileTests.property(homeAssistant: entity(.number(.slider), .config)),
-    ProfileTests.property(kind: .event, access: .notify, codec: words, homeAssistant: entity(.event)),
-    ProfileTests.property(kind: .event, access: .write, codec: .utf8, homeAssistant: entity(.text)),
-    ProfileTests.property(codec: .utf8, homeAssistant: entity(.text)),
+    ProfileTests.property(access: .notify, codec: .utf8, homeAssistant: [entity(.sensor(nil))]),
+    ProfileTests.property(codec: words, homeAssistant: [entity(.sensor(nil), .diagnostic)]),
+    ProfileTests.property(homeAssistant: [entity(.number(.slider), .config)]),
+    ProfileTests.property(kind: .event, access: .notify, codec: words, homeAssistant: [entity(.event)]),
+    ProfileTests.property(kind: .event, access: .write, codec: .utf8, homeAssistant: [entity(.text)]),
+    ProfileTests.property(codec: .utf8, homeAssistant: [entity(.text)]),
+    ProfileTests.property(codec: bool, homeAssistant: [entity(.binarySensor)]),
+    ProfileTests.property(codec: bool, homeAssistant: [entity(onOff, .config)]),
+    ProfileTests.property(kind: .event, access: .write, homeAssistant: [entity(choice)]),
+    ProfileTests.property(codec: words, homeAssistant: [entity(.select([]))]),
+    ProfileTests.property(kind: .event, access: .write, codec: .utf8, homeAssistant: [entity(.notify)]),
+    ProfileTests.property(codec: picture, homeAssistant: [entity(.image)]),
+    ProfileTests.property(
+      homeAssistant: [entity(.sensor(nil)), HomeAssistantEntity(choice, key: "choice", name: "Thing")]),
   ])
   func isTakenOtherwise(property: Property) throws {
     #expect(try ProfileTests.profile([property]).properties.count == 1)
@@ -254,12 +280,12 @@ import Testing
   @Test func aRecordIsOneEntityForEachField() throws {
     let codec = try Codec.record([Codec.Field("x", .int8), Codec.Field("y", .int8)])
     let position = ProfileTests.property(
-      "position", access: .notify, codec: codec, homeAssistant: Self.entity(.sensor(nil)))
+      "position", access: .notify, codec: codec, homeAssistant: [Self.entity(.sensor(nil))])
     #expect(position.homeAssistantParts.map(\.key) == ["position_x", "position_y"])
     #expect(position.homeAssistantParts.map(\.name) == ["Thing x", "Thing y"])
     #expect(position.homeAssistantParts.map(\.field) == ["x", "y"])
     let other = ProfileTests.property(
-      "position_y", characteristic: 2, homeAssistant: Self.entity(.sensor(nil)))
+      "position_y", characteristic: 2, homeAssistant: [Self.entity(.sensor(nil))])
     #expect(throws: ProfileError.sameEntity("position_y", of: "position_y")) {
       try ProfileTests.profile([position, other])
     }

@@ -16,8 +16,9 @@ import Testing
       announced.json,
       """
       { "prefix": "homeassistant", "components": {
-          "a_binary_sensor": "binary_sensor", "a_button": "button", "a_event": "event",
-          "a_number": "number", "a_sensor": "sensor", "a_text": "text" } }
+          "a_binary_sensor": "binary_sensor", "a_button": "button", "a_device_automation": "device_automation",
+          "a_event": "event", "a_image": "image", "a_notify": "notify", "a_number": "number",
+          "a_select": "select", "a_sensor": "sensor", "a_switch": "switch", "a_text": "text" } }
       """)
     #expect(Announced(announced.json) == announced)
     let nothing = Announced(prefix: "é", components: [])

@@ -43,7 +43,7 @@ import Testing
     device.learn(offered: ["temperature"])
     #expect(
       try components(device).names == [
-        "temperature", "connectivity", "rssi", "firmware", "model", "reconnect",
+        "temperature", "connectivity", "rssi", "firmware", "model", "enabled", "reconnect",
       ])
     // Those of an earlier version, which announced them all, are removed.
     let earlier = Announced(prefix: "homeassistant", components: [.init(key: "period", platform: .number)])
@@ -110,6 +110,15 @@ import Testing
             "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_model", "qos": 1,
             "name": "Model", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
             "val_tpl": "{{ (value_json|default({})).model|default(none) }}" },
+          "enabled": {
+            "p": "switch", "uniq_id": "ble_c5a1b2c3d4e5_enabled", "qos": 1,
+            "name": "Enabled", "ent_cat": "config", "stat_t": "microbit/kitchen/info",
+            "val_tpl": "{{ (value_json|default({})).enabled|default(none) }}",
+            "cmd_t": "microbit/bridge/attic/request/device/options",
+            "pl_on": "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"enabled\\":true}}",
+            "pl_off": "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"enabled\\":false}}",
+            "stat_on": "True", "stat_off": "False",
+            "avty": [{ "t": "microbit/bridge/attic/state" }] },
           "reconnect": {
             "p": "button", "uniq_id": "ble_c5a1b2c3d4e5_reconnect", "qos": 1,
             "name": "Reconnect", "dev_cla": "restart", "ent_cat": "diagnostic",
@@ -117,7 +126,7 @@ import Testing
             "pl_prs": "{\\"id\\":\\"kitchen\\"}",
             "avty": [{ "t": "microbit/bridge/attic/state" }] } } }
       """)
-    #expect(document.payload.count < 2500)
+    #expect(document.payload.count < 3000)
   }
 
   @Test func leavesOutWhatIsNotKnown() throws {
@@ -139,7 +148,7 @@ import Testing
     #expect(after.topic == before.topic)
     #expect(after.announced == before.announced)
     let entities = try uniqueIDs(before)
-    #expect(entities.count == 7)
+    #expect(entities.count == 8)
     #expect(try uniqueIDs(after) == entities)
     let text = String(decoding: after.payload, as: UTF8.self)
     #expect(text.contains("microbit/hall/temperature"))
@@ -162,7 +171,7 @@ import Testing
       number += 1
       return Property(
         name: name, service: service, characteristic: .microbit(number), access: [.read, .write, .notify],
-        codec: .uint16, unit: unit, homeAssistant: entity)
+        codec: .uint16, unit: unit, homeAssistant: entity.map { [$0] } ?? [])
     }
     let profile = try Profile(
       name: "thing", manufacturer: "Maker", model: "Thing",
@@ -203,6 +212,109 @@ import Testing
     #expect(try object(document, "dev")["mdl"] == .string("Thing"))
   }
 
+  /// The document of a device with properties of the micro:bit and others.
+  private func components(with properties: [Property]) throws -> JSONObject {
+    let profile = try Profile(name: "thing", properties: properties)
+    let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
+    let thing = DeviceDescription(id: device.id, identifier: device.identifier, profile: profile)
+    return try object(
+      Discovery(prefix: "ha", qos: .atMostOnce, topics: map)
+        .document(of: thing, topics: map.topics(of: thing.id, profile)), "cmps")
+  }
+
+  @Test func anEventIsAlsoADeviceTriggerForEachOfItsTypes() throws {
+    let components = try components(with: [.microbitButtonA])
+    #expect(
+      components.names.prefix(4) == [
+        "button_a", "button_a_press_end", "button_a_press_start", "button_a_long_press_start",
+      ])
+    try expect(
+      components["button_a_press_start"],
+      """
+      { "p": "device_automation", "uniq_id": "ble_c5a1b2c3d4e5_button_a_press_start", "atype": "trigger",
+        "type": "button_short_press", "stype": "Button A", "t": "b/kitchen/button_a",
+        "val_tpl": "{{ value_json.event_type }}", "pl": "press_start" }
+      """)
+  }
+
+  @Test func aPropertyMayHaveSeveralEntities() throws {
+    let components = try components(with: [.microbitLEDText, .microbitLEDMatrix, .microbitPins])
+    #expect(
+      components.names.prefix(7) == [
+        "led_text", "led_text_notify", "led", "led_image", "pins_p0", "pins_p1", "pins_p2",
+      ])
+    try expect(
+      components["led_text_notify"],
+      """
+      { "p": "notify", "uniq_id": "ble_c5a1b2c3d4e5_led_text_notify", "name": "LED text",
+        "cmd_t": "b/kitchen/led_text/set" }
+      """)
+    try expect(
+      components["led"],
+      """
+      { "p": "text", "uniq_id": "ble_c5a1b2c3d4e5_led", "name": "LED matrix", "stat_t": "b/kitchen/led",
+        "cmd_t": "b/kitchen/led/set", "max": 255 }
+      """)
+    try expect(
+      components["led_image"],
+      """
+      { "p": "image", "uniq_id": "ble_c5a1b2c3d4e5_led_image", "name": "LED matrix",
+        "img_t": "b/kitchen/led/image", "cont_type": "image/svg+xml" }
+      """)
+    try expect(
+      components["pins_p0"],
+      """
+      { "p": "switch", "uniq_id": "ble_c5a1b2c3d4e5_pins_p0", "name": "Pin P0", "cmd_t": "b/kitchen/pins/set",
+        "pl_on": "[{\\"pin\\":\\"P0\\",\\"value\\":1}]", "pl_off": "[{\\"pin\\":\\"P0\\",\\"value\\":0}]" }
+      """)
+  }
+
+  @Test func aSelectOffersChoicesOrTheWordsOfAnEnumeration() throws {
+    func property(_ name: String, _ number: UInt16, _ codec: Codec, _ kind: HomeAssistantEntity.Kind)
+      -> Property
+    {
+      Property(
+        name: name, service: .microbitTemperatureService, characteristic: .microbit(number),
+        access: [.read, .write], codec: codec, homeAssistant: [HomeAssistantEntity(kind, name: "It")])
+    }
+    let choices = [
+      HomeAssistantEntity.Choice("1 s", .integer(1000)), .init(#"5 "}}" s"#, .integer(5000)),
+    ]
+    let words = try Codec(.scalar(.init(.uint8, values: [0: "off", 1: "slow", 2: "fast"])))
+    let flag = try Codec(.scalar(.init(.bool)))
+    let components = try components(with: [
+      property("period", 1, .uint16, .select(choices)), property("speed", 2, words, .select([])),
+      property("light", 3, flag, .switch(on: .bool(true), off: .bool(false))),
+      property("door", 4, flag, .binarySensor),
+    ])
+    try expect(
+      components["period"],
+      #"""
+      { "p": "select", "uniq_id": "ble_c5a1b2c3d4e5_period", "name": "It", "stat_t": "b/kitchen/period",
+        "cmd_t": "b/kitchen/period/set", "ops": ["1 s", "5 \"}}\" s"],
+        "val_tpl": "{{ {\"1000\":\"1 s\",\"5000\":\"5 \\\"}}\\\" s\"}.get(value) }}",
+        "cmd_tpl": "{{ {\"1 s\":\"1000\",\"5 \\\"}}\\\" s\":\"5000\"}.get(value) }}" }
+      """#)
+    try expect(
+      components["speed"],
+      """
+      { "p": "select", "uniq_id": "ble_c5a1b2c3d4e5_speed", "name": "It", "stat_t": "b/kitchen/speed",
+        "cmd_t": "b/kitchen/speed/set", "ops": ["off", "slow", "fast"] }
+      """)
+    try expect(
+      components["light"],
+      """
+      { "p": "switch", "uniq_id": "ble_c5a1b2c3d4e5_light", "name": "It", "stat_t": "b/kitchen/light",
+        "cmd_t": "b/kitchen/light/set", "pl_on": "true", "pl_off": "false" }
+      """)
+    try expect(
+      components["door"],
+      """
+      { "p": "binary_sensor", "uniq_id": "ble_c5a1b2c3d4e5_door", "name": "It", "stat_t": "b/kitchen/door",
+        "pl_on": "true", "pl_off": "false" }
+      """)
+  }
+
   // MARK: Names from the air
 
   /// Whatever a name holds, the document stays what it is, but for the name.
@@ -239,7 +351,7 @@ import Testing
   @Test func whatIsAnnouncedIsEveryComponent() {
     let components: [(String, Platform)] = [
       ("temperature", .sensor), ("period", .number), ("connectivity", .binarySensor), ("rssi", .sensor),
-      ("firmware", .sensor), ("model", .sensor), ("reconnect", .button),
+      ("firmware", .sensor), ("model", .sensor), ("enabled", .switch), ("reconnect", .button),
     ]
     let expected = Announced(
       prefix: "homeassistant",
@@ -260,11 +372,11 @@ import Testing
       let document = document(device, before: announced)
       let components = try object(document, "cmps")
       try expect(components["humidity"], #"{ "p": "sensor" }"#)
-      #expect(components.names.count == 8)
+      #expect(components.names.count == 9)
       #expect(document.announced.components.map(\.key).contains("humidity"))
       announced = document.announced
     }
-    #expect(announced.components.count == 8)
+    #expect(announced.components.count == 9)
   }
 
   /// Only what Home Assistant knows it can be told to forget: after its start it is told of both once more.

@@ -47,6 +47,8 @@ import Testing
       "\(topic)": "\(silent)", \(more)\(availability) }
       """
     }
+    let trigger =
+      #""atype": "trigger", "type": "device_automation", "stype": "device_automation", "#
     try expect(
       document,
       """
@@ -54,9 +56,11 @@ import Testing
         "o": { "name": "microbit-gateway", "sw": "\(Version.current)" },
         \(availability), "avty_mode": "all",
         "cmps": { \(entity("binary_sensor", "stat_t")), \(entity("button", "cmd_t")),
-          \(entity("event", "stat_t", #""evt_typ": [], "#)),
+          \(entity("device_automation", "t", trigger)), \(entity("event", "stat_t", #""evt_typ": [], "#)),
+          \(entity("image", "img_t")), \(entity("notify", "cmd_t")),
           \(entity("number", "cmd_t", #""min": -2147483648, "max": 2147483647, "#)),
-          \(entity("sensor", "stat_t")), \(entity("text", "cmd_t")) } }
+          \(entity("select", "cmd_t", #""ops": [], "#)), \(entity("sensor", "stat_t")),
+          \(entity("switch", "cmd_t")), \(entity("text", "cmd_t")) } }
       """)
   }
 }

@@ -1,3 +1,5 @@
+import Peripherals
+
 /// Default names and addresses of the virtual peripherals.
 enum Identity {
   /// The random static address of micro:bit `index`: `D0:5A:00:00:C0:DE`, `D1:5A:00:01:C0:DE`, …; unique up to index
@@ -36,10 +38,4 @@ enum Identity {
     let kinds = ["Polar H7", "Flower care", "LYWSD03MMC", "BBC iPlayer remote", "micro:bit clone"]
     return "\(kinds[index % kinds.count]) \(index + 1)"
   }
-}
-
-/// `value` in upper-case hexadecimal with leading zeros.
-func hex(_ value: Int, digits: Int) -> String {
-  let text = String(value, radix: 16, uppercase: true)
-  return String(repeating: "0", count: max(0, digits - text.count)) + text
 }

@@ -1,3 +1,5 @@
+import Peripherals
+
 /// The simulated peripherals and their timing.
 public struct SimulatorOptions: Sendable {
   /// The number of micro:bits.
@@ -18,6 +20,8 @@ public struct SimulatorOptions: Sendable {
   public var period: UInt16 = 1000
   /// The shortest period in ms that the micro:bits accept; shorter ones are replaced by it. No firmware is known to do so.
   public var minimumPeriod: UInt16 = 0
+  /// What sets values of each micro:bit.
+  package var generators: [Generator] = []
   /// Whether the micro:bits have the period characteristic.
   public var hasPeriod = true
   /// How the micro:bits require pairing; nil: they are open.

@@ -1,3 +1,5 @@
+import Peripherals
+
 /// A peripheral and its radio, independent of bluetoothd.
 struct Peripheral: Sendable {
   let index: Int
@@ -6,16 +8,11 @@ struct Peripheral: Sendable {
   let address: String
   /// The advertised services.
   var advertised: [String] = []
-  /// Everything that it may serve.
-  let database: GATTDatabase
+  var values: PeripheralValues
+  /// What sets its values.
+  var generators: [Generator] = []
   /// Handles of the services that it does not offer at present.
   var hidden: Set<UInt16> = []
-  /// Nil if it is not a micro:bit.
-  var microBit: MicroBit?
-  /// Nil without the accelerometer service.
-  var accelerometer: Accelerometer?
-  /// Values that replace the initial ones, by handle.
-  var values: [UInt16: [UInt8]] = [:]
   /// The writes to characteristics, by handle.
   var writes: [UInt16: Writes] = [:]
   /// Since when it has been out of range; nil if it is in range.
@@ -34,6 +31,9 @@ struct Peripheral: Sendable {
   /// The number of notifications sent.
   var sent = 0
 
+  /// Everything that it may serve.
+  var database: GATTDatabase { values.database }
+
   /// BlueZ's Alias: the address if there is no name.
   var alias: String { name.isEmpty ? String(address.map { $0 == ":" ? "-" : $0 }) : name }
 
@@ -50,6 +50,16 @@ struct Peripheral: Sendable {
 
   /// Whether its advertisements are received, and it can be connected to.
   var isReachable: Bool { inRange && advertises && !linked }
+
+  /// Applies a write that the flags allow.
+  /// - Returns: whether the length was valid; otherwise nothing changes.
+  mutating func write(
+    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
+  ) -> Bool {
+    guard values.write(bytes, to: characteristic, at: now) else { return false }
+    writes[characteristic.handle, default: Writes()].append(bytes)
+    return true
+  }
 }
 
 /// How a peripheral pairs.
@@ -119,13 +129,15 @@ extension SimulatorOptions {
           index: index,
           name: names[index] ?? "\(namePrefix) [\(Identity.friendlyName(index))]",
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
-          database: .microBit(serial: 1_234_567_890 + index, services, hasPeriod: hasPeriod),
-          microBit: MicroBit(
-            index: index, period: period, minimumPeriod: minimumPeriod, counts: trace != nil, at: now,
-            random: &random),
-          // Their samples are spread over its period.
-          accelerometer: services.contains(.accelerometer)
-            ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil,
+          values: PeripheralValues(
+            .microBit(serial: 1_234_567_890 + index, services, hasPeriod: hasPeriod),
+            microBit: MicroBit(
+              index: index, period: period, minimumPeriod: minimumPeriod, counts: trace != nil, at: now,
+              random: &random),
+            // Their samples are spread over its period.
+            accelerometer: services.contains(.accelerometer)
+              ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil),
+          generators: generators,
           security: security,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
@@ -133,7 +145,7 @@ extension SimulatorOptions {
       peripherals.append(
         Peripheral(
           index: devices + index, name: Identity.decoyName(index),
-          address: Identity.address(ofDecoy: index), database: .decoy,
+          address: Identity.address(ofDecoy: index), values: PeripheralValues(.decoy),
           strength: Int.random(in: -90 ... -60, using: &random)))
     }
     for (index, description) in described.enumerated() {
@@ -141,7 +153,8 @@ extension SimulatorOptions {
         Peripheral(
           index: devices + decoys + index, name: description.name,
           address: description.address?.description ?? Identity.address(ofDescribed: index),
-          advertised: description.advertises.map(\.description), database: description.database,
+          advertised: description.advertises.map(\.description),
+          values: PeripheralValues(description.database), generators: description.generators,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     return peripherals

@@ -1,3 +1,5 @@
+import Peripherals
+
 /// Names of the BlueZ D-Bus API (BlueZ sources, `doc/*-api.txt`).
 enum BlueZName {
   static let bus = "org.bluez"

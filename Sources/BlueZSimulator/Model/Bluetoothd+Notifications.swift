@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 
 /// Subscriptions and notifications.
 extension Bluetoothd {
@@ -158,13 +159,13 @@ extension Bluetoothd {
   /// Starts the sample events, if the characteristic belongs to a sensor.
   private mutating func startSampling(_ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
     guard let sensor = peripherals[index].database.sensor(of: handle) else { return }
-    peripherals[index].skip(sensor, to: now)
+    peripherals[index].values.skip(sensor, to: now)
     reschedule(index, sensor)
   }
 
   /// Schedules the next sample; invalidates what was scheduled before.
   mutating func reschedule(_ index: Int, _ sensor: Sensor) {
-    guard let next = peripherals[index].nextSample(of: sensor) else { return }
+    guard let next = peripherals[index].values.nextSample(of: sensor) else { return }
     chains[index][sensor.rawValue] += 1
     schedule.add(.sample(peripheral: index, sensor, chain: chains[index][sensor.rawValue]), at: next)
   }
@@ -173,9 +174,9 @@ extension Bluetoothd {
     guard chains[index][sensor.rawValue] == chain,
       let handle = peripherals[index].database.handle(of: sensor),
       let subscription = configuredSubscription(index, handle),
-      let bytes = peripherals[index].sample(sensor, at: now)
+      let bytes = peripherals[index].values.sample(sensor, at: now)
     else { return }
-    if let next = peripherals[index].nextSample(of: sensor) {
+    if let next = peripherals[index].values.nextSample(of: sensor) {
       schedule.add(.sample(peripheral: index, sensor, chain: chain), at: next)
     }
     notify(index, handle, bytes, subscription)

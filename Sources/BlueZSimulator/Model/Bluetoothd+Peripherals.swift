@@ -1,3 +1,5 @@
+import Peripherals
+
 /// Control commands for peripherals and the adapter.
 extension Bluetoothd {
   /// Goes out of range: a link ends by supervision time-out.
@@ -28,7 +30,7 @@ extension Bluetoothd {
   mutating func reset(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
     let start = now + .milliseconds(300)
     lose(index, at: now)
-    peripherals[index].reset(at: start)
+    peripherals[index].values.reset(at: start)
     if peripherals[index].advertises {
       peripherals[index].advertises = false
       schedule.add(.started(peripheral: index), at: start)
@@ -40,7 +42,7 @@ extension Bluetoothd {
   /// Sets the period, as another program would.
   mutating func setPeriod(_ index: Int, _ period: UInt16, at now: ContinuousClock.Instant) {
     let bytes = [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
-    _ = peripherals[index].microBit?.writePeriod(bytes, at: now)
+    _ = peripherals[index].values.microBit?.writePeriod(bytes, at: now)
   }
 
   /// Sets a value and notifies subscribers: with a sensor's next sample, else at once.
@@ -48,13 +50,32 @@ extension Bluetoothd {
   mutating func setValue(
     _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8],
     at now: ContinuousClock.Instant
-  ) -> [Effect]? {
-    guard peripherals[index].set(characteristic, to: bytes, at: now) else { return nil }
+  ) -> [Effect]? { put(bytes, index, characteristic, at: now) ? takeEffects() : nil }
+
+  private mutating func put(
+    _ bytes: [UInt8], _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    at now: ContinuousClock.Instant
+  ) -> Bool {
+    guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return false }
     if characteristic.content == .accelerationPeriod { reschedule(index, .acceleration) }
     if peripherals[index].database.sensor(of: characteristic.handle) == nil {
       notify(index, characteristic.handle, bytes)
     }
-    return takeEffects()
+    return true
+  }
+
+  /// Sets the next value of a generator.
+  mutating func generate(
+    _ index: Int, _ generator: Int, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant
+  ) {
+    let property = peripherals[index].generators[generator].property
+    let (packets, wait) = peripherals[index].generators[generator].next()
+    if let characteristic = peripherals[index].database.characteristic(of: property) {
+      for bytes in packets { _ = put(bytes, index, characteristic, at: now) }
+    }
+    // After a delay of more than an interval, continue from now instead of catching up.
+    let next = deadline + wait
+    schedule.add(.generates(peripheral: index, generator: generator), at: next > now ? next : now + wait)
   }
 
   mutating func start(_ index: Int, at now: ContinuousClock.Instant) {

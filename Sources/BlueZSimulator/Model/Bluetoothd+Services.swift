@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 
 /// The services of a peripheral on the bus, and their change on a link (Service Changed).
 extension Bluetoothd {

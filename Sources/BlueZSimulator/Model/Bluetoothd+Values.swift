@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 
 /// Reads and writes.
 extension Bluetoothd {
@@ -176,7 +177,7 @@ extension Bluetoothd {
     guard let characteristic = peripheral.database.characteristic(handle), characteristic.isReadable else {
       throw .readNotPermitted
     }
-    let bytes = peripheral.value(of: characteristic, at: now)
+    let bytes = peripheral.values.value(of: characteristic, at: now)
     guard offset <= bytes.count else { throw .invalidOffset }
     return Array(bytes[offset...])
   }

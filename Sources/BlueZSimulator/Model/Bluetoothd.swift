@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 
 /// bluetoothd 5.66 with its adapter and the peripherals: a pure state machine.
 ///
@@ -35,6 +36,8 @@ struct Bluetoothd: Sendable {
     case linkLost(peripheral: Int, attempt: UInt64)
     /// A sensor takes a sample for subscribers.
     case sample(peripheral: Int, Sensor, chain: UInt64)
+    /// A generator sets the next value.
+    case generates(peripheral: Int, generator: Int)
     /// An ATT request is answered.
     case answered(peripheral: Int, attempt: UInt64)
     /// A peripheral that does not answer ends the link.
@@ -98,6 +101,11 @@ struct Bluetoothd: Sendable {
     self.random = random
     export()
     out.removeAll()
+    for (index, peripheral) in peripherals.enumerated() {
+      for generator in peripheral.generators.indices {
+        schedule.add(.generates(peripheral: index, generator: generator), at: now)
+      }
+    }
   }
 
   // MARK: Inputs
@@ -110,6 +118,7 @@ struct Bluetoothd: Sendable {
     while let (event, deadline) = schedule.pop(by: now) {
       switch event {
       case .sample(let index, let sensor, let chain): sample(index, sensor, chain, at: now)
+      case .generates(let index, let generator): generate(index, generator, deadline, at: now)
       case .found(let index, let scan): find(index, scan, at: now)
       case .scanEnds(let scan): endScan(scan, at: now)
       case .linked(let index, let attempt): linked(index, attempt, at: now)

@@ -1,4 +1,5 @@
 import DBus
+import Peripherals
 
 /// bluetoothd's objects: interfaces and properties in the recorded order.
 enum Describe {

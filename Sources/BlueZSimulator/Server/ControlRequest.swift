@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GATT
+import Peripherals
 
 /// A command of the control socket.
 struct ControlRequest: Decodable, Sendable {
@@ -104,7 +105,7 @@ struct ControlRequest: Decodable, Sendable {
   /// The bytes of `hex`: `.some(nil)` if it is absent, nil if it is not hexadecimal.
   var bytes: [UInt8]?? {
     guard let hex else { return .some(nil) }
-    guard let bytes = BlueZSimulator.bytes(hexadecimal: hex) else { return nil }
+    guard let bytes = Peripherals.bytes(hexadecimal: hex) else { return nil }
     return .some(bytes)
   }
 
@@ -212,8 +213,8 @@ extension Bluetoothd {
     return DeviceState(
       i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.linked,
       notifying: !subscribed.isEmpty, subscribed: subscribed,
-      period: peripheral.microBit.map { Int($0.period) },
-      temp: peripheral.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.sent,
+      period: peripheral.values.microBit.map { Int($0.period) },
+      temp: peripheral.values.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.sent,
       gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(index),
       bonded: bonds.contains(index))
   }

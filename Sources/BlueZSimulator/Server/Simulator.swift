@@ -1,6 +1,7 @@
 import DBus
 import EventLoop
 import GATT
+import Peripherals
 
 /// Why the simulator cannot run.
 public enum SimulatorError: Error, Sendable, Equatable {
@@ -268,11 +269,11 @@ public actor Simulator {
     case .temp:
       let value = request.v.flatMap { Int8(exactly: $0) }
       guard request.v == nil || value != nil else { return "v: not an int8" }
-      model.peripherals[index].microBit?.fixedTemperature = value
+      model.peripherals[index].values.microBit?.fixedTemperature = value
     case .value:
       guard let bytes = request.bytes else { return "hex: not hexadecimal" }
       guard request.characteristic != nil else {
-        model.peripherals[index].microBit?.raw = bytes
+        model.peripherals[index].values.microBit?.raw = bytes
         return nil
       }
       guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {

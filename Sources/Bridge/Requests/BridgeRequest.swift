@@ -19,6 +19,7 @@ struct BridgeRequest: Sendable, Equatable {
     case pairDevice(DeviceReference, passkey: Int?)
     case unpairDevice(DeviceReference)
     case setOptions(DeviceID, DeviceOptionsUpdate)
+    case sequence(DeviceID, [SequenceStep], seconds: Int)
     /// Nil: the configured one.
     case resetAdapter(String?)
     case setLogLevel(LogLevel)

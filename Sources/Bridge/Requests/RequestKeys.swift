@@ -17,6 +17,7 @@ enum Verb: String, CaseIterable, Sendable {
   case pairDevice = "device/pair"
   case unpairDevice = "device/unpair"
   case setOptions = "device/options"
+  case sequence = "device/sequence"
   case resetAdapter = "adapter/reset"
   case setLogLevel = "log_level"
 
@@ -45,6 +46,10 @@ enum Verb: String, CaseIterable, Sendable {
     case .setOptions:
       OptionsKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.options.map { .setOptions(id, $0) } }
+      }
+    case .sequence:
+      SequenceKeys.read(json, &errors).flatMap { keys in
+        keys.id.map { .sequence($0, keys.steps.compactMap(\.step), seconds: keys.timeout) }
       }
     case .resetAdapter: AdapterKeys.read(json, &errors).map { .resetAdapter($0.adapter) }
     case .setLogLevel: LevelKeys.read(json, &errors)?.level.map { .setLogLevel($0) }
@@ -109,6 +114,8 @@ private struct AddKeys: RequestKeys {
       ConfigurationKey("properties", \.options.properties, .optional(.list(of: .propertyName))),
       ConfigurationKey("desired", \.desired, .members(of: .any, names: Property.namePattern)),
       ConfigurationKey("period", \.period, .optional(.period)),
+      ConfigurationKey("connect", \.options.connect, .optional(.choice)),
+      ConfigurationKey("every", \.options.every, .optional(.visitInterval)),
     ]
   }
 
@@ -205,6 +212,66 @@ private struct OptionsKeys: RequestKeys {
         ? path.missing(
           "options", hint: "an object of \(DeviceOptionsUpdate.keys.map(\.name).joined(separator: ", "))")
         : [])
+  }
+}
+
+private struct SequenceKeys: RequestKeys {
+  var id: DeviceID?
+  var steps: [StepKeys] = []
+  /// In seconds.
+  var timeout = 60
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("steps", \.steps, .list(of: .section)),
+      ConfigurationKey("timeout", \.timeout, .integer(1...300)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    var errors = id == nil ? path.missing("id", hint: idHint) : []
+    if steps.isEmpty {
+      errors += path.missing("steps", hint: #"a list like [{"read":"temperature"}]"#)
+    } else if steps.count > DeviceManager.mostSteps {
+      errors.append(
+        path.key("steps").error("\(steps.count) steps, \(DeviceManager.mostSteps) are the most"))
+    }
+    return errors
+  }
+}
+
+private struct StepKeys: ConfigurationSection {
+  var write: WriteKeys?
+  var read: String?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("write", \.write, .optional(.section)),
+      ConfigurationKey("read", \.read, .optional(.propertyName)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    (write == nil) == (read == nil) ? [path.error("a step has one key: write or read")] : []
+  }
+
+  var step: SequenceStep? {
+    if let read { return .read(property: read) }
+    guard let property = write?.property, let value = write?.value else { return nil }
+    return .write(property: property, value: value)
+  }
+}
+
+private struct WriteKeys: ConfigurationSection {
+  var property: String?
+  var value: JSONValue?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "property", \.property, .propertyName),
+      ConfigurationKey(required: "value", \.value, .any),
+    ]
   }
 }
 

@@ -69,6 +69,12 @@ extension ConfigurationError {
   package static func periodTwice(at path: ConfigurationPath) -> ConfigurationError {
     path.key("period").error("period and desired.period must not be combined", hint: "give one of them")
   }
+
+  /// Only a device that is connected on demand has an interval.
+  package static func everyWithoutVisits(at path: ConfigurationPath) -> ConfigurationError {
+    path.key("every").error(
+      "only a device that is connected on demand has an interval", hint: "add \"connect\": \"on_demand\"")
+  }
 }
 
 extension Configuration.Device {

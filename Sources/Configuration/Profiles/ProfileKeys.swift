@@ -159,7 +159,7 @@ extension ProfileKeys {
 }
 
 /// A hint for an unknown name: the most similar one, else all.
-func choice(of name: String, among names: [String]) -> String {
+package func choice(of name: String, among names: [String]) -> String {
   nearest(to: name, among: names).map { "did you mean \($0)?" }
     ?? "there are \(names.joined(separator: ", "))"
 }

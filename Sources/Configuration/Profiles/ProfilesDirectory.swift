@@ -17,15 +17,33 @@ package enum ProfilesDirectory {
     }
     let path = named.resolved(in: folder)
     let key = ConfigurationPath.root.key("profiles_directory")
-    func failure(_ error: ConfigurationError) -> ConfigurationErrors {
-      ConfigurationErrors(errors: [error.located(in: configuration)])
+    let (profiles, origins) = try profiles(in: path) { problem in
+      ConfigurationErrors(errors: [key.error("\(path): \(problem)").located(in: configuration)])
     }
+    if case .object(let own) = configuration.value["profiles"] {
+      let errors = duplicates(own, origins, at: .root.key("profiles"))
+      guard errors.isEmpty else {
+        throw ConfigurationErrors(errors: errors.map { $0.located(in: configuration) })
+      }
+    }
+    return profiles
+  }
+
+  /// The profiles of all files `*.json` in the folder `path`.
+  package static func profiles(in path: String) throws(ConfigurationErrors) -> [Profile] {
+    try profiles(in: path) { problem in
+      ConfigurationErrors(file: path, errors: [ConfigurationError(problem: problem)])
+    }.profiles
+  }
+
+  /// - Parameter failure: the error for a problem with the folder itself.
+  private static func profiles(
+    in path: String, _ failure: (String) -> ConfigurationErrors
+  ) throws(ConfigurationErrors) -> (profiles: [Profile], origins: [String: String]) {
     let files: [String]
-    do throws(FileProblem) { files = try names(in: path) } catch {
-      throw failure(key.error("\(path): \(error)"))
-    }
+    do throws(FileProblem) { files = try names(in: path) } catch { throw failure(error.description) }
     guard files.count <= mostFiles else {
-      throw failure(key.error("\(path): \(files.count) files, \(mostFiles) are the most"))
+      throw failure("\(files.count) files, \(mostFiles) are the most")
     }
     var profiles: [Profile] = []
     var origins: [String: String] = [:]
@@ -39,13 +57,7 @@ package enum ProfilesDirectory {
         throw ConfigurationErrors(file: file, errors: error.errors)
       }
     }
-    if case .object(let own) = configuration.value["profiles"] {
-      let errors = duplicates(own, origins, at: .root.key("profiles"))
-      guard errors.isEmpty else {
-        throw ConfigurationErrors(errors: errors.map { $0.located(in: configuration) })
-      }
-    }
-    return profiles
+    return (profiles, origins)
   }
 
   /// The profiles of a file, which has the shape of `profiles` in config.json.

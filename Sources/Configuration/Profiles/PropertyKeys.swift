@@ -5,10 +5,13 @@ import JSON
 struct PropertyKeys: ConfigurationSection {
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
+  var alternative: BluetoothUUID?
   var instance: Int?
   var kind: Property.Kind?
   var access: Property.Access?
   var writeMode: Property.WriteMode?
+  /// In s.
+  var settle: Double?
   var scalar = ScalarKeys()
   var fields: [FieldKeys]?
   var isRepeated: Bool?
@@ -22,16 +25,18 @@ struct PropertyKeys: ConfigurationSection {
   var poll: Double?
   var report: ReportKeys?
   var initial: JSONValue?
-  var homeAssistant: EntityKeys?
+  var homeAssistant: [EntityKeys]?
 
   static var keys: [ConfigurationKey<Self>] {
     [
       ConfigurationKey(required: "service", \.service, .uuid),
       ConfigurationKey(required: "characteristic", \.characteristic, .uuid),
+      ConfigurationKey("alternative", \.alternative, .optional(.uuid)),
       ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
       ConfigurationKey("kind", \.kind, .optional(.choice)),
       ConfigurationKey(required: "access", \.access, .access),
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
+      ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
       ConfigurationKey("type", \.scalar.type, .optional(.choice)),
     ] + ScalarKeys.keys(in: \.scalar) + [
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
@@ -45,7 +50,7 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
       ConfigurationKey("initial", \.initial, .optional(.any)),
-      ConfigurationKey("home_assistant", \.homeAssistant, .optional(.section)),
+      ConfigurationKey("home_assistant", \.homeAssistant, .optional(.oneOrMore(.section))),
     ]
   }
 
@@ -119,72 +124,6 @@ struct ReportKeys: ConfigurationSection {
   }
 }
 
-/// How Home Assistant shows a property.
-struct EntityKeys: ConfigurationSection {
-  enum Platform: String, CaseIterable { case sensor, number, event, text }
-
-  var platform: Platform?
-  var name: String?
-  var deviceClass: String?
-  var stateClass: HomeAssistantEntity.StateClass?
-  var unit: String?
-  var category: HomeAssistantEntity.Category?
-  var mode: HomeAssistantEntity.Mode?
-
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "platform", \.platform, .choice),
-      ConfigurationKey(required: "name", \.name, .label),
-      ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
-      ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
-      ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
-      ConfigurationKey("category", \.category, .optional(.choice)),
-      ConfigurationKey("mode", \.mode, .optional(.choice)),
-    ]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    var errors: [ConfigurationError] = []
-    if stateClass != nil, platform != .sensor {
-      errors.append(path.key("state_class").error("only a sensor has a state_class"))
-    }
-    if mode != nil, platform != .number { errors.append(path.key("mode").error("only a number has a mode")) }
-    return errors
-  }
-
-  /// Nil while platform or name is missing.
-  var entity: HomeAssistantEntity? {
-    guard let platform, let name else { return nil }
-    let kind: HomeAssistantEntity.Kind =
-      switch platform {
-      case .sensor: .sensor(stateClass)
-      case .number: .number(mode ?? .box)
-      case .event: .event
-      case .text: .text
-      }
-    return HomeAssistantEntity(kind, name: name, deviceClass: deviceClass, unit: unit, category: category)
-  }
-
-  init() {}
-
-  init(_ entity: HomeAssistantEntity) {
-    switch entity.kind {
-    case .sensor(let stateClass):
-      platform = .sensor
-      self.stateClass = stateClass
-    case .number(let mode):
-      platform = .number
-      self.mode = mode == .box ? nil : mode
-    case .event: platform = .event
-    case .text: platform = .text
-    }
-    name = entity.name
-    deviceClass = entity.deviceClass
-    unit = entity.unit
-    category = entity.category
-  }
-}
-
 // MARK: Between the keys and the property
 
 extension PropertyKeys {
@@ -200,6 +139,11 @@ extension PropertyKeys {
       errors.append(self.error(error, at: path))
       return nil
     }
+    let isAlone = homeAssistant?.count == 1
+    let entities = (homeAssistant ?? []).enumerated().compactMap { index, keys in
+      let place = path.key("home_assistant")
+      return keys.entity(codec, at: isAlone ? place : place.index(index), &errors)
+    }
     let value = initial.flatMap(codec.value)
     if let initial, value == nil {
       let problem = "expected \(codec.valueDescription), found \(initial.kind)"
@@ -207,11 +151,11 @@ extension PropertyKeys {
       return nil
     }
     return Property(
-      name: name, service: service, characteristic: characteristic, instance: instance ?? 0,
-      kind: kind ?? .state, access: access, writeMode: writeMode, codec: codec, unit: unit, range: range,
-      maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) },
-      report: report?.report,
-      initial: value, homeAssistant: homeAssistant?.entity)
+      name: name, service: service, characteristic: characteristic, alternative: alternative,
+      instance: instance ?? 0, kind: kind ?? .state, access: access, writeMode: writeMode,
+      settle: settle.map { .seconds($0) }, codec: codec, unit: unit, range: range, maxLength: maxLength,
+      frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
+      initial: value, homeAssistant: entities)
   }
 
   private var description: Codec.Description? {
@@ -231,10 +175,12 @@ extension PropertyKeys {
   init(_ property: Property) {
     service = property.service
     characteristic = property.characteristic
+    alternative = property.alternative
     instance = property.instance == 0 ? nil : property.instance
     kind = property.kind == .state ? nil : property.kind
     access = property.access
     writeMode = property.isWritable ? property.writeMode : nil
+    settle = property.settle.map { $0 / .seconds(1) }
     var description = property.codec.description
     if case .list(let element) = description {
       isRepeated = true
@@ -254,7 +200,9 @@ extension PropertyKeys {
     poll = property.poll.map { $0 / .seconds(1) }
     report = property.report.map { ReportKeys($0) }
     initial = property.initial.map(property.codec.json)
-    homeAssistant = property.homeAssistant.map { EntityKeys($0) }
+    homeAssistant =
+      property.homeAssistant.isEmpty
+      ? nil : property.homeAssistant.map { EntityKeys($0, codec: property.codec) }
   }
 }
 

@@ -2,6 +2,7 @@ import Configuration
 import GATT
 import JSON
 import TestSupport
+import Peripherals
 import Testing
 
 @testable import BlueZSimulator

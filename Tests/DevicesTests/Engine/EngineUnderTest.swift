@@ -114,6 +114,22 @@ final class EngineUnderTest: Sendable {
     return states[0].period
   }
 
+  func isConnected() async -> Bool? {
+    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
+    return states[0].connected
+  }
+
+  /// Waits until a characteristic has a subscriber. Nothing tells of it, hence by asking.
+  func notifies(_ characteristic: BluetoothUUID) async throws {
+    let end = ContinuousClock.now + patience
+    while ContinuousClock.now < end {
+      guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { break }
+      if states[0].subscribed.contains(characteristic.description) { return }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    throw Failure("nobody subscribed to \(characteristic)")
+  }
+
   /// What was written to a characteristic, in order.
   func writes(_ characteristic: UInt32) async throws -> [[UInt8]] {
     var request = ControlRequest(op: .writes)

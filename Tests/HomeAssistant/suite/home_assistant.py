@@ -158,6 +158,20 @@ class HomeAssistant:
             if entity["device_id"] == device["id"]
         }
 
+    def list_entities(self, device):
+        """Those of a device's page; several may have the same name."""
+        registry = self.socket.ask("config/entity_registry/list")
+        return [entity for entity in registry if entity["device_id"] == device["id"]]
+
+    def state_of(self, entity_id):
+        """None without one."""
+        states = self.socket.ask("get_states")
+        return next((state["state"] for state in states if state["entity_id"] == entity_id), None)
+
+    def triggers(self, device):
+        """What automations can start with on the device's page."""
+        return self.socket.ask("device_automation/trigger/list", device_id=device["id"])
+
     def areas(self):
         """Names by id."""
         return {area["area_id"]: area["name"] for area in self.socket.ask("config/area_registry/list")}

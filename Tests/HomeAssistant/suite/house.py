@@ -16,6 +16,27 @@ GATEWAY_ID = "house"
 GATEWAY_AREA = "Living Room"
 PREFIX = "homeassistant"
 
+SERVICE = "e95d6100-251d-470a-a062-fa1922dfa9a8"
+CLASSROOM = {
+    "requires": [SERVICE],
+    "properties": {
+        "temperature": {
+            "service": SERVICE,
+            "characteristic": "e95d9250-251d-470a-a062-fa1922dfa9a8",
+            "access": ["read", "notify"],
+            "type": "int8",
+        },
+        "period": {
+            "service": SERVICE,
+            "characteristic": "e95d1b25-251d-470a-a062-fa1922dfa9a8",
+            "access": ["read", "write"],
+            "type": "uint16",
+            "home_assistant": {"platform": "select", "name": "Period", "options": {"1 s": 1000, "2 s": 2000}},
+        },
+    },
+}
+"""A profile that shows the period as a choice."""
+
 CONNECT = 60
 """Seconds from the start of anything until all of it shows in Home Assistant."""
 MOMENT = 20
@@ -129,6 +150,11 @@ class Room:
             within,
         )
 
+    def until_state(self, entity_id, met, within=MOMENT):
+        """Waits until the state of an entity, given by its id, is as wanted."""
+        home_assistant = self.house.home_assistant
+        home_assistant.until(f"the state of {entity_id}", lambda: met(home_assistant.state_of(entity_id)), within)
+
     def until_online(self, within=CONNECT):
         self.until("Temperature", is_number, within)
         self.until("Connectivity", "on", within)
@@ -144,7 +170,8 @@ class House:
     def start(self):
         self.bus = Bus(self.folder)
         self.microbits = Microbits(
-            self.program("microbit-simulator"), self.bus, self.folder, "--devices", "3"
+            self.program("microbit-simulator"), self.bus, self.folder, "--devices", "3",
+            "--services", "temperature,buttons,led,pins",
         )
         self.rooms = [
             Room(self, 0, "Pantry", "Kitchen"),  # an area that Home Assistant has
@@ -177,6 +204,7 @@ class House:
                     "gateway": gateway,
                     "mqtt": {"host": "127.0.0.1", "port": self.broker.port, "base_topic": BASE},
                     "home_assistant": {"discovery": discovery, "prefix": PREFIX},
+                    "profiles": {"classroom": CLASSROOM},
                     "devices": devices,
                 },
                 file,

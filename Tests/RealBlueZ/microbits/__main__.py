@@ -1,16 +1,23 @@
-"""Virtual micro:bits and strangers in the air of the kernel's hci0. Prints "ready" when all advertise.
+"""Virtual micro:bits and strangers in the air of the kernel's hci0 (and hci1). Prints "ready" when all advertise.
 
-Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is the micro:bit's index, or 0.
+Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is the micro:bit's index, or 0; the other
+peripherals (--describe, --weather) follow the micro:bits.
 The answer is its state after the operation.
   {"op":"list"}                       the states of all: {"microbits": […], "strangers": […]}
   {"op":"state"}                      name, address, connected, links and unheard connection requests so far,
                                       temperature, period, notified; and of services that are served:
                                       buttons; acceleration, acceleration_period, acceleration_notified;
-                                      rows, texts (all written so far), scrolling_delay
+                                      magnetometer_period, calibrations; rows, texts (all written so far),
+                                      scrolling_delay; analog_pins, input_pins, outputs, pulses; uart_read (by
+                                      the program), uart_writes (time, length), uart_lost; events_wanted,
+                                      events_received. Of described ones: writes, by characteristic
   {"op":"until","state":{…},"within":S}  the same, once the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"button","button":"a","v":1}  0: released, 1: pressed, 2: held; notified if it is another value
   {"op":"acceleration","value":[0,0,-1024]}  x, y, z in mg, from the next sample on
+  {"op":"call","service":"uart","method":"send","arguments":["21\\n"]}  a method of that service (services.py), or
+                                      without "service" of a described peripheral or the weather station
+                                      (described.py)
   {"op":"silent","on":true}           stays connected, sends no notifications
   {"op":"disconnect"}                 the micro:bit ends the link
   {"op":"vanish"}, {"op":"return"}    out of range: its link ends by supervision time-out; and back
@@ -39,8 +46,10 @@ The answer is its state after the operation.
 
 import argparse
 import asyncio
+import inspect
 import json
 
+from described import Described, WeatherStation
 from peripherals import Microbit, Stranger
 from radio import Adapter, Air, Vhci, log
 from services import SERVICES
@@ -59,6 +68,11 @@ async def operate(peripheral, request):
             await peripheral.extra("buttons").set(request["button"], request["v"])
         case "acceleration":
             peripheral.extra("accelerometer").acceleration = request["value"]
+        case "call":
+            target = peripheral.extra(request["service"]) if "service" in request else peripheral
+            result = getattr(target, request["method"])(*request["arguments"])
+            if inspect.isawaitable(result):
+                await result
         case "silent":
             peripheral.silent = on
         case "disconnect":
@@ -104,6 +118,10 @@ async def main():
     parser = argparse.ArgumentParser(prog="microbits")
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--strangers", type=int, default=0)
+    parser.add_argument("--model", type=int, choices=(1, 2), default=2, help="of the micro:bits: V1 or V2")
+    parser.add_argument("--describe", metavar="FILE", help="a JSON list of other peripherals (described.py)")
+    parser.add_argument("--weather", action="store_true", help="a weather station (described.py)")
+    parser.add_argument("--second-adapter", action="store_true", help="hci1, in the same air as hci0")
     parser.add_argument(
         "--services", default="temperature", help="comma-separated, of: " + ", ".join(SERVICES)
     )
@@ -115,15 +133,24 @@ async def main():
     air = Air()
     adapter = Adapter("hci0", link=air, public_address="02:00:5E:00:53:01")
     Vhci(adapter)
-    microbits = [Microbit(i, air, adapter, services) for i in range(arguments.count)]
+    if arguments.second_adapter:
+        Vhci(Adapter("hci1", link=air, public_address="02:00:5E:00:53:02"))
+    microbits = [Microbit(i, air, adapter, services, arguments.model) for i in range(arguments.count)]
+    others = []
+    if arguments.describe:
+        with open(arguments.describe) as file:
+            others = [Described(i, air, adapter, description) for i, description in enumerate(json.load(file))]
+    if arguments.weather:
+        others.append(WeatherStation(len(others), air, adapter))
     strangers = [Stranger(i, air, adapter) for i in range(arguments.strangers)]
-    for peripheral in microbits + strangers:
+    for peripheral in microbits + others + strangers:
         await peripheral.start()
 
     async def answer(request):
         if request["op"] == "list":
-            return {"microbits": [p.state() for p in microbits], "strangers": [p.state() for p in strangers]}
-        return await operate(microbits[request.get("i", 0)], request)
+            kinds = {"microbits": microbits, "others": others, "strangers": strangers}
+            return {kind: [p.state() for p in peripherals] for kind, peripherals in kinds.items()}
+        return await operate((microbits + others)[request.get("i", 0)], request)
 
     async def serve(reader, writer):
         while line := await reader.readline():

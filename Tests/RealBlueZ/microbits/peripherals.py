@@ -14,7 +14,7 @@ from bumble.profiles.gatt_service import GenericAttributeProfileService
 from bumble.transport.common import AsyncPipeSink
 
 from radio import TIMED_OUT, LinkController, later, log
-from services import EXTRA_SERVICES, microbit_characteristic, microbit_uuid, uint16
+from services import EXTRA_SERVICES, microbit_characteristic, microbit_uuid, number
 
 INSUFFICIENT_AUTHENTICATION = 0x05
 WRITE_NOT_PERMITTED = 0x03
@@ -60,11 +60,16 @@ class Peripheral:
     def services(self):
         return []
 
+    def advertised(self):
+        """Fields of its advertisements beside flags and name."""
+        return []
+
     async def start(self):
         self.controller = LinkController(self.name, link=self.air, public_address="00:00:00:00:00:00")
         fields = [
             (AdvertisingData.FLAGS, bytes([0x06])),
             (AdvertisingData.COMPLETE_LOCAL_NAME, self.name.encode()),
+            *self.advertised(),
         ]
         configuration = DeviceConfiguration(
             name=self.name,
@@ -130,6 +135,22 @@ class Peripheral:
         log(self.name, "disconnected", hex(reason))
         later(0.02, lambda: asyncio.create_task(self.advertise()))
         self.notice()
+
+    def is_subscribed(self, characteristic):
+        if self.device.gatt_server.get_attribute(characteristic.handle) is not characteristic:
+            return False  # it is not served
+        subscriptions = self.device.gatt_server.subscribers.get(self.link) or {}
+        return any(subscriptions.get(characteristic.handle, b""))
+
+    async def send(self, characteristic, value):
+        """Notifies the value, or indicates it until it is confirmed; whether there was a subscription."""
+        if not self.is_subscribed(characteristic):
+            return False
+        if characteristic.properties & Properties.NOTIFY:
+            await self.device.notify_subscribers(characteristic, value)
+        else:
+            await self.device.indicate_subscribers(characteristic, value)
+        return True
 
     def notice(self):
         """Wakes those who await a state (see `until`)."""
@@ -246,13 +267,14 @@ class Microbit(Peripheral):
     sample already scheduled; the period is echoed as written, kept over a disconnect and lost on reset.
     """
 
-    def __init__(self, index, air, adapter, services=("temperature",)):
+    def __init__(self, index, air, adapter, services=("temperature",), model=2):
         address = "D%X:5A:0%X:%02X:C0:DE" % (index % 16, index // 16 % 16, index)
         super().__init__(index, "BBC micro:bit [%s]" % friendly_name(index), address, air, adapter)
         self.temperature = 20 + index
         self.period = DEFAULT_PERIOD
         self.notified = 0
         self.served = services
+        self.model = model
         self.extras = {name: EXTRA_SERVICES[name](self) for name in EXTRA_SERVICES}
         self.silent = False
         self.security = "open"
@@ -281,7 +303,7 @@ class Microbit(Peripheral):
             Service(
                 "180A",
                 [
-                    readable("2A24", b"BBC micro:bit"),
+                    readable("2A24", b"BBC micro:bit V2" if self.model == 2 else b"BBC micro:bit"),
                     readable("2A25", b"%010d" % (1234567890 + self.index)),
                     readable("2A26", b"2.1.1"),
                 ],
@@ -292,7 +314,7 @@ class Microbit(Peripheral):
     def own_service(self, name):
         match name:
             case "temperature" | "temperature_reversed":  # the same handles in another order
-                write = self.write_period
+                write = number(2, self.write_period)
             case "temperature_read_only":  # the same handles, but the period cannot be written
                 write = None
             case _:
@@ -375,6 +397,11 @@ class Microbit(Peripheral):
         attribute = self.device.gatt_server.get_attribute(request.attribute_handle)
         return attribute is not None and attribute.type == GATT_CHARACTERISTIC_ATTRIBUTE_TYPE
 
+    def on_link_end(self, reason):
+        super().on_link_end(reason)
+        for extra in self.extras.values():
+            extra.link_ended()
+
     def is_protected(self, request):
         kinds = (att.ATT_Read_Request, att.ATT_Write_Request, att.ATT_Write_Command)
         return isinstance(request, kinds) and any(
@@ -444,18 +471,8 @@ class Microbit(Peripheral):
                 self.temperature_characteristic, struct.pack("b", self.temperature)
             )
 
-    def is_subscribed(self, characteristic):
-        if self.device.gatt_server.get_attribute(characteristic.handle) is not characteristic:
-            return False  # it is not served
-        subscriptions = self.device.gatt_server.subscribers.get(self.link) or {}
-        return subscriptions.get(characteristic.handle, b"\x00")[0] & 1 != 0
-
     async def send(self, characteristic, value):
-        """Notifies it of the value; whether it was subscribed to."""
-        if self.silent or not self.is_subscribed(characteristic):
-            return False
-        await self.device.notify_subscribers(characteristic, value)
-        return True
+        return not self.silent and await super().send(characteristic, value)
 
     def extra(self, name):
         if name not in self.served:
@@ -463,7 +480,7 @@ class Microbit(Peripheral):
         return self.extras[name]
 
     def write_period(self, value):
-        self.period = uint16(value)
+        self.period = value
         log(self.name, "period", self.period)
         self.notice()
 

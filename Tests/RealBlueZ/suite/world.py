@@ -27,12 +27,12 @@ START = 60
 class Process:
     """A running program; its output goes to a file of the scenario's folder and line by line to a journal."""
 
-    def __init__(self, name, command, environment=None):
+    def __init__(self, name, command, environment=None, stdin=subprocess.DEVNULL):
         self.name = name
         self.output = Journal()
         self.child = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environment,
@@ -54,6 +54,11 @@ class Process:
 
     def wait_line(self, text, within=START):
         return self.output.wait(lambda line: text in line, within, f"'{text}' of {self.name}")
+
+    def write_line(self, line):
+        """To its standard input, which must be a pipe."""
+        self.child.stdin.write(line + "\n")
+        self.child.stdin.flush()
 
     def kill(self, number):
         self.child.send_signal(number)
@@ -141,13 +146,13 @@ class Broker:
 class Microbits:
     """The virtual peripherals (see ../microbits), by their control port."""
 
-    def __init__(self, count, strangers=0, services=("temperature",)):
+    def __init__(self, count, strangers=0, services=("temperature",), options=()):
         here = os.path.dirname(os.path.abspath(__file__))
         program = os.path.join(os.path.dirname(here), "microbits")
         self.process = Process(
             "microbits",
             ["python3", program, "--count", str(count), "--strangers", str(strangers)]
-            + ["--services", ",".join(services)],
+            + ["--services", ",".join(services), *options],
         )
         self.process.wait_line("ready")
         self.control = socket.create_connection(("127.0.0.1", 9000)).makefile("rw")
@@ -161,6 +166,9 @@ class Microbits:
 
     def all(self):
         return self.ask("list")["microbits"]
+
+    def others(self):
+        return self.ask("list")["others"]
 
     def strangers(self):
         return self.ask("list")["strangers"]
@@ -182,7 +190,7 @@ class Device:
         self.index = index
         self.name = state["name"]
         self.address = state["address"]
-        self.temperature = state["temperature"]
+        self.temperature = state.get("temperature")
         self.id = id
 
     def topic(self, name):
@@ -259,10 +267,10 @@ class World:
         self.bluetoothd.wait_end(START)
         self.start_bluetoothd()
 
-    def start(self, microbits=1, strangers=0, services=("temperature",)):
+    def start(self, microbits=1, strangers=0, services=("temperature",), options=()):
         """The usual world, all but the gateway. `services`: what the micro:bits serve (see ../microbits)."""
         self.broker = Broker()
-        self.microbits = Microbits(microbits, strangers, services)
+        self.microbits = Microbits(microbits, strangers, services, options)
         self.start_bluetoothd()
 
     def listen_to_bus(self):
@@ -270,20 +278,31 @@ class World:
         self.bus = Process("bus", ["dbus-monitor", "--system", "type='method_call'", "type='error'"])
         self.bus.wait_line("NameLost")  # that is said to it when it becomes a monitor
 
-    def gateway_command(self, *arguments):
+    def gateway_command(self, *arguments, program="microbit-gateway"):
         # The program belongs to the host, whose libraries it needs: it runs in the host's view of the files.
-        return ["/usr/sbin/chroot", "/hostrw", self.gateway_program, *arguments]
+        path = self.gateway_program
+        if program != "microbit-gateway":
+            path = os.path.join(os.path.dirname(path), program)
+        return ["/usr/sbin/chroot", "/hostrw", path, *arguments]
 
     def gateway_environment(self, bus="unix:path=/run/dbus/system_bus_socket"):
         keep = {"PATH": os.environ["RIG_HOST_PATH"], "HOME": "/root", "LANG": "C.UTF-8"}
         return keep | {"DBUS_SYSTEM_BUS_ADDRESS": bus, "STATE_DIRECTORY": f"{OUT}/state"}
 
-    def start_gateway(self, devices, bluetooth=None):
+    def start_peripheral(self, *arguments):
+        """microbit-peripheral on the second adapter; its input is the process's `child.stdin`."""
+        command = self.gateway_command("--adapter", "hci1", *arguments, program="microbit-peripheral")
+        peripheral = Process("peripheral", command, self.gateway_environment(), stdin=subprocess.PIPE)
+        peripheral.wait_line("serving")
+        return peripheral
+
+    def start_gateway(self, devices, bluetooth=None, **more):
         configuration = {
             "gateway": {"id": GATEWAY_ID},
             "mqtt": {"host": "127.0.0.1", "port": BROKER_PORT, "base_topic": BASE},
             "bluetooth": bluetooth or {},
             "devices": devices,
+            **more,
         }
         with open(f"{OUT}/config.json", "w") as file:
             json.dump(configuration, file, indent=2)
@@ -312,6 +331,13 @@ class World:
             Device(self, i, state, id(i, state["address"])) for i, state in enumerate(self.microbits.all())
         ]
 
+    def others(self, ids):
+        """The other peripherals as MQTT devices with these ids, in the order of `Microbits.others`."""
+        count = len(self.microbits.all())
+        return [
+            Device(self, count + i, state, id) for i, (state, id) in enumerate(zip(self.microbits.others(), ids))
+        ]
+
     def acquire_notify(self):
         """Another program subscribes to the first micro:bit by AcquireNotify, and ends: how that went."""
         here = os.path.dirname(os.path.abspath(__file__))
@@ -332,11 +358,11 @@ class World:
         )
         return bool(re.search(r'"NotifyAcquired"\s+variant\s+boolean true', known.stdout))
 
-    def set_powered(self, on):
+    def set_powered(self, on, adapter="hci0"):
         properties = "org.freedesktop.DBus.Properties.Set"
         value = f"variant:boolean:{'true' if on else 'false'}"
         subprocess.run(
-            ["dbus-send", "--system", "--print-reply", "--dest=org.bluez", "/org/bluez/hci0", properties]
+            ["dbus-send", "--system", "--print-reply", "--dest=org.bluez", f"/org/bluez/{adapter}", properties]
             + ["string:org.bluez.Adapter1", "string:Powered", value],
             check=True,
             stdout=subprocess.DEVNULL,

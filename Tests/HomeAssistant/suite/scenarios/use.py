@@ -1,6 +1,6 @@
 """What a user does on the pages."""
 
-from house import BASE, GATEWAY_ID, MOMENT
+from house import BASE, CONNECT, GATEWAY_ID, MOMENT
 from journal import expect
 from scenarios.common import scenario
 
@@ -70,6 +70,84 @@ def restart_adapter_button(house):
     house.gateway_until("Adapter", "on")
     for room in house.rooms:
         room.until_online()
+
+
+BUTTON_A = "e95dda90-251d-470a-a062-fa1922dfa9a8"
+PROPERTIES = ["temperature", "period", "button_a", "led", "led_text", "pins"]
+
+
+@scenario()
+def every_kind_of_entity(house):
+    """Buttons, LEDs and pins of a micro:bit, and a choice of periods by a profile of the user's own."""
+    room = house.rooms[0]
+    house.request("device/options", id=room.id, options={"properties": PROPERTIES})
+    room.until("Button A", is_there)
+    shown = {name for name in room.entities if name}
+    expect({"LED matrix", "LED text", "Pin P0", "Enabled"} <= shown, f"{shown}")
+
+    entity = entity_of(room, "text", "LED matrix")
+    house.home_assistant.call("text", "set_value", entity, value="#####/...../...../...../.....")
+    image = house.broker.wait(room.topic("led/image"), MOMENT, lambda message: message.payload.count("<circle") == 5)
+    expect(image.payload.startswith("<svg"), image.payload)
+    room.until_state(entity_of(room, "image", "LED matrix"), lambda state: state not in ("unknown", "unavailable"))
+
+    for domain, data in (("text", ["set_value", "value"]), ("notify", ["send_message", "message"])):
+        mark = house.broker.messages.mark()
+        service, key = data
+        house.home_assistant.call(domain, service, entity_of(room, domain, "LED text"), **{key: f"by {domain}"})
+        result = house.broker.wait(room.topic("led_text/result"), MOMENT, after=mark).json()
+        expect(result["status"] == "accepted" and result["value"] == f"by {domain}", f"{result}")
+
+    pin = entity_of(room, "switch", "Pin P0")
+    house.home_assistant.call("switch", "turn_on", pin)
+    room.until_state(pin, lambda state: state == "on")
+    result = house.broker.wait(room.topic("pins/result"), MOMENT).json()
+    expect(result["value"] == [{"pin": "P0", "value": 1}], f"{result}")
+
+    triggers = house.home_assistant.triggers(room.device)
+    kinds = {(trigger["type"], trigger["subtype"]) for trigger in triggers}
+    expect(("button_short_press", "Button A") in kinds, f"{kinds}")
+    house.microbits.ask("value", room.index, characteristic=BUTTON_A, hex="01")
+    room.until_state(entity_of(room, "event", "Button A"), lambda state: state not in ("unknown", "unavailable"))
+
+    switch = entity_of(room, "switch", "Enabled")
+    house.home_assistant.call("switch", "turn_off", switch)
+    room.until("Connectivity", "off")
+    room.until_state(switch, lambda state: state == "off")
+    house.home_assistant.call("switch", "turn_on", switch)
+    room.until_online()
+
+    house.request("device/options", id=room.id, options={"properties": None, "enabled": None})
+    room.until("Button A", None)
+
+    house.request("device/add", identifier=room.address, profile="classroom")
+    period = house.home_assistant.until(
+        "a choice of periods", lambda: entity_of(room, "select", "Period", required=False), CONNECT
+    )
+    room.until_state(period, lambda state: state in ("1 s", "unknown"))
+    house.home_assistant.call("select", "select_option", period, option="2 s")
+    room.until_state(period, lambda state: state == "2 s")
+    expect(house.microbits.period(room.index) == 2000, "the micro:bit has another period")
+    house.home_assistant.call("select", "select_option", period, option="1 s")
+    room.until_state(period, lambda state: state == "1 s")
+    house.request("device/remove", id=room.id)
+    house.request("device/add", identifier=room.address, id=room.id, name=room.name, area=room.area)
+    room.until_online()
+
+
+def entity_of(room, domain, name, required=True):
+    """The id of the entity of that domain and name, which entities of other domains may have too."""
+    found = [
+        entity["entity_id"]
+        for entity in room.house.home_assistant.list_entities(room.device)
+        if entity["original_name"] == name and entity["entity_id"].startswith(f"{domain}.")
+    ]
+    expect(found or not required, f"no {domain} '{name}'")
+    return found[0] if found else None
+
+
+def is_there(state):
+    return state is not None
 
 
 def expect_answer(house, verb, mark):

@@ -2,15 +2,15 @@ import Glibc
 
 /// The temperature service of a micro:bit as implemented by its firmware (codal-microbit-v2,
 /// `MicroBitTemperatureService` and `MicroBitThermometer`). It samples whether there are subscribers or not.
-struct MicroBit: Sendable {
+package struct MicroBit: Sendable {
   /// The period in ms as last written: any value, not rounded, and at least ``minimumPeriod``.
-  private(set) var period: UInt16
+  package private(set) var period: UInt16
   private let minimumPeriod: UInt16
   private var sampler: Sampler
   /// Replaces the simulated temperature.
-  var fixedTemperature: Int8?
+  package var fixedTemperature: Int8?
   /// Replaces the value of the temperature characteristic.
-  var raw: [UInt8]?
+  package var raw: [UInt8]?
 
   /// The number of samples, reported instead of a temperature; nil: the temperature is reported.
   private var count: UInt8?
@@ -19,7 +19,7 @@ struct MicroBit: Sendable {
   private let base: Double
   private let phase: Double
 
-  init(
+  package init(
     index: Int, period: UInt16, minimumPeriod: UInt16 = 0, counts: Bool = false,
     at now: ContinuousClock.Instant, random: inout SplitMix
   ) {
@@ -39,25 +39,25 @@ struct MicroBit: Sendable {
   // MARK: Samples
 
   /// The time of the next sample. A new period becomes effective after it.
-  var nextSample: ContinuousClock.Instant { sampler.next }
+  package var nextSample: ContinuousClock.Instant { sampler.next }
 
   /// Skips the samples up to now.
-  mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
+  package mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
 
   /// Takes the sample that is due, and schedules the next one.
-  mutating func sample(at now: ContinuousClock.Instant) -> [UInt8] {
+  package mutating func sample(at now: ContinuousClock.Instant) -> [UInt8] {
     sampler.sample(at: now)
     if let count { self.count = count &+ 1 }
     return value(at: now)
   }
 
   /// The value of the temperature characteristic.
-  func value(at now: ContinuousClock.Instant) -> [UInt8] {
+  package func value(at now: ContinuousClock.Instant) -> [UInt8] {
     raw ?? [UInt8(bitPattern: temperature(at: now))]
   }
 
   /// In °C: oscillates by ±2.5 °C within ten minutes.
-  func temperature(at now: ContinuousClock.Instant) -> Int8 {
+  package func temperature(at now: ContinuousClock.Instant) -> Int8 {
     if let count { return Int8(bitPattern: count) }
     if let fixedTemperature { return fixedTemperature }
     let turns = start.duration(to: now) / .seconds(600)
@@ -66,11 +66,11 @@ struct MicroBit: Sendable {
 
   // MARK: The period characteristic
 
-  var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
+  package var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
 
   /// A write to the period characteristic; ignored unless it has two bytes.
   /// - Returns: whether the length was valid.
-  mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
+  package mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
     guard bytes.count == 2 else { return false }
     skip(to: now)
     period = max(minimumPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
@@ -79,7 +79,7 @@ struct MicroBit: Sendable {
   }
 
   /// The reset button: RAM is cleared, and sampling starts again.
-  mutating func reset(at now: ContinuousClock.Instant) {
+  package mutating func reset(at now: ContinuousClock.Instant) {
     period = 1000
     let interval = Self.interval(period)
     sampler = Sampler(interval: interval, next: now + interval)

@@ -48,6 +48,8 @@ public struct PeripheralDescription: Sendable, Hashable {
     public var flags: Set<Flag>
     /// The initial value, also after a reset.
     public var value: [UInt8]
+    /// Determines which lengths a write may have; nil: any.
+    package var codec: Codec?
 
     /// A characteristic with the initial value `value`.
     public init(_ uuid: BluetoothUUID, _ flags: Set<Flag>, value: [UInt8] = []) {
@@ -65,6 +67,8 @@ public struct PeripheralDescription: Sendable, Hashable {
   public var advertises: [BluetoothUUID]
   /// In the order of their handles.
   public var services: [Service]
+  /// What sets its values.
+  package var generators: [Generator] = []
 
   /// A peripheral with these services.
   public init(
@@ -79,7 +83,8 @@ public struct PeripheralDescription: Sendable, Hashable {
   /// The maximum length of a value in ATT (Core Specification Vol 3, Part F, 3.2.9).
   private static let longestValue = 512
 
-  var database: GATTDatabase {
+  /// Its services, for a peripheral that stores what is written.
+  package var database: GATTDatabase {
     GATTDatabase(
       services.map { service in
         GATTDatabase.Service(
@@ -88,7 +93,8 @@ public struct PeripheralDescription: Sendable, Hashable {
             GATTDatabase.Characteristic(
               characteristic.uuid.description,
               Flag.allCases.filter(characteristic.flags.contains).map(\.rawValue),
-              .stored(0...Self.longestValue), characteristic.value)
+              characteristic.codec.map(GATTDatabase.Content.coded) ?? .stored(0...Self.longestValue),
+              characteristic.value)
           })
       })
   }
@@ -107,13 +113,15 @@ extension PeripheralDescription {
       if property.isReadable { flags.insert(.read) }
       if property.isNotifying { flags.insert(.notify) }
       if property.isWritable { flags.insert(property.writeMode == .command ? .command : .write) }
-      add(flags, to: property.characteristic, instance: property.instance, of: property.service)
+      add(
+        flags, property.codec, to: property.characteristic, instance: property.instance, of: property.service)
     }
   }
 
   /// Adds flags to a characteristic, identified by its index (from 0) among those with the same UUID of a service.
   private mutating func add(
-    _ flags: Set<Flag>, to characteristic: BluetoothUUID, instance: Int, of service: BluetoothUUID
+    _ flags: Set<Flag>, _ codec: Codec?, to characteristic: BluetoothUUID, instance: Int,
+    of service: BluetoothUUID
   ) {
     let at = services.firstIndex { $0.uuid == service } ?? services.endIndex
     if at == services.endIndex { services.append(Service(service, [])) }
@@ -124,6 +132,7 @@ extension PeripheralDescription {
       services[at].characteristics[$0].uuid == characteristic
     }
     services[at].characteristics[same[instance]].flags.formUnion(flags)
+    services[at].characteristics[same[instance]].codec = codec
   }
 }
 
@@ -172,7 +181,8 @@ extension PeripheralDescription: Decodable {
       let properties = try object.decode(ProfileObject.self, forKey: .profile).properties.values
       // The order of an object's keys is not kept.
       for property in properties.sorted(by: { $0.order < $1.order }) {
-        add(property.flags, to: property.characteristic, instance: property.instance, of: property.service)
+        add(
+          property.flags, nil, to: property.characteristic, instance: property.instance, of: property.service)
       }
     } else {
       services = try object.decode([Service].self, forKey: .services)
@@ -264,16 +274,4 @@ extension KeyedDecodingContainer {
     let text = try decode(String.self, forKey: key)
     return try valid(BluetoothUUID(text), text, key)
   }
-}
-
-/// The bytes of `00ff`; nil when it is not hexadecimal.
-func bytes(hexadecimal text: String) -> [UInt8]? {
-  let digits = text.compactMap(\.hexDigitValue)
-  guard digits.count == text.count, digits.count.isMultiple(of: 2) else { return nil }
-  return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-}
-
-/// `00ff`: the bytes in lower-case hexadecimal.
-func hexadecimal(_ bytes: [UInt8]) -> String {
-  bytes.map { hex(Int($0), digits: 2).lowercased() }.joined()
 }

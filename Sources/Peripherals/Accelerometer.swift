@@ -1,5 +1,5 @@
 /// The accelerometer of a micro:bit V2: the timing of its samples.
-struct Accelerometer: Sendable {
+package struct Accelerometer: Sendable {
   /// The chip's periods in µs (LSM303 in codal-core; `CodalUtil` selects the shortest that is not too short).
   private static let periods = [617, 744, 2500, 5000, 10_000, 20_000, 40_000, 100_000, 1_000_000]
   private static let defaultPeriod = 20_000
@@ -9,31 +9,31 @@ struct Accelerometer: Sendable {
   /// The samples taken, in place of the acceleration along x; nil for the acceleration.
   private var count: UInt8?
 
-  init(counts: Bool = false, at now: ContinuousClock.Instant) {
+  package init(counts: Bool = false, at now: ContinuousClock.Instant) {
     count = counts ? 0 : nil
     let interval = Duration.microseconds(Self.defaultPeriod)
     sampler = Sampler(interval: interval, next: now + interval)
   }
 
   /// The bytes of a sample that counts; nil for those that were set.
-  var counted: [UInt8]? { count.map { [$0, 0, 0, 0, 0, 0] } }
+  package var counted: [UInt8]? { count.map { [$0, 0, 0, 0, 0, 0] } }
 
   /// The period in ms as read back: the chip's, rounded down.
-  var period: UInt16 { UInt16(microseconds / 1000) }
-  var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
+  package var period: UInt16 { UInt16(microseconds / 1000) }
+  package var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
 
   /// When the next sample is taken.
-  var nextSample: ContinuousClock.Instant { sampler.next }
+  package var nextSample: ContinuousClock.Instant { sampler.next }
 
-  mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
-  mutating func sample(at now: ContinuousClock.Instant) {
+  package mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
+  package mutating func sample(at now: ContinuousClock.Instant) {
     sampler.sample(at: now)
     if let count { self.count = count &+ 1 }
   }
 
   /// A write to the period characteristic, effective at once; ignored unless it has two bytes.
   /// - Returns: whether the length was valid.
-  mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
+  package mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
     guard bytes.count == 2 else { return false }
     let requested = (Int(bytes[0]) | Int(bytes[1]) << 8) * 1000
     setPeriod(Self.periods.first { $0 >= requested } ?? 1_000_000, at: now)
@@ -41,7 +41,7 @@ struct Accelerometer: Sendable {
   }
 
   /// The reset button: the period is reset, and sampling starts again.
-  mutating func reset(at now: ContinuousClock.Instant) { setPeriod(Self.defaultPeriod, at: now) }
+  package mutating func reset(at now: ContinuousClock.Instant) { setPeriod(Self.defaultPeriod, at: now) }
 
   private mutating func setPeriod(_ period: Int, at now: ContinuousClock.Instant) {
     microseconds = period

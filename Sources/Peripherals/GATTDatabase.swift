@@ -1,59 +1,64 @@
-/// The services of a peripheral as discovered by bluetoothd: handles, UUIDs, flags.
-struct GATTDatabase: Sendable {
-  struct Service: Sendable {
-    fileprivate(set) var handle: UInt16 = 0
-    let uuid: String
-    fileprivate(set) var characteristics: [Characteristic]
+import GATT
 
-    init(_ uuid: String, _ characteristics: [Characteristic]) {
+/// The services of a peripheral as discovered by bluetoothd: handles, UUIDs, flags.
+package struct GATTDatabase: Sendable {
+  package struct Service: Sendable {
+    package fileprivate(set) var handle: UInt16 = 0
+    package let uuid: String
+    package fileprivate(set) var characteristics: [Characteristic]
+
+    package init(_ uuid: String, _ characteristics: [Characteristic]) {
       self.uuid = uuid
       self.characteristics = characteristics
     }
   }
 
-  struct Characteristic: Sendable {
-    fileprivate(set) var handle: UInt16 = 0
-    let uuid: String
-    let flags: [String]
-    let content: Content
+  package struct Characteristic: Sendable {
+    package fileprivate(set) var handle: UInt16 = 0
+    package let uuid: String
+    package let flags: [String]
+    package let content: Content
     /// The initial value.
-    let value: [UInt8]
+    package let value: [UInt8]
     /// The handle of the client characteristic configuration, if there is one.
-    fileprivate(set) var configuration: UInt16?
+    package fileprivate(set) var configuration: UInt16?
 
-    init(_ uuid: String, _ flags: [String], _ content: Content, _ value: [UInt8] = []) {
+    package init(_ uuid: String, _ flags: [String], _ content: Content, _ value: [UInt8] = []) {
       self.uuid = uuid
       self.flags = flags
       self.content = content
       self.value = value
     }
 
-    var notifies: Bool { flags.contains("notify") }
-    var indicates: Bool { flags.contains("indicate") }
-    var isReadable: Bool { flags.contains("read") }
-    var isWritable: Bool { flags.contains("write") }
-    var takesCommands: Bool { flags.contains("write-without-response") }
+    package var notifies: Bool { flags.contains("notify") }
+    package var indicates: Bool { flags.contains("indicate") }
+    package var isReadable: Bool { flags.contains("read") }
+    package var isWritable: Bool { flags.contains("write") }
+    package var takesCommands: Bool { flags.contains("write-without-response") }
   }
 
   /// How a characteristic's value is determined.
-  enum Content: Sendable, Equatable {
+  package enum Content: Sendable, Equatable {
     /// The initial value, whatever is written.
     case fixed
     /// The same, but read by bluetoothd itself while it resolves the services: its Value is known from the start.
     case fixedAndCached
     /// The last written value, which must have one of these lengths.
     case stored(ClosedRange<Int>)
+    /// The last written value, of a length that the codec can decode.
+    case coded(Codec)
     /// The micro:bit's LEDs, one byte per row: a shorter write leaves the other rows unchanged.
     case rows
     case temperature
     case temperaturePeriod
     case acceleration
     case accelerationPeriod
+    case magnetometerPeriod
   }
 
-  let services: [Service]
+  package let services: [Service]
   /// Device1.UUIDs after the services are resolved; sorted, as by bluetoothd.
-  let uuids: [String]
+  package let uuids: [String]
   /// The handles of the sensors' characteristics, by the sensors' raw values.
   private let sampled: [UInt16?]
 
@@ -62,7 +67,7 @@ struct GATTDatabase: Sendable {
   /// Handles are assigned in this order: each service and each characteristic declaration has one, followed by those of
   /// its value and client configuration. A micro:bit with the temperature service gets the handles, and so the object
   /// paths, of the recordings.
-  init(_ own: [Service]) {
+  package init(_ own: [Service]) {
     var handle: UInt16 = 0x06
     func nextHandle() -> UInt16 {
       defer { handle += 1 }
@@ -86,7 +91,7 @@ struct GATTDatabase: Sendable {
     sampled = Sensor.allCases.map { sensor in all.first { $0.content == sensor.content }?.handle }
   }
 
-  func characteristic(_ handle: UInt16) -> Characteristic? {
+  package func characteristic(_ handle: UInt16) -> Characteristic? {
     for service in services {
       for characteristic in service.characteristics where characteristic.handle == handle {
         return characteristic
@@ -96,33 +101,35 @@ struct GATTDatabase: Sendable {
   }
 
   /// The service of a characteristic.
-  func service(of handle: UInt16) -> Service? { services.last { $0.handle < handle } }
+  package func service(of handle: UInt16) -> Service? { services.last { $0.handle < handle } }
 
   /// The characteristic with this UUID and index (`instance`, from 0) among those with the same UUID; optionally of one
   /// service only.
-  func characteristic(_ uuid: String, instance: Int, in service: String?) -> Characteristic? {
+  package func characteristic(_ uuid: String, instance: Int, in service: String?) -> Characteristic? {
     let all = services.filter { service == nil || $0.uuid == service }.flatMap(\.characteristics)
     return all.filter { $0.uuid == uuid }.dropFirst(instance).first
   }
 
   /// The characteristic of a sensor.
-  func handle(of sensor: Sensor) -> UInt16? { sampled[sensor.rawValue] }
+  package func handle(of sensor: Sensor) -> UInt16? { sampled[sensor.rawValue] }
 
   /// The sensor of a characteristic.
-  func sensor(of handle: UInt16) -> Sensor? { Sensor.allCases.first { self.handle(of: $0) == handle } }
+  package func sensor(of handle: UInt16) -> Sensor? {
+    Sensor.allCases.first { self.handle(of: $0) == handle }
+  }
 
   /// Whether a characteristic requires no encryption: those of the GATT service and the device information.
-  func isOpen(_ handle: UInt16) -> Bool {
+  package func isOpen(_ handle: UInt16) -> Bool {
     [Self.short(0x1801), Self.short(0x180A)].contains(service(of: handle)?.uuid)
   }
 }
 
 /// A source of periodic samples, which are notified.
-enum Sensor: Int, Sendable, CaseIterable {
+package enum Sensor: Int, Sendable, CaseIterable {
   case temperature
   case acceleration
 
-  var content: GATTDatabase.Content {
+  package var content: GATTDatabase.Content {
     switch self {
     case .temperature: .temperature
     case .acceleration: .acceleration
@@ -132,7 +139,7 @@ enum Sensor: Int, Sendable, CaseIterable {
 
 extension GATTDatabase {
   /// A peripheral that is not a micro:bit, with device information only.
-  static let decoy = GATTDatabase([information(model: "Decoy", serial: "0", firmware: "1.0")])
+  package static let decoy = GATTDatabase([information(model: "Decoy", serial: "0", firmware: "1.0")])
 
   private static let attributes = Service(
     short(0x1801),
@@ -147,7 +154,7 @@ extension GATTDatabase {
         ]),
     ])
 
-  static func information(model: String, serial: String, firmware: String) -> Service {
+  package static func information(model: String, serial: String, firmware: String) -> Service {
     Service(
       short(0x180A),
       [

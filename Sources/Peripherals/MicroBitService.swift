@@ -8,7 +8,7 @@ public enum MicroBitService: String, Sendable, CaseIterable {
   case accelerometer
   /// The LEDs, the scrolling text, and its speed per column.
   case led
-  /// The magnetic field, the bearing, the period, calibration. Values come on command.
+  /// The magnetic field, the bearing, the period, calibration. Values come on command, except the period.
   case magnetometer
   /// The edge connector: values of pins, what they are, pulse-width modulation.
   case pins
@@ -57,7 +57,7 @@ extension MicroBitService {
         [
           Characteristic(Self.uuid(0xFB11), ["read", "notify"], .fixed, [0, 0, 0, 0, 0, 0]),
           Characteristic(Self.uuid(0x9715), ["read", "notify"], .fixed, [0, 0]),
-          Characteristic(Self.uuid(0x386C), ["read", "write"], .stored(2...2), [100, 0]),
+          Characteristic(Self.uuid(0x386C), ["read", "write"], .magnetometerPeriod),
           Characteristic(Self.uuid(0xB358), ["write", "notify"], .stored(1...1), [0]),
         ])
     case .pins:
@@ -98,7 +98,7 @@ extension MicroBitService {
 }
 
 extension GATTDatabase {
-  static func microBit(
+  package static func microBit(
     serial: Int, _ services: [MicroBitService] = [.temperature], hasPeriod: Bool = true
   ) -> GATTDatabase {
     GATTDatabase(

@@ -1,6 +1,5 @@
+import Peripherals
 import Testing
-
-@testable import BlueZSimulator
 
 /// The firmware's behaviour: what a period is, when it counts, what is lost with a reset.
 @Suite struct MicroBitTests {

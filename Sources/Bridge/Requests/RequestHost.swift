@@ -1,0 +1,43 @@
+import Configuration
+import Devices
+import JSON
+
+/// Reads config.json again; the reply, called on the loop, gets the keys that need a restart.
+package typealias ReloadHandler =
+  @Sendable (
+    _ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void
+  ) -> Void
+
+/// What requests need of the gateway beyond the engine. Called on the loop.
+package protocol RequestHost: AnyObject, Sendable {
+  /// An entry of the list of devices.
+  func listing(of device: DeviceDescription) -> JSONValue
+  /// The response to `health`.
+  var health: JSONValue { get }
+  var reload: ReloadHandler { get }
+}
+
+/// The response to a request, for whatever transport.
+package struct RequestResponse: Sendable {
+  package let result: Result<JSONValue, RequestError>
+  /// The sender's.
+  package let transaction: String?
+
+  package init(result: Result<JSONValue, RequestError>, transaction: String?) {
+    self.result = result
+    self.transaction = transaction
+  }
+
+  /// `{"status":"ok","data":…}` or `{"status":"error","error":…}`, with the transaction.
+  package var json: JSONValue {
+    let transaction = transaction.map(JSONValue.string)
+    switch result {
+    case .success(let data): return ["status": .string("ok"), "data": data, "transaction": transaction]
+    case .failure(let error):
+      return [
+        "status": .string("error"), "error": .string(error.reason), "data": error.data,
+        "transaction": transaction,
+      ]
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import GATT
+import JSON
+
+/// How Home Assistant shows a property.
+struct EntityKeys: ConfigurationSection {
+  enum Platform: String, CaseIterable {
+    case sensor
+    case binarySensor = "binary_sensor"
+    case number, select, `switch`, event, text, notify, image
+  }
+
+  var platform: Platform?
+  var key: String?
+  var name: String?
+  var deviceClass: String?
+  var stateClass: HomeAssistantEntity.StateClass?
+  var unit: String?
+  var category: HomeAssistantEntity.Category?
+  var mode: HomeAssistantEntity.Mode?
+  var options: [Named<JSONValue>]?
+  var on: JSONValue?
+  var off: JSONValue?
+
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "platform", \.platform, .choice),
+      ConfigurationKey("key", \.key, .optional(.text(longest: 64))),
+      ConfigurationKey(required: "name", \.name, .label),
+      ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
+      ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
+      ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
+      ConfigurationKey("category", \.category, .optional(.choice)),
+      ConfigurationKey("mode", \.mode, .optional(.choice)),
+      ConfigurationKey("options", \.options, .optional(.choices)),
+      ConfigurationKey("on", \.on, .optional(.any)),
+      ConfigurationKey("off", \.off, .optional(.any)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    let misplaced: [(key: String, platform: Platform, isGiven: Bool)] = [
+      ("state_class", .sensor, stateClass != nil), ("mode", .number, mode != nil),
+      ("options", .select, options != nil), ("on", .switch, on != nil), ("off", .switch, off != nil),
+    ]
+    return misplaced.filter { $0.isGiven && $0.platform != platform }.map {
+      path.key($0.key).error("only the platform \($0.platform.rawValue) has this key")
+    }
+  }
+
+  /// The entity of a property with `codec`; nil, with an error, for a value that it does not have, and while platform or
+  /// name is missing.
+  func entity(
+    _ codec: Codec, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
+  ) -> HomeAssistantEntity? {
+    guard let platform, let name else { return nil }
+    func value(_ json: JSONValue, at path: ConfigurationPath) -> Value? {
+      if let value = codec.value(json) { return value }
+      errors.append(path.error("expected \(codec.valueDescription), found \(json.kind)"))
+      return nil
+    }
+    let before = errors.count
+    let kind: HomeAssistantEntity.Kind?
+    switch platform {
+    case .sensor: kind = .sensor(stateClass)
+    case .binarySensor: kind = .binarySensor
+    case .number: kind = .number(mode ?? .box)
+    case .select:
+      kind = .select(
+        (options ?? []).compactMap { option in
+          value(option.value, at: path.key("options").key(option.name))
+            .map { HomeAssistantEntity.Choice(option.name, $0) }
+        })
+    case .switch:
+      // Both, so that the errors of both are reported.
+      let (on, off) = (
+        value(on ?? .bool(true), at: path.key("on")), value(off ?? .bool(false), at: path.key("off"))
+      )
+      kind = on.flatMap { on in off.map { .switch(on: on, off: $0) } }
+    case .event: kind = .event
+    case .text: kind = .text
+    case .notify: kind = .notify
+    case .image: kind = .image
+    }
+    guard let kind, errors.count == before else { return nil }
+    return HomeAssistantEntity(
+      kind, key: key, name: name, deviceClass: deviceClass, unit: unit, category: category)
+  }
+
+  init() {}
+
+  /// - Parameter codec: of the property.
+  init(_ entity: HomeAssistantEntity, codec: Codec) {
+    switch entity.kind {
+    case .sensor(let stateClass):
+      platform = .sensor
+      self.stateClass = stateClass
+    case .binarySensor: platform = .binarySensor
+    case .number(let mode):
+      platform = .number
+      self.mode = mode == .box ? nil : mode
+    case .select(let choices):
+      platform = .select
+      options = choices.isEmpty ? nil : choices.map { Named($0.label, codec.json($0.value)) }
+    case .switch(let on, let off):
+      platform = .switch
+      self.on = on == .bool(true) ? nil : codec.json(on)
+      self.off = off == .bool(false) ? nil : codec.json(off)
+    case .event: platform = .event
+    case .text: platform = .text
+    case .notify: platform = .notify
+    case .image: platform = .image
+    }
+    key = entity.key
+    name = entity.name
+    deviceClass = entity.deviceClass
+    unit = entity.unit
+    category = entity.category
+  }
+}
+
+extension ConfigurationRule<[Named<JSONValue>]> {
+  /// The values to choose from, by what is displayed: `{"5 s": 5000}`.
+  fileprivate static var choices: Self {
+    .members(of: .any, names: "^.{1,64}$") { label in
+      (1...64).contains(label.unicodeScalars.count)
+        ? nil : ConfigurationProblem("must have 1 to 64 characters", hint: #"example: {"5 s": 5000}"#)
+    }
+  }
+}

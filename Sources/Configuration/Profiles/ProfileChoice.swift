@@ -1,0 +1,39 @@
+import GATT
+import JSON
+
+/// Profiles by name or file, for programs without a configuration.
+extension Profile {
+  /// The folders of profiles that are tried when none is named.
+  package static let directories = ["./deploy/profiles", "/etc/microbit-gateway/profiles.d"]
+
+  /// The built-in profile, the only one of a file `*.json`, or the one of this name in a folder of profiles.
+  /// - Parameter directory: nil: the first of ``directories`` that exists.
+  package static func named(
+    _ text: String, in directory: String? = nil
+  ) throws(ConfigurationFailure) -> Profile {
+    if text == Profile.microbit.name { return .microbit }
+    let isFile = text.hasSuffix(".json")
+    do throws(ConfigurationErrors) {
+      let profiles = isFile ? try ProfilesDirectory.read(text) : try known(directory)
+      if isFile, profiles.count == 1 { return profiles[0] }
+      if !isFile, let profile = profiles.first(where: { $0.name == text }) { return profile }
+      let error =
+        isFile
+        ? ConfigurationError(
+          problem: "\(profiles.count) profiles instead of one",
+          hint: "name its folder with --profiles-directory, and the profile with --profile")
+        : ConfigurationError(
+          problem: "there is no profile \(Excerpt(text))",
+          hint: choice(of: text, among: [Profile.microbit.name] + profiles.map(\.name)))
+      throw ConfigurationErrors(errors: [error])
+    } catch {
+      throw ConfigurationFailure(file: error.file ?? (isFile ? text : nil), errors: error.errors)
+    }
+  }
+
+  private static func known(_ directory: String?) throws(ConfigurationErrors) -> [Profile] {
+    if let directory { return try ProfilesDirectory.profiles(in: directory) }
+    guard let directory = directories.first(where: FileProblem.isFolder) else { return [] }
+    return try ProfilesDirectory.profiles(in: directory)
+  }
+}

@@ -1,0 +1,137 @@
+import DBus
+import GATT
+import Peripherals
+
+/// The objects that are exported for bluetoothd: the services and characteristics of a peripheral.
+///
+/// Notifications are only offered by signal: with `AcquireNotify` bluetoothd closes the socket of another central than
+/// the one that unsubscribes (bluez issue 1452).
+struct GATTApplication: Sendable {
+  static let path = "/microbit_peripheral"
+
+  struct Characteristic: Sendable {
+    let path: String
+    let service: String
+    let content: GATTDatabase.Characteristic
+  }
+
+  /// Path and UUID of each service.
+  let services: [(path: String, uuid: String)]
+  let characteristics: [String: Characteristic]
+  /// The paths of the characteristics, by their handles.
+  private let paths: [UInt16: String]
+  /// In the order of the handles.
+  private let order: [String]
+
+  /// Services that bluetoothd adds by itself, and refuses from others.
+  private static let reserved = [0x1800, 0x1801].map { BluetoothUUID(short: $0).description }
+
+  init(_ database: GATTDatabase) {
+    var services: [(path: String, uuid: String)] = []
+    var characteristics: [String: Characteristic] = [:]
+    var paths: [UInt16: String] = [:]
+    var order: [String] = []
+    for service in database.services where !Self.reserved.contains(service.uuid) {
+      let servicePath = "\(Self.path)/service\(Self.digits(service.handle))"
+      services.append((servicePath, service.uuid))
+      for characteristic in service.characteristics {
+        let path = "\(servicePath)/char\(Self.digits(characteristic.handle))"
+        characteristics[path] = Characteristic(path: path, service: servicePath, content: characteristic)
+        paths[characteristic.handle] = path
+        order.append(path)
+      }
+    }
+    self.services = services
+    self.characteristics = characteristics
+    self.paths = paths
+    self.order = order
+  }
+
+  /// The path of a characteristic; nil for those of bluetoothd's own services.
+  func path(of handle: UInt16) -> String? { paths[handle] }
+
+  private static func digits(_ handle: UInt16) -> String { hex(Int(handle), digits: 4).lowercased() }
+
+  // MARK: Properties
+
+  /// The reply to GetManagedObjects.
+  var managedObjects: DBusValue {
+    .dictionary(
+      key: "o", value: "a{sa{sv}}",
+      (services.map(\.path) + order).map { path in
+        .init(
+          .objectPath(path),
+          .dictionary(
+            key: "s", value: "a{sv}",
+            interfaces(of: path).map { .init(.string($0.name), Self.dictionary($0.properties)) }))
+      })
+  }
+
+  /// The interfaces of an object with their properties; none for an unknown path.
+  func interfaces(of path: String) -> [(name: String, properties: [(String, DBusValue)])] {
+    if let service = services.first(where: { $0.path == path }) {
+      return [(BlueZName.service, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
+    }
+    guard let characteristic = characteristics[path] else { return [] }
+    return [
+      (
+        BlueZName.characteristic,
+        [
+          ("UUID", .string(characteristic.content.uuid)), ("Service", .objectPath(characteristic.service)),
+          ("Flags", .strings(characteristic.content.flags)),
+        ]
+      )
+    ]
+  }
+
+  static func dictionary(_ properties: [(String, DBusValue)]) -> DBusValue {
+    .dictionary(key: "s", value: "v", properties.map { .init(.string($0.0), .variant($0.1)) })
+  }
+}
+
+/// What the peripheral advertises.
+struct Advertisement: Sendable {
+  static let path = "\(GATTApplication.path)/advertisement"
+
+  let name: String
+  let services: [BluetoothUUID]
+
+  /// An advertisement has 31 bytes, of which the flags take 3. The name is in the scan response.
+  private static let space = 28
+
+  /// The services that a peripheral of this kind must have, as many as fit. A micro:bit advertises none.
+  init(name: String, _ profile: Profile) {
+    self.name = name
+    guard profile.name != Profile.microbit.name else {
+      services = []
+      return
+    }
+    var space = Self.space
+    var listed: Set<Int> = []
+    services = profile.requires.filter { service in
+      let size = service.isShort ? 2 : 16
+      // UUIDs of the same size are in one list, which has a header of two bytes.
+      let cost = size + (listed.contains(size) ? 0 : 2)
+      guard cost <= space else { return false }
+      space -= cost
+      listed.insert(size)
+      return true
+    }
+  }
+
+  var properties: [(String, DBusValue)] {
+    [
+      ("Type", .string("peripheral")), ("LocalName", .string(name)),
+      // Without the flag bluetoothd 5.82 as a central ignores it, whatever the adapter's own Discoverable is.
+      ("Discoverable", .boolean(true)),
+      ("ServiceUUIDs", .strings(services.map(\.description))),
+    ]
+  }
+}
+
+extension BluetoothUUID {
+  /// Whether it has a form of 16 bits.
+  fileprivate var isShort: Bool {
+    self == BluetoothUUID(short: UInt32(truncatingIfNeeded: high >> 32)) && high >> 48 == 0
+  }
+}

@@ -1,0 +1,144 @@
+import Configuration
+import GATT
+import Glibc
+import JSON
+
+/// A value of a recording, and the time until the next one.
+struct RecordedValue: Sendable, Hashable {
+  let value: Value
+  let wait: Duration
+
+  /// In bytes.
+  private static let longestFile = 64 << 20
+  /// Of a CSV file by `microbit-gateway watch --csv`.
+  private static let columns = ["time", "device", "property", "value"]
+
+  /// The values of a property in a CSV file with the columns `time` (RFC 3339), `device`, `property` and `value`. After
+  /// the last value comes the first one, after the interval before the last.
+  static func read(_ path: String, _ property: Property) throws(PeripheralError) -> [RecordedValue] {
+    let bytes: [UInt8]
+    do throws(FileProblem) {
+      bytes = try FileProblem.read(path, limit: longestFile)
+    } catch {
+      throw PeripheralError("\(path): \(error)")
+    }
+    do throws(PeripheralError) {
+      return try values(bytes, property)
+    } catch {
+      throw PeripheralError("\(path):\(error)")
+    }
+  }
+
+  /// Errors begin with the number of the line.
+  private static func values(_ bytes: [UInt8], _ property: Property) throws(PeripheralError)
+    -> [RecordedValue]
+  {
+    let rows = try CSV.rows(bytes)
+    guard rows.first?.fields == columns else {
+      throw PeripheralError("1: the first line is not \(columns.joined(separator: ","))")
+    }
+    var found: [(time: Double, value: Value)] = []
+    var device: String?
+    for row in rows.dropFirst() {
+      func problem(_ text: String) -> PeripheralError { PeripheralError("\(row.line): \(text)") }
+      guard row.fields.count == columns.count else {
+        throw problem("\(row.fields.count) columns instead of \(columns.count)")
+      }
+      guard row.fields[2] == property.name else { continue }
+      if let device, device != row.fields[1] {
+        throw problem(
+          "values of \(Excerpt(row.fields[1])) besides \(Excerpt(device)): keep those of one device")
+      }
+      device = row.fields[1]
+      guard let time = time(row.fields[0]) else {
+        throw problem("\(Excerpt(row.fields[0])) is not a time such as 2026-11-22T10:30:15.000Z")
+      }
+      if let last = found.last, time < last.time {
+        throw problem("the time is before that of the line above")
+      }
+      do throws(PeripheralError) {
+        found.append((time, try property.value(text: row.fields[3])))
+      } catch {
+        throw problem("\(error)")
+      }
+    }
+    guard !found.isEmpty else { throw PeripheralError("1: there is no value of \(property.name)") }
+    var waits = zip(found, found.dropFirst()).map { $1.time - $0.time }
+    waits.append(waits.last ?? 1)
+    // Several values of the same time follow each other at once, but never without end.
+    return zip(found, waits).map { RecordedValue(value: $0.value, wait: .seconds(max($1, 0.001))) }
+  }
+
+  /// Seconds since 1970 of `2026-11-22T10:30:15.250Z`; nil for anything else.
+  private static func time(_ text: String) -> Double? {
+    let parts = text.split(separator: "T", omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[1].hasSuffix("Z") else { return nil }
+    let date = parts[0].split(separator: "-", omittingEmptySubsequences: false).map { Int32($0) }
+    let clock = parts[1].dropLast().split(separator: ":", omittingEmptySubsequences: false)
+    guard date.count == 3, let year = date[0], let month = date[1], let day = date[2], clock.count == 3,
+      let hour = Int32(clock[0]), let minute = Int32(clock[1]), let second = Double(clock[2]),
+      (1970...9999).contains(year), (1...12).contains(month), (1...31).contains(day),
+      (0...23).contains(hour), (0...59).contains(minute), (0..<61).contains(second)
+    else { return nil }
+    var fields = tm()
+    fields.tm_year = year - 1900
+    fields.tm_mon = month - 1
+    fields.tm_mday = day
+    fields.tm_hour = hour
+    fields.tm_min = minute
+    return Double(timegm(&fields)) + second
+  }
+}
+
+/// Comma-separated values (RFC 4180).
+enum CSV {
+  /// A row, and the line on which it begins, from 1.
+  struct Row: Equatable {
+    let line: Int
+    let fields: [String]
+  }
+
+  /// The rows that are not empty.
+  static func rows(_ bytes: [UInt8]) throws(PeripheralError) -> [Row] {
+    var rows: [Row] = []
+    var fields: [String] = []
+    var field: [UInt8] = []
+    var line = 1
+    var start = 1
+    var isQuoted = false
+    var index = bytes.startIndex
+    func endField() {
+      fields.append(String(decoding: field, as: UTF8.self))
+      field = []
+    }
+    func endRow() {
+      endField()
+      if fields != [""] { rows.append(Row(line: start, fields: fields)) }
+      fields = []
+      start = line
+    }
+    while index < bytes.endIndex {
+      let byte = bytes[index]
+      index += 1
+      if byte == UInt8(ascii: "\n") { line += 1 }
+      switch byte {
+      case UInt8(ascii: "\"") where isQuoted:
+        if index < bytes.endIndex, bytes[index] == byte {
+          field.append(byte)
+          index += 1
+        } else {
+          isQuoted = false
+        }
+      case _ where isQuoted: field.append(byte)
+      case UInt8(ascii: "\"") where field.isEmpty: isQuoted = true
+      case UInt8(ascii: ","): endField()
+      case UInt8(ascii: "\r") where index < bytes.endIndex && bytes[index] == UInt8(ascii: "\n"): break
+      case UInt8(ascii: "\n"): endRow()
+      default: field.append(byte)
+      }
+    }
+    guard !isQuoted else { throw PeripheralError("\(start): the quotation mark is not closed") }
+    endRow()
+    return rows
+  }
+}

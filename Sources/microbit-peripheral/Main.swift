@@ -1,0 +1,110 @@
+import CLinux
+import EventLoop
+import GATT
+import GATTServer
+import Glibc
+import Peripherals
+
+/// Exit statuses (sysexits.h).
+enum Status {
+  static let usage: Int32 = 64
+  static let configuration: Int32 = 78
+}
+
+@main struct Main {
+  static func main() {
+    signal(SIGPIPE, SIG_IGN)
+    switch Arguments.parse(ProgramArguments.all) {
+    case .help: print(Arguments.help, terminator: "")
+    case .version: print("microbit-peripheral 0.1.0")
+    case .invalid(let reason):
+      printError("\(reason)\nTry 'microbit-peripheral --help'.")
+      exit(Status.usage)
+    case .run(let arguments):
+      do throws(PeripheralError) {
+        run(try arguments.peripheral(), arguments)
+      } catch {
+        printError("\(error)")
+        exit(Status.configuration)
+      }
+    }
+  }
+
+  private static func run(_ peripheral: ServedPeripheral, _ arguments: Arguments) {
+    Signals.block([SIGTERM, SIGINT])
+    let loop = EventLoop()
+    let output = Output()
+    let name = arguments.name ?? peripheral.profile.advertisedName
+    let adapter = arguments.adapter
+    let server = GATTServer(peripheral, name: name, adapter: adapter, loop: loop) { event in
+      switch event {
+      case .serving(let address): printError("serving \(name) on \(adapter) (\(address))")
+      case .waiting(let reason): printError("waiting: \(reason)")
+      case .written(let property, let bytes): output.write("\(property.name) \(property.text(of: bytes))\n")
+      }
+    }
+    let run = Task(executorPreference: loop) { await server.run() }
+    let profile = peripheral.profile
+    Task(executorPreference: loop) { await readValues(of: profile, for: server) }
+    Task(executorPreference: loop) {
+      loop.signals([SIGTERM, SIGINT]) { _ in run.cancel() }
+      await run.value
+      exit(0)
+    }
+    loop.run()
+  }
+
+  /// Sets the values of the lines on standard input until it ends.
+  private static func readValues(of profile: Profile, for server: GATTServer) async {
+    var buffer = LineBuffer()
+    while true {
+      // On a thread of its own: standard input may be a file, which cannot be watched.
+      let bytes = await EventLoop.blocking { readInput() }
+      for line in buffer.lines(bytes, isEnd: bytes.isEmpty) {
+        do throws(PeripheralError) {
+          guard let text = line.text else {
+            throw PeripheralError("the line is longer than \(LineBuffer.longest) bytes")
+          }
+          guard let input = try InputLine(text, of: profile) else { continue }
+          try await server.set(input.property, to: input.value)
+        } catch {
+          printError("line \(line.number): \(error)")
+        }
+      }
+      if bytes.isEmpty { return }
+    }
+  }
+
+  /// What can be read; empty at the end.
+  private static func readInput() -> [UInt8] {
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = read(STDIN_FILENO, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      return Array(chunk[..<max(0, count)])
+    }
+  }
+}
+
+/// Standard output, written without blocking: lines that it does not accept are dropped and counted.
+final class Output: @unchecked Sendable {
+  // @unchecked: used on the loop's thread only.
+  private var dropped = 0
+
+  func write(_ line: String) {
+    var state = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+    guard poll(&state, 1, 0) == 1, state.revents == Int16(POLLOUT),
+      Glibc.write(STDOUT_FILENO, line, line.utf8.count) == line.utf8.count
+    else {
+      dropped += 1
+      return
+    }
+    if dropped > 0 { printError("\(dropped) lines were dropped: standard output was not read") }
+    dropped = 0
+  }
+}
+
+func printError(_ text: String) {
+  let line = "microbit-peripheral: \(text)\n"
+  _ = write(STDERR_FILENO, line, line.utf8.count)
+}

@@ -1,0 +1,321 @@
+import Configuration
+import GATT
+import JSON
+import Peripherals
+import TestSupport
+import Testing
+
+@testable import BlueZSimulator
+@testable import Devices
+
+/// Devices that are connected on demand, and sequences.
+@Suite struct VisitTests {
+  private typealias Engine = EngineUnderTest
+
+  private func configuration(
+    every: Int? = nil, _ change: (inout Configuration.Device) -> Void = { _ in }
+  ) -> Configuration {
+    var configuration = Configuration()
+    var entry = Configuration.Device(match: .identifier(Engine.address))
+    entry.connect = every == nil ? nil : .onDemand
+    entry.every = every
+    change(&entry)
+    configuration.devices = [entry]
+    return configuration
+  }
+
+  /// Starts an engine whose device was visited, and has no link any more.
+  private func visited(
+    every: Int = 600, _ configuration: Configuration? = nil,
+    _ change: (inout SimulatorOptions) -> Void = { _ in }
+  ) async throws -> Engine {
+    let tested = try await Engine(configuration ?? self.configuration(every: every), change)
+    try await tested.frontEnd.availability(true)
+    try await tested.frontEnd.idle()
+    return tested
+  }
+
+  private func profile(_ properties: [Property]) throws -> Configuration {
+    let profile = try Profile(name: "meter", properties: properties)
+    var configuration = configuration(every: 600) { $0.profile = "meter" }
+    configuration.profiles = [profile]
+    return configuration
+  }
+
+  private static func property(
+    _ name: String, _ uuid: UInt32, _ kind: Property.Kind, _ access: Property.Access,
+    _ mode: Property.WriteMode? = nil
+  ) -> Property {
+    Property(
+      name: name, service: BluetoothUUID(short: 0x2220), characteristic: BluetoothUUID(short: uuid),
+      kind: kind, access: access, writeMode: mode, codec: .uint8)
+  }
+
+  // MARK: Visits
+
+  @Test func isVisitedRegularlyAndStaysOnline() async throws {
+    let tested = try await visited(every: 1, configuration(every: 1) { $0.period = 500 })
+    let first = tested.frontEnd.events.count
+    #expect(await tested.heldPeriod() == 500, "the desired value is applied")
+    #expect(await tested.isConnected() == false)
+    let again = try await tested.frontEnd.availability(true, from: first)
+    #expect(again.connectedSince != nil)
+    try await tested.frontEnd.idle(from: first)
+    let events = tested.frontEnd.events.elements
+    let changes = events.compactMap { event -> Bool? in
+      if case .changed(.availability, let device) = event { device.isOnline } else { nil }
+    }
+    #expect(!changes.contains(false) && changes.count >= 2)
+    let readings = events.compactMap { event -> UInt64? in
+      if case .reading(Engine.temperature, _, let sequence?) = event { sequence } else { nil }
+    }
+    #expect(readings == Array(1...UInt64(readings.count)) && readings.count >= 2)
+    #expect(await tested.engine.onlineCount == 1)
+    await tested.end()
+    try await tested.frontEnd.availability(false, from: first)
+  }
+
+  @Test func whatIsOnlyNotifiedIsWaitedForAndAnEventIsNot() async throws {
+    let configuration = try profile([
+      Self.property("level", 0x2221, .state, .notify), Self.property("key", 0x2222, .event, .notify),
+    ])
+    let tested = try await Engine(configuration) {
+      $0.devices = 0
+      $0.described = [
+        PeripheralDescription(name: "Meter", profile: configuration.profiles[0], address: Engine.address)
+      ]
+    }
+    try await tested.frontEnd.change("subscribing") { $0.session == .subscribing }
+    try await tested.notifies(BluetoothUUID(short: 0x2221))
+    await tested.notify(BluetoothUUID(short: 0x2221), "07")
+    try await tested.frontEnd.reading(0, 7)
+    try await tested.frontEnd.availability(true)
+    try await tested.frontEnd.idle()
+    await tested.end()
+  }
+
+  // MARK: Commands between two visits
+
+  @Test func aCommandConnectsAtOnce() async throws {
+    let tested = try await visited()
+    let outcomes = await tested.command(500)
+    #expect(try await outcomes.final() == .applied(actual: 500))
+    #expect(outcomes.elements == [.pending, .applied(actual: 500)])
+    try await tested.frontEnd.idle(from: tested.frontEnd.events.count - 1)
+    await tested.end()
+  }
+
+  @Test func aCommandWhoseTimeToLiveSufficesWaitsForTheNextVisit() async throws {
+    let tested = try await visited()
+    let waits = await tested.command(500, ttl: 3600)
+    #expect(await tested.engine.device(Engine.id)?.session == .idle)
+    #expect(waits.elements == [.pending])
+    // A shorter one does not wait that long, and both are carried out on one link.
+    let urgent = await tested.get(Engine.temperature)
+    guard case .read = try await urgent.final() else { throw Failure("\(urgent.elements)") }
+    #expect(try await waits.final() == .applied(actual: 500))
+    await tested.end()
+  }
+
+  @Test func aCommandWithAShortTimeToLiveConnectsAtOnce() async throws {
+    let tested = try await visited()
+    #expect(try await tested.command(500, ttl: 30).final() == .applied(actual: 500))
+    await tested.end()
+  }
+
+  @Test func anEventWithoutTimeToLiveConnectsAtOnce() async throws {
+    let configuration = try profile([
+      Self.property("level", 0x2221, .state, .read), Self.property("add", 0x2222, .event, .write, .request),
+    ])
+    let tested = try await visited(configuration) {
+      $0.devices = 0
+      $0.described = [
+        PeripheralDescription(name: "Meter", profile: configuration.profiles[0], address: Engine.address)
+      ]
+    }
+    let outcomes = await tested.command(5, 1)
+    #expect(try await outcomes.final() == .accepted)
+    #expect(try await tested.writes(0x2222) == [[5]])
+    await tested.end()
+  }
+
+  @Test func manyReadsShareOneLink() async throws {
+    let tested = try await visited()
+    let before = tested.frontEnd.events.count
+    var all: [Record<Outcome>] = []
+    for _ in 0..<65 { all.append(await tested.get(Engine.period)) }
+    #expect(
+      all.last?.elements == [.failed(reason: "64 requests are waiting for the device already")])
+    for outcomes in all.dropLast() {
+      guard case .read = try await outcomes.final() else { throw Failure("\(outcomes.elements)") }
+    }
+    try await tested.frontEnd.idle(from: before)
+    let connects = tested.frontEnd.events.elements.dropFirst(before).filter {
+      if case .changed(.session, let device) = $0 { device.session == .connecting } else { false }
+    }
+    #expect(connects.count == 1)
+    await tested.end()
+  }
+
+  @Test func whoeverWaitsIsAnsweredAtTheEnd() async throws {
+    let tested = try await visited()
+    await tested.vanish()
+    let outcomes = await tested.get(Engine.period)
+    await tested.end()
+    #expect(outcomes.elements == [.failed(reason: "the gateway is stopping")])
+  }
+
+  @Test func whatAnotherGatewayVisitsIsOfflineHere() async throws {
+    let tested = try await visited()
+    let attic = try #require(GatewayID("attic"))
+    let before = tested.frontEnd.events.count
+    await tested.engine.setOwner(.other(attic), of: Engine.id)
+    try await tested.frontEnd.availability(false, from: before)
+    #expect(await tested.get(Engine.period).elements == [.failed(reason: "the device is offline")])
+    #expect(await tested.engine.device(Engine.id)?.session == .idle)
+    await tested.end()
+  }
+
+  // MARK: Options
+
+  @Test func aRequestChangesHowItIsConnected() async throws {
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    var before = tested.frontEnd.events.count
+    var update = DeviceOptionsUpdate()
+    update.every = .set(60)
+    await #expect(
+      throws: RequestError(
+        "options.every: only a device that is connected on demand has an interval "
+          + #"(add "connect": "on_demand")"#)
+    ) { try await tested.engine.change(Engine.id, update) }
+    update.connect = .set(.onDemand)
+    _ = try await tested.engine.change(Engine.id, update)
+    try await tested.frontEnd.idle(from: before)
+    before = tested.frontEnd.events.count
+    update.connect = .reset
+    update.every = .reset
+    _ = try await tested.engine.change(Engine.id, update)
+    try await tested.frontEnd.availability(true, from: before)
+    #expect(await tested.engine.device(Engine.id)?.session == .live)
+    await tested.end()
+  }
+
+  // MARK: Sequences
+
+  @Test(arguments: [nil, 600] as [Int?])
+  func aSequenceIsCarriedOutInOrder(every: Int?) async throws {
+    let tested = try await Engine(configuration(every: every)) { $0.period = 300 }
+    try await tested.frontEnd.availability(true)
+    if every != nil { try await tested.frontEnd.idle() }
+    let before = tested.frontEnd.events.count
+    let results = try await tested.engine.sequence(
+      [
+        .read(property: "period"), .write(property: "period", value: 700), .read(property: "period"),
+        .write(property: "period", value: 500),
+      ], on: Engine.id, within: 60)
+    #expect(
+      results.map(\.outcome) == [
+        .read(actual: 300), .applied(actual: 700), .read(actual: 700), .applied(actual: 500),
+      ])
+    #expect(results.map(\.requested) == [nil, 700, nil, 500])
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    if every != nil { try await tested.frontEnd.idle(from: before) }
+    await tested.end()
+  }
+
+  @Test func aSequenceStopsAtTheFirstFailure() async throws {
+    let configuration = try profile([
+      Self.property("level", 0x2221, .state, [.read, .write], .confirm),
+      Self.property("gone", 0x2229, .state, [.read, .write], .confirm),
+    ])
+    let offered = try Profile(name: "meter", properties: [configuration.profiles[0].properties[0]])
+    let tested = try await visited(configuration) {
+      $0.devices = 0
+      $0.described = [
+        PeripheralDescription(name: "Meter", profile: offered, address: Engine.address)
+      ]
+    }
+    let results = try await tested.engine.sequence(
+      [
+        .write(property: "level", value: 7), .read(property: "gone"), .write(property: "level", value: 8),
+      ], on: Engine.id, within: 60)
+    #expect(
+      results.map(\.outcome) == [
+        .applied(actual: 7), .failed(reason: "the device does not offer gone"),
+      ])
+    #expect(results.map(\.isSuccess) == [true, false])
+    #expect(try await tested.writes(0x2221) == [[7]])
+    await tested.end()
+  }
+
+  private static let refused: [(step: SequenceStep, reason: String)] = [
+    (
+      .read(property: "temprature"),
+      #"steps[1].read: c5a1b2c3d4e5 has no property "temprature" (did you mean temperature?)"#
+    ),
+    (.read(property: "button_a"), "steps[1].read: button_a cannot be read"),
+    (.write(property: "temperature", value: 1), "steps[1].write.property: temperature cannot be set"),
+    (
+      .write(property: "period", value: "fast"),
+      #"steps[1].write.value: "fast" is not a whole number in plain digits"#
+    ),
+    (
+      .write(property: "period", value: 10),
+      "steps[1].write.value: 10 is below the smallest period, 20 ms"
+    ),
+  ]
+
+  @Test func aSequenceIsCheckedBeforeItBegins() async throws {
+    let tested = try await visited(
+      configuration(every: 600) { $0.properties = ["temperature", "period", "button_a"] }
+    ) { $0.services = [.temperature, .buttons] }
+    let held = await tested.heldPeriod()
+    for (step, reason) in Self.refused {
+      await #expect(throws: RequestError(reason)) {
+        try await tested.engine.sequence(
+          [.write(property: "period", value: 900), step], on: Engine.id, within: 60)
+      }
+    }
+    await #expect(throws: RequestError("no device is called nobody")) {
+      try await tested.engine.sequence([], on: try DeviceID("nobody"), within: 60)
+    }
+    #expect(await tested.heldPeriod() == held)
+    await tested.end()
+  }
+
+  @Test func aSequenceNeedsADeviceThatIsOnline() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    await #expect(throws: RequestError("c5a1b2c3d4e5: the device is offline")) {
+      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 60)
+    }
+    await tested.end()
+  }
+
+  @Test func aSequenceEndsInTimeAndOneRunsAtATime() async throws {
+    let tested = try await visited()
+    await tested.vanish()
+    let first = Task {
+      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 1)
+    }
+    try await tested.frontEnd.change("sought") { $0.session == .absent || $0.session == .connecting }
+    await #expect(throws: RequestError("another sequence of c5a1b2c3d4e5 is being carried out")) {
+      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 1)
+    }
+    await #expect(throws: RequestError.self) { try await first.value }
+    // Its end leaves nothing behind.
+    await tested.comeBack()
+    let results = try await tested.engine.sequence(
+      [.read(property: "period")], on: Engine.id, within: 60)
+    #expect(results.map(\.isSuccess) == [true])
+    try await tested.frontEnd.idle(from: tested.frontEnd.events.count - 1)
+    await tested.end()
+  }
+}
+
+extension RecordingFrontEnd {
+  /// The visit is over, and the link has ended.
+  fileprivate func idle(from start: Int = 0) async throws {
+    try await change(from: start, "idle") { $0.session == .idle }
+  }
+}

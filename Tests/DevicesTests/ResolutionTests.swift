@@ -1,0 +1,29 @@
+import GATT
+import Testing
+
+@testable import BlueZ
+@testable import Devices
+
+@Suite struct ResolutionTests {
+  /// Two characteristics of the micro:bit's UART service, with these flags.
+  private func link(_ second: Characteristic.Flags, _ third: Characteristic.Flags) -> [Characteristic] {
+    [(0x0002 as UInt16, second), (0x0003, third)].map { number, flags in
+      Characteristic(
+        uuid: .microbitUART(number), service: .microbitUARTService, flags: flags, path: "/\(number)",
+        generation: 0, peripheral: PeripheralID(path: "/"))
+    }
+  }
+
+  private func resolve(_ link: [Characteristic]) throws -> [BluetoothUUID?] {
+    let profile = try Profile(name: "uart", properties: [.microbitUARTReceived, .microbitUARTSent])
+    return Resolution(profile, link).characteristics.map { $0?.uuid }
+  }
+
+  /// A micro:bit's program may be built with the UART's characteristics the other way round.
+  @Test func theFirstOfSeveralCharacteristicsThatSupportsTheAccessIsUsed() throws {
+    let (two, three) = (BluetoothUUID.microbitUART(0x0002), BluetoothUUID.microbitUART(0x0003))
+    #expect(try resolve(link(.indicate, [.write, .writeWithoutResponse])) == [two, three])
+    #expect(try resolve(link([.write, .writeWithoutResponse], .notify)) == [three, two])
+    #expect(try resolve(link(.read, .indicate)) == [three, nil])
+  }
+}

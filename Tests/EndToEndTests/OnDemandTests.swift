@@ -1,0 +1,108 @@
+import TestSupport
+import Testing
+
+/// Devices that are connected on demand, and the request `device/sequence`, as they show in MQTT.
+@Suite struct OnDemandTests {
+  private static let first = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"meter""#
+
+  private static func plan(every: Int, devices: Int = 1) -> Plan {
+    var plan = Plan(devices: devices)
+    plan.entries =
+      first + #","connect":"on_demand","every":\#(every)},{"match":{"name_prefix":"BBC micro:bit"}}"#
+    return plan
+  }
+
+  private static func visited(_ fixture: Fixture) async throws {
+    try await fixture.online("meter")
+    try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
+  }
+
+  @Test("It is visited regularly, stays online in between, and does not disturb a permanent link")
+  func visits() async throws {
+    try await withFixture(Self.plan(every: 5, devices: 2)) { fixture in
+      let other = try await fixture.id(1)
+      try await fixture.online(other)
+      try await Self.visited(fixture)
+      let mark = try fixture.observer.mark
+      for number in 1...2 {
+        // A visit reads the temperature once.
+        let count = try fixture.observer.messages(on: "microbit/meter/readings").count
+        try await fixture.message("meter/readings", after: mark) { message in
+          (try? message.json())?["sequence"]?.int == count + 1
+        }
+        try await fixture.simulator.waitUntil(0, "visit \(number) is over") { !$0.isConnected }
+      }
+      #expect(try fixture.stayed("meter", after: mark) && fixture.stayed(other, after: mark))
+      let sequence = try fixture.observer.messages(on: "microbit/\(other)/readings", after: mark)
+        .compactMap { try? $0.json()["sequence"]?.int }
+      let lowest = try #require(sequence.first)
+      #expect(sequence == Array(lowest..<(lowest + sequence.count)) && sequence.count > 20)
+      #expect(try await fixture.done("health")["devices"]?["online"]?.int == 2)
+    }
+  }
+
+  @Test("A command and a get between two visits connect at once")
+  func commands() async throws {
+    try await withFixture(Self.plan(every: 3600)) { fixture in
+      try await Self.visited(fixture)
+      #expect(try await fixture.listed("meter")?["state"]?.string == "idle")
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/meter/period/set", "700")
+      let result = try await fixture.message("meter/period/result", after: mark) {
+        !$0.text.contains("pending")
+      }
+      #expect(try result.json()["status"]?.string == "applied")
+      #expect(try await fixture.simulator.device(0).period == 700)
+      try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
+      try await fixture.observer.publish("microbit/meter/temperature/get", "")
+      let read = try await fixture.message("meter/temperature/result", after: mark)
+      #expect(try read.json()["status"]?.string == "read")
+      try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
+      #expect(try fixture.stayed("meter", after: mark))
+    }
+  }
+
+  @Test("A sequence has one answer, and says which step failed")
+  func sequence() async throws {
+    try await withFixture(Self.plan(every: 3600)) { fixture in
+      try await Self.visited(fixture)
+      let steps = #"[{"write":{"property":"period","value":700}},{"read":"temperature"},{"read":"period"}]"#
+      let data = try await fixture.done("device/sequence", #"{"id":"meter","steps":\#(steps)}"#)
+      #expect(data.array?.map { $0["status"]?.string } == ["applied", "read", "read"])
+      #expect(data.array?.last?["actual"]?.int == 700)
+      try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
+
+      #expect(
+        try await fixture.refusal("device/sequence", #"{"id":"metre","steps":\#(steps)}"#)
+          == "no device is called metre: did you mean meter?")
+      #expect(
+        try await fixture.refusal("device/sequence", #"{"id":"meter","steps":[{"read":"button_a"}]}"#)
+          .hasPrefix(#"steps[0].read: meter has no property "button_a""#))
+
+      // Out of range: it cannot be connected in time.
+      try await fixture.simulator.control("vanish", 0)
+      #expect(
+        try await fixture.refusal("device/sequence", #"{"id":"meter","steps":\#(steps),"timeout":1}"#)
+          .hasPrefix("meter: the limit of 1 s is over"))
+    }
+  }
+
+  @Test("A step that fails ends the sequence; its answer has the results up to that step")
+  func failure() async throws {
+    try await withFixture(Plan(devices: 1)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await fixture.done(
+        "device/options", #"{"id":"\#(id)","options":{"properties":["temperature","period","led_text"]}}"#)
+      try await fixture.message("\(id)/info") { $0.text.contains("led_text") }
+      try await fixture.simulator.waitUntil(0, "it is subscribed to") { $0.isNotifying }
+      let answer = try await fixture.request(
+        "device/sequence",
+        #"{"id":"\#(id)","steps":[{"read":"temperature"},{"write":{"property":"led_text","value":"Hi"}},{"read":"period"}]}"#
+      )
+      #expect(answer["status"]?.string == "error")
+      #expect(answer["error"]?.string == "step 2 of 3, led_text: the device does not offer led_text")
+      #expect(answer["data"]?.array?.map { $0["status"]?.string } == ["read", "failed"])
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import GATT
+import Testing
+
+@testable import Peripherals
+
+@Suite struct ServedPeripheralTests {
+  private static let start = ContinuousClock.now
+
+  private static func microBit(_ generators: [Generator] = []) -> ServedPeripheral {
+    ServedPeripheral(.microbit, generators: generators, at: start)
+  }
+
+  private static func counter() throws -> ServedPeripheral {
+    let add = Property(
+      name: "add", service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: 0x2222),
+      kind: .event, access: .write, codec: .uint8)
+    return ServedPeripheral(try Profile(name: "counter", properties: [add]), at: start)
+  }
+
+  @Test func everyPropertyOfTheMicroBitHasACharacteristic() throws {
+    let served = Self.microBit()
+    for property in Profile.microbit.properties {
+      let characteristic = try #require(served.database.characteristic(of: property), "\(property.name)")
+      #expect(served.property(of: characteristic.handle) == property)
+    }
+  }
+
+  @Test func aTemperatureIsNotifiedOncePerPeriodAndOnlyToSubscribers() throws {
+    var served = Self.microBit()
+    let temperature = try #require(served.database.characteristic(of: .microbitTemperature))
+    #expect(try served.set(.microbitTemperature, to: .integer(21), at: Self.start) == [])
+    #expect(served.next == nil)
+    served.subscribe(temperature.handle, true, at: Self.start)
+    let first = try #require(served.next)
+    let notification = ServedPeripheral.Notification(handle: temperature.handle, bytes: [21])
+    #expect(served.advance(to: first) == [notification])
+    #expect(served.next == first + .seconds(1))
+    served.subscribe(temperature.handle, false, at: first)
+    #expect(served.next == nil)
+  }
+
+  @Test func aPeriodThatACentralWritesIsUsed() throws {
+    var served = Self.microBit()
+    let period = try #require(served.database.characteristic(of: .microbitPeriod))
+    let temperature = try #require(served.database.characteristic(of: .microbitTemperature))
+    served.subscribe(temperature.handle, true, at: Self.start)
+    let taken = served.write([0xF4, 1], to: period, at: Self.start)
+    #expect(taken)
+    #expect(served.value(of: period, at: Self.start) == [0xF4, 1])
+    let first = try #require(served.next)
+    _ = served.advance(to: first)
+    #expect(served.next == first + .milliseconds(500))
+    let refused = served.write([1], to: period, at: Self.start)
+    #expect(!refused)
+  }
+
+  @Test func aButtonIsNotifiedAtOnce() throws {
+    var served = Self.microBit()
+    let button = try #require(served.database.characteristic(of: .microbitButtonA))
+    served.subscribe(button.handle, true, at: Self.start)
+    let notified = try served.set(.microbitButtonA, to: .text("press_start"), at: Self.start)
+    #expect(notified == [ServedPeripheral.Notification(handle: button.handle, bytes: [1])])
+    #expect(served.value(of: button, at: Self.start) == [1])
+  }
+
+  @Test(arguments: [[], [1, 2], [1, 2, 3, 4]] as [[UInt8]])
+  func theCounterTakesOneByte(_ bytes: [UInt8]) throws {
+    var served = try Self.counter()
+    let add = try #require(served.database.characteristic(of: served.profile.properties[0]))
+    let refused = served.write(bytes, to: add, at: Self.start)
+    #expect(!refused)
+    let taken = served.write([5], to: add, at: Self.start)
+    #expect(taken)
+    #expect(served.value(of: add, at: Self.start) == [5])
+  }
+
+  @Test func generatorsSetValuesInTheirTime() throws {
+    let generator = try Generator("ramp:1:2:1@100", for: .microbitButtonA.uint8)
+    var served = Self.microBit([generator])
+    let button = try #require(served.database.characteristic(of: .microbitButtonA))
+    served.subscribe(button.handle, true, at: Self.start)
+    var seen: [UInt8] = []
+    for _ in 0..<3 {
+      let next = try #require(served.next)
+      seen += served.advance(to: next).flatMap(\.bytes)
+    }
+    #expect(seen == [1, 2, 1])
+    #expect(served.next == Self.start + .milliseconds(300))
+    // What was missed is not made up for.
+    #expect(served.advance(to: Self.start + .seconds(60)).count == 1)
+    #expect(served.next == Self.start + .milliseconds(60_100))
+  }
+
+  @Test func twoHundredCharacteristics() throws {
+    let properties = (0..<200).map { index in
+      Property(
+        name: "p\(index)", service: BluetoothUUID(short: 0x1234),
+        characteristic: BluetoothUUID(short: 0x2A19),
+        instance: index, access: [.read, .notify, .write], codec: .uint8)
+    }
+    var served = ServedPeripheral(try Profile(name: "many", properties: properties), at: Self.start)
+    for (index, property) in properties.enumerated() {
+      _ = try served.set(property, to: .integer(index), at: Self.start)
+    }
+    for (index, property) in properties.enumerated() {
+      let characteristic = try #require(served.database.characteristic(of: property))
+      #expect(served.value(of: characteristic, at: Self.start) == [UInt8(index)])
+    }
+  }
+}
+
+extension Property {
+  /// The same characteristic with plain numbers.
+  fileprivate var uint8: Property {
+    Property(
+      name: name, service: service, characteristic: characteristic, access: access, codec: .uint8)
+  }
+}
