@@ -54,11 +54,12 @@ let package = Package(
     module(
       "HomeAssistant",
       ["EventLoop", "Log", "JSON", "GATT", "MQTT", "Store", "Configuration", "Devices", "Bridge"]),
+    module("Control", ["EventLoop", "Log", "JSON", "GATT", "Configuration", "Devices", "Bridge"]),
     module(
       "Gateway",
       [
         "EventLoop", "Log", "JSON", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices", "Bridge",
-        "HomeAssistant", "CSystemd",
+        "HomeAssistant", "Control", "CSystemd",
       ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
@@ -102,6 +103,9 @@ let package = Package(
     tests(
       "BridgeTests",
       ["Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT", "Store", "TestSupport"]),
+    tests(
+      "ControlTests",
+      ["Control", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Store", "TestSupport"]),
     tests(
       "HomeAssistantTests",
       [

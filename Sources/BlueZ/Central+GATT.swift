@@ -177,7 +177,14 @@ extension Central {
   private func exchange(
     _ operations: [Operation], on characteristic: Characteristic, retries: Int? = nil
   ) async -> Exchange {
-    guard let link = links[characteristic.peripheral] else { return .disconnected(of: operations.count) }
+    if characteristic.isFirmwareUpdate, operations.contains(where: \.isWrite) {
+      return .failed(
+        operations.count, .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written")
+      )
+    }
+    guard let link = links[characteristic.peripheral] else {
+      return .failed(operations.count, .disconnected)
+    }
     await link.mutex.lock()
     var exchange = await once(operations, on: characteristic, over: link)
     var backOff = limits.busyBackOff
@@ -221,6 +228,8 @@ extension Central {
 private struct Operation {
   let method: String
   let arguments: [DBusValue]
+
+  var isWrite: Bool { method == "WriteValue" }
 
   static let read = Operation(method: "ReadValue", arguments: [.properties([:])])
   static let acquireNotify = Operation(method: "AcquireNotify", arguments: [.properties([:])])

@@ -50,13 +50,16 @@ extension Central {
     reconcileScan()
   }
 
+  /// The peripherals that bluetoothd knows on the adapter, in range or not.
+  public var peripherals: [Peripheral] {
+    tree.devices.keys.sorted().compactMap { path in
+      tree.devices[path]?.adapter == adapterPath ? tree.peripheral(at: path) : nil
+    }
+  }
+
   /// Reports every known peripheral as ``CentralEvent/seen(_:)`` again.
   public func replayPeripherals() {
-    for path in tree.devices.keys.sorted() {
-      if tree.devices[path]?.adapter == adapterPath, let peripheral = tree.peripheral(at: path) {
-        handler(.seen(peripheral))
-      }
-    }
+    for peripheral in peripherals { handler(.seen(peripheral)) }
   }
 
   /// Starts or stops discovery as requested, one call at a time.

@@ -85,10 +85,10 @@ final class Exchange: @unchecked Sendable {
 
   var unansweredCount: Int { answers.count { $0 == nil } }
 
-  /// An exchange on a link that does not exist.
-  static func disconnected(of count: Int) -> Exchange {
+  /// An exchange that is not begun.
+  static func failed(_ count: Int, _ error: CentralError) -> Exchange {
     let exchange = Exchange(of: count) { _ in }
-    exchange.end()
+    exchange.end(error)
     return exchange
   }
 

@@ -49,6 +49,11 @@ public struct Characteristic: Sendable, Hashable {
   let generation: Int
   let peripheral: PeripheralID
 
+  /// Whether writes to it may replace the firmware; ``Central`` refuses them.
+  public var isFirmwareUpdate: Bool {
+    FirmwareUpdate.services.contains(service) || FirmwareUpdate.characteristics.contains(uuid)
+  }
+
   /// The operations that the characteristic supports (GATT characteristic properties, Core Specification Vol 3, Part G,
   /// 3.3.1.1).
   public struct Flags: OptionSet, Sendable, Hashable, CustomStringConvertible {

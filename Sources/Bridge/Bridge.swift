@@ -104,13 +104,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       case .other(let gateway): gateway
       case .unknown, nil: nil
       }
-    let own: JSONValue = [
-      "id": .string(device.id.description),
-      "state": .string(device.isEnabled ? device.session.rawValue : "disabled"),
-      "held_by": owner.map { .string($0.description) },
-      "paired": .bool(device.isPaired),
-    ]
-    return own.merging(device.infoJSON(gateway: context.gateway, moved: publisher?.moved))
+    return device.listing(gateway: context.gateway, owner: owner, moved: publisher?.moved)
   }
 
   // MARK: Engine

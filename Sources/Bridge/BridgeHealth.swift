@@ -1,8 +1,16 @@
+import Configuration
 import Devices
 import EventLoop
 import JSON
 
 extension Bridge: RequestHost {
+  package func otherOwner(of device: DeviceDescription) -> GatewayID? {
+    guard let publisher = publisher(device.identifier), !isResponsible(for: publisher),
+      case .other(let gateway) = publisher.ownership.owner
+    else { return nil }
+    return gateway
+  }
+
   package var health: JSONValue {
     let (adapter, known, online) = context.engine.assumeIsolated { engine in
       (engine.adapter, engine.deviceCount, engine.onlineCount)

@@ -30,8 +30,21 @@ extension DeviceDescription {
   }
 }
 
+extension DeviceDescription {
+  /// An entry of the list of devices: its id, the state of its session, its owner, and its `info`.
+  package func listing(gateway: GatewayID, owner: GatewayID?, moved: Move? = nil) -> JSONValue {
+    let own: JSONValue = [
+      "id": .string(id.description),
+      "state": .string(isEnabled ? session.rawValue : "disabled"),
+      "held_by": owner.map { .string($0.description) },
+      "paired": .bool(isPaired),
+    ]
+    return own.merging(infoJSON(gateway: gateway, moved: moved))
+  }
+}
+
 /// A device was connected to by another gateway than before.
-struct Move: Sendable, Equatable {
+package struct Move: Sendable, Equatable {
   let from: GatewayID
   /// The device's area there.
   let area: String?

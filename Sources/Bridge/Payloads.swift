@@ -16,7 +16,13 @@ package enum Payload {
   static func result(
     _ outcome: Outcome, requested: JSONValue?, codec: Codec?, transaction: String?, time: Timestamp
   ) -> [UInt8] {
-    let json: JSONValue = [
+    resultJSON(outcome, requested: requested, codec: codec, transaction: transaction, time: time).bytes
+  }
+
+  static func resultJSON(
+    _ outcome: Outcome, requested: JSONValue?, codec: Codec?, transaction: String? = nil, time: Timestamp
+  ) -> JSONValue {
+    [
       "status": .string(outcome.word),
       "requested": requested,
       "actual": outcome.actual.flatMap { codec?.json($0) },
@@ -24,6 +30,5 @@ package enum Payload {
       "transaction": transaction.map(JSONValue.string),
       "time": .string(time.description),
     ]
-    return json.bytes
   }
 }

@@ -13,8 +13,8 @@ package final class RequestHandler: @unchecked Sendable {
   /// Called once, on the loop.
   typealias Reply = @Sendable (Result<JSONValue, RequestError>) -> Void
 
-  private let engine: DeviceManager
-  private unowned let host: any RequestHost
+  let engine: DeviceManager
+  unowned let host: any RequestHost
   private let loop: EventLoop
   private let log = Logger(component: "gateway")
 
@@ -44,6 +44,20 @@ package final class RequestHandler: @unchecked Sendable {
     carryOut(request.content) { [log] result in
       if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
       respond(RequestResponse(result: result, transaction: request.transaction))
+    }
+  }
+
+  /// As ``handle(_:_:respond:)``, for a request that only one transport has.
+  package func handleOwn<Keys: RequestKeys>(
+    _ payload: JSONObject, as keys: Keys.Type, respond: (RequestResponse) -> Void,
+    _ body: (Keys) -> Result<JSONValue, RequestError>
+  ) {
+    do throws(Rejection) {
+      let transaction = try CommandPayload.transaction(payload)
+      let keys = try BridgeRequest.read(payload, transaction) { Keys.read($0, &$1) }
+      respond(RequestResponse(result: body(keys), transaction: transaction))
+    } catch {
+      respond(RequestResponse(result: .failure(RequestError(error.reason)), transaction: error.transaction))
     }
   }
 
@@ -86,6 +100,16 @@ package final class RequestHandler: @unchecked Sendable {
     case .setOptions(let id, let update):
       let device = try onEngine { engine throws(RequestError) in try engine.change(id, update) }
       return device.map { host.listing(of: $0) } ?? ["id": .string(id.description)]
+    case .inspectDevice(let selector):
+      later(reply) { [engine] () throws(RequestError) in try await engine.inspect(selector).json }
+    case .getProperty(let property, let id): try get(property, of: id, reply)
+    case .setProperty(let property, let id, let value, let ttl): try set(property, of: id, value, ttl, reply)
+    case .adapterState:
+      let (name, state) = engine.assumeIsolated { ($0.adapterName, $0.adapter) }
+      return [
+        "adapter": .string(name), "state": .string(state.word),
+        "address": state.address.map(JSONValue.string),
+      ]
     case .sequence(let id, let steps, let seconds):
       later(reply) { [engine] () throws(RequestError) in
         let results = try await engine.sequence(steps, on: id, within: seconds)
@@ -108,7 +132,7 @@ package final class RequestHandler: @unchecked Sendable {
     return nil
   }
 
-  private func onEngine<Value: Sendable>(
+  func onEngine<Value: Sendable>(
     _ body: @Sendable (isolated DeviceManager) throws(RequestError) -> Value
   ) throws(RequestError) -> Value {
     try engine.assumeIsolated { engine in

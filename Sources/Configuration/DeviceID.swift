@@ -69,7 +69,7 @@ package enum TopicWord {
   }
 
   /// `living-room` for `Living room`; nil when nothing that one would choose comes of it.
-  static func similar(to text: String) -> String? {
+  package static func similar(to text: String) -> String? {
     guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     let words = text.lowercased().unicodeScalars.split { !isAllowed($0) }
     let word = words.map { String($0) }.joined(separator: "-")

@@ -18,7 +18,7 @@ final class Device: @unchecked Sendable {
   private(set) var owner = Owner.unknown
   /// One for each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
-  private var observers: [any DeviceObserver] = []
+  private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
   private(set) lazy var session = DeviceSession(of: self)
   /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
@@ -76,17 +76,25 @@ final class Device: @unchecked Sendable {
 
   // MARK: Observers
 
-  func attach(_ observer: any DeviceObserver) { observers.append(observer) }
+  /// Attaches the observer of a front end, if that follows the device.
+  func attach(_ frontEnd: any FrontEnd) {
+    if let observer = frontEnd.attach(description) {
+      observers.append((observer, ObjectIdentifier(frontEnd)))
+    }
+  }
+
+  /// Ends the observer of a front end, without a call.
+  func remove(_ frontEnd: any FrontEnd) { observers.removeAll { $0.frontEnd == ObjectIdentifier(frontEnd) } }
 
   func detach(_ reason: DetachReason) {
     let ended = observers
     observers = []
-    for observer in ended { observer.detach(reason) }
+    for (observer, _) in ended { observer.detach(reason) }
   }
 
   func report(_ change: DeviceChange) {
     description.session = session.state
-    for observer in observers { observer.changed(change, description) }
+    for (observer, _) in observers { observer.changed(change, description) }
   }
 
   // MARK: Identity and settings
@@ -192,7 +200,7 @@ final class Device: @unchecked Sendable {
     context.counters.readings += 1
     if Logger.isEnabled(.debug) { logReading(value, channel) }
     let reading = Reading(property: channel.index, value: value, time: .now, sequence: sequence)
-    for observer in observers { observer.received(reading) }
+    for (observer, _) in observers { observer.received(reading) }
   }
 
   private func logReading(_ value: Value, _ channel: Channel) {
@@ -202,7 +210,7 @@ final class Device: @unchecked Sendable {
 
   /// Passes on a value that the engine has read for itself, without a sequence number: it is not a reading.
   func wasReadBack(_ value: Value, of channel: Channel) {
-    for observer in observers {
+    for (observer, _) in observers {
       observer.received(Reading(property: channel.index, value: value, time: .now, sequence: nil))
     }
     guard channel.index == description.profile.alive?.period, case .integer(let milliseconds) = value else {

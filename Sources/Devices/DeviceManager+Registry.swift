@@ -132,9 +132,7 @@ extension DeviceManager {
       description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
     )
     registry.insert(device)
-    for frontEnd in frontEnds {
-      if let observer = frontEnd.attach(device.description) { device.attach(observer) }
-    }
+    for frontEnd in frontEnds { device.attach(frontEnd) }
     if !settings.isEnabled.value { device.session.stop() }
     engineChanged()
     return device

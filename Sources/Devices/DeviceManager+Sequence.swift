@@ -121,9 +121,8 @@ extension DeviceManager {
         throw RequestError(path.key("property").error("\(name) cannot be set").description)
       }
       guard let value = property.codec.value(json) else {
-        let found = Excerpt(json.bytes)
-        throw RequestError(
-          path.key("value").error("\(found) is not \(property.codec.valueDescription)").description)
+        let problem = "expected \(property.codec.valueDescription), found \(json.kind)"
+        throw RequestError(path.key("value").error(problem).description)
       }
       if let problem = property.problem(with: value) {
         throw RequestError(path.key("value").error(problem).description)

@@ -61,8 +61,17 @@ package actor DeviceManager {
 
   // MARK: Life
 
-  /// Front ends are added before the start.
-  package func add(_ frontEnd: any FrontEnd) { frontEnds.append(frontEnd) }
+  /// From now on `frontEnd` follows the devices, including those that there are already.
+  package func add(_ frontEnd: any FrontEnd) {
+    frontEnds.append(frontEnd)
+    for device in registry.all { device.attach(frontEnd) }
+  }
+
+  /// `frontEnd` and its observers get no more calls.
+  package func remove(_ frontEnd: any FrontEnd) {
+    frontEnds.removeAll { $0 === frontEnd }
+    for device in registry.all { device.remove(frontEnd) }
+  }
 
   /// Makes the devices that are known already.
   package func start() { loadKnownDevices() }
@@ -201,12 +210,10 @@ package actor DeviceManager {
   ) async throws(RequestError) -> [(peripheral: Peripheral, id: DeviceID?)] {
     let number = try beginScan()
     try? await loop.sleep(for: duration)
-    let scan = scans.removeValue(forKey: number) ?? ScanRequest()
-    updateScan()
-    return scan.peripherals.map { ($0, registry.byAddress[$0.address]?.id) }
+    return endScan(number).peripherals.map { ($0, registry.byAddress[$0.address]?.id) }
   }
 
-  private func beginScan() throws(RequestError) -> UInt64 {
+  func beginScan() throws(RequestError) -> UInt64 {
     guard adapter.isOn else { throw RequestError("the Bluetooth adapter is missing or off") }
     guard scans.count < Self.mostScans else {
       throw RequestError("\(Self.mostScans) scans are running: try again later")
@@ -216,6 +223,13 @@ package actor DeviceManager {
     updateScan()
     central.assumeIsolated { $0.replayPeripherals() }
     return scanCount
+  }
+
+  @discardableResult
+  func endScan(_ number: UInt64) -> ScanRequest {
+    let scan = scans.removeValue(forKey: number) ?? ScanRequest()
+    updateScan()
+    return scan
   }
 
   /// Switches the adapter off and on.

@@ -56,6 +56,13 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   var state: PeripheralSession.State { machine.state }
+  /// Whether the session uses its link, or is making one.
+  var usesLink: Bool {
+    switch machine.state {
+    case .connecting, .subscribing, .live: true
+    case .absent, .waiting, .leaving, .idle, .stopped: false
+    }
+  }
   /// Whether values that arrive now are readings.
   var isReceiving: Bool { machine.isReceiving }
 
@@ -140,7 +147,7 @@ final class DeviceSession: @unchecked Sendable {
     device.task { [self] central in
       for channel in changed {
         do throws(CentralError) {
-          try await channel.subscribe(on: central)
+          try await use(channel, on: central)
         } catch {
           channel.leaveOut(because: error)
         }
@@ -257,11 +264,7 @@ final class DeviceSession: @unchecked Sendable {
   /// the link alive or is the only one.
   private func subscribe(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
     do throws(CentralError) {
-      if schedule == nil {
-        try await channel.subscribe(on: central)
-      } else if let value = try await channel.visit(on: central) {
-        firstValues.append((channel, value))
-      }
+      try await use(channel, on: central)
     } catch {
       let isOptional = profile.alive.map { $0.property != channel.index } ?? (channels.count > 1)
       switch error {
@@ -271,6 +274,15 @@ final class DeviceSession: @unchecked Sendable {
         .keyMissing, .unavailable:
         throw error
       }
+    }
+  }
+
+  /// Reads the property, and subscribes to it if the link is to last.
+  private func use(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
+    if schedule == nil {
+      try await channel.subscribe(on: central)
+    } else if let value = try await channel.visit(on: central) {
+      firstValues.append((channel, value))
     }
   }
 

@@ -23,8 +23,8 @@ extension PairingMode: CustomStringConvertible {
   /// For the report of the command `check`.
   package var description: String {
     switch self {
-    case .never: "only by request"
-    case .whenNeeded: "if nothing can be read"
+    case .never: "by request"
+    case .whenNeeded: "when needed"
     case .always: "always"
     }
   }

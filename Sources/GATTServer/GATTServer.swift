@@ -26,6 +26,8 @@ package actor GATTServer {
   private let application: GATTApplication
   private let advertisement: Advertisement
   private var peripheral: ServedPeripheral
+  /// Of the characteristics with subscribers that indicate, by their handles.
+  private var indications: [UInt16: IndicationQueue] = [:]
   private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
 
   private var bus: DBusConnection?
@@ -255,7 +257,7 @@ package actor GATTServer {
     isServing = false
     await bus.close()
     self.bus = nil
-    peripheral.unsubscribeAll()
+    endSubscriptions()
   }
 
   // MARK: Receiving
@@ -274,7 +276,7 @@ package actor GATTServer {
   private func receive(_ signal: DBusSignal) {
     switch signal.member {
     case "NameOwnerChanged" where signal.sender == DBusName.bus:
-      peripheral.unsubscribeAll()
+      endSubscriptions()
       if signal.arguments.last?.text == "" {
         report(waiting: "bluetoothd has ended")
       } else {
@@ -283,7 +285,7 @@ package actor GATTServer {
     case "InterfacesAdded" where signal.arguments.first?.text == adapterPath:
       changed.resume(.success(()))
     case "InterfacesRemoved" where signal.arguments.first?.text == adapterPath:
-      peripheral.unsubscribeAll()
+      endSubscriptions()
       isPowered = false
       report(waiting: "the adapter \(adapter) is gone")
     case "PropertiesChanged" where signal.path == adapterPath:
@@ -293,6 +295,12 @@ package actor GATTServer {
       isPowered = isOn
     default: break
     }
+  }
+
+  /// bluetoothd or the adapter has ended, and with it all links.
+  private func endSubscriptions() {
+    peripheral.unsubscribeAll()
+    indications = [:]
   }
 
   private func reply(_ call: DBusCall, _ arguments: [DBusValue] = []) {
@@ -361,9 +369,14 @@ package actor GATTServer {
       schedule()
     case "StartNotify", "StopNotify":
       peripheral.subscribe(characteristic.handle, call.member == "StartNotify", at: .now)
+      if characteristic.indicates { indications[characteristic.handle] = IndicationQueue() }
       reply(call)
       schedule()
-    case "Confirm": reply(call)
+    case "Confirm":
+      reply(call)
+      if let bytes = indications[characteristic.handle]?.confirm(at: .now) {
+        emit(bytes, of: characteristic.handle)
+      }
     default: refuse(call, DBusName.unknownMethod, "No such method")
     }
   }
@@ -375,14 +388,21 @@ package actor GATTServer {
 
   private func notify(_ notifications: [ServedPeripheral.Notification]) {
     for notification in notifications {
-      guard let path = application.path(of: notification.handle) else { continue }
-      let signal = DBusSignal(
-        "PropertiesChanged", on: DBusName.properties, of: path,
-        [
-          .string(BlueZName.characteristic), .properties(["Value": .bytes(notification.bytes)]), .strings([]),
-        ])
-      bus?.assumeIsolated { try? $0.emit(signal) }
+      if indications[notification.handle] == nil {
+        emit(notification.bytes, of: notification.handle)
+      } else if let bytes = indications[notification.handle]?.add(notification.bytes, at: .now) {
+        emit(bytes, of: notification.handle)
+      }
     }
+  }
+
+  private func emit(_ bytes: [UInt8], of handle: UInt16) {
+    guard let path = application.path(of: handle) else { return }
+    let signal = DBusSignal(
+      "PropertiesChanged", on: DBusName.properties, of: path,
+      [.string(BlueZName.characteristic), .properties(["Value": .bytes(bytes)]), .strings([])])
+    // Only fails if the bus has ended.
+    bus?.assumeIsolated { try? $0.emit(signal) }
   }
 
   private func schedule() {

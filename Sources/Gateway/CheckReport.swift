@@ -159,9 +159,8 @@ struct CheckReport: CustomStringConvertible {
       Row("gateway", device.gateway.value?.description, device.gateway.source),
       Row("pair", device.pairing.description, source(nil as Bool?, entry?.pair)),
       Row("connect", device.connect.value.rawValue, device.connect.source),
+      Row("every", device.connect.value == .onDemand ? "\(device.every.value) s" : nil, device.every.source),
     ]
-      + (device.connect.value == .onDemand
-        ? [Row("every", "\(device.every.value) s", device.every.source)] : [])
   }
 
   private static func source<Value>(_ request: Value?, _ configured: Value?) -> ValueSource {
@@ -189,6 +188,7 @@ struct CheckReport: CustomStringConvertible {
   }
 }
 
-private func padded(_ text: String, _ width: Int) -> String {
+/// The text, with spaces up to a width.
+func padded(_ text: String, _ width: Int) -> String {
   text + String(repeating: " ", count: max(0, width - text.count))
 }

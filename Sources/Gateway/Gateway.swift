@@ -1,5 +1,6 @@
 import Bridge
 import Configuration
+import Control
 import Devices
 import EventLoop
 import HomeAssistant
@@ -22,6 +23,7 @@ actor Gateway {
   private let engine: DeviceManager
   private let bridge: Bridge
   private let homeAssistant: HomeAssistantDiscovery
+  private let control: ControlServer
   private let serviceManager: ServiceManager
   private let stopping = Waiter<Void>()
 
@@ -40,6 +42,7 @@ actor Gateway {
       reload: { reply in reloader.gateway?.assumeIsolated { $0.reload(reply) } })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
+    control = ControlServer(bridge.requests, engine, loop: loop)
     bridge.report.onPublished = { [serviceManager] in serviceManager.status($0) }
     reloader.gateway = self
   }
@@ -57,6 +60,7 @@ actor Gateway {
     homeAssistant.start()
     await engine.add(bridge)
     await engine.start()
+    listen()
     // Cancelled, but not awaited: a bus may not answer.
     let running = Task(executorPreference: loop) { [engine] in await engine.run() }
     await withTaskGroup(of: Void.self) { group in
@@ -70,11 +74,23 @@ actor Gateway {
     state.close()
   }
 
+  private func listen() {
+    do throws(ControlError) {
+      guard let path = RuntimeFolder.socket(of: id, RuntimeFolder.environment) else {
+        throw ControlError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
+      }
+      try control.listen(at: path)
+    } catch {
+      log.warning("the command line cannot reach this gateway: \(error.reason)")
+    }
+  }
+
   /// From any thread; may be called again.
   nonisolated func stop() { stopping.resume(.success(())) }
 
   private func shutDown() async {
     log.info("stopping")
+    control.stop()
     await engine.endSessions()
     bridge.goOffline()
     await engine.stop(within: .seconds(3))

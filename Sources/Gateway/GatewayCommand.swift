@@ -17,7 +17,11 @@ public enum GatewayCommand: Sendable, Equatable {
   /// Checks the configuration, and prints what holds.
   case check(configuration: String?)
   /// Lists the peripherals in range.
-  case scan(timeout: Duration, json: Bool)
+  case scan(Scan)
+  /// Something about one device.
+  case device(DeviceCommand)
+  /// Lists the bonded peripherals.
+  case bonds
   /// Prints the profile of this name as JSON; nil: lists the profiles.
   case profiles(name: String?, configuration: String?)
   /// Checks a file of profiles.
@@ -29,9 +33,11 @@ public enum GatewayCommand: Sendable, Equatable {
   public enum ExitStatus: Int32, Sendable {
     /// Success; of `run`: stopped by a signal.
     case done = 0
+    /// The peripheral has refused.
+    case refused = 1
     /// Wrong command line.
     case usage = 64
-    /// No bus, bluetoothd or adapter, for a one-shot command.
+    /// No bus, bluetoothd or adapter, no such device, or it is not in range, for a one-shot command.
     case unavailable = 69
     /// config.json cannot be read, or has errors.
     case configuration = 78
@@ -43,7 +49,9 @@ public enum GatewayCommand: Sendable, Equatable {
     switch self {
     case .run(let path): await Self.run(path, on: loop)
     case .check(let path): Self.check(path)
-    case .scan(let timeout, let json): await Scan(timeout: timeout, asJSON: json, loop: loop).run()
+    case .scan(let scan): await scan.run(on: loop)
+    case .device(let command): await command.run(on: loop)
+    case .bonds: await Bonds(loop: loop).run()
     case .profiles(let name, let path): Self.profiles(name, path)
     case .checkProfiles(let file): Self.checkProfiles(file)
     case .version: Self.version()

@@ -61,7 +61,7 @@ extension DiscoveryComponent {
       case .image: ["img_t": .string(placeholder.string)]
       case .deviceTrigger:
         [
-          "atype": "trigger", "t": .string(placeholder.string), "type": .string(component.key),
+          "t": .string(placeholder.string), "atype": "trigger", "type": .string(component.key),
           "stype": .string(component.key),
         ]
       // The default range is 0 to 100, and the last value of an existing entity must be valid.

@@ -126,6 +126,9 @@ package final class StateSection: Sendable {
     self.records = records
   }
 
+  /// A section that is not persisted.
+  package static func inMemory() -> StateSection { StateSection(.inMemory(), prefix: "", [:]) }
+
   /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once; the change is written within about a second.
   package func put(_ key: String, _ value: [UInt8]?) { store.put(prefix + key, value) }
 }

@@ -16,7 +16,7 @@ struct Arguments {
   }
 
   private enum Option: Int32, CaseIterable {
-    case config = 256, logLevel, timeout, json, help, version
+    case config = 256, logLevel, timeout, json, live, csv, gateway, passkey, help, version
 
     var name: StaticString {
       switch self {
@@ -24,6 +24,10 @@ struct Arguments {
       case .logLevel: "log-level"
       case .timeout: "timeout"
       case .json: "json"
+      case .live: "live"
+      case .csv: "csv"
+      case .gateway: "gateway"
+      case .passkey: "passkey"
       case .help: "help"
       case .version: "version"
       }
@@ -31,8 +35,8 @@ struct Arguments {
 
     var takesValue: Bool {
       switch self {
-      case .config, .logLevel, .timeout: true
-      case .json, .help, .version: false
+      case .config, .logLevel, .timeout, .gateway, .passkey: true
+      case .json, .live, .csv, .help, .version: false
       }
     }
   }
@@ -95,8 +99,13 @@ struct Arguments {
     case "run": return .run(configuration: values.removeValue(forKey: .config))
     case "check": return .check(configuration: values.removeValue(forKey: .config))
     case "scan":
-      let timeout = try seconds(values.removeValue(forKey: .timeout))
-      return .scan(timeout: timeout, json: values.removeValue(forKey: .json) != nil)
+      let json = values.removeValue(forKey: .json) != nil
+      let live = values.removeValue(forKey: .live) != nil
+      if json, live { throw wrong("--json and --live must not be combined") }
+      return .scan(
+        Scan(
+          timeout: try seconds(values.removeValue(forKey: .timeout)), json: json, live: live,
+          configuration: values.removeValue(forKey: .config)))
     case "profiles":
       return .profiles(name: words.popFirst(), configuration: values.removeValue(forKey: .config))
     case "profile":
@@ -104,15 +113,74 @@ struct Arguments {
         throw wrong("profile: use profile check FILE")
       }
       return .checkProfiles(file: file)
+    case "inspect", "read", "write", "watch", "pair", "unpair":
+      return .device(try deviceCommand(name, &words, &values))
+    case "bonds": return .bonds
     case "version": return .version
     default: throw wrong("unknown command \(name): use \(commands)")
     }
   }
 
-  private static let commands = "run, check, scan, profiles, profile check or version"
+  private static let commands = """
+    run, check, scan, inspect, read, write, watch, pair, unpair, bonds, profiles, profile check or version
+    """
 
-  private static func seconds(_ text: String?) throws(Usage) -> Duration {
-    guard let text else { return .seconds(10) }
+  private static func deviceCommand(
+    _ name: String, _ words: inout ArraySlice<String>, _ values: inout [Option: String]
+  ) throws(Usage) -> DeviceCommand {
+    let id = words.popFirst()
+    guard id != nil || name == "watch" else {
+      throw wrong("\(name): which device? \(deviceUsage[name] ?? "")")
+    }
+    var json = false
+    let action: DeviceCommand.Action
+    switch name {
+    case "read", "write":
+      guard let property = words.popFirst() else {
+        throw wrong("\(name): which property? \(deviceUsage[name] ?? "")")
+      }
+      json = values.removeValue(forKey: .json) != nil
+      if name == "read" {
+        action = .read(property: property)
+      } else {
+        guard let value = words.popFirst() else {
+          throw wrong("write: which value? \(deviceUsage[name] ?? "")")
+        }
+        action = .write(property: property, value: value)
+      }
+    case "watch":
+      json = values.removeValue(forKey: .json) != nil
+      let csv = values.removeValue(forKey: .csv) != nil
+      if json, csv { throw wrong("--json and --csv must not be combined") }
+      action = .watch(property: words.popFirst(), csv: csv)
+    case "pair":
+      action = .pair(passkey: try passkey(values.removeValue(forKey: .passkey)))
+    case "unpair": action = .unpair
+    default:
+      json = values.removeValue(forKey: .json) != nil
+      action = .inspect
+    }
+    return DeviceCommand(
+      action, name: id, json: json,
+      timeout: try seconds(values.removeValue(forKey: .timeout)) ?? .seconds(30),
+      configuration: values.removeValue(forKey: .config), gateway: values.removeValue(forKey: .gateway))
+  }
+
+  private static let deviceUsage = [
+    "inspect": "inspect ID", "read": "read ID PROPERTY", "write": "write ID PROPERTY VALUE",
+    "pair": "pair ID [--passkey N]", "unpair": "unpair ID",
+  ]
+
+  private static func passkey(_ text: String?) throws(Usage) -> Int? {
+    guard let text else { return nil }
+    guard let number = Int(text), (0...999_999).contains(number), text.utf8.count <= 6 else {
+      throw wrong("--passkey \(text): must be the six digits that the micro:bit shows")
+    }
+    return number
+  }
+
+  private static func seconds(_ text: String?) throws(Usage) -> Duration? {
+    guard let text else { return nil }
     guard let seconds = Int(text), (1...3600).contains(seconds) else {
       throw wrong("--timeout \(text): must be a whole number of seconds, 1 to 3600")
     }
@@ -139,19 +207,37 @@ struct Arguments {
 
       run                 run until stopped (Ctrl-C)
       check               check the configuration and show the settings of every device
-      scan                list the Bluetooth devices in range
+      scan                list the Bluetooth devices in range, and what the configuration makes of them
+      inspect ID          show the services of a peripheral, and what can be read
+      read ID PROPERTY    read a property now
+      write ID PROPERTY VALUE
+                          set a property, and print what came of it
+      watch [ID [PROPERTY]]
+                          show readings as they come, until Ctrl-C
+      pair ID             pair with a peripheral
+      unpair ID           remove its pairing
+      bonds               list the paired peripherals
       profiles [NAME]     list the profiles, or print one as JSON
       profile check FILE  check a file of profiles
       version             print the version
 
+    ID is an address, a device's id, or a part of its name that no other has. Commands with an ID, and watch, ask the
+    running gateway; without one they use Bluetooth themselves.
+
     Options:
-      --config FILE      run, check, profiles: the configuration file
+      --config FILE      the configuration file
                          (default: ./config.json, then /etc/microbit-gateway/config.json)
-      --log-level LEVEL  debug, info (default), notice, warning or error
-      --timeout S        scan: seconds to scan (default: 10)
-      --json             scan: print JSON
+      --log-level LEVEL  debug, info (default of run), notice, warning (default of the others) or error
+      --timeout S        scan: seconds to scan (default: 10);
+                         commands with an ID: seconds to wait for the device (default: 30)
+      --json             scan, inspect, read, write, watch: print JSON
+      --live             scan: a table that is kept up to date, until Ctrl-C
+      --csv              watch: print a spreadsheet: time, device, property, value, unit
+      --gateway ID       commands with an ID: which running gateway, if there are several
+      --passkey N        pair: the number that the micro:bit shows
       --help             print this help
 
-    Exit status: 0 success, 64 wrong command line, 69 no Bluetooth (scan), 78 wrong configuration.
+    Exit status: 0 success, 1 the peripheral refused, 64 wrong command line, 69 no Bluetooth, or the device is not
+    there, 78 wrong configuration.
     """
 }

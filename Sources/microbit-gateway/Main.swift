@@ -28,9 +28,9 @@ struct Main {
         exit(GatewayCommand.ExitStatus.usage.rawValue)
       }
     }
+    // For the other commands, closing the terminal ends the program, and what goes well needs no words.
+    if case .run = arguments.command { Signals.block([SIGHUP]) } else { Logger.level = .warning }
     if let level = arguments.logLevel { Logger.level = level }
-    // For the other commands, closing the terminal ends the program.
-    if case .run = arguments.command { Signals.block([SIGHUP]) }
     let loop = EventLoop()
     Task(executorPreference: loop) {
       exit(await arguments.command.execute(on: loop).rawValue)

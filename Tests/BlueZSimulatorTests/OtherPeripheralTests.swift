@@ -72,9 +72,19 @@ import Testing
   }
 
   @Test func aProfileSaysWhatIsServed() throws {
+    let profile = try Self.profile()
     let made = PeripheralDescription(
-      name: "Both", profile: try Self.profile(), advertises: [Self.uuid(0x180D), Self.uuid(0x180F)])
-    #expect(made == Self.described)
+      name: "Both", profile: profile, advertises: [Self.uuid(0x180D), Self.uuid(0x180F)])
+    // The same, and each characteristic of a property has the property's codec.
+    var described = Self.described
+    for property in profile.properties {
+      let service = try #require(described.services.firstIndex { $0.uuid == property.service })
+      let same = described.services[service].characteristics.indices.filter {
+        described.services[service].characteristics[$0].uuid == property.characteristic
+      }
+      described.services[service].characteristics[same[property.instance]].codec = property.codec
+    }
+    #expect(made == described)
   }
 
   /// What a real bluetoothd 5.66 showed of such a peripheral: the UUIDs advertised, then those of the services; flags

@@ -8,7 +8,7 @@ import Testing
 /// The program itself: its command line, its control socket, and a client that knows nothing of us.
 @Suite struct ProgramTests {
   /// Where SwiftPM puts programs: beside this test.
-  private static let program: String = {
+  static let program: String = {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink("/proc/self/exe", &buffer, buffer.count)
     let test = String(decoding: buffer.prefix(max(0, count)).map(UInt8.init(bitPattern:)), as: UTF8.self)

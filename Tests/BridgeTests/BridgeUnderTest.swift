@@ -127,7 +127,7 @@ final class BridgeUnderTest: Sendable {
   func comeOnline() async throws {
     try await device { publisher in
       var description = publisher.device
-      description.session = .live
+      (description.session, description.isOnline) = (.live, true)
       description.connectedSince = .now
       publisher.changed(.availability, description)
     }

@@ -83,7 +83,7 @@ import Testing
     func response(_ result: Result<JSONValue, RequestError>, _ transaction: String?) -> String {
       text(RequestResponse(result: result, transaction: transaction).json.bytes)
     }
-    #expect(response(.success([]), nil) == #"{"status":"ok","data":{}}"#)
+    #expect(response(.success([:]), nil) == #"{"status":"ok","data":{}}"#)
     #expect(
       response(.success(["a": .integer(1)]), "t") == #"{"status":"ok","data":{"a":1},"transaction":"t"}"#)
     #expect(

@@ -84,9 +84,9 @@ import Testing
     ),
     (
       property(
-        #""access":["write"],"type":"uint8","home_assistant":[{"platform":"notify","name":"A"},{"platform":"switch","name":"A","on":"x","off":0}]"#
+        #""access":["write"],"type":"bool","home_assistant":[{"platform":"switch","name":"A"},{"platform":"switch","key":"b","name":"A","on":1}]"#
       ),
-      "a.home_assistant[1].on", "expected a whole number in plain digits, found a string"
+      "a.home_assistant[1].on", "expected true or false, found a number"
     ),
     (
       property(

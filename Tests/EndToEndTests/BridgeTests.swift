@@ -24,8 +24,7 @@ import Testing
         kitchen.keys == [
           "id", "state", "held_by", "paired", "name", "label", "area", "identifier", "gateway", "profile",
           "properties",
-          "rssi",
-          "connected_since", "model", "firmware", "serial",
+          "enabled", "rssi", "connected_since", "model", "firmware", "serial",
         ])
       try #require(devices.array?.contains { $0["id"]?.string == other } == true)
 
@@ -92,7 +91,9 @@ import Testing
       try await fixture.online(device.id)
       let info = try await fixture.message("\(device.id)/info").json()
       #expect(
-        info.keys == ["name", "identifier", "gateway", "profile", "properties", "rssi", "connected_since"])
+        info.keys == [
+          "name", "identifier", "gateway", "profile", "properties", "enabled", "rssi", "connected_since",
+        ])
       #expect(info["name"]?.string == device.name)
       #expect(info["identifier"]?.string == device.address)
       #expect(info["gateway"]?.string == Fixture.gatewayID)

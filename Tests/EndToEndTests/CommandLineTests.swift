@@ -48,7 +48,14 @@ import Testing
       (["scan", "--timeout", "soon"], "soon"),
       (["scan", "--timeout", "0"], "--timeout"), (["scan", "--timeout", "-1"], "--timeout"),
       (["scan", "--timeout", "99999999999999999999"], "--timeout"), (["run", "--json"], "--json"),
-      (["check", "--timeout", "1"], "--timeout"), (["scan", "--config", "x"], "--config"),
+      (["check", "--timeout", "1"], "--timeout"), (["scan", "--gateway", "x"], "--gateway"),
+      (["inspect"], "inspect ID"), (["read", "a"], "read ID PROPERTY"),
+      (["write", "a", "b"], "write ID PROPERTY VALUE"),
+      (["write", "a", "b", "c", "d"], "unexpected argument: d"),
+      (["watch", "--json", "--csv"], "--csv"), (["scan", "--json", "--live"], "--live"),
+      (["pair", "a", "--passkey", "12345678"], "six digits"),
+      (["pair", "a", "--passkey", "abc"], "six digits"),
+      (["read", "a", "b", "--csv"], "--csv"), (["bonds", "a"], "unexpected argument: a"),
       (["run", "--log-level", "loud"], "loud"), (["version", "--json"], "--json"), (["run", "-x"], "-x"),
     ] as [([String], String)])
   func usage(arguments: [String], culprit: String) async throws {

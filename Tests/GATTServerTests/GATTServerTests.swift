@@ -1,1 +1,237 @@
+import DBus
+import EventLoop
+import GATT
+import Peripherals
+import TestSupport
 import Testing
+
+@testable import GATTServer
+
+/// The exported objects as bluetoothd calls them, on a private bus.
+@Suite struct GATTServerTests {
+  private static let counter = Property(
+    name: "add", service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: 0x2222),
+    kind: .event, access: .write, codec: .uint8)
+
+  /// A server that is registered with a bluetoothd.
+  private struct Served {
+    let bluetoothd: FakeBluetoothd
+    let server: GATTServer
+    let events: Record<GATTServerEvent>
+    let run: Task<Void, Never>
+
+    func serving() async throws {
+      _ = try await events.next("serving") { $0 == .serving(address: "02:00:5E:00:53:02") ? true : nil }
+    }
+
+    func waiting() async throws -> String {
+      try await events.next("waiting") { if case .waiting(let reason) = $0 { reason } else { nil } }
+    }
+  }
+
+  private func withServer(
+    _ peripheral: ServedPeripheral = ServedPeripheral(.microbit, at: .now), adapter: String = "hci1",
+    name: String = "BBC micro:bit [zugev]", isRegistered: Bool = true,
+    _ body: (Served, PrivateBus, EventLoop) async throws -> Void
+  ) async throws {
+    let bus = try await PrivateBus()
+    let loop = EventLoop.onNewThread()
+    defer { loop.stop() }
+    let bluetoothd = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+    let events = Record<GATTServerEvent>()
+    let server = GATTServer(
+      peripheral, name: name, adapter: adapter, bus: .at(bus.address), loop: loop
+    ) { events.append($0) }
+    let run = Task(executorPreference: loop) { await server.run() }
+    let served = Served(bluetoothd: bluetoothd, server: server, events: events, run: run)
+    if isRegistered { try await served.serving() }
+    try await body(served, bus, loop)
+    run.cancel()
+    await run.value
+  }
+
+  /// The D-Bus name of the error; nil: there was none.
+  private static func errorName(_ body: () async throws -> Void) async -> String? {
+    do { try await body() } catch { return (error as? DBusError)?.name ?? "\(error)" }
+    return nil
+  }
+
+  @Test func theMicroBitIsExportedWithoutTheServicesOfBlueZ() async throws {
+    try await withServer { served, _, _ in
+      let objects = await served.bluetoothd.onLoop { $0.objects }
+      let services = objects.values.filter { $0["Primary"] != nil }.compactMap { $0["UUID"]?.text }
+      #expect(services.count == MicroBitService.allCases.count + 1)
+      #expect(!services.contains { $0.hasPrefix("00001800") || $0.hasPrefix("00001801") })
+      let temperature = try await served.bluetoothd.path(Property.microbitTemperature.characteristic)
+      #expect(objects[temperature]?["Flags"]?.textArray == ["read", "notify"])
+      #expect(objects[temperature]?["NotifyAcquired"] == nil)
+      let service = try #require(objects[temperature]?["Service"]?.text)
+      #expect(objects[service]?["UUID"]?.text == BluetoothUUID.microbitTemperatureService.description)
+      let advertisement = await served.bluetoothd.onLoop { $0.advertisement }
+      #expect(advertisement["LocalName"]?.text == "BBC micro:bit [zugev]")
+      #expect(advertisement["Type"]?.text == "peripheral")
+      #expect(advertisement["ServiceUUIDs"]?.textArray == [])
+      #expect(await served.bluetoothd.onLoop { $0.currentAlias } == "BBC micro:bit [zugev]")
+    }
+  }
+
+  @Test func aCentralReadsWritesAndIsNotified() async throws {
+    try await withServer { served, _, _ in
+      let fake = served.bluetoothd
+      let period = try await fake.path(Property.microbitPeriod.characteristic)
+      #expect(try await fake.read(period) == [0xE8, 3])
+      #expect(try await fake.read(period, offset: 1) == [3])
+      try await fake.write(period, [20, 0])
+      _ = try await served.events.next("written") { $0 == .written(.microbitPeriod, [20, 0]) ? true : nil }
+      let temperature = try await fake.path(Property.microbitTemperature.characteristic)
+      try await served.server.set(.microbitTemperature, to: .integer(37))
+      _ = try await fake.call("StartNotify", temperature)
+      let notified = FakeBluetoothd.Notified(path: temperature, bytes: [37])
+      for _ in 0..<3 { _ = try await fake.values.next("a sample") { $0 == notified ? true : nil } }
+      _ = try await fake.call("StopNotify", temperature)
+      let button = try await fake.path(Property.microbitButtonA.characteristic)
+      _ = try await fake.call("StartNotify", button)
+      let mark = fake.values.count
+      try await served.server.set(.microbitButtonA, to: .text("press_start"))
+      let pressed = try await fake.values.first(from: mark, "a press") { $0.path == button }
+      #expect(pressed.bytes == [1])
+    }
+  }
+
+  @Test func anIndicationWaitsForTheConfirmationOfTheOneBefore() async throws {
+    try await withServer { served, _, _ in
+      let fake = served.bluetoothd
+      let line = try #require(Profile.microbit.property(named: "uart_rx"))
+      let path = try await fake.path(line.characteristic)
+      _ = try await fake.call("StartNotify", path)
+      try await served.server.set(line, to: .text(String(repeating: "x", count: 25)))
+      _ = try await fake.values.next("the first packet") { $0.bytes.count == 20 ? true : nil }
+      // Nothing more has been sent before the reply to this call.
+      _ = try await fake.call("ReadValue", try await fake.path(Property.microbitPeriod.characteristic))
+      #expect(fake.values.count == 1)
+      _ = try await fake.call("Confirm", path)
+      let rest = try await fake.values.next("the rest") { $0.bytes }
+      #expect(rest == Array("xxxxx\n".utf8))
+    }
+  }
+
+  @Test func indicationsThatAreNotConfirmedAreBounded() {
+    var queue = IndicationQueue()
+    let start = ContinuousClock.now
+    #expect(queue.add([0], at: start) == [0])
+    for index in 1...100 { #expect(queue.add([UInt8(index)], at: start) == nil) }
+    for index in 1...64 { #expect(queue.confirm(at: start) == [UInt8(index)]) }
+    #expect(queue.confirm(at: start) == nil)
+    #expect(queue.add([1], at: start) == [1])
+    #expect(queue.add([2], at: start + .seconds(29)) == nil)
+    #expect(queue.add([3], at: start + .seconds(30)) == [2])
+  }
+
+  private static let refusals: [(String, [UInt8])] = [("2222", []), ("2222", [1, 2])]
+
+  @Test(arguments: refusals)
+  func aWriteOfAnotherLengthIsRefused(_ uuid: String, _ bytes: [UInt8]) async throws {
+    let profile = try Profile(
+      name: "counter", requires: [BluetoothUUID(short: 0x1111)], properties: [Self.counter])
+    try await withServer(ServedPeripheral(profile, at: .now), name: "Counter") { served, _, _ in
+      let add = try await served.bluetoothd.path(Self.counter.characteristic)
+      let error = await Self.errorName { try await served.bluetoothd.write(add, bytes) }
+      #expect(error == "org.bluez.Error.InvalidValueLength")
+      try await served.bluetoothd.write(add, [7])
+      let written = try await served.events.next("written") {
+        if case .written(_, let bytes) = $0 { bytes } else { nil }
+      }
+      #expect(written == [7])
+      let advertisement = await served.bluetoothd.onLoop { $0.advertisement }
+      #expect(advertisement["ServiceUUIDs"]?.textArray == [BluetoothUUID(short: 0x1111).description])
+    }
+  }
+
+  @Test func whatIsNotPossibleIsRefused() async throws {
+    try await withServer { served, _, _ in
+      let fake = served.bluetoothd
+      let text = try await fake.path(Property.microbitLEDText.characteristic)
+      let period = try await fake.path(Property.microbitPeriod.characteristic)
+      let temperature = try await fake.path(Property.microbitTemperature.characteristic)
+      #expect(await Self.errorName { _ = try await fake.read(text) } == "org.bluez.Error.NotPermitted")
+      #expect(
+        await Self.errorName { try await fake.write(temperature, [1]) } == "org.bluez.Error.NotPermitted")
+      #expect(
+        await Self.errorName { _ = try await fake.read(period, offset: 3) } == "org.bluez.Error.InvalidOffset"
+      )
+      #expect(
+        await Self.errorName { _ = try await fake.call("AcquireNotify", temperature) }
+          == DBusName.unknownMethod)
+      #expect(await Self.errorName { _ = try await fake.read("/nothing") } == DBusName.unknownObject)
+      #expect(
+        await Self.errorName { _ = try await fake.call("WriteValue", period) }
+          == "org.bluez.Error.InvalidOffset")
+    }
+  }
+
+  @Test func itIsServedAgainAfterTheEndOfBluetoothd() async throws {
+    try await withServer { served, bus, loop in
+      await served.bluetoothd.end()
+      #expect(try await served.waiting() == "bluetoothd has ended")
+      let next = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+      try await served.serving()
+      let period = try await next.path(Property.microbitPeriod.characteristic)
+      #expect(try await next.read(period) == [0xE8, 3])
+    }
+  }
+
+  @Test func itAdvertisesAgainAfterTheAdapterWasOff() async throws {
+    try await withServer { served, _, _ in
+      served.bluetoothd.calls.skip()
+      await served.bluetoothd.power(false)
+      #expect(try await served.waiting() == "the adapter hci1 is off")
+      await served.bluetoothd.power(true)
+      try await served.serving()
+      try await served.bluetoothd.called("UnregisterAdvertisement")
+      try await served.bluetoothd.called("RegisterAdvertisement")
+    }
+  }
+
+  @Test func itUnregistersAtItsEnd() async throws {
+    try await withServer { served, _, _ in
+      served.run.cancel()
+      await served.run.value
+      try await served.bluetoothd.called("UnregisterAdvertisement")
+      try await served.bluetoothd.called("UnregisterApplication")
+      // The machine's own name again.
+      #expect(await served.bluetoothd.onLoop { $0.currentAlias } == "")
+    }
+  }
+
+  @Test func anAbsentAdapterIsTold() async throws {
+    try await withServer(adapter: "hci7", isRegistered: false) { served, _, _ in
+      let reason = try await served.waiting()
+      #expect(reason == "there is no adapter hci7 (there is hci1: use --adapter)")
+    }
+  }
+
+  @Test func twoHundredCharacteristics() async throws {
+    let properties = (0..<200).map { index in
+      Property(
+        name: "p\(index)", service: BluetoothUUID(short: 0x1234),
+        characteristic: BluetoothUUID(short: 0x2A19),
+        instance: index, access: [.read, .notify], codec: .uint8)
+    }
+    let profile = try Profile(name: "many", properties: properties)
+    try await withServer(ServedPeripheral(profile, at: .now), name: "Many") { served, _, _ in
+      let objects = await served.bluetoothd.onLoop { $0.objects }
+      #expect(objects.count == 201)
+      let paths = objects.filter { $0.value["Flags"] != nil }.keys.sorted()
+      try await served.server.set(properties[199], to: .integer(199))
+      let last = try #require(paths.last)
+      #expect(try await served.bluetoothd.read(last) == [199])
+    }
+  }
+
+  @Test func anAdvertisementTakesTheServicesThatFit() throws {
+    let long = (0..<2).map { BluetoothUUID(high: 0xE95D_0000_251D_470A + $0, low: 7) }
+    let short = [BluetoothUUID(short: 0x1111), BluetoothUUID(short: 0x2222)]
+    let profile = try Profile(name: "x", requires: long + short, properties: [Self.counter])
+    #expect(Advertisement(name: "X", profile).services == [long[0]] + short)
+  }
+}

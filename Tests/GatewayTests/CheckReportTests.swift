@@ -67,6 +67,9 @@ import Testing
         period                  5000 ms              command
         enabled                 true                 default
         gateway                 –                    default
+        pair                    when needed          default
+        connect                 always               default
+        every                   –                    default
       """
     let text =
       #"{"gateway":{"id":"lab"},"mqtt":{"host":"broker.example","readings":false},"devices":[{"match":"#
@@ -108,6 +111,13 @@ import Testing
     let title = #"every micro:bit whose name begins with "a""#
     #expect(try columns(report, "enabled", below: title) == ["enabled", "true", "config.json"])
     #expect(try columns(report, "id", below: title) == ["id", "x", "config.json"])
+  }
+
+  @Test func theIntervalIsShownIfItCounts() throws {
+    let report = try report(#"{"devices":[{"match":{"name_prefix":"a"},"connect":"on_demand","every":900}]}"#)
+    let title = #"every micro:bit whose name begins with "a""#
+    #expect(try columns(report, "connect", below: title) == ["connect", "on_demand", "config.json"])
+    #expect(try columns(report, "every", below: title) == ["every", "900 s", "config.json"])
   }
 
   @Test func propertiesAndTheirDesiredValuesAreShown() throws {

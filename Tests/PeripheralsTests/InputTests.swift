@@ -45,7 +45,7 @@ import Testing
     ("temperature warm", "temperature: \"warm\" is not a whole number in plain digits"),
     ("temperature 128", "temperature: 128 is outside -128…127"),
     ("temperature 21.5", "temperature: \"21.5\" is not a whole number in plain digits"),
-    ("temperature {\"v\":", "temperature: \"{\\\"v\\\":\" is not a whole number in plain digits"),
+    ("temperature {\"v\":", "temperature: \"{\"v\":\" is not a whole number in plain digits"),
     ("button_a pressed", "button_a: \"pressed\" is not one of press_end, press_start, long_press_start"),
     ("accelerometer {\"x\":1}", "accelerometer: y: missing"),
     ("accelerometer 5", "accelerometer: \"5\" is not an object of x, y, z"),

@@ -19,6 +19,11 @@ struct BridgeRequest: Sendable, Equatable {
     case pairDevice(DeviceReference, passkey: Int?)
     case unpairDevice(DeviceReference)
     case setOptions(DeviceID, DeviceOptionsUpdate)
+    case inspectDevice(PeripheralSelector)
+    case getProperty(String, of: DeviceID)
+    /// The value as on `…/set`: a text is that payload.
+    case setProperty(String, of: DeviceID, JSONValue, ttl: Int?)
+    case adapterState
     case sequence(DeviceID, [SequenceStep], seconds: Int)
     /// Nil: the configured one.
     case resetAdapter(String?)
@@ -41,11 +46,19 @@ struct BridgeRequest: Sendable, Equatable {
     guard let known = Verb(rawValue: verb) else {
       throw Rejection("unknown request \(Excerpt(verb)): \(Self.hint(for: verb))", transaction)
     }
+    content = try Self.read(object, transaction) { known.read($0, &$1) }
+  }
+
+  /// Reads the keys of a request.
+  static func read<Keys>(
+    _ object: JSONObject, _ transaction: String?,
+    _ body: (JSONValue, inout [ConfigurationError]) -> Keys?
+  ) throws(Rejection) -> Keys {
     var errors: [ConfigurationError] = []
-    guard let content = known.read(.object(object), &errors), errors.isEmpty else {
+    guard let keys = body(.object(object), &errors), errors.isEmpty else {
       throw Rejection(Self.describe(errors), transaction)
     }
-    self.content = content
+    return keys
   }
 
   /// No payload at all is an object without members.

@@ -12,6 +12,8 @@ package typealias ReloadHandler =
 package protocol RequestHost: AnyObject, Sendable {
   /// An entry of the list of devices.
   func listing(of device: DeviceDescription) -> JSONValue
+  /// The gateway that carries out the commands for a device; nil: this one.
+  func otherOwner(of device: DeviceDescription) -> GatewayID?
   /// The response to `health`.
   var health: JSONValue { get }
   var reload: ReloadHandler { get }

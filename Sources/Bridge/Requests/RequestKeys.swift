@@ -17,6 +17,10 @@ enum Verb: String, CaseIterable, Sendable {
   case pairDevice = "device/pair"
   case unpairDevice = "device/unpair"
   case setOptions = "device/options"
+  case inspectDevice = "device/inspect"
+  case getProperty = "property/get"
+  case setProperty = "property/set"
+  case adapterState = "adapter/state"
   case sequence = "device/sequence"
   case resetAdapter = "adapter/reset"
   case setLogLevel = "log_level"
@@ -47,6 +51,13 @@ enum Verb: String, CaseIterable, Sendable {
       OptionsKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.options.map { .setOptions(id, $0) } }
       }
+    case .inspectDevice: SelectorKeys.read(json, &errors)?.selector.map { .inspectDevice($0) }
+    case .getProperty:
+      PropertyGetKeys.read(json, &errors).flatMap { keys in
+        keys.id.flatMap { id in keys.property.map { .getProperty($0, of: id) } }
+      }
+    case .setProperty: PropertySetKeys.read(json, &errors)?.content
+    case .adapterState: NoKeys.read(json, &errors).map { _ in .adapterState }
     case .sequence:
       SequenceKeys.read(json, &errors).flatMap { keys in
         keys.id.map { .sequence($0, keys.steps.compactMap(\.step), seconds: keys.timeout) }
@@ -58,12 +69,14 @@ enum Verb: String, CaseIterable, Sendable {
 }
 
 /// The keys of a request: the section's own, and `transaction`.
-private protocol RequestKeys: ConfigurationSection {
+package protocol RequestKeys: ConfigurationSection {
   static var own: [ConfigurationKey<Self>] { get }
 }
 
 extension RequestKeys {
-  static var keys: [ConfigurationKey<Self>] { own + [ConfigurationKey(ignored: "transaction", .transaction)] }
+  package static var keys: [ConfigurationKey<Self>] {
+    own + [ConfigurationKey(ignored: "transaction", .transaction)]
+  }
 
   static func read(_ json: JSONValue, _ errors: inout [ConfigurationError]) -> Self? {
     ConfigurationRule<Self>.section.read(json, nil, .root, &errors)
@@ -80,12 +93,12 @@ extension ConfigurationRule<String> {
 }
 
 extension ConfigurationPath {
-  fileprivate func missing(_ name: String, hint: String) -> [ConfigurationError] {
+  func missing(_ name: String, hint: String) -> [ConfigurationError] {
     [key(name).error("this is missing", hint: hint)]
   }
 }
 
-private let idHint = "the device's id, as in its topics"
+let idHint = "the device's id, as in its topics"
 
 private struct NoKeys: RequestKeys {
   static var own: [ConfigurationKey<Self>] { [] }

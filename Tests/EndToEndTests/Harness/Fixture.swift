@@ -188,7 +188,10 @@ final class Fixture: Sendable {
 
   /// The environment in which the gateway finds the bus, and the place for its state.
   var environment: [String: String] {
-    ["DBUS_SYSTEM_BUS_ADDRESS": bus.address, "STATE_DIRECTORY": folder.path + "/state"]
+    [
+      "DBUS_SYSTEM_BUS_ADDRESS": bus.address, "STATE_DIRECTORY": folder.path + "/state",
+      "RUNTIME_DIRECTORY": folder.path,
+    ]
   }
 
   @discardableResult

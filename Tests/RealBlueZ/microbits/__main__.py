@@ -1,4 +1,4 @@
-"""Virtual micro:bits and strangers in the air of the kernel's hci0 (and hci1). Prints "ready" when all advertise.
+"""Virtual peripherals within range of the kernel's hci0 (and hci1). Prints "ready" when all advertise.
 
 Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is the micro:bit's index, or 0; the other
 peripherals (--describe, --weather) follow the micro:bits.
@@ -11,7 +11,7 @@ The answer is its state after the operation.
                                       scrolling_delay; analog_pins, input_pins, outputs, pulses; uart_read (by
                                       the program), uart_writes (time, length), uart_lost; events_wanted,
                                       events_received. Of described ones: writes, by characteristic
-  {"op":"until","state":{…},"within":S}  the same, once the state has these values; an error after S seconds
+  {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"button","button":"a","v":1}  0: released, 1: pressed, 2: held; notified if it is another value
   {"op":"acceleration","value":[0,0,-1024]}  x, y, z in mg, from the next sample on
@@ -36,10 +36,10 @@ The answer is its state after the operation.
                                       its own services are these from now on; it indicates Service Changed with
                                       these handles; null: it says nothing
   {"op":"fail","step":"subscribe","how":"drop","skip":0,"times":1}
-                                      what the next requests of that step meet, after `skip` good ones. Steps:
+                                      makes the next requests of that step fail, after `skip` successful ones. Steps:
                                       "resolve", "read" of the temperature, "subscribe" to it, "pair". How: "drop" of the
-                                      link, "error", or "silence" from then on (with "seconds": after which the
-                                      link ends). "faults" of the state counts
+                                      link, "error", or "silence": no request is answered from then on (with
+                                      "seconds": after which the link ends). The state's "faults" counts them
   {"op":"drop","after":20,"linger":2} the next link falls silent after its 20th packet, and ends 2 s later; "drops"
                                       of the state counts
 """

@@ -1,4 +1,4 @@
-"""Peripherals other than micro:bits: any that a description tells, and a weather station."""
+"""Peripherals other than micro:bits: any that a scenario describes, and a weather station."""
 
 import asyncio
 import struct
@@ -18,7 +18,7 @@ UUID_LISTS = {
 
 
 class Described(Peripheral):
-    """A peripheral that keeps what is written to it, and sends what the scenario says. Its description:
+    """A peripheral that stores what is written, and notifies the values that the scenario sets. Its description:
 
     {"name": "Heart", "advertises": ["180d"], "services": [{"uuid": "180d", "later": false, "characteristics": [
       {"uuid": "2a38", "access": ["read", "notify", "indicate", "write", "command"], "value": "01", "length": 1}]}]}
@@ -73,7 +73,7 @@ class Described(Peripheral):
         await self.send(self.characteristics[uuid], self.values[uuid])
 
     async def offer(self):
-        """Serves what it did not until now, and indicates Service Changed."""
+        """Adds the services marked `later`, and indicates Service Changed."""
         for description in self.description["services"]:
             if description.get("later"):
                 self.device.add_service(self.service(description))
@@ -84,10 +84,10 @@ class Described(Peripheral):
 
 
 class WeatherStation(Peripheral):
-    """It measures once in an interval, which it rounds up to whole tens of seconds, and tells of each gust.
+    """It measures once per interval, which it rounds up to a multiple of 10 s, and indicates each gust.
 
     The measurement: flags, temperature in 0.01 °C, and if their bits are set, wind in 0.1 m/s (bit 0) and rain in
-    mm (bit 1); at last the state of its battery.
+    mm (bit 1); then the state of its battery.
     """
 
     SERVICE = "7D0E{:04X}-52C1-4E4B-8D3A-0C6B3E1F9A20"

@@ -321,7 +321,9 @@ class Microbit(Peripheral):
                 return self.extras[name].service
         period = microbit_characteristic("1B25", lambda: struct.pack("<H", self.period), write=write)
         characteristics = [self.temperature_characteristic, period]
-        return Service(microbit_uuid("6100"), characteristics[::-1] if name == "temperature_reversed" else characteristics)
+        if name == "temperature_reversed":
+            characteristics.reverse()
+        return Service(microbit_uuid("6100"), characteristics)
 
     async def start(self):
         await super().start()

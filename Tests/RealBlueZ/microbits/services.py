@@ -26,8 +26,8 @@ def uart_uuid(number):
 
 
 def characteristic(uuid, read=None, write=None, notify=False, indicate=False, command=False):
-    """`read` returns its bytes, `write` takes them; without one it is refused. `command`: also written without
-    response."""
+    """`read` returns the bytes, `write` gets them; without one of them, that operation is refused. `command`: it can
+    also be written without response."""
 
     def refuse_read(_):
         raise ATT_Error(READ_NOT_PERMITTED)
@@ -62,8 +62,8 @@ def microbit_characteristic(number, read=None, write=None, **options):
 
 
 def fixed(length, write):
-    """A write of exactly that many bytes. The Bluetooth stack refuses a longer one, the firmware ignores a shorter
-    one."""
+    """Accepts writes of that many bytes. The Bluetooth stack refuses longer ones, the firmware ignores shorter
+    ones."""
 
     def check(value):
         if len(value) > length:
@@ -75,7 +75,7 @@ def fixed(length, write):
 
 
 def number(size, write):
-    """The same for a little-endian number of that many bytes."""
+    """Like `fixed`, for a little-endian number."""
     return fixed(size, lambda value: write(int.from_bytes(value, "little")))
 
 
@@ -124,7 +124,7 @@ class Buttons(Extra):
 
 
 class Sampler:
-    """Notifies a sample once in a period while there is a subscriber, changed or not."""
+    """Notifies a sample once per period while there is a subscriber, even if it is unchanged."""
 
     def __init__(self, microbit, characteristic, sample, period):
         """`sample` takes one and returns its bytes; `period` returns the seconds between two."""
@@ -148,7 +148,7 @@ class Sampler:
 
 
 class Accelerometer(Extra):
-    """A new period counts at once."""
+    """A new period takes effect immediately."""
 
     PERIODS = {
         1: (1000, 2000, 5000, 10_000, 20_000, 80_000, 160_000, 640_000),
@@ -192,8 +192,8 @@ class Accelerometer(Extra):
 class Magnetometer(Extra):
     """The field, the bearing, their period, calibration.
 
-    A period that is written is read back as written until the chip is configured: on a V1 it has to end its
-    sample, and is asked every 100 ms whether it has.
+    Until the chip is configured, a read returns the period that was written. A V1 first ends its sample, and the
+    firmware checks for that every 100 ms.
     """
 
     PERIODS = {
@@ -204,7 +204,7 @@ class Magnetometer(Extra):
     DEFAULT_PERIOD = 100
     START, DONE, FAILED = 1, 2, 3
     CALIBRATION_TIME = 3
-    """Seconds that a person tilts it."""
+    """Seconds."""
 
     def __init__(self, microbit):
         super().__init__(microbit)
@@ -277,7 +277,7 @@ class Magnetometer(Extra):
 
 
 class Led(Extra):
-    """The matrix, five rows with the leftmost LED in bit 4; texts are noted, not scrolled."""
+    """The matrix, five rows with the leftmost LED in bit 4; texts are recorded, not scrolled."""
 
     ROWS = 5
     LONGEST_TEXT = 20
@@ -296,7 +296,7 @@ class Led(Extra):
         self.service = Service(microbit_uuid("D91D"), [matrix, text, delay])
 
     def draw(self, *rows):
-        """What the program adds to each picture from now on."""
+        """LEDs that the program adds to each written picture."""
         self.drawn = rows
 
     def write_rows(self, value):
@@ -336,7 +336,7 @@ class Pins(Extra):
     def __init__(self, microbit):
         super().__init__(microbit)
         self.voltages = [0] * self.COUNT
-        """What is connected to the pins: 0 to 255."""
+        """The voltages at the pins: 0 to 255."""
         self.reset()
         analog = microbit_characteristic(
             "5899", lambda: struct.pack("<I", self.analog), number(4, self.write_analog)
@@ -352,7 +352,7 @@ class Pins(Extra):
         return self.voltages[pin] if self.analog >> pin & 1 else int(self.voltages[pin] > 127)
 
     def pairs(self, unchanged):
-        """Those of the input pins; without `unchanged` only of those that differ from what was last sent."""
+        """Pins and values of the inputs; without `unchanged` only of those that have changed since they were sent."""
         pairs = []
         for pin in range(self.COUNT):
             if self.inputs >> pin & 1 and (unchanged or self.sent[pin] != self.value(pin)):
@@ -419,15 +419,15 @@ class Pins(Extra):
 
 
 class Uart(Extra):
-    """Text in both directions: indications of at most 20 bytes, and writes into the buffer of a MakeCode program,
-    which loses what does not fit."""
+    """Text in both directions: indications of at most 20 bytes, and writes into the buffer of a MakeCode program.
+    Bytes that do not fit into the buffer are lost."""
 
     SENT, RECEIVED = uart_uuid(2), uart_uuid(3)
     """From the micro:bit, and to it."""
     LONGEST = 20
     BUFFER = 60
     PROGRAM_READS = 0.05
-    """Seconds after which the program reads what the buffer holds."""
+    """Seconds after which the program empties the buffer."""
 
     def __init__(self, microbit):
         super().__init__(microbit)
@@ -442,7 +442,8 @@ class Uart(Extra):
         self.service = Service(uart_uuid(1), [self.sent, received])
 
     async def send(self, text):
-        """The program sends it; it is blocked until all is confirmed, and sends nothing without a subscription."""
+        """The program sends a text, and waits until each indication is confirmed. Without a subscription it sends
+        nothing."""
         data = text.encode()
         for start in range(0, len(data), self.LONGEST):
             if not await self.microbit.send(self.sent, data[start : start + self.LONGEST]):
@@ -480,7 +481,7 @@ class NordicUart(Uart):
 
 
 class Events(Extra):
-    """The events of the micro:bit that the client asked for, those that the client raises, and those that the
+    """Events of the micro:bit that the client has asked for, events that the client raises, and events that the
     program waits for."""
 
     RECORD = struct.Struct("<HH")
@@ -514,7 +515,7 @@ class Events(Extra):
         return append
 
     def read_requirement(self):
-        """One record a read, then an empty value; from the start again on the next link."""
+        """Each read returns the next record, then an empty value; the next link begins with the first one."""
         self.position += 1
         return b"".join(self.RECORD.pack(*record) for record in self.required[self.position - 1 : self.position])
 
@@ -522,13 +523,13 @@ class Events(Extra):
         self.required = records
 
     async def raise_event(self, kind, value):
-        """In the program; the client gets it if it asked for it, 0 meaning any."""
+        """Notified if the client has asked for it; 0 means any."""
         if any(source in (0, kind) and wanted in (0, value) for source, wanted in self.wanted):
             self.last = self.RECORD.pack(kind, value)
             await self.microbit.send(self.event, self.last)
 
     def link_ended(self):
-        # Without a read of the requirement they stay.
+        # They are kept if the requirement was not read.
         if self.position:
             self.position = 0
             self.wanted.clear()

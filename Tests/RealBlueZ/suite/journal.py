@@ -1,4 +1,4 @@
-"""What happened, in order, and waiting for what shall happen."""
+"""A record of events, in order, which can be waited for."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ class Journal:
             self.grown.notify_all()
 
     def mark(self):
-        """The place after all that happened so far, for `after`."""
+        """The position after all entries so far, for `after`."""
         with self.grown:
             return len(self.entries)
 

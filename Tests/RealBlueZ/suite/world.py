@@ -1,4 +1,4 @@
-"""What a scenario has to play with in the guest: bluetoothd, micro:bits, an MQTT broker, the gateway."""
+"""The programs that a scenario starts and controls in the guest: bluetoothd, micro:bits, an MQTT broker, the gateway."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The gateway's orderly end, and its scan command."""
+"""The end of the gateway by a signal, and its scan command."""
 
 import json
 import signal

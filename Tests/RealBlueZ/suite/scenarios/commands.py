@@ -33,7 +33,7 @@ def period_by_json_with_transaction(world):
 
 @scenario()
 def period_bounds(world):
-    """Both ends are applied, what lies beyond is rejected and changes nothing."""
+    """Both limits are applied; values beyond them are rejected and change nothing."""
     device = start_one(world)
     for value in (20, 65535):
         mark = world.broker.messages.mark()
@@ -70,7 +70,7 @@ def period_by_response_topic(world):
 
 @scenario()
 def period_for_an_absent_microbit(world):
-    """It is kept and applied on arrival."""
+    """The command is kept, and applied when the micro:bit is back."""
     device = start_one(world)
     mark = world.broker.messages.mark()
     world.microbits.ask("vanish")

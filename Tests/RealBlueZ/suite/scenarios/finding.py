@@ -1,4 +1,4 @@
-"""The gateway finds its micro:bits, publishes what they say, and lets all others alone."""
+"""The gateway finds its micro:bits, publishes their values, and does not connect to other peripherals."""
 
 from journal import expect
 from scenarios.common import ANSWER, BY_PREFIX, CONNECT, expect_only, scenario
@@ -34,7 +34,7 @@ def check_readings(device, readings):
         expect(reading["unit"] == "°C", f"unit of {reading}")
         expect(reading["gateway"] == GATEWAY_ID, f"gateway of {reading}")
         expect(RFC3339.fullmatch(reading["time"]), f"time of {reading}")
-        expect(reading.get("replayed") is not True, f"nothing was away: {reading}")
+        expect(reading.get("replayed") is not True, f"there was no outage: {reading}")
     sequences = [reading["sequence"] for reading in readings]
     first = sequences[0]
     expect(sequences == list(range(first, first + len(sequences))), f"sequences of {device.id}: {sequences}")
@@ -54,7 +54,7 @@ def find_by_prefix(world, count):
 
 
 def find_by_identifier(world, count):
-    """One micro:bit more is there than is configured, and left alone."""
+    """One micro:bit is not configured: the gateway does not connect to it."""
     world.start(microbits=count + 1)
     *devices, other = world.devices(id=lambda index, _: f"board-{index}")
     entries = [
@@ -107,7 +107,7 @@ def strangers_left_alone(world):
     world.start_gateway(BY_PREFIX)
     device = world.devices()[0]
     device.wait_availability("online", CONNECT)
-    # Long enough for the scan to have met every advertiser many times: they advertise five times a second.
+    # Long enough for the scan to report every advertiser many times: they advertise five times a second.
     device.wait_readings(30, 2 * 30)
     for stranger in world.microbits.strangers():
         expect(stranger["links"] == 0, f"the stranger {stranger['name']} was connected")

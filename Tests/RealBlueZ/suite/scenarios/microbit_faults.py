@@ -1,4 +1,4 @@
-"""Micro:bits that go, come, fall silent or take no link: the gateway has them back by itself."""
+"""Micro:bits that go out of range, fall silent or refuse connections: the gateway connects to them again."""
 
 import time
 
@@ -22,7 +22,7 @@ def vanishes_and_returns(world):
         mark = world.broker.messages.mark()
         world.microbits.ask("vanish")
         device.wait_availability("offline", RETURN, after=mark)
-        time.sleep(absence)  # of the story, not a wait for something: it is away that long
+        time.sleep(absence)  # out of range for that long
         back = world.broker.messages.mark()
         expect(
             not any(m.payload == "online" for m in world.broker.on(device.topic("availability"), mark)),
@@ -113,7 +113,7 @@ def wedged_microbit_is_connected_again(world):
     world.microbits.ask("wedged", on=True)
     world.microbits.ask("silent", on=True)
     device.wait_availability("offline", 3 * RETURN, after=mark)
-    time.sleep(120)  # of the story: it is wedged that long
+    time.sleep(120)  # wedged for that long
     expect(
         not any(m.payload == "online" for m in world.broker.on(device.topic("availability"), mark)), "online"
     )

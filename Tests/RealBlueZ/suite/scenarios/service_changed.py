@@ -1,4 +1,4 @@
-"""What bluetoothd tells of a peripheral whose services change while it is connected (Service Changed).
+"""What bluetoothd reports when a connected peripheral changes its services (Service Changed).
 
 Without the gateway: these are the facts on which it relies. `services_change` is compared with ../../recordings.
 """
@@ -149,16 +149,16 @@ def operate_while_it_goes(world, uuid, member, signature, *arguments):
     path = session.path(uuid)
     session.serve("led", settle=0)
     mark = session.bus.events.mark()
-    # The removal comes with the answer to the third request, which is on the air now. The first began with the
+    # The removal comes with the answer to the third request, which is in progress now. The first began with the
     # indication, the confirmation of which `serve` awaited for as long as an answer takes.
     time.sleep(1.5 * ATT_TIME)
     session.bus.begin(path, f"{CHARACTERISTIC}.{member}", signature, *arguments)
     session.bus.wait(f"{path}\tInterfacesRemoved", ANSWER, "removal", mark)
-    time.sleep(40)  # of the story: the longest that an ATT request may take is over
+    time.sleep(40)  # longer than the time-out of an ATT request
     answers = [line for line in session.bus.events.since(mark) if line.startswith(f"<\tA\t{member}")]
     # Where bluetoothd ends, the bus answers for it.
     answered = any("NoReply" not in line for line in answers)
-    expect(not answered, "bluetoothd knows better now: this scenario says nothing")
+    expect(not answered, "bluetoothd is fixed: this scenario tests nothing")
 
 
 @scenario(debians=BOTH)

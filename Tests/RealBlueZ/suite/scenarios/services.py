@@ -1,4 +1,4 @@
-"""The micro:bit's services beside the temperature: buttons, accelerometer and LED text."""
+"""Services of the micro:bit: buttons, accelerometer and LED text; see also microbit_services.py."""
 
 import json
 import time
@@ -33,7 +33,7 @@ def reading(world, device):
 
 @scenario(debians=BOTH)
 def buttons_are_events(world):
-    """A micro:bit that is configured with its buttons alone, and sends nothing for a long time."""
+    """A micro:bit that is configured with only its buttons, and sends nothing for a long time."""
     device = start(world, ["buttons"], ["button_a", "button_b"])
     mark = world.broker.messages.mark()
     for button, value in (("a", 1), ("b", 1), ("a", 2), ("a", 0), ("b", 0)):
@@ -41,7 +41,7 @@ def buttons_are_events(world):
     device.wait("button_b", ANSWER, lambda message: message.json()["event_type"] == "press_end", mark)
     types = [message.json()["event_type"] for message in world.broker.on(device.topic("button_a"), mark)]
     expect(types == ["press_start", "long_press_start", "press_end"], f"{types}")
-    time.sleep(180)  # of the story: nobody presses anything for that long
+    time.sleep(180)  # no button is pressed for that long
     expect(not [m for m in world.broker.on(device.topic("availability"), mark)], "it went offline")
     mark = world.broker.messages.mark()
     world.microbits.ask("button", button="a", v=1)
@@ -50,11 +50,11 @@ def buttons_are_events(world):
 
 @scenario(debians=BOTH)
 def services_change_on_a_link(world):
-    """A micro:bit whose buttons go and come back by Service Changed: its link and its temperature go on."""
+    """The buttons of a micro:bit are removed and added by Service Changed: its link and its temperature continue."""
     device = start(world, ["temperature", "buttons"], ["temperature", "button_a"])
     mark = world.broker.messages.mark()
     world.microbits.ask("serve", services=["temperature"], changed=(0x0001, 0xFFFF))
-    time.sleep(10)  # of the story: bluetoothd looks for the services again
+    time.sleep(10)  # bluetoothd discovers the services again
     reading(world, device)
     world.microbits.ask("serve", services=["temperature", "buttons"], changed=(0x0001, 0xFFFF))
     time.sleep(10)

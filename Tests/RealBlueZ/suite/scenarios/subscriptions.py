@@ -1,4 +1,4 @@
-"""Subscriptions that fail at any moment of a connection's set-up: none leaves a micro:bit unserved.
+"""Subscriptions that fail at any moment of a connection's set-up: the gateway recovers from each failure.
 
 In bluetoothds before 5.84 an AcquireNotify is never answered when its write of the client configuration fails.
 From then on the subscription is stuck: AcquireNotify and StartNotify are refused with "Notify acquired" until
@@ -86,11 +86,11 @@ def subscription_by_socket_fails(world):
 
 @scenario(debians=BOTH)
 def subscription_that_another_program_left_stuck(world):
-    """It is served by polling, the remedy is told once, and after it there are notifications again."""
+    """The gateway polls, and logs the remedy once; after it there are notifications again."""
     world.start()
     world.microbits.ask("fail", step="subscribe", how="drop")
     expect(world.acquire_notify() == "no answer", "the other program's subscription did not fail")
-    expect(world.is_notify_acquired(), "bluetoothd knows better now: this scenario says nothing")
+    expect(world.is_notify_acquired(), "bluetoothd is fixed: this scenario tests nothing")
 
     world.listen_to_bus()
     world.start_gateway(BY_PREFIX)
@@ -184,7 +184,7 @@ def bluetoothd_restarts_during_set_up_by_socket(world):
 
 @scenario(debians=BOTH)
 def microbit_that_wants_pairing(world):
-    """It is named, and the others go on; once it is open it is served."""
+    """The log names it, and the other one is not affected; once it requires no pairing, it comes online."""
     world.start(microbits=2)
     world.microbits.ask("security", mode="just_works", error=world.random.choice((0x05, 0x0F)))
     world.start_gateway([entry | {"pair": False} for entry in BY_PREFIX])
@@ -204,7 +204,7 @@ def microbit_that_wants_pairing(world):
 
 @scenario(debians=BOTH)
 def no_reading_is_published_twice(world):
-    """The answer to a ReadValue comes as a signal, too, when values are notified by signals."""
+    """With notifications by signals, bluetoothd sends the result of a ReadValue as a signal as well."""
     world.start()
     world.microbits.ask("silent", on=True)
     world.start_gateway(BY_PREFIX)
@@ -212,6 +212,6 @@ def no_reading_is_published_twice(world):
     device.wait_availability("online", CONNECT)
     device.set_period("500")  # it is read back, so that something is read after the subscription
     device.wait_result("applied", CONNECT)
-    time.sleep(1)  # of the story: what came twice would have come
+    time.sleep(1)  # a second message would have arrived
     readings = world.broker.on(device.topic("readings"))
     expect(len(readings) == 1, f"the temperature was read once: {[str(r) for r in readings]}")

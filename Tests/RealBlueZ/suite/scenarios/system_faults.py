@@ -1,4 +1,4 @@
-"""Adapter, bluetoothd, broker and the gateway itself fail or are late."""
+"""Adapter, bluetoothd, broker or the gateway itself fail or start late."""
 
 import signal
 import time
@@ -24,7 +24,7 @@ def adapter_off_and_on(world):
     world.set_powered(False)
     for device in devices:
         device.wait_availability("offline", RETURN, after=mark)
-    time.sleep(20)  # of the story: the adapter is off that long
+    time.sleep(20)  # the adapter is off for that long
     mark = world.broker.messages.mark()
     world.set_powered(True)
     for device in devices:
@@ -51,7 +51,7 @@ def bluetoothd_killed(world):
     world.bluetoothd.wait_end(START)
     for device in devices:
         device.wait_availability("offline", RETURN, after=mark)
-    time.sleep(20)  # of the story: bluetoothd is away that long
+    time.sleep(20)  # bluetoothd is absent for that long
     mark = world.broker.messages.mark()
     world.start_bluetoothd()
     for device in devices:
@@ -61,7 +61,7 @@ def bluetoothd_killed(world):
 
 @scenario()
 def bluetoothd_killed_and_back_at_once(world):
-    """The kernel keeps the links for 2 s more: a Connect meanwhile says "ok", and then they go."""
+    """The kernel keeps the links for another 2 s: a Connect meanwhile succeeds, and then they end."""
     devices = start_two(world)
     mark = world.broker.messages.mark()
     world.bluetoothd.kill(signal.SIGKILL)
@@ -70,15 +70,15 @@ def bluetoothd_killed_and_back_at_once(world):
     for device in devices:
         device.wait_availability("offline", RETURN, after=mark)
     for device in devices:
-        device.wait_readings(10, RETURN)  # far more than what the old link could still bring
+        device.wait_readings(10, RETURN)  # more than the old link could still send
 
 
 @scenario()
 def gateway_starts_before_all_else(world):
     """Without bluetoothd, adapter and broker: it waits for them."""
     world.start_gateway(BY_PREFIX)
-    time.sleep(20)  # of the story: nothing is there that long
-    expect(world.gateway.child.poll() is None, "the gateway gave up")
+    time.sleep(20)  # for that long
+    expect(world.gateway.child.poll() is None, "the gateway has ended")
     world.broker = Broker()
     time.sleep(5)
     world.start_bluetoothd(adapter=False)
@@ -91,7 +91,7 @@ def gateway_starts_before_all_else(world):
 
 @scenario()
 def gateway_killed_and_started_again(world):
-    """Its will says so, and the new one takes over the link that it finds."""
+    """Its MQTT will is published, and the new gateway uses the existing link."""
     device = start_one(world)
     state = f"{BASE}/bridge/{GATEWAY_ID}/state"
     mark = world.broker.messages.mark()

@@ -1,0 +1,66 @@
+import BlueZ
+import Configuration
+import Devices
+import GATT
+import JSON
+
+extension Inspection {
+  /// The response to `device/inspect`.
+  var json: JSONValue {
+    let name = peripheral.name.map(JSONValue.string)
+    let missing = missing.map(JSONValue.string)
+    return [
+      "identifier": .string(peripheral.address.description), "name": name,
+      "rssi": peripheral.rssi.map(JSONValue.integer), "paired": .bool(peripheral.isPaired),
+      "device": id.map { .string($0.description) },
+      "profile": profile.map { .string($0.name) }, "fits": .bool(fits),
+      "missing": missing.isEmpty ? nil : .array(missing),
+      "services": .array(services),
+    ]
+  }
+
+  /// In the order of bluetoothd, each once.
+  private var services: [JSONValue] {
+    var order: [BluetoothUUID] = []
+    var characteristics: [BluetoothUUID: [JSONValue]] = [:]
+    for item in items {
+      let service = item.characteristic.service
+      if characteristics[service] == nil { order.append(service) }
+      characteristics[service, default: []].append(item.json)
+    }
+    return order.map { service in
+      ["uuid": .string(service.description), "characteristics": .array(characteristics[service] ?? [])]
+    }
+  }
+}
+
+extension Inspection.Item {
+  fileprivate var json: JSONValue {
+    let flags = characteristic.flags.description.split(separator: ",").map { JSONValue.string(String($0)) }
+    let protected: JSONValue = characteristic.isFirmwareUpdate ? ["firmware_update": .bool(true)] : [:]
+    let result: JSONValue =
+      switch value {
+      case .success(let bytes):
+        [
+          "bytes": .string(Value.hexadecimal(bytes)),
+          "value": property.flatMap { property in
+            (try? property.codec.decode(bytes)).map { property.codec.json($0) }
+          },
+        ]
+      case .failure(let error): ["error": .string("\(error)")]
+      case nil: [:]
+      }
+    let own: JSONValue = [
+      "uuid": .string(characteristic.uuid.description), "flags": .array(flags),
+      "property": property.map { .string($0.name) }, "unit": property?.unit.map(JSONValue.string),
+    ]
+    return own.merging(result).merging(protected)
+  }
+}
+
+extension CentralState {
+  /// Of the adapter, once it is on.
+  var address: String? {
+    if case .on(_, let address) = self { address } else { nil }
+  }
+}

@@ -1,0 +1,134 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+
+/// The keys of `device/inspect`, and of other requests that are about a device or any other peripheral.
+struct SelectorKeys: RequestKeys {
+  var id: DeviceID?
+  var identifier: BluetoothAddress?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("identifier", \.identifier, .optional(.address)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    if id != nil, identifier != nil {
+      return [
+        path.key("identifier").error("id and identifier must not be combined", hint: "give one of them")
+      ]
+    }
+    return selector == nil
+      ? path.missing("id", hint: "\(idHint), or identifier, the Bluetooth address") : []
+  }
+
+  var selector: PeripheralSelector? {
+    id.map { .id($0) } ?? identifier.map { .identifier($0) }
+  }
+}
+
+struct PropertyGetKeys: RequestKeys {
+  var id: DeviceID?
+  var property: String?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("property", \.property, .optional(.propertyName)),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    (id == nil ? path.missing("id", hint: idHint) : [])
+      + (property == nil ? path.missing("property", hint: "its name, as in its topics") : [])
+  }
+}
+
+struct PropertySetKeys: RequestKeys {
+  var id: DeviceID?
+  var property: String?
+  var value: JSONValue?
+  /// In seconds.
+  var ttl: Int?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("property", \.property, .optional(.propertyName)),
+      ConfigurationKey("value", \.value, .optional(.any)),
+      ConfigurationKey("ttl", \.ttl, .optional(.integer(CommandPayload.ttls))),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    PropertyGetKeys(id: id, property: property).problems(at: path)
+      + (value == nil ? path.missing("value", hint: "as on …/set") : [])
+  }
+
+  var content: BridgeRequest.Content? {
+    guard let id, let property, let value else { return nil }
+    return .setProperty(property, of: id, value, ttl: ttl)
+  }
+}
+
+extension RequestHandler {
+  /// Reads a property now.
+  func get(_ name: String, of id: DeviceID, _ reply: @escaping Reply) throws(RequestError) {
+    let (property, index) = try property(name, of: id)
+    guard property.isReadable, property.kind == .state else {
+      return reply(.success(Self.data(.rejected(reason: "it cannot be read"), property)))
+    }
+    engine.assumeIsolated { engine in
+      engine.get(index, of: id) { reply(.success(Self.data($0, property))) }
+    }
+  }
+
+  /// Carries out a command. Without `ttl`, `pending` is the answer for a device that is offline.
+  func set(
+    _ name: String, of id: DeviceID, _ value: JSONValue, _ ttl: Int?, _ reply: @escaping Reply
+  ) throws(RequestError) {
+    let (property, index) = try property(name, of: id)
+    guard property.isWritable else {
+      return reply(.success(Self.data(.rejected(reason: "it can only be read"), property)))
+    }
+    var payload = value.bytes
+    if case .string(let text) = value { payload = Array(text.utf8) }
+    let parsed: Value
+    do throws(Rejection) {
+      parsed = try CommandPayload(payload, for: property).value
+    } catch {
+      return reply(.success(Self.data(.rejected(reason: error.reason), property)))
+    }
+    let command = Command(
+      device: id, property: index, value: parsed, timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) },
+      reply: { outcome in
+        if case .pending = outcome, ttl != nil { return }
+        reply(.success(Self.data(outcome, property, requested: parsed)))
+      })
+    engine.assumeIsolated { $0.execute(command) }
+  }
+
+  private func property(
+    _ name: String, of id: DeviceID
+  ) throws(RequestError) -> (property: Property, index: Int) {
+    let device = try onEngine { engine throws(RequestError) in try engine.description(of: id) }
+    if let owner = host.otherOwner(of: device) {
+      throw RequestError("\(id) is owned by the gateway \(owner): ask that one")
+    }
+    guard let index = device.profile.index(ofPropertyNamed: name) else {
+      let known = device.profile.properties.map(\.name)
+      throw RequestError(
+        "\(id) has no property \(name) in use; in use: \(known.joined(separator: ", "))")
+    }
+    return (device.profile.properties[index], index)
+  }
+
+  private static func data(_ outcome: Outcome, _ property: Property, requested: Value? = nil) -> JSONValue {
+    Payload.resultJSON(
+      outcome, requested: requested.map { property.codec.json($0) }, codec: property.codec, time: .now
+    ).merging(["unit": property.unit.map(JSONValue.string)])
+  }
+}

@@ -1,0 +1,69 @@
+import Bridge
+import EventLoop
+import JSON
+
+/// The other end of the gateway's socket.
+package final class ControlClient: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let socket: LineSocket
+  private let loop: EventLoop
+  private var waiter: Waiter<[UInt8]>?
+  /// Called with each line that answers no request.
+  package var onLine: (JSONValue) -> Void = { _ in }
+  /// Called once, when the gateway has ended.
+  package var onEnd: () -> Void = {}
+
+  /// - Parameter descriptor: a connected socket, owned from now on.
+  package init(_ descriptor: Int32, loop: EventLoop) {
+    self.loop = loop
+    socket = LineSocket(descriptor, loop: loop)
+    socket.onLine = { [weak self] line in
+      guard let self else { return }
+      if let waiter {
+        self.waiter = nil
+        waiter.resume(.success(line))
+      } else if let json = try? JSONParser.parse(line) {
+        onLine(json)
+      }
+    }
+    socket.onEnd = { [weak self] _ in self?.ended() }
+    socket.onDrained = { [weak self] in if self?.socket.isHalfClosed == true { self?.ended() } }
+  }
+
+  package func close() { socket.close() }
+
+  private func ended() {
+    socket.close()
+    waiter?.resume(.failure(ControlError("the gateway has ended")))
+    waiter = nil
+    onEnd()
+  }
+
+  /// Sends a request; one at a time. A task on the loop.
+  /// - Returns: the data of the response.
+  package func request(
+    _ verb: String, _ keys: JSONValue = [:], within limit: Duration = .seconds(30)
+  ) async throws(ControlError) -> JSONValue {
+    guard !socket.isClosed else { throw ControlError("the gateway has ended") }
+    let waiter = Waiter<[UInt8]>()
+    self.waiter = waiter
+    socket.send((["request": .string(verb)] as JSONValue).merging(keys).bytes)
+    let timer = loop.timer(after: limit) {
+      waiter.resume(.failure(ControlError("the gateway does not answer")))
+    }
+    defer { timer.cancel() }
+    let line: [UInt8]
+    do {
+      line = try await waiter.value()
+    } catch {
+      throw error as? ControlError ?? ControlError("\(error)")
+    }
+    guard let json = try? JSONParser.parse(line) else {
+      throw ControlError("the gateway's answer is no JSON")
+    }
+    if json["status"] == .string("ok") { return json["data"] ?? .null }
+    guard case .string(let reason) = json["error"] else { throw ControlError("the answer has no reason") }
+    throw ControlError(reason)
+  }
+}

@@ -1,0 +1,73 @@
+import Bridge
+import Devices
+import EventLoop
+import Glibc
+import Log
+
+/// The gateway's socket for the command line: requests as over MQTT, one JSON object per line.
+package final class ControlServer: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Further ones wait until one has ended.
+  static let mostClients = 16
+
+  private let requests: RequestHandler
+  private let engine: DeviceManager
+  private let loop: EventLoop
+  private let log = Logger(component: "control")
+  private var listener: (descriptor: Int32, path: String, watch: Watch)?
+  private var sessions: [ObjectIdentifier: ControlSession] = [:]
+
+  package init(_ requests: RequestHandler, _ engine: DeviceManager, loop: EventLoop) {
+    self.requests = requests
+    self.engine = engine
+    self.loop = loop
+  }
+
+  /// Listens at `path`, in a folder that exists; replaces the socket of a process that is gone.
+  ///
+  /// The user and the group of the gateway may connect: who may enter the folder is for its mode to say.
+  package func listen(at path: String) throws(ControlError) {
+    if let other = try? UnixSocket.connect(to: path) {
+      Glibc.close(other)
+      throw ControlError("\(path) is in use by another gateway with this id")
+    }
+    let descriptor = try UnixSocket.listen(at: path, mode: 0o660)
+    let watch = loop.watch(descriptor, for: .readable) { [weak self] _ in self?.accept() }
+    listener = (descriptor, path, watch)
+  }
+
+  /// Closes and removes the socket, and ends every client.
+  package func stop() {
+    if let listener {
+      listener.watch.cancel()
+      Glibc.close(listener.descriptor)
+      unlink(listener.path)
+    }
+    listener = nil
+    for session in sessions.values { session.close() }
+    sessions = [:]
+  }
+
+  /// Serves the client at the other end of a connected socket, which is owned from now on.
+  package func serve(_ descriptor: Int32) {
+    let session = ControlSession(LineSocket(descriptor, loop: loop), requests, engine) { [weak self] ended in
+      self?.sessions[ObjectIdentifier(ended)] = nil
+      self?.updateListener()
+    }
+    sessions[ObjectIdentifier(session)] = session
+    updateListener()
+  }
+
+  private func accept() {
+    guard let listener else { return }
+    let descriptor = Glibc.accept(listener.descriptor, nil, nil)
+    guard descriptor >= 0 else { return }
+    log.debug("client connected", ["clients": sessions.count + 1])
+    serve(descriptor)
+  }
+
+  private func updateListener() {
+    listener?.watch.interest = sessions.count < Self.mostClients ? .readable : []
+  }
+}

@@ -1,0 +1,156 @@
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import JSON
+
+/// One client of the socket: a request in each line, answered by a line; after `watch`, a line for each reading.
+final class ControlSession: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Requests of one client that are carried out at a time; further ones wait in its socket.
+  static let mostUnanswered = 8
+  /// In bytes: a client that leaves so much unread gets no more readings, and its requests wait.
+  static let mostUnsent = 256 << 10
+
+  private let socket: LineSocket
+  private let requests: RequestHandler
+  private let engine: DeviceManager
+  private var unanswered = 0
+  private var watch: ReadingWatch?
+  private let onEnd: (ControlSession) -> Void
+
+  /// - Parameter onEnd: called once.
+  init(
+    _ socket: LineSocket, _ requests: RequestHandler, _ engine: DeviceManager,
+    onEnd: @escaping (ControlSession) -> Void
+  ) {
+    self.socket = socket
+    self.requests = requests
+    self.engine = engine
+    self.onEnd = onEnd
+    socket.onLine = { [weak self] in self?.receive($0) }
+    socket.onDrained = { [weak self] in self?.drained() }
+    socket.onEnd = { [weak self] end in self?.ended(end) }
+  }
+
+  /// Closes the socket.
+  func close() {
+    stopWatching()
+    socket.close()
+  }
+
+  // MARK: Requests
+
+  private func receive(_ line: [UInt8]) {
+    let verb: String
+    let payload: JSONObject
+    do throws(ControlError) {
+      (verb, payload) = try Self.parse(line)
+    } catch {
+      return send(RequestResponse(result: .failure(RequestError(error.reason)), transaction: nil).json)
+    }
+    unanswered += 1
+    updatePause()
+    let respond: @Sendable (RequestResponse) -> Void = { [weak self] in self?.answered($0) }
+    if verb == "watch" {
+      requests.handleOwn(payload, as: WatchKeys.self, respond: respond) { [weak self] keys in
+        self?.startWatching(keys) ?? .failure(RequestError("the client is gone"))
+      }
+    } else {
+      requests.handle(verb, JSONValue.object(payload).bytes, respond: respond)
+    }
+  }
+
+  /// - Returns: the verb, and the other keys of the line.
+  static func parse(_ line: [UInt8]) throws(ControlError) -> (verb: String, payload: JSONObject) {
+    let document: JSONValue
+    do throws(JSONSyntaxError) {
+      document = try JSONParser.parse(line)
+    } catch {
+      throw ControlError("the line is not valid JSON: \(error)")
+    }
+    guard case .object(let object) = document else {
+      throw ControlError("the line is \(document.kind), not an object")
+    }
+    guard case .string(let verb) = object["request"] else {
+      throw ControlError(#"the key request is missing: {"request":"devices"}"#)
+    }
+    return (verb, JSONObject(object.members.filter { $0.name != "request" }))
+  }
+
+  private func answered(_ response: RequestResponse) {
+    unanswered -= 1
+    send(response.json)
+    watch?.begin()
+    updatePause()
+  }
+
+  private func send(_ json: JSONValue) { socket.send(json.bytes) }
+
+  private func updatePause() {
+    socket.isPaused = unanswered >= Self.mostUnanswered || socket.unsent > Self.mostUnsent
+  }
+
+  private func drained() {
+    watch?.drained()
+    updatePause()
+    // A client that only closes its own side waits for its answers.
+    if socket.isHalfClosed, unanswered == 0, watch == nil, socket.unsent == 0 {
+      socket.close()
+      ended(.closed)
+    }
+  }
+
+  private func ended(_ end: LineSocket.End) {
+    stopWatching()
+    onEnd(self)
+  }
+
+  // MARK: Watching
+
+  private func startWatching(_ keys: WatchKeys) -> Result<JSONValue, RequestError> {
+    stopWatching()
+    if let id = keys.id {
+      guard let device = engine.assumeIsolated({ $0.device(id) }) else {
+        return .failure(RequestError("no device is called \(id)"))
+      }
+      if let name = keys.property, device.profile.property(named: name) == nil {
+        let known = device.profile.properties.map(\.name).joined(separator: ", ")
+        return .failure(RequestError("\(id) has no property \(name) in use; in use: \(known)"))
+      }
+    }
+    watch = ReadingWatch(keys, engine) { [socket] line in
+      guard socket.unsent <= Self.mostUnsent else { return false }
+      socket.send(line)
+      return true
+    }
+    return .success([:])
+  }
+
+  private func stopWatching() {
+    watch?.end()
+    watch = nil
+  }
+}
+
+/// Why a line, or the socket, is of no use.
+package struct ControlError: Error, Sendable, Equatable {
+  package let reason: String
+  package init(_ reason: String) { self.reason = reason }
+}
+
+/// The keys of `watch`.
+struct WatchKeys: RequestKeys {
+  /// Nil: all devices.
+  var id: DeviceID?
+  /// Nil: all properties.
+  var property: String?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("property", \.property, .optional(.propertyName)),
+    ]
+  }
+}

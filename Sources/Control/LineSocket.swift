@@ -1,0 +1,149 @@
+import EventLoop
+import Glibc
+
+/// A connected stream socket that carries lines, each way.
+package final class LineSocket: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  package enum End: Sendable, Equatable {
+    /// The other end has closed it, or is gone.
+    case closed
+    case lineTooLong
+  }
+
+  /// In bytes. A request has at most 64 KiB.
+  package static let longestLine = 128 << 10
+
+  private let descriptor: Int32
+  private var watch: Watch?
+  private var input: [UInt8] = []
+  private var output: [UInt8] = []
+  private var flushes = false
+  private var isTakingLines = false
+  /// The other end sends nothing more, but may still read.
+  private var inputEnded = false
+  private unowned let loop: EventLoop
+  /// Called with each line, without its end.
+  package var onLine: ([UInt8]) -> Void = { _ in }
+  /// Called once, when no line follows any more.
+  package var onEnd: (End) -> Void = { _ in }
+  /// Called when all lines were given to the kernel.
+  package var onDrained: () -> Void = {}
+
+  /// - Parameter descriptor: owned from now on.
+  package init(_ descriptor: Int32, loop: EventLoop) {
+    self.descriptor = descriptor
+    self.loop = loop
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    watch = loop.watch(descriptor, for: .readable) { [weak self] in self?.handle($0) }
+  }
+
+  deinit { Glibc.close(descriptor) }
+
+  /// Bytes that the other end has yet to take.
+  package var unsent: Int { output.count }
+  package var isClosed: Bool { watch == nil }
+
+  /// Lines are left with the kernel, and so the other end has to wait, as long as it is true.
+  package var isPaused = false {
+    didSet {
+      guard isPaused != oldValue else { return }
+      updateInterest()
+      if !isPaused { takeLines() }
+    }
+  }
+
+  /// Sends a line at the end of the loop's iteration.
+  package func send(_ line: [UInt8]) {
+    guard watch != nil else { return }
+    output += line
+    output.append(UInt8(ascii: "\n"))
+    guard !flushes else { return }
+    flushes = true
+    loop.atEndOfIteration(self)
+  }
+
+  /// No calls follow. The descriptor is closed with the object.
+  package func close() {
+    watch?.cancel()
+    watch = nil
+    shutdown(descriptor, Int32(SHUT_RDWR))
+  }
+
+  private func end(_ reason: End) {
+    guard watch != nil else { return }
+    close()
+    onEnd(reason)
+  }
+
+  private func updateInterest() {
+    var interest: Readiness = isPaused || inputEnded ? [] : .readable
+    if !output.isEmpty { interest.insert(.writable) }
+    watch?.interest = interest
+  }
+
+  private func handle(_ readiness: Readiness) {
+    if readiness.contains(.writable) { flush() }
+    if !isPaused, !inputEnded, !readiness.isDisjoint(with: [.readable, .closed]) { read() }
+    // What the other end has sent before it closed the socket is read first.
+    if !readiness.isDisjoint(with: .closed), isPaused || inputEnded { end(.closed) }
+  }
+
+  private func read() {
+    let capacity = 16 << 10
+    let count = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { buffer in
+      let count = Glibc.read(descriptor, buffer.baseAddress, capacity)
+      if count > 0 { input += buffer[..<count] }
+      return count
+    }
+    if count < 0 {
+      if errno != EAGAIN, errno != EINTR { end(.closed) }
+      return
+    }
+    if count == 0 {
+      inputEnded = true
+      updateInterest()
+      if output.isEmpty { onDrained() }
+      return
+    }
+    takeLines()
+  }
+
+  private func takeLines() {
+    // A line may end the pause that an earlier one has begun.
+    guard !isTakingLines else { return }
+    isTakingLines = true
+    defer { isTakingLines = false }
+    while !isPaused, watch != nil, let end = input.firstIndex(of: UInt8(ascii: "\n")) {
+      let line = Array(input[..<end])
+      input.removeSubrange(...end)
+      onLine(line)
+    }
+    if !isPaused, input.count > Self.longestLine { end(.lineTooLong) }
+  }
+
+  private func flush() {
+    while !output.isEmpty, watch != nil {
+      let count = Glibc.send(descriptor, output, output.count, Int32(MSG_NOSIGNAL))
+      if count < 0 {
+        if errno == EINTR { continue }
+        if errno != EAGAIN { return end(.closed) }
+        break
+      }
+      output.removeFirst(count)
+    }
+    updateInterest()
+    if output.isEmpty { onDrained() }
+  }
+
+  /// Whether the other end has ended its side.
+  package var isHalfClosed: Bool { inputEnded }
+}
+
+extension LineSocket: IterationEndHandler {
+  package func iterationEnds() {
+    flushes = false
+    flush()
+  }
+}

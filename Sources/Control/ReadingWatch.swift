@@ -1,0 +1,106 @@
+import Bridge
+import Configuration
+import Devices
+import GATT
+import JSON
+
+/// The readings and the availability of devices, as lines for one client. It follows the devices only from ``begin()`` to
+/// ``end()``: nobody watching costs nothing on the path of a reading.
+final class ReadingWatch: FrontEnd, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let keys: WatchKeys
+  private let engine: DeviceManager
+  /// Returns false for a line that the client has no room for.
+  private let send: ([UInt8]) -> Bool
+  private var hasBegun = false
+  /// Readings that were left out since the last line.
+  private var dropped = 0
+
+  init(_ keys: WatchKeys, _ engine: DeviceManager, send: @escaping ([UInt8]) -> Bool) {
+    self.keys = keys
+    self.engine = engine
+    self.send = send
+  }
+
+  func begin() {
+    guard !hasBegun else { return }
+    hasBegun = true
+    engine.assumeIsolated { $0.add(self) }
+  }
+
+  func end() { if hasBegun { engine.assumeIsolated { $0.remove(self) } } }
+
+  /// The client has room again.
+  func drained() {
+    guard dropped > 0 else { return }
+    let line: JSONValue = ["dropped": .integer(dropped)]
+    if send(line.bytes) { dropped = 0 }
+  }
+
+  // MARK: Front end
+
+  func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
+    if let id = keys.id, id != device.id { return nil }
+    let observer = WatchedDevice(device, only: keys.property) { [weak self] in self?.report($0) }
+    observer.describe()
+    return observer
+  }
+
+  func engineChanged() {}
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {}
+
+  private func report(_ line: JSONValue) {
+    // In order: what is left out is told before anything else follows.
+    drained()
+    if dropped > 0 || !send(line.bytes) { dropped += 1 }
+  }
+}
+
+/// A device that is watched.
+private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private var device: DeviceDescription
+  /// The index of the only property that is watched; nil: all are.
+  private let property: Int?
+  private let report: (JSONValue) -> Void
+
+  init(_ device: DeviceDescription, only name: String?, report: @escaping (JSONValue) -> Void) {
+    self.device = device
+    property = name.map { device.profile.index(ofPropertyNamed: $0) ?? -1 }
+    self.report = report
+  }
+
+  func describe() {
+    report([
+      "device": .string(device.id.description), "identifier": .string(device.identifier.description),
+      "name": (device.label ?? device.name).map(JSONValue.string),
+      "state": .string(device.isEnabled ? device.session.rawValue : "disabled"),
+    ])
+  }
+
+  func received(_ reading: Reading) {
+    if let property, property != reading.property { return }
+    let property = device.profile.properties[reading.property]
+    report([
+      "device": .string(device.id.description), "property": .string(property.name),
+      "value": property.codec.json(reading.value), "unit": property.unit.map(JSONValue.string),
+      "time": .string(reading.time.description),
+      "sequence": reading.sequence.map { .integer(Int(clamping: $0)) },
+    ])
+  }
+
+  func changed(_ change: DeviceChange, _ device: DeviceDescription) {
+    self.device = device
+    switch change {
+    case .availability, .session, .renamed: describe()
+    case .description, .added: break
+    }
+  }
+
+  func detach(_ reason: DetachReason) {
+    guard reason != .replaced else { return }
+    report(["device": .string(device.id.description), "state": .string("removed")])
+  }
+}

@@ -1,0 +1,75 @@
+import Glibc
+
+/// Unix stream sockets by their paths. None of this blocks.
+package enum UnixSocket {
+  /// Why there is no connection.
+  package enum Failure: Error, Sendable, Equatable {
+    /// No socket, or nobody listens any more.
+    case absent
+    /// The socket or its folder is not for this user.
+    case denied
+    case other(String)
+  }
+
+  package static func connect(to path: String) throws(Failure) -> Int32 {
+    guard var address = address(path) else { throw .other("\(path) is too long for a socket") }
+    let descriptor = open()
+    guard descriptor >= 0 else { throw .other(String(cString: strerror(errno))) }
+    if call(&address, { Glibc.connect(descriptor, $0, $1) }) == 0 { return descriptor }
+    let reason = errno
+    close(descriptor)
+    switch reason {
+    case ENOENT, ECONNREFUSED, ENOTDIR: throw .absent
+    case EACCES, EPERM: throw .denied
+    default: throw .other("\(path): \(String(cString: strerror(reason)))")
+    }
+  }
+
+  /// Replaces what is there.
+  static func listen(at path: String, mode: mode_t) throws(ControlError) -> Int32 {
+    guard var address = address(path) else { throw ControlError("\(path) is too long for a socket") }
+    let descriptor = open()
+    unlink(path)
+    // Nobody can connect before it listens, so that the mode holds from the first.
+    guard descriptor >= 0, call(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
+      Glibc.listen(descriptor, 16) == 0
+    else {
+      let reason = String(cString: strerror(errno))
+      if descriptor >= 0 { close(descriptor) }
+      throw ControlError("\(path): \(reason)")
+    }
+    return descriptor
+  }
+
+  /// Two sockets that are connected to each other.
+  package static func pair() throws(ControlError) -> (Int32, Int32) {
+    var descriptors: [Int32] = [0, 0]
+    guard socketpair(AF_UNIX, type, 0, &descriptors) == 0 else {
+      throw ControlError(String(cString: strerror(errno)))
+    }
+    return (descriptors[0], descriptors[1])
+  }
+
+  private static let type = Int32(
+    SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+
+  private static func open() -> Int32 { socket(AF_UNIX, type, 0) }
+
+  private static func address(_ path: String) -> sockaddr_un? {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return address
+  }
+
+  private static func call(
+    _ address: inout sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
+    withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import BlueZ
+import Configuration
+import EventLoop
+import GATT
+
+/// Which peripheral a request is about.
+package enum PeripheralSelector: Sendable, Equatable {
+  /// A device.
+  case id(DeviceID)
+  /// Any peripheral in range.
+  case identifier(BluetoothAddress)
+}
+
+/// What a peripheral offers, and what the gateway makes of it.
+package struct Inspection: Sendable {
+  package struct Item: Sendable {
+    package let characteristic: Characteristic
+    /// The property that uses it.
+    package let property: Property?
+    /// Nil where it cannot be read, or was not, because an earlier one was not answered.
+    package fileprivate(set) var value: Result<[UInt8], CentralError>?
+  }
+
+  package let peripheral: Peripheral
+  /// Nil: it is no device of this gateway.
+  package let id: DeviceID?
+  /// Its own, else the one of the known profiles that fits best; nil: none fits.
+  package let profile: Profile?
+  /// Whether it offers what the profile requires.
+  package let fits: Bool
+  package fileprivate(set) var items: [Item]
+
+  /// The properties of the profile that it lacks.
+  package var missing: [String] {
+    let offered = Set(items.compactMap { $0.property?.name })
+    return profile?.properties.map(\.name).filter { !offered.contains($0) } ?? []
+  }
+}
+
+extension DeviceManager {
+  /// How long a peripheral that is not in range is looked for.
+  private static let patience = Duration.seconds(10)
+
+  /// The address that a request names.
+  func address(of selector: PeripheralSelector) throws(RequestError) -> BluetoothAddress {
+    switch selector {
+    case .id(let id): try known(id).address
+    case .identifier(let address): address
+    }
+  }
+
+  package func description(of id: DeviceID) throws(RequestError) -> DeviceDescription {
+    try known(id).description
+  }
+
+  /// The peripheral at an address; scans for it.
+  func find(_ address: BluetoothAddress) async throws(RequestError) -> Peripheral {
+    let number = try beginScan()
+    defer { endScan(number) }
+    let deadline = Moment.now + Self.patience
+    while true {
+      let known = await central.peripherals.first { $0.address == address }
+      if let known, known.isInRange { return known }
+      guard .now < deadline, adapter.isOn else { throw RequestError("\(address) is not in range") }
+      try? await loop.sleep(for: .milliseconds(100))
+    }
+  }
+
+  /// Connects to a peripheral, unless it is connected, and reads what can be read.
+  package func inspect(_ selector: PeripheralSelector) async throws(RequestError) -> Inspection {
+    let peripheral = try await find(try address(of: selector))
+    let characteristics: [Characteristic]
+    do throws(CentralError) {
+      characteristics = try await central.connect(peripheral.id, isPreferred: true)
+    } catch {
+      throw RequestError("cannot connect to \(peripheral.address): \(error)")
+    }
+    var inspection = inspection(of: peripheral, characteristics)
+    for index in inspection.items.indices {
+      let characteristic = inspection.items[index].characteristic
+      guard characteristic.flags.contains(.read) else { continue }
+      do throws(CentralError) {
+        inspection.items[index].value = .success(try await central.read(characteristic))
+      } catch {
+        inspection.items[index].value = .failure(error)
+        guard error.concernsOneCharacteristic else { break }
+      }
+    }
+    if registry.byAddress[peripheral.address]?.session.usesLink != true {
+      await central.disconnect(peripheral.id)
+    }
+    return inspection
+  }
+
+  private func inspection(of peripheral: Peripheral, _ characteristics: [Characteristic]) -> Inspection {
+    let device = registry.byAddress[peripheral.address]
+    let entry = configuration.device(matching: peripheral.address, Advertisement(peripheral))
+    let used = device?.description.profile ?? entry.map { configuration.profile(of: $0) }
+    // The whole profile: a property that is not in use can be told as well.
+    let known = used.map { used in [configuration.profile(named: used.name) ?? used] }
+    let candidates = (known ?? [.microbit] + configuration.profiles).map { profile in
+      (profile: profile, resolution: Resolution(profile, characteristics))
+    }
+    let best = candidates.filter { used != nil || $0.resolution.isSuitable }
+      .max { $0.resolution.offeredCount < $1.resolution.offeredCount }
+    let items = characteristics.map { characteristic in
+      let index = best?.resolution.characteristics.firstIndex(of: characteristic)
+      return Inspection.Item(
+        characteristic: characteristic, property: index.flatMap { best?.profile.properties[$0] }, value: nil)
+    }
+    return Inspection(
+      peripheral: peripheral, id: device?.id, profile: best?.profile,
+      fits: used.map { Resolution($0, characteristics).isSuitable } ?? (best != nil), items: items)
+  }
+}
+
+extension Resolution {
+  fileprivate var offeredCount: Int { characteristics.count { $0 != nil } }
+}
+
+extension CentralError {
+  /// Whether other characteristics can be read nevertheless.
+  fileprivate var concernsOneCharacteristic: Bool {
+    switch self {
+    case .refused, .transient, .busy, .unlikely, .notifyAcquired: true
+    case .timedOut, .gone, .disconnected, .keyMissing, .unavailable: false
+    }
+  }
+}

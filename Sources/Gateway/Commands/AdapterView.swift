@@ -1,0 +1,67 @@
+import BlueZ
+import EventLoop
+
+/// What an adapter knows and finds, also while a gateway uses it.
+final class AdapterView: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private(set) var central: Central!
+  private let loop: EventLoop
+  private let onSeen: (Peripheral) -> Void
+  private var state: CentralState?
+  private let decided = Waiter<Void>()
+  private var running: Task<Void, Never>?
+
+  /// How long bus, bluetoothd and adapter may take to answer.
+  private static let patience = Duration.seconds(5)
+
+  /// - Parameter onSeen: called on the loop with each peripheral, at each change.
+  init(adapter: String, loop: EventLoop, onSeen: @escaping (Peripheral) -> Void) {
+    self.loop = loop
+    self.onSeen = onSeen
+    central = Central(adapter: adapter, isExclusive: false, loop: loop) { [weak self] in self?.handle($0) }
+  }
+
+  /// Returns when the adapter is on.
+  func start() async throws(CommandFailure) {
+    running = Task(executorPreference: loop) { [central] in await central!.run() }
+    let decided = decided
+    _ = try? await loop.withTimeout(Self.patience) { try await decided.value() }
+    guard state?.isOn == true else {
+      throw CommandFailure(
+        .unavailable, "cannot use Bluetooth: \(state.map(Self.describe) ?? "bluetoothd does not answer")")
+    }
+  }
+
+  func stop() async {
+    await central.stop(within: .seconds(3))
+    // Not awaited: a bus may not answer.
+    running?.cancel()
+  }
+
+  private func handle(_ event: CentralEvent) {
+    switch event {
+    case .state(let state):
+      self.state = state
+      switch state {
+      case .on, .noBus, .noBluetoothd: decided.resume(.success(()))
+      // The adapter may follow in a moment.
+      case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked: break
+      }
+    case .seen(let peripheral): onSeen(peripheral)
+    case .disconnected, .servicesChanged, .lost: break
+    }
+  }
+
+  static func describe(_ state: CentralState) -> String {
+    switch state {
+    case .noBus(let reason): reason
+    case .adapterInUse: "another gateway uses the adapter"
+    case .noBluetoothd: "bluetoothd is not running (systemctl start bluetooth)"
+    case .adapterAbsent: "there is no Bluetooth adapter"
+    case .adapterOff: "the adapter is off (bluetoothctl power on)"
+    case .adapterBlocked: "the adapter is blocked (rfkill unblock bluetooth)"
+    case .on: "the adapter is on"
+    }
+  }
+}

@@ -1,0 +1,192 @@
+import Configuration
+import Control
+import EventLoop
+import GATT
+import Glibc
+import JSON
+
+/// A command about a device, by a running gateway or by Bluetooth directly.
+public struct DeviceCommand: Sendable, Equatable {
+  /// What is done.
+  public enum Action: Sendable, Equatable {
+    case inspect
+    case read(property: String)
+    case write(property: String, value: String)
+    /// Nil: all properties.
+    case watch(property: String?, csv: Bool)
+    /// Nil: none is asked for.
+    case pair(passkey: Int?)
+    case unpair
+  }
+
+  let action: Action
+  /// What the user calls the device; nil, for `watch`: all.
+  let name: String?
+  let json: Bool
+  /// How long to wait for the device.
+  let timeout: Duration
+  let configuration: String?
+  /// The id of a running gateway; nil: the only one.
+  let gateway: String?
+
+  /// A command of the command line.
+  public init(
+    _ action: Action, name: String?, json: Bool = false, timeout: Duration, configuration: String? = nil,
+    gateway: String? = nil
+  ) {
+    self.action = action
+    self.name = name
+    self.json = json
+    self.timeout = timeout
+    self.configuration = configuration
+    self.gateway = gateway
+  }
+
+  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
+    let interruption = Interruption(on: loop)
+    do throws(CommandFailure) {
+      let access = try await GatewayAccess.open(self, on: loop)
+      interruption.action = { signal in
+        loop.task {
+          await access.close()
+          exit(128 + signal)
+        }
+      }
+      let status: GatewayCommand.ExitStatus
+      do throws(CommandFailure) {
+        status = try await perform(with: access, interruption)
+      } catch {
+        await access.close()
+        throw error
+      }
+      await access.close()
+      return status
+    } catch {
+      printError(error.text)
+      return error.status
+    }
+  }
+
+  private func perform(
+    with access: GatewayAccess, _ interruption: Interruption
+  ) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+    switch action {
+    case .inspect:
+      let target = try await access.find(name ?? "", orInRange: true)
+      let data = try await access.request("device/inspect", target.selector, within: .seconds(120))
+      if json { print(data.text()) } else { print(InspectionText(data)) }
+      return .done
+    case .read(let property):
+      let target = try await access.device(name ?? "", using: property)
+      return try report(
+        try await ask("property/get", ["property": .string(property)], target, access), property)
+    case .write(let property, let value):
+      let target = try await access.device(name ?? "", using: property)
+      let seconds = Int(timeout.components.seconds)
+      if access.isOffline(target) { printError("\(target.label) is offline: waiting up to \(seconds) s …") }
+      let keys: JSONValue = [
+        "property": .string(property), "value": .string(value), "ttl": .integer(seconds),
+      ]
+      return try report(try await ask("property/set", keys, target, access), property)
+    case .watch(let property, let csv):
+      let watching = Watching(access, property: property, format: csv ? .csv : json ? .json : .text)
+      interruption.action = { _ in watching.stop() }
+      return try await watching.run(name)
+    case .pair(let passkey):
+      try await Pairing(access).pair(try await access.known(name ?? "", orInRange: true), passkey: passkey)
+      return .done
+    case .unpair:
+      let target = try await access.known(name ?? "", orInRange: false)
+      _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
+      print("\(target.label) is no longer paired")
+      return .done
+    }
+  }
+
+  private func ask(
+    _ verb: String, _ keys: JSONValue, _ target: Target, _ access: GatewayAccess
+  ) async throws(CommandFailure) -> JSONValue {
+    let id: JSONValue = ["id": target.id.map(JSONValue.string)]
+    do throws(CommandFailure) {
+      return try await access.request(verb, id.merging(keys), within: timeout + .seconds(40))
+    } catch {
+      let isKnown = keys["property"]?.text.map(target.properties.contains) ?? true
+      throw isKnown ? error : CommandFailure(.usage, error.text)
+    }
+  }
+
+  /// Prints an outcome.
+  private func report(
+    _ data: JSONValue, _ property: String
+  ) throws(CommandFailure) -> GatewayCommand.ExitStatus {
+    let status = data["status"]?.text ?? ""
+    if json { print(String(decoding: data.bytes, as: UTF8.self)) }
+    let actual = data["actual"]?.shown(unit: data["unit"]) ?? ""
+    switch status {
+    case "read": if !json { print(actual) }
+    case "applied": if !json { print("applied: \(actual)") }
+    case "adjusted":
+      if !json {
+        print("adjusted: it holds \(actual), not \(data["requested"]?.shown(unit: data["unit"]) ?? "")")
+      }
+    case "accepted", "sent": if !json { print(status) }
+    default:
+      let reason = data["reason"]?.shown ?? "another command has replaced it"
+      switch status {
+      case "rejected": throw CommandFailure(.usage, "\(property): \(reason)")
+      case "timeout": throw CommandFailure(.unavailable, "\(property): \(reason)")
+      case "failed" where reason == "the device is offline": throw CommandFailure(.unavailable, reason)
+      default: throw CommandFailure(.refused, "\(property): \(reason)")
+      }
+    }
+    return .done
+  }
+}
+
+/// What Ctrl-C does: it ends the process, until there is something to be ended first.
+final class Interruption: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  var action: (Int32) -> Void = { exit(128 + $0) }
+
+  init(on loop: EventLoop) {
+    loop.onLoop { loop.signals([SIGTERM, SIGINT]) { [self] in action($0) } }
+  }
+}
+
+/// Pauses that Ctrl-C ends.
+final class Pause: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let loop: EventLoop
+  private var waiter: Waiter<Void>?
+  private(set) var isInterrupted = false
+
+  init(_ interruption: Interruption, on loop: EventLoop) {
+    self.loop = loop
+    interruption.action = { [weak self] _ in
+      self?.isInterrupted = true
+      self?.waiter?.resume(.success(()))
+    }
+  }
+
+  func wait(_ duration: Duration) async {
+    let waiter = Waiter<Void>()
+    self.waiter = waiter
+    if isInterrupted { return }
+    let timer = loop.timer(after: duration) { waiter.resume(.success(())) }
+    try? await waiter.value()
+    timer.cancel()
+  }
+}
+
+/// Why a command has failed, for the user, and the exit status.
+struct CommandFailure: Error, Equatable {
+  let status: GatewayCommand.ExitStatus
+  let text: String
+
+  init(_ status: GatewayCommand.ExitStatus, _ text: String) {
+    self.status = status
+    self.text = text
+  }
+}

@@ -1,0 +1,68 @@
+import Configuration
+import GATT
+import JSON
+
+/// A device or a peripheral that a person may mean.
+struct Candidate: Equatable {
+  let address: BluetoothAddress
+  /// Nil: it is no device of the gateway.
+  let id: String?
+  /// Its Bluetooth name, and the configured one.
+  let names: [String]
+}
+
+/// What a person calls a device: its address, its id, or a part of its name that no other has.
+enum DeviceName {
+  enum Meaning: Equatable {
+    case one(Candidate)
+    /// None, or several.
+    case not([Candidate])
+  }
+
+  static func meaning(of text: String, among candidates: [Candidate]) -> Meaning {
+    if let address = BluetoothAddress(text) ?? BluetoothAddress(compact: text.lowercased()),
+      let one = candidates.first(where: { $0.address == address })
+    {
+      return .one(one)
+    }
+    if let one = candidates.first(where: { $0.id == text }) { return .one(one) }
+    let part = text.lowercased()
+    let matching = candidates.filter { candidate in
+      (candidate.names + [candidate.id].compactMap { $0 }).contains { $0.lowercased().contains(part) }
+    }
+    return matching.count == 1 ? .one(matching[0]) : .not(matching)
+  }
+}
+
+extension Candidate: CustomStringConvertible {
+  /// A line: `kitchen  C5:A1:B2:C3:D4:E5  "BBC micro:bit [zagep]"`.
+  var description: String {
+    ([id, address.description].compactMap { $0 } + names.map { Excerpt($0).description })
+      .joined(separator: "  ")
+  }
+
+  /// From an entry of the requests `devices` or `scan`.
+  init?(_ json: JSONValue) {
+    guard case .string(let text) = json["identifier"], let address = BluetoothAddress(text) else {
+      return nil
+    }
+    self.address = address
+    id = (json["id"] ?? json["device"])?.text
+    names = [json["label"], json["name"]].compactMap { $0?.text }
+  }
+}
+
+extension JSONValue {
+  /// The text of a string; nil for anything else.
+  var text: String? { if case .string(let text) = self { text } else { nil } }
+  var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+  var integer: Int? { if case .integer(let number) = self { number } else { nil } }
+
+  /// The value for people: a string as it is, without what controls the terminal.
+  var shown: String {
+    Excerpt.harmless(text ?? String(decoding: bytes, as: UTF8.self))
+  }
+
+  /// With its unit: `21 °C`.
+  func shown(unit: JSONValue?) -> String { unit?.text.map { "\(shown) \($0)" } ?? shown }
+}

@@ -1,0 +1,179 @@
+import Configuration
+import Control
+import EventLoop
+import GATT
+import JSON
+
+/// The gateway that a command asks: a running one by its socket, or one in this process, for this command alone.
+final class GatewayAccess: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  let client: ControlClient
+  let loop: EventLoop
+  private let local: LocalGateway?
+
+  private init(_ client: ControlClient, _ local: LocalGateway?, loop: EventLoop) {
+    self.client = client
+    self.local = local
+    self.loop = loop
+  }
+
+  static func open(_ command: DeviceCommand, on loop: EventLoop) async throws(CommandFailure) -> GatewayAccess
+  {
+    // Not needed to ask the only running gateway, whose files may not be for this user.
+    let file = command.configuration == nil ? nil : try configuration(command.configuration)
+    let wanted = command.gateway ?? file.map { ($0.gateway.id ?? .ofThisHost).description }
+    if let descriptor = try running(wanted, isRequired: command.gateway != nil) {
+      return GatewayAccess(ControlClient(descriptor, loop: loop), nil, loop: loop)
+    }
+    let used = if let file { file } else { try configuration(nil) }
+    let local = try await LocalGateway.start(used, timeout: command.timeout, on: loop)
+    return GatewayAccess(local.client, local, loop: loop)
+  }
+
+  func close() async {
+    client.close()
+    await local?.stop()
+  }
+
+  /// The configuration; the defaults where no file is named and none is found.
+  static func configuration(_ path: String?) throws(CommandFailure) -> Configuration {
+    do throws(ConfigurationFailure) {
+      return try ConfigurationFile.load(path: path).configuration
+    } catch {
+      if path == nil, error.file == nil { return Configuration() }
+      throw CommandFailure(.configuration, error.description)
+    }
+  }
+
+  /// The socket of the running gateway; nil: none runs.
+  private static func running(_ wanted: String?, isRequired: Bool) throws(CommandFailure) -> Int32? {
+    var open: [(gateway: String, descriptor: Int32)] = []
+    var denied: [(gateway: String, path: String)] = []
+    for (gateway, path) in RuntimeFolder.sockets(RuntimeFolder.environment) {
+      if let wanted, gateway != wanted { continue }
+      do throws(UnixSocket.Failure) {
+        open.append((gateway, try UnixSocket.connect(to: path)))
+      } catch {
+        if error == .denied { denied.append((gateway, path)) }
+      }
+    }
+    if open.count > 1 {
+      let ids = open.map(\.gateway).joined(separator: ", ")
+      throw CommandFailure(.usage, "several gateways are running: \(ids); choose one with --gateway ID")
+    }
+    if let denied = denied.first, open.isEmpty {
+      throw CommandFailure(.unavailable, RuntimeFolder.denial(denied.path, gateway: denied.gateway))
+    }
+    if open.isEmpty, isRequired, let wanted {
+      throw CommandFailure(.unavailable, "no gateway \(wanted) is running")
+    }
+    return open.first?.descriptor
+  }
+
+  // MARK: Requests
+
+  func request(
+    _ verb: String, _ keys: JSONValue = [:], within limit: Duration = .seconds(30)
+  ) async throws(CommandFailure) -> JSONValue {
+    do throws(ControlError) {
+      return try await client.request(verb, keys, within: limit)
+    } catch {
+      throw CommandFailure(.unavailable, error.reason)
+    }
+  }
+
+  // MARK: Devices
+
+  /// The device that the user means; a gateway in this process serves it from now on.
+  func device(_ text: String, using property: String?) async throws(CommandFailure) -> Target {
+    let target = try await find(text, orInRange: local != nil)
+    if let local { try await local.serve(target.address, using: property) }
+    guard
+      let entry = try await request("devices").elements.first(where: {
+        $0["identifier"] == .string(target.address.description)
+      })
+    else {
+      throw CommandFailure(
+        .unavailable, "\(target.label) is not a device of the gateway: see devices in config.json")
+    }
+    return Target(entry) ?? target
+  }
+
+  /// What the user means; a gateway in this process has it as a device from now on.
+  func known(_ text: String, orInRange: Bool) async throws(CommandFailure) -> Target {
+    let target = try await find(text, orInRange: orInRange)
+    guard local != nil else { return target }
+    let device = try await request("device/add", ["identifier": .string(target.address.description)])
+    return Target(device) ?? target
+  }
+
+  /// All devices; a gateway in this process serves them from now on.
+  func serveAll(using property: String?) { local?.serveAll(using: property) }
+
+  func isOffline(_ target: Target) -> Bool { local == nil && target.state != "live" }
+
+  /// What the user means: a device, or another peripheral in range.
+  func find(_ text: String, orInRange: Bool) async throws(CommandFailure) -> Target {
+    let devices: [Target]
+    if let local {
+      devices = local.configured
+    } else {
+      devices = try await request("devices").elements.compactMap { Target($0) }
+    }
+    if let found = try one(text, among: devices) { return found }
+    if let address = BluetoothAddress(text) ?? BluetoothAddress(compact: text.lowercased()) {
+      return Target(Candidate(address: address, id: nil, names: []))
+    }
+    if orInRange {
+      let found = try await request("scan", ["timeout": .integer(5)]).elements.compactMap { Target($0) }
+      if let found = try one(text, among: found) { return found }
+    }
+    let known = devices.map(\.label)
+    let hint = nearest(to: text, among: known).map { ": did you mean \($0)?" }
+    let list = known.isEmpty || local != nil ? "" : "; devices: \(known.joined(separator: ", "))"
+    throw CommandFailure(
+      .unavailable,
+      "no \(orInRange ? "device or peripheral in range" : "device") is called \(Excerpt(text))\(hint ?? list)"
+    )
+  }
+
+  private func one(_ text: String, among targets: [Target]) throws(CommandFailure) -> Target? {
+    switch DeviceName.meaning(of: text, among: targets.map(\.candidate)) {
+    case .one(let candidate): return targets.first { $0.candidate == candidate }
+    case .not(let several):
+      guard !several.isEmpty else { return nil }
+      let lines = several.map { "\n  \($0)" }.joined()
+      throw CommandFailure(
+        .usage, "\(Excerpt(text)) is not unique: use an address or an id, or more of the name:\(lines)")
+    }
+  }
+}
+
+/// A device of the gateway, or another peripheral.
+struct Target {
+  let candidate: Candidate
+  /// In use; empty for what is no device.
+  var properties: [String] = []
+  /// Of the session; empty for what is no device.
+  var state = ""
+
+  var address: BluetoothAddress { candidate.address }
+  var id: String? { candidate.id }
+  var label: String { id ?? candidate.names.first.map { Excerpt($0).description } ?? address.description }
+
+  /// For a request about it.
+  var selector: JSONValue {
+    id.map { ["id": .string($0)] } ?? ["identifier": .string(address.description)]
+  }
+
+  init(_ candidate: Candidate) { self.candidate = candidate }
+
+  /// From an entry of the requests `devices` or `scan`.
+  init?(_ json: JSONValue) {
+    guard let candidate = Candidate(json) else { return nil }
+    self.init(candidate)
+    properties = json["properties"]?.elements.compactMap(\.text) ?? []
+    state = json["state"]?.text ?? ""
+  }
+}

@@ -1,0 +1,64 @@
+import Configuration
+import JSON
+
+/// The output of `inspect`: the services, their characteristics with flags, properties and values.
+struct InspectionText: CustomStringConvertible {
+  let description: String
+
+  /// - Parameter data: of the response to `device/inspect`.
+  init(_ data: JSONValue) {
+    let services = data["services"]?.elements ?? []
+    let rows = services.map { service in
+      (uuid: Self.short(service["uuid"]), rows: service["characteristics"]?.elements.map(Self.row) ?? [])
+    }
+    var lines = aligned(rows.flatMap(\.rows))[...]
+    let blocks = rows.map { service in
+      let own = lines.prefix(service.rows.count)
+      lines = lines.dropFirst(service.rows.count)
+      return (["service \(service.uuid)"] + own.map { "  \($0)" }).joined(separator: "\n")
+    }
+    description = ([Self.head(data)] + (blocks.isEmpty ? ["no services"] : blocks)).joined(separator: "\n\n")
+  }
+
+  private static func head(_ data: JSONValue) -> String {
+    var first = [data["identifier"]?.shown ?? ""]
+    if let name = data["name"]?.text { first.append(Excerpt(name).description) }
+    if let rssi = data["rssi"]?.integer { first.append("\(rssi) dBm") }
+    if let id = data["device"]?.text { first.append("device \(id)") }
+    if data["paired"] == .bool(true) { first.append("paired") }
+    guard let profile = data["profile"]?.text else {
+      return first.joined(separator: "  ") + "\nno known profile fits it: see docs/profiles.md"
+    }
+    let missing = data["missing"]?.elements.compactMap(\.text) ?? []
+    let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it lacks what the profile requires"
+    let lacks = missing.isEmpty ? "" : "\nnot offered: \(missing.joined(separator: ", "))"
+    return first.joined(separator: "  ") + "\nprofile \(profile): \(fit)\(lacks)"
+  }
+
+  /// UUID, flags, property, value.
+  private static func row(_ item: JSONValue) -> [String] {
+    let flags = item["flags"]?.elements.compactMap(\.text).joined(separator: ",") ?? ""
+    var value =
+      item["value"]?.shown(unit: item["unit"]) ?? item["bytes"].map { bytes(of: $0.text ?? "") } ?? ""
+    if let error = item["error"] { value = "(\(error.shown))" }
+    if item["firmware_update"] == .bool(true) { value += "(firmware update: never written)" }
+    return [short(item["uuid"]), flags, item["property"]?.text ?? "-", value]
+  }
+
+  /// Hexadecimal digits, and the text that they may be.
+  private static func bytes(of hexadecimal: String) -> String {
+    let bytes = stride(from: 0, to: hexadecimal.count, by: 2).compactMap { index -> UInt8? in
+      UInt8(hexadecimal.dropFirst(index).prefix(2), radix: 16)
+    }
+    let isText = !bytes.isEmpty && bytes.allSatisfy { (0x20...0x7E).contains($0) }
+    let digits = hexadecimal.isEmpty ? "(empty)" : hexadecimal
+    return isText ? "\(digits)  \"\(String(decoding: bytes, as: UTF8.self))\"" : digits
+  }
+
+  /// `2a24` for an assigned number.
+  private static func short(_ uuid: JSONValue?) -> String {
+    let text = uuid?.text ?? ""
+    guard text.hasPrefix("0000"), text.hasSuffix("-0000-1000-8000-00805f9b34fb") else { return text }
+    return String(text.dropFirst(4).prefix(4))
+  }
+}

@@ -1,0 +1,166 @@
+import BlueZ
+import Bridge
+import Configuration
+import Control
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Store
+
+/// A gateway in the process of a command, for the devices that the command is about: without a broker, and without state
+/// that is kept.
+final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let configuration: Configuration
+  private let timeout: Duration
+  private let loop: EventLoop
+  private let engine: DeviceManager
+  private var server: ControlServer!
+  private var running: Task<Void, Never>?
+  private(set) var client: ControlClient!
+  private let adapterReady = Waiter<Void>()
+  private let deviceOnline = Waiter<Void>()
+  private let id: GatewayID
+
+  /// How long bus, bluetoothd and adapter may take to answer.
+  private static let patience = Duration.seconds(5)
+
+  private init(_ configuration: Configuration, timeout: Duration, on loop: EventLoop) {
+    self.configuration = configuration
+    self.timeout = timeout
+    self.loop = loop
+    id = configuration.gateway.id ?? .ofThisHost
+    var none = configuration
+    none.devices = []
+    engine = DeviceManager(none, gateway: id, state: .inMemory(), loop: loop)
+    server = ControlServer(RequestHandler(engine, host: self, loop: loop), engine, loop: loop)
+  }
+
+  static func start(
+    _ configuration: Configuration, timeout: Duration, on loop: EventLoop
+  ) async throws(CommandFailure) -> LocalGateway {
+    let gateway = LocalGateway(configuration, timeout: timeout, on: loop)
+    do throws(ControlError) {
+      let (own, other) = try UnixSocket.pair()
+      gateway.server.serve(own)
+      gateway.client = ControlClient(other, loop: loop)
+    } catch {
+      throw CommandFailure(.unavailable, error.reason)
+    }
+    let engine = gateway.engine
+    await engine.add(gateway)
+    gateway.running = Task(executorPreference: loop) { await engine.run() }
+    let ready = gateway.adapterReady
+    _ = try? await loop.withTimeout(patience) { try await ready.value() }
+    let state = await engine.adapter
+    guard state.isOn else {
+      await gateway.stop()
+      throw CommandFailure(.unavailable, "cannot use Bluetooth: \(describe(state))")
+    }
+    return gateway
+  }
+
+  func stop() async {
+    server.stop()
+    await engine.endSessions()
+    await engine.stop(within: .seconds(3))
+    // Not awaited: a bus may not answer.
+    running?.cancel()
+  }
+
+  private static func describe(_ state: CentralState) -> String {
+    guard case .adapterInUse(let process?) = state else { return AdapterView.describe(state) }
+    let user = RuntimeFolder.owner(ofProcess: process)
+    return "a gateway that cannot be reached (process \(process)\(user.map { " of the user \($0)" } ?? "")) "
+      + "uses the adapter: run this command as that user (sudo -u), or stop the gateway"
+  }
+
+  // MARK: Devices
+
+  /// The devices that the configuration names by their addresses.
+  var configured: [Target] {
+    configuration.devices.compactMap { entry in
+      entry.match.identifier.map { address in
+        Target(
+          Candidate(
+            address: address, id: (entry.id ?? DeviceID(address)).description,
+            names: [entry.name].compactMap { $0 }))
+      }
+    }
+  }
+
+  /// Connects to the device at an address, by the entry of the configuration that matches it.
+  func serve(_ address: BluetoothAddress, using property: String?) async throws(CommandFailure) {
+    let entries = configuration.devices.filter { ($0.match.identifier ?? address) == address }
+    configure(
+      entries.map { entry in
+        var entry = entry
+        entry.match.identifier = address
+        return entry
+      }, using: property)
+    let online = deviceOnline
+    if (try? await loop.withTimeout(timeout, { try await online.value() })) != nil { return }
+    let devices = await engine.devices
+    let seconds = timeout.components.seconds
+    guard let device = devices.first else {
+      throw CommandFailure(
+        .unavailable,
+        "\(address) was not seen in \(seconds) s, or no entry of config.json matches it: see microbit-gateway scan"
+      )
+    }
+    let reason = device.session == .absent ? "is not in range" : "could not be connected to"
+    throw CommandFailure(.unavailable, "\(device.id) \(reason) in \(seconds) s")
+  }
+
+  /// Connects to all devices of the configuration.
+  func serveAll(using property: String?) { configure(configuration.devices, using: property) }
+
+  /// - Parameter property: the only one that is used, of profiles that have it.
+  private func configure(_ entries: [Configuration.Device], using property: String?) {
+    var changed = configuration
+    changed.devices = entries.map { entry in
+      var entry = entry
+      // A command about one property changes nothing else.
+      (entry.desired, entry.period, entry.isEnabled, entry.gateway) = (nil, nil, nil, nil)
+      let profile = configuration.profile(of: entry)
+      let whole = configuration.profile(named: profile.name) ?? profile
+      if let property, whole.property(named: property) != nil { entry.properties = [property] }
+      return entry
+    }
+    engine.assumeIsolated { [changed] in $0.configure(changed) }
+  }
+
+  // MARK: Front end
+
+  func attach(_ device: DeviceDescription) -> (any DeviceObserver)? { OnlineObserver(deviceOnline) }
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {}
+
+  func engineChanged() {
+    switch engine.assumeIsolated({ $0.adapter }) {
+    case .on, .noBus, .noBluetoothd, .adapterInUse: adapterReady.resume(.success(()))
+    // The adapter may follow in a moment.
+    case .adapterAbsent, .adapterOff, .adapterBlocked: break
+    }
+  }
+
+  private final class OnlineObserver: DeviceObserver {
+    private let online: Waiter<Void>
+
+    init(_ online: Waiter<Void>) { self.online = online }
+
+    func received(_ reading: Reading) {}
+    func changed(_ change: DeviceChange, _ device: DeviceDescription) {
+      if device.isOnline { online.resume(.success(())) }
+    }
+    func detach(_ reason: DetachReason) {}
+  }
+
+  // MARK: Requests
+
+  func listing(of device: DeviceDescription) -> JSONValue { device.listing(gateway: id, owner: nil) }
+  func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
+  var health: JSONValue { [:] }
+  var reload: ReloadHandler { { reply in reply(.success([])) } }
+}

@@ -1,0 +1,46 @@
+import EventLoop
+import Glibc
+import JSON
+
+/// `pair`: asks for the passkey when the peripheral shows one.
+struct Pairing {
+  private let access: GatewayAccess
+
+  /// A passkey is shown for a minute.
+  private static let patience = Duration.seconds(120)
+
+  init(_ access: GatewayAccess) { self.access = access }
+
+  func pair(_ target: Target, passkey: Int?) async throws(CommandFailure) {
+    var data = try await request(target, passkey)
+    if data["passkey_required"] == .bool(true) {
+      data = try await request(target, try await enteredPasskey(target))
+    }
+    guard data["paired"] == .bool(true) else {
+      throw CommandFailure(.refused, "\(target.label) was not paired: the passkey may be wrong")
+    }
+    print("\(target.label) is paired")
+  }
+
+  private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue {
+    try await access.request(
+      "device/pair", target.selector.merging(["passkey": passkey.map(JSONValue.integer)]),
+      within: Self.patience)
+  }
+
+  private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {
+    guard isatty(STDIN_FILENO) != 0 else {
+      throw CommandFailure(
+        .refused,
+        "\(target.label) shows a passkey (a micro:bit after button A was pressed): repeat with --passkey N")
+    }
+    printError(
+      "\(target.label) shows a passkey (a micro:bit after button A was pressed). Enter its six digits:")
+    // Not on the loop, which would not feed the link meanwhile.
+    let line = await EventLoop.blocking { readLine() ?? "" }
+    guard let passkey = Int(line), (0...999_999).contains(passkey) else {
+      throw CommandFailure(.usage, "a passkey has six digits")
+    }
+    return passkey
+  }
+}

@@ -1,0 +1,109 @@
+import BlueZ
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import Glibc
+import JSON
+
+/// `scan`: the peripherals in range, the strongest first, and what the configuration makes of them.
+public struct Scan: Sendable, Equatable {
+  /// Nil: until it is interrupted.
+  let timeout: Duration?
+  let json: Bool
+  /// A table on a terminal that is kept up to date; elsewhere a line for each peripheral as it is found.
+  let live: Bool
+  let configuration: String?
+
+  /// A screen that is drawn more often cannot be read.
+  private static let interval = Duration.milliseconds(500)
+
+  /// A scan of the command line.
+  public init(timeout: Duration?, json: Bool = false, live: Bool = false, configuration: String? = nil) {
+    self.timeout = timeout
+    self.json = json
+    self.live = live
+    self.configuration = configuration
+  }
+
+  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
+    let interruption = Interruption(on: loop)
+    do throws(CommandFailure) {
+      let configuration = try GatewayAccess.configuration(self.configuration)
+      let found = Found()
+      let view = AdapterView(adapter: configuration.bluetooth.adapter, loop: loop) { found.request.add($0) }
+      try await start(view)
+      await view.central.scan(true)
+      if live {
+        await showLive(view, configuration, Pause(interruption, on: loop))
+      } else {
+        let limit = timeout ?? .seconds(10)
+        if !json { printError("scanning for \(limit.components.seconds) s …") }
+        try? await loop.sleep(for: limit)
+        show(found.request.peripherals, configuration)
+      }
+      await view.stop()
+      return .done
+    } catch {
+      printError(error.text)
+      return error.status
+    }
+  }
+
+  private final class Found: @unchecked Sendable {
+    // @unchecked: used on the loop's thread alone.
+    var request = ScanRequest()
+  }
+
+  private func start(_ view: AdapterView) async throws(CommandFailure) {
+    do throws(CommandFailure) {
+      try await view.start()
+    } catch {
+      await view.stop()
+      throw error
+    }
+  }
+
+  private func show(_ peripherals: [Peripheral], _ configuration: Configuration) {
+    if json {
+      return print(
+        String(decoding: JSONValue.array(peripherals.map { $0.json(id: nil) }).bytes, as: UTF8.self))
+    }
+    if peripherals.isEmpty { printError("no Bluetooth device found") }
+    for line in table(peripherals, configuration).lines(withEntries: true) { print(line) }
+  }
+
+  private func table(_ peripherals: [Peripheral], _ configuration: Configuration) -> ScanTable {
+    ScanTable(peripherals, configuration, gateway: configuration.gateway.id ?? .ofThisHost)
+  }
+
+  private func showLive(
+    _ view: AdapterView, _ configuration: Configuration, _ pause: Pause
+  ) async {
+    let screen = Screen()
+    var printed: Set<String> = []
+    let deadline = timeout.map { Moment.now + $0 }
+    while true {
+      let peripherals = await view.central.peripherals.filter(\.isInRange).sorted(by: Self.precedes)
+      let table = table(peripherals, configuration)
+      if screen.isTerminal {
+        screen.show(
+          peripherals.isEmpty
+            ? ["scanning …"] : table.screen(rows: TerminalSize.rows - 1, columns: TerminalSize.columns))
+      } else {
+        for (row, line) in zip(table.rows, table.lines(withEntries: true))
+        where printed.insert(row.address).inserted {
+          screen.write(line + "\n")
+        }
+      }
+      await pause.wait(Self.interval)
+      if pause.isInterrupted || deadline.map({ $0 <= .now }) == true || screen.isClosed { return }
+    }
+  }
+
+  /// The strongest first; rows do not change places for a few dB.
+  private static func precedes(_ one: Peripheral, _ other: Peripheral) -> Bool {
+    let (strong, weak) = ((one.rssi ?? -128) / 10, (other.rssi ?? -128) / 10)
+    return strong == weak ? one.address.value < other.address.value : strong > weak
+  }
+}

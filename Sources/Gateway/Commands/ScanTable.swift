@@ -1,0 +1,124 @@
+import BlueZ
+import Configuration
+import Devices
+import GATT
+import JSON
+
+/// The peripherals in range, and what the configuration makes of each.
+struct ScanTable {
+  struct Row: Equatable {
+    let address: String
+    let signal: String
+    let name: String
+    /// `-` for what the configuration ignores and no profile is known for.
+    let profile: String
+    /// What the gateway would do with it.
+    let use: String
+    /// For `devices` of config.json; nil where an entry matches.
+    let entry: String?
+  }
+
+  let rows: [Row]
+
+  /// - Parameter peripherals: in the order of the rows.
+  init(_ peripherals: [Peripheral], _ configuration: Configuration, gateway: GatewayID) {
+    rows = peripherals.map { Self.row($0, configuration, gateway) }
+  }
+
+  private static func row(_ peripheral: Peripheral, _ configuration: Configuration, _ gateway: GatewayID)
+    -> Row
+  {
+    let advertisement = Advertisement(
+      name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers)
+    let assignment = configuration.assignment(peripheral.address, advertisement, record: nil, in: gateway)
+    let guess = profile(for: advertisement, configuration)
+    let (profile, use): (String, String) =
+      switch assignment {
+      case .here(let settings) where !settings.isEnabled.value: (settings.profile.name, "disabled")
+      case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, configuration))
+      case .elsewhere(let other, let settings): (settings.profile.name, "left to the gateway \(other)")
+      case .unmatched, .removed: (guess ?? "-", "ignored")
+      }
+    let isUnmatched = assignment == .unmatched
+    return Row(
+      address: peripheral.address.description, signal: peripheral.rssi.map { "\($0) dBm" } ?? "-",
+      name: peripheral.name.map { Excerpt($0).description } ?? "-", profile: profile,
+      use: peripheral.isConnected ? "\(use) (connected)" : use,
+      entry: isUnmatched ? entry(for: peripheral, profile: guess) : nil)
+  }
+
+  private static func use(
+    _ peripheral: Peripheral, _ settings: DeviceSettings, _ configuration: Configuration
+  ) -> String {
+    let match = configuration.device(
+      matching: settings.identifier,
+      Advertisement(
+        name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers))?.match
+    if let least = match?.minRSSI, let rssi = peripheral.rssi, rssi < least {
+      return "too weak: min_rssi is \(least)"
+    }
+    return settings.hasSharedID || settings.id.source == .default
+      ? "connect" : "connect as \(settings.id.value)"
+  }
+
+  /// The profile that fits what a peripheral advertises.
+  private static func profile(for advertisement: Advertisement, _ configuration: Configuration) -> String? {
+    if advertisement.name?.hasPrefix("BBC micro:bit") == true { return Profile.microbit.name }
+    return configuration.profiles.first { profile in
+      !profile.requires.isEmpty && profile.requires.allSatisfy(advertisement.services.contains)
+    }?.name
+  }
+
+  /// An entry of `devices`, on a line.
+  private static func entry(for peripheral: Peripheral, profile: String?) -> String {
+    let id = peripheral.name.flatMap { TopicWord.similar(to: $0) }
+    let json: JSONValue = [
+      "match": ["identifier": .string(peripheral.address.description)], "id": id.map(JSONValue.string),
+      "profile": profile == Profile.microbit.name ? nil : .string(profile ?? "PROFILE"),
+    ]
+    return String(decoding: json.bytes, as: UTF8.self)
+  }
+
+  // MARK: Text
+
+  /// A line for each row, aligned; after it the entry to copy, if `withEntries`.
+  func lines(withEntries: Bool) -> [String] {
+    let cells = rows.map { row in
+      [row.address, row.signal, row.name, row.profile, row.use]
+        + (withEntries ? [row.entry ?? ""] : [])
+    }
+    return aligned(cells)
+  }
+
+  static let header = ["ADDRESS", "SIGNAL", "NAME", "PROFILE", "CONFIGURATION"]
+
+  /// The same with a header, and the entry of the strongest that is ignored below it; cut to a terminal.
+  func screen(rows most: Int, columns: Int) -> [String] {
+    let ignored = rows.first { $0.entry != nil && $0.profile != "-" } ?? rows.first { $0.entry != nil }
+    let footer = ignored.map { row in
+      [
+        "", "To use \(row.name == "-" ? row.address : row.name), add to devices in config.json:",
+        "  \(row.entry ?? "")",
+      ]
+    }
+    let cells = [Self.header] + rows.map { [$0.address, $0.signal, $0.name, $0.profile, $0.use] }
+    var lines = aligned(cells)
+    let room = max(2, most - (footer?.count ?? 0))
+    if lines.count > room {
+      lines = lines.prefix(room - 1) + ["… and \(lines.count - room + 1) more"]
+    }
+    return lines.map { String($0.prefix(columns)) } + (footer ?? [])
+  }
+}
+
+/// Rows as lines with aligned columns, without spaces at their ends.
+func aligned(_ rows: [[String]]) -> [String] {
+  let columns = rows.map(\.count).max() ?? 0
+  let widths = (0..<columns).map { column in
+    rows.compactMap { column < $0.count ? $0[column].count : nil }.max() ?? 0
+  }
+  return rows.map { row in
+    let line = zip(row, widths).map { padded($0, $1) }.joined(separator: "  ")
+    return String(line.reversed().drop { $0 == " " }.reversed())
+  }
+}

@@ -1,0 +1,87 @@
+import Configuration
+import Glibc
+import JSON
+
+/// What `watch` shows: a line for each device with its newest values.
+struct WatchView {
+  private struct Row {
+    var name = ""
+    /// Nil: it was never online.
+    var state: String?
+    /// The newest values by property, in the order in which they came.
+    var values: [(property: String, text: String)] = []
+    var last = ""
+  }
+
+  private var order: [String] = []
+  private var rows: [String: Row] = [:]
+
+  /// Takes a line of the gateway.
+  /// - Returns: the same as a line for people; nil: nothing for them.
+  mutating func update(_ line: JSONValue) -> String? {
+    guard let device = line["device"]?.text else {
+      return line["dropped"] == nil ? nil : "…"
+    }
+    if rows[device] == nil { order.append(device) }
+    var row = rows[device] ?? Row()
+    defer { rows[device] = line["state"] == "removed" ? nil : row }
+    let time = Self.clock(line["time"]?.text)
+    guard let property = line["property"]?.text, let value = line["value"] else {
+      row.name = line["name"]?.shown ?? row.name
+      let isOnline = line["state"] == "live"
+      let before = row.state
+      // A device that was not online yet is no news.
+      row.state = isOnline ? "online" : before.map { _ in "offline" }
+      return row.state == before ? nil : "\(time)  \(device)  \(row.state ?? "")"
+    }
+    let text = value.shown(unit: line["unit"])
+    if let index = row.values.firstIndex(where: { $0.property == property }) {
+      row.values[index].text = text
+    } else {
+      row.values.append((property, text))
+    }
+    row.last = time
+    return "\(time)  \(device)  \(property) \(text)"
+  }
+
+  /// The table, cut to the terminal.
+  func lines(mostRows: Int = .max, columns: Int = TerminalSize.columns) -> [String] {
+    let shown = order.filter { rows[$0] != nil }
+    guard !shown.isEmpty else { return ["no device yet …"] }
+    let names = shown.map { $0.count }.max() ?? 0
+    let cells = shown.map { device -> (String, String) in
+      let row = rows[device] ?? Row()
+      let values = row.values.map { "\($0.property) \($0.text)" }.joined(separator: "   ")
+      return (device, values.isEmpty ? (row.name.isEmpty ? "…" : row.name) : values)
+    }
+    let width = cells.map { $0.1.count }.filter { $0 <= 60 }.max() ?? 0
+    var lines = cells.map { device, values in
+      let row = rows[device] ?? Row()
+      let last = row.last.isEmpty ? padded("", 8) : row.last
+      return String(
+        "\(padded(device, names))  \(padded(values, width))  \(last)  \(row.state ?? "offline")".prefix(
+          max(20, columns - 1)))
+    }
+    if lines.count > mostRows {
+      let hidden = lines.count - mostRows + 1
+      lines = lines.prefix(mostRows - 1) + ["… and \(hidden) more"]
+    }
+    return lines
+  }
+
+  /// The local time of day of `2026-01-02T03:04:05.678Z`, or now.
+  private static func clock(_ text: String?) -> String {
+    var seconds = time(nil)
+    let numbers = text?.split { !$0.isNumber }.compactMap { Int32($0) } ?? []
+    if numbers.count >= 6 {
+      var parts = tm()
+      (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
+      (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
+      seconds = timegm(&parts)
+    }
+    var local = tm()
+    localtime_r(&seconds, &local)
+    return [local.tm_hour, local.tm_min, local.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }
+      .joined(separator: ":")
+  }
+}

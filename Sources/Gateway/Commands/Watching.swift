@@ -1,0 +1,109 @@
+import Configuration
+import Devices
+import EventLoop
+import JSON
+
+/// `watch`: the readings of devices as they come.
+final class Watching: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  enum Format {
+    /// A table that is updated on a terminal, else lines.
+    case text
+    case json
+    case csv
+  }
+
+  private let access: GatewayAccess
+  private let property: String?
+  private let format: Format
+  private var view = WatchView()
+  private let ended = Waiter<CommandFailure?>()
+  private let isLive: Bool
+  private let screen = Screen()
+  private var redraw: LoopTimer?
+
+  private static let csvHeader = "time,device,property,value,unit"
+  /// A terminal that is redrawn more often only flickers.
+  private static let redrawInterval = Duration.milliseconds(100)
+
+  init(_ access: GatewayAccess, property: String?, format: Format) {
+    self.access = access
+    self.property = property
+    self.format = format
+    isLive = format == .text && screen.isTerminal
+  }
+
+  /// Until it is interrupted, or the gateway ends.
+  func run(_ name: String?) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+    var keys: JSONValue = ["property": property.map(JSONValue.string)]
+    if let name {
+      let target = try await access.device(name, using: property)
+      keys = keys.merging(["id": target.id.map(JSONValue.string)])
+      if let property, !target.properties.contains(property) {
+        throw CommandFailure(
+          .usage,
+          "\(target.label) has no property \(property) in use; in use: \(target.properties.joined(separator: ", "))"
+        )
+      }
+    } else {
+      access.serveAll(using: property)
+    }
+    access.client.onLine = { [weak self] in self?.receive($0) }
+    access.client.onEnd = { [ended] in
+      ended.resume(.success(CommandFailure(.unavailable, "the gateway has ended")))
+    }
+    if format == .csv { write(Self.csvHeader + "\n") }
+    _ = try await access.request("watch", keys)
+    let failure = try? await ended.value()
+    draw()
+    if let failure { throw failure }
+    return .done
+  }
+
+  /// The user or the reader of the output has ended it.
+  func stop() { ended.resume(.success(nil)) }
+
+  private func receive(_ line: JSONValue) {
+    switch format {
+    case .json: write(String(decoding: line.bytes, as: UTF8.self) + "\n")
+    case .csv: if let row = Self.csv(line) { write(row + "\n") }
+    case .text:
+      guard let text = view.update(line) else { return }
+      if isLive {
+        if redraw == nil {
+          redraw = access.loop.timer(after: Self.redrawInterval) { [weak self] in self?.draw() }
+        }
+      } else {
+        write(text + "\n")
+      }
+    }
+    if let count = line["dropped"]?.integer {
+      printError("\(count) readings were left out: the output was not read fast enough")
+    }
+  }
+
+  private func draw() {
+    redraw?.cancel()
+    redraw = nil
+    guard isLive else { return }
+    screen.show(view.lines(mostRows: TerminalSize.rows - 1))
+    if screen.isClosed { stop() }
+  }
+
+  private func write(_ text: String) {
+    screen.write(text)
+    if screen.isClosed { stop() }
+  }
+
+  // MARK: CSV
+
+  /// A row of a spreadsheet (RFC 4180); nil for what is no reading.
+  static func csv(_ line: JSONValue) -> String? {
+    guard let property = line["property"], let value = line["value"] else { return nil }
+    return [line["time"], line["device"], property, value, line["unit"]].map { cell in
+      let text = cell.map { $0.text ?? String(decoding: $0.bytes, as: UTF8.self) } ?? ""
+      return text.contains { ",\"\n\r".contains($0) } ? "\"\(text.replacing("\"", with: "\"\""))\"" : text
+    }.joined(separator: ",")
+  }
+}

@@ -1,0 +1,85 @@
+import Configuration
+import Control
+import Glibc
+
+/// Where gateways have their sockets for the command line.
+enum RuntimeFolder {
+  /// systemd's `RuntimeDirectory=` by `$RUNTIME_DIRECTORY`, else the user's by the XDG Base Directory Specification, else
+  /// that of the state database; nil when the environment has none of them.
+  static func path(_ environment: [String: String]) -> String? {
+    if let first = environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first, first.hasPrefix("/") {
+      return String(first)
+    }
+    if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/") {
+      return "\(runtime)/microbit-gateway"
+    }
+    return StateFolder.path(environment)
+  }
+
+  /// That of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.
+  static let service = "/run/microbit-gateway"
+
+  /// The socket of a gateway, in a folder that now exists; nil when there is no folder for it.
+  static func socket(of gateway: GatewayID, _ environment: [String: String]) -> String? {
+    guard let folder = path(environment) else { return nil }
+    // Fails where it exists; the user's alone, as the specification says.
+    _ = mkdir(folder, 0o700)
+    return "\(folder)/\(gateway)\(suffix)"
+  }
+
+  /// The variables of this process that determine the folder.
+  static var environment: [String: String] {
+    var environment = StateFolder.environment
+    for name in ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"] {
+      if let value = getenv(name) { environment[name] = String(cString: value) }
+    }
+    return environment
+  }
+
+  private static let suffix = ".sock"
+
+  /// The sockets of gateways, of this user and of the service: all that are there, whether a gateway runs or not.
+  static func sockets(
+    _ environment: [String: String], service: String = service
+  ) -> [(gateway: String, path: String)] {
+    var folders = [path(environment)].compactMap { $0 }
+    if environment["RUNTIME_DIRECTORY"] == nil, !folders.contains(service) { folders.append(service) }
+    return folders.flatMap { folder in
+      names(in: folder).filter { $0.hasSuffix(suffix) }.sorted()
+        .map { (String($0.dropLast(suffix.count)), "\(folder)/\($0)") }
+    }
+  }
+
+  /// Why a socket is refused, and what to do.
+  static func denial(_ path: String, gateway: String) -> String {
+    var status = stat()
+    let isSeen = stat(path, &status) == 0
+    let user = isSeen ? name(ofUser: status.st_uid) : "another user"
+    let group = isSeen ? getgrgid(status.st_gid).map { String(cString: $0.pointee.gr_name) } : nil
+    let join = group.map { ", or join its group (sudo usermod -aG \($0) $USER, then log in again)" } ?? ""
+    return "the gateway \(gateway) runs as \(user), and its socket \(path) is closed to you: use sudo\(join)"
+  }
+
+  /// The name of the user who has started a process; nil: it has ended.
+  static func owner(ofProcess process: Int32) -> String? {
+    var status = stat()
+    return stat("/proc/\(process)", &status) == 0 ? name(ofUser: status.st_uid) : nil
+  }
+
+  static func name(ofUser id: uid_t) -> String {
+    getpwuid(id).map { String(cString: $0.pointee.pw_name) } ?? "user \(id)"
+  }
+
+  private static func names(in folder: String) -> [String] {
+    guard let directory = opendir(folder) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
+    }
+    return names
+  }
+}

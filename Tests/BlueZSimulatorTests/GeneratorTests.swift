@@ -1,0 +1,92 @@
+import DBus
+import GATT
+import Peripherals
+import TestSupport
+import Testing
+
+@testable import BlueZSimulator
+
+/// Generated values, and peripherals of profiles.
+@Suite struct SimulatedGeneratorTests {
+  private static let level = Property(
+    name: "level", service: BluetoothUUID(short: 0x180F), characteristic: BluetoothUUID(short: 0x2A19),
+    access: [.read, .notify], codec: .uint8)
+  private static let add = Property(
+    name: "add", service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: 0x2222),
+    kind: .event, access: .write, codec: .uint8)
+  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
+  private static let write = "org.bluez.GattCharacteristic1.WriteValue"
+  private static let startNotify = "org.bluez.GattCharacteristic1.StartNotify"
+  private static let device = "/org/bluez/hci0/dev_E6_7A_00_00_00_02"
+
+  private static func linked(_ description: PeripheralDescription) -> Fixture {
+    let fixture = LinkTests.discovered { options in
+      options.devices = 0
+      options.described = [description]
+    }
+    fixture.call("A", device, "org.bluez.Device1.Connect")
+    fixture.advance(by: .seconds(1))
+    _ = fixture.takeLines()
+    return fixture
+  }
+
+  @Test func aPeripheralOfAProfileSendsGeneratedValues() throws {
+    var description = PeripheralDescription(
+      name: "Battery", profile: try Profile(name: "battery", properties: [Self.level]))
+    description.generators = [try Generator("ramp:1:200:1@10", for: Self.level)]
+    let fixture = Self.linked(description)
+    let path = Self.device + "/service000e/char000f"
+    fixture.call("A", path, Self.startNotify)
+    _ = fixture.takeLines()
+    fixture.advance(by: .milliseconds(50))
+    let values = fixture.takeLines().compactMap { line in
+      line.split(separator: ":").last.flatMap { Int($0.prefix(2), radix: 16) }
+    }
+    #expect(values.count == 5)
+    #expect(zip(values, values.dropFirst()).allSatisfy { $1 == $0 + 1 })
+  }
+
+  @Test func theTemperatureIsGeneratedAndSentOncePerPeriod() throws {
+    let generator = try Generator("constant:37@10", for: .microbitTemperature)
+    let fixture = LinkTests.discovered { options in
+      options.devices = 1
+      options.generators = [generator]
+    }
+    let values = fixture.model.peripherals[0].values
+    let temperature = try #require(values.database.characteristic(of: .microbitTemperature))
+    #expect(values.value(of: temperature, at: fixture.now) == [37])
+  }
+
+  @Test func aWriteOfAnotherLengthIsRefused() throws {
+    let profile = try Profile(name: "counter", properties: [Self.add])
+    let fixture = Self.linked(PeripheralDescription(name: "Counter", profile: profile))
+    let path = Self.device + "/service000e/char000f"
+    let refused = "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"
+    for (bytes, answer) in [([1, 2], refused), ([], refused), ([7], "<\tA\tWriteValue\tok")]
+      as [([UInt8], String)]
+    {
+      fixture.call("A", path, Self.write, [.bytes(bytes), .properties([:])])
+      #expect(fixture.takeLines() == [answer])
+    }
+  }
+
+  private static let wrong: [([String], String)] = [
+    (["--generate", "temperature"], "--generate: not PROPERTY=GENERATOR: temperature"),
+    (["--generate", "temprature=constant:1"], "did you mean temperature?"),
+    (["--generate", "temperature=sine"], "\"sine\" is not a generator"),
+    (["--profile", "/nonexistent.json"], "/nonexistent.json: No such file or directory"),
+    (["--profile", "counter", "--generate", "add=constant:1"], "add is written by centrals"),
+    (["--profile", "countr"], "did you mean counter?"),
+  ]
+
+  @Test(arguments: wrong.indices)
+  func aWrongCommandLineIsTold(_ index: Int) async throws {
+    let (arguments, reason) = Self.wrong[index]
+    let bus = try await PrivateBus()
+    let child = try ChildProcess(
+      ProgramTests.program,
+      ["--bus", bus.address, "--profiles-directory", repositoryPath("deploy/profiles")] + arguments)
+    #expect(try await child.exitStatus() == 64)
+    #expect(child.text.contains(reason), "\(child.text)")
+  }
+}

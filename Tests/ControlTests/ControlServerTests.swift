@@ -1,0 +1,147 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Control
+
+@Suite struct ControlServerTests {
+  private static let refused: [(String, String)] = [
+    ("", "the line is not valid JSON"),
+    ("nonsense", "the line is not valid JSON"),
+    ("[1]", "the line is a list, not an object"),
+    ("{}", "the key request is missing"),
+    (#"{"request":7}"#, "the key request is missing"),
+    (#"{"request":"fly"}"#, "unknown request"),
+    (#"{"request":"device/inspct"}"#, "did you mean device/inspect?"),
+    (#"{"request":"health","colour":1}"#, "colour: unknown key"),
+    (#"{"request":"device/inspect"}"#, "id: this is missing"),
+    (#"{"request":"property/get","id":"kitchen"}"#, "property: this is missing"),
+    (#"{"request":"property/get","id":"attic","property":"temperature"}"#, "no device is called attic"),
+    (#"{"request":"property/get","id":"kitchen","property":"wings"}"#, "no property wings"),
+    (#"{"request":"property/set","id":"kitchen","property":"period"}"#, "value: this is missing"),
+    (#"{"request":"watch","id":"attic"}"#, "no device is called attic"),
+    (#"{"request":"watch","id":"kitchen","property":"wings"}"#, "no property wings"),
+    (#"{"request":"watch","speed":1}"#, "speed: unknown key"),
+  ]
+
+  @Test("A line that is no request is refused, and the next one is answered", arguments: refused)
+  func refusals(line: String, reason: String) async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    let answer = try #require(try await client.ask(line))
+    #expect(answer.hasPrefix(#"{"status":"error","error":""#) && answer.contains(reason), "\(answer)")
+    #expect(try await client.ask(#"{"request":"health"}"#) == #"{"status":"ok","data":{"healthy":true}}"#)
+  }
+
+  @Test("A transaction is returned, also with an error")
+  func transactions() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    #expect(
+      try await client.ask(#"{"request":"health","transaction":"a"}"#)
+        == #"{"status":"ok","data":{"healthy":true},"transaction":"a"}"#)
+    let refusal = try await client.ask(#"{"request":"fly","transaction":"b"}"#)
+    #expect(refusal?.hasSuffix(#","transaction":"b"}"#) == true, "\(refusal ?? "")")
+  }
+
+  @Test("Several lines at once are all answered, in order")
+  func pipelining() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    let count = 300
+    client.send((0..<count).map { #"{"request":"health","transaction":"\#($0)"}"# + "\n" }.joined())
+    for index in 0..<count {
+      let line = try await client.line()
+      #expect(line?.hasSuffix(#""transaction":"\#(index)"}"#) == true)
+    }
+  }
+
+  @Test("A line in pieces is one line")
+  func pieces() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    client.send(#"{"request":"#)
+    let other = try TestClient(server.path)
+    _ = try await other.ask(#"{"request":"health"}"#)
+    client.send(#""health"}"# + "\n")
+    #expect(try await client.line() == #"{"status":"ok","data":{"healthy":true}}"#)
+  }
+
+  @Test("A line that is too long ends the client, and no other")
+  func longLine() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    let other = try TestClient(server.path)
+    let text = String(repeating: "x", count: 32 << 10)
+    for _ in 0...4 { client.send(text) }
+    #expect(try await client.line() == nil)
+    #expect(try await other.ask(#"{"request":"health"}"#) != nil)
+  }
+
+  @Test("A client that ends its side gets its answers, and is then closed")
+  func halfClosed() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    client.send(#"{"request":"health"}"# + "\n")
+    client.endSending()
+    #expect(try await client.line() != nil)
+    #expect(try await client.line() == nil)
+  }
+
+  @Test("A client that hangs up in the middle of a line or of an answer is no trouble")
+  func hangUp() async throws {
+    let server = try await ServerUnderTest()
+    for text in [#"{"request":"hea"#, #"{"request":"health"}"# + "\n", #"{"request":"watch"}"# + "\n"] {
+      let client = try TestClient(server.path)
+      client.send(text)
+      client.hangUp()
+    }
+    let other = try TestClient(server.path)
+    #expect(try await other.ask(#"{"request":"health"}"#) != nil)
+  }
+
+  @Test("More clients than are served wait until one has ended")
+  func crowd() async throws {
+    let server = try await ServerUnderTest()
+    var clients = try (0..<ControlServer.mostClients).map { _ in try TestClient(server.path) }
+    for client in clients { _ = try await client.ask(#"{"request":"health"}"#) }
+    let late = try TestClient(server.path)
+    late.send(#"{"request":"health","transaction":"late"}"# + "\n")
+    _ = try await clients[0].ask(#"{"request":"health"}"#)
+    clients.removeFirst().hangUp()
+    #expect(try await late.line()?.contains("late") == true)
+  }
+
+  @Test("The socket is for the user and the group, and is removed at the end")
+  func mode() async throws {
+    let server = try await ServerUnderTest()
+    var status = stat()
+    #expect(stat(server.path, &status) == 0)
+    #expect(status.st_mode & 0o777 == 0o660)
+    let control = server.server
+    try await server.onLoop { control.stop() }
+    #expect(access(server.path, F_OK) != 0)
+  }
+
+  @Test("A socket left behind is replaced; that of a running gateway is not")
+  func secondGateway() async throws {
+    let server = try await ServerUnderTest()
+    let path = server.path
+    let second = ControlServer(server.requests, server.engine, loop: server.loop)
+    let error = try await server.onLoop { () -> ControlError? in
+      do throws(ControlError) {
+        try second.listen(at: path)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    #expect(error?.reason.contains("in use by another gateway") == true)
+    let left = server.folder.path + "/left.sock"
+    // Bound, and nobody listens any more.
+    close(try UnixSocket.listen(at: left, mode: 0o600))
+    try await server.onLoop { try second.listen(at: left) }
+    let client = try TestClient(left)
+    #expect(try await client.ask(#"{"request":"health"}"#) != nil)
+  }
+}

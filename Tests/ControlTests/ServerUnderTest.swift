@@ -1,0 +1,130 @@
+import Bridge
+import Configuration
+import EventLoop
+import GATT
+import Glibc
+import JSON
+import Store
+import Synchronization
+import TestSupport
+
+@testable import Control
+@testable import Devices
+
+/// The gateway's socket with an engine that has no Bluetooth: the device is that of the configuration, and tests call its
+/// observers as the engine would.
+final class ServerUnderTest: RequestHost, Sendable {
+  static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+  static let patience = Duration.seconds(30)
+
+  let loop = EventLoop.onNewThread()
+  let folder: TemporaryFolder
+  let engine: DeviceManager
+  private let parts = Mutex<ControlServer?>(nil)
+
+  init() async throws {
+    folder = try TemporaryFolder()
+    let text =
+      #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"},"#
+      + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"id":"hall"}]}"#
+    let configuration = try Configuration.parse(Array(text.utf8)).get()
+    engine = DeviceManager(
+      configuration, gateway: GatewayID(hostName: "here"), state: .inMemory(), loop: loop)
+    await engine.start()
+    let server = ControlServer(requests, engine, loop: loop)
+    parts.withLock { $0 = server }
+    let path = path
+    try await onLoop { try server.listen(at: path) }
+  }
+
+  deinit { loop.stop() }
+
+  var requests: RequestHandler { RequestHandler(engine, host: self, loop: loop) }
+
+  var path: String { folder.path + "/here.sock" }
+  var server: ControlServer { parts.withLock { $0! } }
+
+  func onLoop<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await engine.perform(body)
+  }
+
+  /// Calls an observer of the first device as the engine does.
+  func receive(_ values: [Int]) async {
+    await engine.deliver(values, to: Self.address)
+  }
+
+  /// How many front ends follow the devices.
+  func observers() async -> Int { await engine.observers(of: Self.address) }
+
+  // MARK: Requests
+
+  func listing(of device: DeviceDescription) -> JSONValue {
+    device.listing(gateway: GatewayID(hostName: "here"), owner: nil)
+  }
+  func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
+  var health: JSONValue { ["healthy": .bool(true)] }
+  var reload: ReloadHandler { { _ in } }
+}
+
+extension DeviceManager {
+  fileprivate func perform<T>(_ body: @Sendable () throws -> T) rethrows -> T { try body() }
+
+  fileprivate func deliver(_ values: [Int], to address: BluetoothAddress) {
+    guard let device = registry.byAddress[address] else { return }
+    for value in values { device.deliver(.integer(value), of: device.channels[0]) }
+  }
+
+  fileprivate func observers(of address: BluetoothAddress) -> Int {
+    registry.byAddress[address]?.observers.count ?? 0
+  }
+}
+
+/// A client with blocking calls, on a thread of the test.
+final class TestClient: Sendable {
+  private let descriptor: Int32
+  private let rest = Mutex<[UInt8]>([])
+
+  init(_ path: String) throws {
+    descriptor = try UnixSocket.connect(to: path)
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
+    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  deinit { close(descriptor) }
+
+  func send(_ text: String) {
+    let bytes = Array(text.utf8)
+    _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+  }
+
+  func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+  func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+  /// The next line; nil: the other end has closed the socket.
+  func line() async throws -> String? {
+    try await EventLoop.blocking { [self] in
+      Result {
+        while true {
+          let line = rest.withLock { rest -> String? in
+            guard let end = rest.firstIndex(of: 10) else { return nil }
+            defer { rest.removeSubrange(...end) }
+            return String(decoding: rest[..<end], as: UTF8.self)
+          }
+          if let line { return line }
+          var buffer = [UInt8](repeating: 0, count: 65536)
+          let count = read(descriptor, &buffer, buffer.count)
+          if count < 0, errno == EAGAIN { throw Failure("no line in time") }
+          if count <= 0 { return nil }
+          rest.withLock { $0 += buffer[..<count] }
+        }
+      }
+    }.get()
+  }
+
+  func ask(_ text: String) async throws -> String? {
+    send(text + "\n")
+    return try await line()
+  }
+}

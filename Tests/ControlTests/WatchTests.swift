@@ -1,0 +1,77 @@
+import TestSupport
+import Testing
+
+@testable import Control
+
+@Suite struct WatchTests {
+  @Test("Readings come as lines, after what is known of the devices")
+  func readings() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    #expect(try await client.ask(#"{"request":"watch","id":"kitchen"}"#) == #"{"status":"ok","data":{}}"#)
+    #expect(
+      try await client.line() == #"{"device":"kitchen","identifier":"C5:A1:B2:C3:D4:E5","state":"absent"}"#)
+    await server.receive([21])
+    let line = try #require(try await client.line())
+    #expect(
+      line.hasPrefix(#"{"device":"kitchen","property":"temperature","value":21,"unit":"°C","time":""#),
+      "\(line)")
+    #expect(line.hasSuffix(#","sequence":1}"#), "\(line)")
+  }
+
+  @Test("Other properties are left out")
+  func oneProperty() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    _ = try await client.ask(#"{"request":"watch","id":"kitchen","property":"period"}"#)
+    _ = try await client.line()
+    await server.receive([21])
+    // Answered after the reading was left out.
+    #expect(try await client.ask(#"{"request":"health"}"#)?.contains("healthy") == true)
+  }
+
+  @Test("Devices are followed only while somebody watches")
+  func followed() async throws {
+    let server = try await ServerUnderTest()
+    #expect(await server.observers() == 0)
+    let client = try TestClient(server.path)
+    let other = try TestClient(server.path)
+    _ = try await client.ask(#"{"request":"watch"}"#)
+    _ = try await other.ask(#"{"request":"watch","id":"hall"}"#)
+    #expect(await server.observers() == 1)
+    // A second watch takes the place of the first one.
+    _ = try await client.line()
+    _ = try await client.line()
+    _ = try await client.ask(#"{"request":"watch"}"#)
+    #expect(await server.observers() == 1)
+    client.hangUp()
+    for _ in 0..<3000 where await server.observers() > 0 { try await Task.sleep(for: .milliseconds(10)) }
+    #expect(await server.observers() == 0)
+  }
+
+  @Test("A watcher that does not read loses readings, is told how many, and holds up nobody")
+  func slow() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    let other = try TestClient(server.path)
+    _ = try await client.ask(#"{"request":"watch","id":"kitchen"}"#)
+    _ = try await client.line()
+    let count = 20_000
+    for start in stride(from: 0, to: count, by: 100) { await server.receive(Array(start..<start + 100)) }
+    #expect(try await other.ask(#"{"request":"health"}"#) != nil)
+    var (received, dropped) = (0, 0)
+    while received + dropped < count {
+      let line = try #require(try await client.line())
+      if line.hasPrefix(#"{"dropped":"#) {
+        dropped += try #require(Int(line.dropFirst(11).dropLast()))
+      } else {
+        received += 1
+        let sequence = try #require(line.split(separator: ":").last.flatMap { Int($0.dropLast()) })
+        // In order, and what is missing was told before.
+        #expect(sequence == received + dropped)
+      }
+    }
+    #expect(dropped > 0)
+    #expect(received + dropped == count)
+  }
+}

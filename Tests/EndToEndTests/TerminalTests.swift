@@ -1,0 +1,274 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `inspect`, `read`, `write`: with a running gateway, and without one.
+@Suite struct TerminalTests {
+  private static let properties =
+    #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature","period","button_a","led_text"]}"#
+
+  private static func plan(hasGateway: Bool) -> Plan {
+    var plan = Plan()
+    plan.devices = 1
+    plan.strangers = 1
+    plan.entries = properties
+    plan.simulator = ["--services", "temperature,buttons,led"]
+    if !hasGateway { plan.absent = [.gateway, .observer] }
+    return plan
+  }
+
+  @Test("A property is read and written, by the gateway and directly", arguments: [true, false])
+  func readAndWrite(hasGateway: Bool) async throws {
+    try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      if hasGateway { try await fixture.online(device.id) }
+      let temperature = try await fixture.command(["read", device.address, "temperature"])
+      #expect(temperature.status == 0)
+      #expect(temperature.text.wholeMatch(of: /-?\d+ °C/) != nil, "\(temperature.text)")
+      let written = try await fixture.command(["write", device.id, "period", "500"])
+      #expect(written.status == 0 && written.text == "applied: 500 ms", "\(written.text)")
+      #expect(try await fixture.simulator.device(0).period == 500)
+      // By a part of its name.
+      let name = try #require(device.name.split(separator: "[").last?.dropLast())
+      let period = try await fixture.command(["read", name.uppercased(), "period", "--json"])
+      #expect(period.status == 0 && period.text.contains(#""status":"read","actual":500"#), "\(period.text)")
+      let shown = try await fixture.command(["write", device.id, "led_text", "Hello"])
+      #expect(shown.status == 0 && shown.text == "accepted", "\(shown.text)")
+      if !hasGateway {
+        #expect(try await !fixture.simulator.device(0).isConnected)
+      }
+    }
+  }
+
+  private static let wrong: [([String], Int32, String)] = [
+    (["read", "ID", "wings"], 64, "no property wings"),
+    (["read", "ID", "button_a"], 64, "button_a: it cannot be read"),
+    (["write", "ID", "period", "5"], 64, "5 is below the smallest period"),
+    (["write", "ID", "period", "soon"], 64, "soon"),
+    (["write", "ID", "temperature", "5"], 64, "temperature: it can only be read"),
+    (["read", "C5:A1:B2:C3:D4:FF", "temperature", "--timeout", "1"], 69, "C5:A1:B2:C3:D4:FF"),
+    (["watch", "ID", "wings"], 64, "no property wings"),
+    (["inspect", "nobody"], 69, "nobody"),
+  ]
+
+  @Test("What cannot be done is told, with its status", arguments: [true, false])
+  func wrong(hasGateway: Bool) async throws {
+    try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      if hasGateway { try await fixture.online(device.id) }
+      for (arguments, expected, reason) in Self.wrong {
+        let (status, text) = try await fixture.command(arguments.map { $0 == "ID" ? device.address : $0 })
+        #expect(status == expected && text.contains(reason), "\(arguments): \(status) \(text)")
+      }
+    }
+  }
+
+  @Test("inspect shows the services of a micro:bit and of a stranger", arguments: [true, false])
+  func inspect(hasGateway: Bool) async throws {
+    try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      if hasGateway { try await fixture.online(device.id) }
+      let (status, text) = try await fixture.command(["inspect", device.address])
+      #expect(status == 0)
+      #expect(text.hasPrefix(device.address) && text.contains("profile microbit: fits"), "\(text)")
+      #expect(text.contains(#/read,notify +temperature +-?\d+ °C/#), "\(text)")
+      #expect(text.contains(#"2.1.1""#), "\(text)")
+      let stranger = try await fixture.simulator.devices()[1]
+      let other = try await fixture.command(["inspect", stranger.address, "--json"])
+      #expect(other.status == 0 && other.text.contains(#""fits": false"#), "\(other.text)")
+      // Its link is ended; that of the gateway's device is not.
+      try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
+      #expect(try await fixture.simulator.device(0).isConnected == hasGateway)
+    }
+  }
+
+  @Test("A part of a name that two have is refused with both", arguments: [true, false])
+  func ambiguous(hasGateway: Bool) async throws {
+    var plan = Self.plan(hasGateway: hasGateway)
+    plan.devices = 2
+    try await withFixture(plan) { fixture in
+      let devices = try await fixture.simulator.devices().prefix(2)
+      if hasGateway { for device in devices { try await fixture.online(device.id) } }
+      for command in [["watch", "micro:bit"], ["read", "micro:bit", "temperature"], ["inspect", "BBC"]] {
+        let (status, text) = try await fixture.command(command)
+        #expect(status == 64 && text.contains("not unique"), "\(text)")
+        for device in devices { #expect(text.contains(device.address), "\(text)") }
+      }
+    }
+  }
+
+  @Test("watch prints readings as lines, JSON and CSV", arguments: [true, false])
+  func watch(hasGateway: Bool) async throws {
+    try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      if hasGateway { try await fixture.online(device.id) }
+      for (option, part) in [
+        ("", "  \(device.id)  temperature "),
+        ("--json", "{\"device\":\"\(device.id)\",\"property\":\"temperature\",\"value\":"),
+        ("--csv", "Z,\(device.id),temperature,"),
+      ] {
+        let watch = try fixture.start(["watch"] + (option.isEmpty ? [] : [option]))
+        _ = try await watch.line(within: Fixture.patience) { $0.contains(part) }
+        if option == "--csv" { #expect(watch.text.hasPrefix("time,device,property,value,unit\n")) }
+        watch.signal(SIGINT)
+        #expect(try await watch.exitStatus(within: Fixture.patience) == 0, "\(watch.text)")
+      }
+      if !hasGateway { #expect(try await !fixture.simulator.device(0).isConnected) }
+    }
+  }
+
+  @Test("scan shows what the configuration makes of each peripheral, and the entry to copy")
+  func scan() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let devices = try await fixture.simulator.devices()
+      for options in [["--timeout", "4"], ["--live", "--timeout", "4"]] {
+        let (status, text) = try await fixture.command(["scan"] + options)
+        #expect(status == 0)
+        let lines = text.split(separator: "\n")
+        let own = lines.filter { $0.contains(devices[0].address) }
+        #expect(own.count == 1 && own[0].contains("  microbit  connect"), "\(text)")
+        let stranger = lines.filter { $0.contains(devices[1].address) }
+        #expect(
+          stranger.count == 1
+            && stranger[0].contains("{\"match\":{\"identifier\":\"\(devices[1].address)\"},\"id\":"),
+          "\(text)")
+      }
+    }
+  }
+
+  @Test("scan --live goes on until it is interrupted; nothing is paired")
+  func scanLive() async throws {
+    try await withFixture(Self.plan(hasGateway: false)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      let scan = try fixture.start(["scan", "--live"])
+      _ = try await scan.line(within: Fixture.patience) { $0.contains(device.address) }
+      scan.signal(SIGINT)
+      #expect(try await scan.exitStatus(within: Fixture.patience) == 0)
+      let bonds = try await fixture.command(["bonds"])
+      #expect(bonds.status == 0 && bonds.text == "no peripheral is paired", "\(bonds.text)")
+    }
+  }
+
+  @Test("watch ends with the gateway")
+  func gatewayEnds() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      let watch = try fixture.start(["watch", device.id])
+      _ = try await watch.line(within: Fixture.patience) { $0.contains("temperature") }
+      _ = try await fixture.stopGateway()
+      #expect(try await watch.exitStatus(within: Fixture.patience) == 69)
+      #expect(watch.text.contains("the gateway has ended"))
+    }
+  }
+
+  @Test("A write to a device that is offline waits for it, for its time")
+  func offline() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      try await fixture.vanish(0, device.id)
+      let read = try await fixture.command(["read", device.id, "temperature"])
+      #expect(read.status == 69 && read.text.contains("offline"), "\(read.text)")
+      let inVain = try await fixture.command(["write", device.id, "period", "700", "--timeout", "1"])
+      #expect(inVain.status == 69 && inVain.text.contains("is offline: waiting up to 1 s"), "\(inVain.text)")
+      let write = try fixture.start(["write", device.id, "period", "800"])
+      _ = try await write.line(within: Fixture.patience) { $0.contains("waiting up to 30 s") }
+      try await fixture.simulator.control("return", 0)
+      #expect(try await write.exitStatus(within: Fixture.patience) == 0, "\(write.text)")
+      #expect(write.text.contains("applied: 800 ms"))
+    }
+  }
+
+  @Test("The gateway of another user is refused, with what to do")
+  func anotherUser() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      var other: [String] = []
+      if getuid() == 0 {
+        // The folder is the fixture's own; the user must get as far as the socket.
+        chmod(fixture.folder.path, 0o755)
+        other = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+      } else {
+        chmod(fixture.folder.path + "/fixture.sock", 0)
+      }
+      let (status, text) = try await fixture.command(["read", device.id, "temperature"], prefix: other)
+      #expect(status == 69)
+      #expect(text.contains("the gateway fixture runs as ") && text.contains("use sudo"), "\(text)")
+      #expect(text.contains("usermod -aG"), "\(text)")
+    }
+  }
+
+  @Test("A gateway whose socket is elsewhere keeps the adapter, which is told")
+  func adapterInUse() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      let process = try ChildProcess(
+        try program("microbit-gateway"),
+        ["read", device.id, "temperature", "--config", fixture.folder.path + "/config.json"],
+        environment: fixture.environment.merging(["RUNTIME_DIRECTORY": fixture.folder.path + "/none"]) { $1 })
+      #expect(try await process.exitStatus(within: Fixture.patience) == 69)
+      #expect(process.text.contains("a gateway that cannot be reached (process "), "\(process.text)")
+    }
+  }
+
+  @Test("The requests of the command line are requests over MQTT as well")
+  func requests() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      let inspected = try await fixture.done("device/inspect", #"{"id":"\#(device.id)"}"#)
+      #expect(inspected["profile"]?.string == "microbit" && inspected["fits"]?.bool == true)
+      let adapter = try await fixture.done("adapter/state")
+      #expect(adapter["state"]?.string == "on" && adapter["adapter"]?.string == "hci0")
+      let refusal = try await fixture.refusal("device/inspect", #"{"identifier":"C5:A1:B2:C3:D4:FF"}"#)
+      #expect(refusal == "C5:A1:B2:C3:D4:FF is not in range")
+    }
+  }
+
+  private static let firmware = #"""
+    "dangerous": { "requires": ["fe59"], "properties": {
+      "buttonless": { "service": "fe59", "characteristic": "8ec90003-f315-4f60-9fb8-838830daea50",
+        "access": ["write"], "write": "request", "kind": "event", "type": "bytes" } } },
+    "flashing": { "properties": {
+      "partial": { "service": "e97dd91d-251d-470a-a062-fa1922dfa9a8",
+        "characteristic": "e97d3b10-251d-470a-a062-fa1922dfa9a8",
+        "access": ["write"], "write": "command", "kind": "event", "type": "bytes" } } }
+    """#
+  private static let bootloader = #"""
+    { "name": "DfuTarg", "address": "C5:A1:B2:C3:D4:E5", "advertises": ["fe59"], "services": [
+      { "uuid": "fe59", "characteristics": [
+        { "uuid": "8ec90003-f315-4f60-9fb8-838830daea50", "flags": ["write", "indicate"], "value": "" } ] },
+      { "uuid": "e97dd91d-251d-470a-a062-fa1922dfa9a8", "characteristics": [
+        { "uuid": "e97d3b10-251d-470a-a062-fa1922dfa9a8", "flags": ["write-without-response", "notify"], "value": "" } ] } ] }
+    """#
+  private static let properties2 = [("dangerous", "buttonless"), ("flashing", "partial")]
+
+  @Test("Firmware updates are never written, whatever a profile says", arguments: properties2)
+  func firmware(profile: String, property: String) async throws {
+    var plan = Plan()
+    plan.devices = 0
+    plan.profiles = Self.firmware
+    plan.entries = #"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"target","profile":"\#(profile)"}"#
+    plan.files = ["bootloader.json": Self.bootloader]
+    plan.absent = [.simulator, .gateway]
+    try await withFixture(plan) { fixture in
+      try await fixture.startSimulator(["--peripheral", fixture.folder.path + "/bootloader.json"])
+      try fixture.startGateway()
+      try await fixture.online("target")
+      let (status, text) = try await fixture.command(["write", "target", property, "01"])
+      #expect(status == 1 && text.contains("firmware"), "\(text)")
+      let result = try await fixture.done(
+        "property/set", #"{"id":"target","property":"\#(property)","value":"01"}"#)
+      #expect(result["status"]?.string == "failed")
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/target/\(property)/set", "01")
+      let outcome = try await fixture.message("target/\(property)/result", after: mark).json()
+      #expect(outcome["reason"]?.string?.contains("firmware") == true)
+      let inspected = try await fixture.command(["inspect", "target"])
+      #expect(inspected.text.contains("never written"))
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+@testable import GATTServer
+
+/// The program itself.
+@Suite struct ProgramTests {
+  private static func program() throws -> String {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = buffer.withUnsafeMutableBytes {
+      readlink("/proc/self/exe", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+    }
+    let own = String(decoding: buffer[..<max(0, count)], as: UTF8.self)
+    guard let slash = own.lastIndex(of: "/") else { throw Failure("no folder: \(own)") }
+    return own[...slash] + "microbit-peripheral"
+  }
+
+  private static func fails(_ arguments: [String], _ status: Int32, _ part: String) async throws {
+    let process = try ChildProcess(try program(), arguments)
+    #expect(try await process.exitStatus() == status)
+    #expect(process.text.contains(part), "\(process.text)")
+  }
+
+  private static let wrong: [([String], Int32, String)] = [
+    (["--adaptr", "hci1"], 64, "unknown option --adaptr"), (["--profile"], 64, "--profile needs a value"),
+    (["--adapter", "usb1"], 64, "not the name of an adapter, such as hci1: usb1"),
+    (["extra"], 64, "unexpected argument: extra"), (["--name", ""], 64, "--name: 1 to 248 bytes"),
+    (["--generate", "temperature"], 64, "not PROPERTY=GENERATOR: temperature"),
+    (["--generate", "temprature=constant:1"], 78, "did you mean temperature?"),
+    (["--generate", "temperature=constant:x"], 78, "is not a whole number"),
+    (["--profile", "/nonexistent.json"], 78, "/nonexistent.json: No such file or directory"),
+    (
+      ["--profiles-directory", "/nonexistent", "--profile", "x"], 78,
+      "/nonexistent: No such file or directory"
+    ),
+  ]
+
+  @Test(arguments: wrong.indices)
+  func aWrongCommandLineIsTold(_ index: Int) async throws {
+    let (arguments, status, part) = Self.wrong[index]
+    try await Self.fails(arguments, status, part)
+  }
+
+  @Test func aWrongProfileIsToldWithItsPlace() async throws {
+    let folder = try TemporaryFolder()
+    try folder.write(#"{"a":{"properties":{"x":{"service":"1111"}}}}"#, to: "a.json")
+    try await Self.fails(["--profile", "\(folder.path)/a.json"], 78, "a.json:1:")
+    try folder.write("{}", to: "b.json")
+    try await Self.fails(["--profile", "\(folder.path)/b.json"], 78, "0 profiles instead of one")
+    try await Self.fails(
+      ["--profiles-directory", repositoryPath("deploy/profiles"), "--profile", "countr"], 78,
+      "did you mean counter?")
+  }
+
+  @Test func helpAndVersion() async throws {
+    for (option, part) in [
+      ("--help", "--generate PROPERTY=GENERATOR"), ("--version", "microbit-peripheral 0.1.0"),
+    ] {
+      try await Self.fails([option], 0, part)
+    }
+  }
+
+  @Test func itServesAProfileByNameAndPrintsWhatIsWritten() async throws {
+    let bus = try await PrivateBus()
+    let loop = EventLoop.onNewThread()
+    defer { loop.stop() }
+    let bluetoothd = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+    let folder = try TemporaryFolder()
+    // Standard input from a file, which ends; the values stay.
+    try folder.write("# battery\nbattery 55\nbatery 1\nbattery 300", to: "values")
+    let command = """
+      exec '\(try Self.program())' --adapter hci1 --profile battery \
+      --profiles-directory '\(repositoryPath("deploy/profiles"))' <'\(folder.path)/values'
+      """
+    let process = try ChildProcess(
+      "/bin/sh", ["-c", command], environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address])
+    _ = try await process.line { $0.contains("line 3:") && $0.contains("did you mean battery?") }
+    _ = try await process.line { $0.contains("line 4: battery: 300 is outside 0…255") }
+    _ = try await process.line { $0.contains("serving battery on hci1 (02:00:5E:00:53:02)") }
+    let level = try await bluetoothd.path(.init(short: 0x2A19))
+    #expect(try await bluetoothd.read(level) == [55])
+    process.signal(SIGTERM)
+    #expect(try await process.exitStatus() == 0)
+    try await bluetoothd.called("UnregisterApplication")
+  }
+}
