@@ -5,6 +5,9 @@ enum BlueZName {
   static let device = "org.bluez.Device1"
   static let gattService = "org.bluez.GattService1"
   static let characteristic = "org.bluez.GattCharacteristic1"
+  static let agentManager = "org.bluez.AgentManager1"
+  /// The object of the agent manager.
+  static let root = "/org/bluez"
 
   /// Errors that a central encounters (recorded with bluetoothd 5.66).
   enum Failure {
@@ -17,6 +20,14 @@ enum BlueZName {
     static let notSupported = "org.bluez.Error.NotSupported"
     static let invalidArguments = "org.bluez.Error.InvalidArguments"
     static let doesNotExist = "org.bluez.Error.DoesNotExist"
+    static let alreadyExists = "org.bluez.Error.AlreadyExists"
+    static let authenticationFailed = "org.bluez.Error.AuthenticationFailed"
+    static let authenticationRejected = "org.bluez.Error.AuthenticationRejected"
+    static let authenticationCanceled = "org.bluez.Error.AuthenticationCanceled"
+    static let authenticationTimeout = "org.bluez.Error.AuthenticationTimeout"
+    static let connectionAttemptFailed = "org.bluez.Error.ConnectionAttemptFailed"
+    /// The agent's own.
+    static let rejected = "org.bluez.Error.Rejected"
     // Errors of the bus.
     static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
     static let serviceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"

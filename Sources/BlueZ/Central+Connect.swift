@@ -18,11 +18,12 @@ extension Central {
       throw .disconnected
     }
     connecting = id
+    attemptedLink = AttemptedLink()
     let result: Result<[Characteristic], CentralError>
     do throws(CentralError) {
       result = .success(try await attempt(id))
     } catch {
-      result = .failure(error)
+      result = .failure(wasRefusedEncryption(id) ? .keyMissing : error)
       if error != .gone, error != .unavailable {
         // End a link that is partly established.
         await disconnect(id)
@@ -33,6 +34,13 @@ extension Central {
     reconcileScan()
     checkConditions()
     return try result.get()
+  }
+
+  /// Whether the attempt's link ended at once, although bluetoothd has a bond with the peripheral: so it is with one that
+  /// has lost its part of the bond (recorded with 5.66 and 5.82).
+  private func wasRefusedEncryption(_ id: PeripheralID) -> Bool {
+    guard tree.devices[id.path]?.isPaired == true, let lasted = attemptedLink.lasted else { return false }
+    return lasted < limits.shortLink
   }
 
   private func attempt(_ id: PeripheralID) async throws(CentralError) -> [Characteristic] {
@@ -68,7 +76,7 @@ extension Central {
     guard tree.devices[id.path] != nil else { throw .gone }
   }
 
-  private func isConnected(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.isConnected == true }
+  func isConnected(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.isConnected == true }
   private func isResolved(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.servicesResolved == true }
 
   /// Whether the peripheral is connected or being connected.
@@ -151,21 +159,24 @@ extension Central {
       // Removal would crash bluetoothd before 5.84.
       await !isNotifyAcquired(id)
     else { return }
-    await remove(id)
+    log.debug("an operation was never answered", ["path": id.path])
+    try? await remove(id)
   }
 
-  /// Reports the peripheral as out of range, and as lost only if it is not found again.
-  private func remove(_ id: PeripheralID) async {
-    guard let peripheral = tree.peripheral(at: id.path) else { return }
-    log.debug("removing the peripheral from bluetoothd: an operation was never answered", ["path": id.path])
+  /// Removes the peripheral from bluetoothd; reports it as out of range, and as lost only if it is not found again.
+  func remove(_ id: PeripheralID) async throws(CentralError) {
+    guard let peripheral = tree.peripheral(at: id.path) else { throw .gone }
+    log.debug("removing the peripheral from bluetoothd", ["path": id.path])
     awaitingRediscovery.insert(id)
     do throws(CentralError) {
       _ = try await call(
         "RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)], timeout: limits.local)
-      handler(.seen(peripheral.outOfRange))
     } catch {
+      awaitingRediscovery.remove(id)
       log.debug("RemoveDevice", ["error": error])
+      throw error
     }
+    handler(.seen(peripheral.outOfRange))
     loop.task(of: self) { central in
       let isBack = await central.wait(central.limits.rediscovery) { $0.tree.devices[id.path] != nil }
       central.awaitingRediscovery.remove(id)
@@ -174,7 +185,7 @@ extension Central {
   }
 
   /// Whether bluetoothd reports that a program has acquired notifications of the peripheral (`AcquireNotify`).
-  private func isNotifyAcquired(_ id: PeripheralID) async -> Bool {
+  func isNotifyAcquired(_ id: PeripheralID) async -> Bool {
     for characteristic in tree.characteristics(of: id) where characteristic.flags.contains(.notify) {
       let reply = try? await call(
         "Get", on: DBusName.properties, of: characteristic.path,
@@ -182,5 +193,21 @@ extension Central {
       if reply?.first?.bool == true { return true }
     }
     return false
+  }
+}
+
+/// The link during a connection attempt.
+struct AttemptedLink {
+  private var upSince: Moment?
+  /// How long it lasted, once it has ended; the shortest, if there were several.
+  private(set) var lasted: Duration?
+
+  mutating func up() { if upSince == nil { upSince = .now } }
+
+  mutating func down() {
+    guard let upSince else { return }
+    let duration = upSince.duration(to: .now)
+    lasted = lasted.map { min($0, duration) } ?? duration
+    self.upSince = nil
   }
 }

@@ -27,7 +27,8 @@ public actor Central {
   /// Held from the first connection to the bus until the end of ``run()``.
   var adapterLock: AdapterLock?
   private var busBackOff: BackOff
-  private var owner: String?
+  /// bluetoothd's unique name.
+  private(set) var owner: String?
   /// Runs after bluetoothd has started: its adapters appear and are powered one by one.
   private var startup: LoopTimer?
   /// How many signals have reported the owner of `org.bluez`.
@@ -42,6 +43,9 @@ public actor Central {
   var links: [PeripheralID: Link] = [:]
   let connectMutex = AsyncMutex()
   var connecting: PeripheralID?
+  /// The links during the connection attempt in progress.
+  var attemptedLink = AttemptedLink()
+  var pairing: Pairing?
   /// Peripherals whose link is being ended.
   var disconnecting: Set<PeripheralID> = []
   /// Peripherals that the central has removed from bluetoothd, and expects to be found again.
@@ -153,10 +157,7 @@ public actor Central {
         apply(event)
       }
     case .call(let call):
-      // The central exports no objects.
-      bus?.assumeIsolated {
-        try? $0.reply(to: call, error: DBusName.unknownMethod, "no such method")
-      }
+      answer(call)
     case .disconnected:
       isBusLost = true
       busEnded.resume(.success(()))
@@ -217,6 +218,7 @@ public actor Central {
       case .adapter, .owner:
         updateState()
       case .device(let path):
+        if connecting?.path == path, tree.devices[path]?.isConnected == true { attemptedLink.up() }
         if tree.devices[path]?.adapter == adapterPath, let peripheral = tree.peripheral(at: path) {
           handler(.seen(peripheral))
         }
@@ -224,6 +226,7 @@ public actor Central {
         servicesChanged(PeripheralID(path: path))
       case .disconnected(let path):
         let id = PeripheralID(path: path)
+        if connecting == id { attemptedLink.down() }
         linkEnded(id)
         handler(.disconnected(id))
       case .deviceRemoved(let path):
@@ -276,23 +279,43 @@ public actor Central {
 
   // MARK: Calls and waits
 
+  /// Calls a method of bluetoothd; `done` is called with its own answer.
+  func request(
+    _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
+    _ done: @escaping @Sendable (DBusAnswer) -> Void
+  ) {
+    guard let bus, owner != nil else { return done(.failure(.disconnected)) }
+    let call = DBusCall(member, on: interface, of: path, at: BlueZName.service, arguments)
+    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
+      if case .failure(let error) = answer, error.name == BlueZName.Failure.limitsExceeded {
+        self?.assumeIsolated { $0.tooManyCalls() }
+      }
+      done(answer)
+    }
+    bus.assumeIsolated { $0.call(call, timeout: timeout, answered) }
+  }
+
   /// Calls a method of bluetoothd; `done` is called with the answer.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
     _ done: @escaping @Sendable (Result<[DBusValue], CentralError>) -> Void
   ) {
-    guard let bus, owner != nil else { return done(.failure(.unavailable)) }
-    let call = DBusCall(member, on: interface, of: path, at: BlueZName.service, arguments)
-    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
+    request(member, on: interface, of: path, arguments, timeout: timeout) { answer in
       switch answer {
-      case .success(let arguments):
-        done(.success(arguments))
-      case .failure(let error):
-        if error.name == BlueZName.Failure.limitsExceeded { self?.assumeIsolated { $0.tooManyCalls() } }
-        done(.failure(CentralError(error, during: member)))
+      case .success(let arguments): done(.success(arguments))
+      case .failure(let error): done(.failure(CentralError(error, during: member)))
       }
     }
-    bus.assumeIsolated { $0.call(call, timeout: timeout, answered) }
+  }
+
+  /// Replies to a call of bluetoothd.
+  func reply(to call: DBusCall, _ arguments: [DBusValue] = []) {
+    bus?.assumeIsolated { try? $0.reply(to: call, arguments) }
+  }
+
+  /// Replies to a call with an error.
+  func reply(to call: DBusCall, error name: String, _ text: String) {
+    bus?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
   }
 
   /// Calls a method of bluetoothd and waits for the answer.

@@ -20,6 +20,8 @@ public enum CentralError: Error, Sendable, Equatable {
   /// Another program has acquired the notifications (`AcquireNotify`); or bluetoothd before 5.84 wrongly reports so until
   /// it is restarted, because a link was lost during AcquireNotify.
   case notifyAcquired
+  /// The link to a paired peripheral ended at once: the peripheral may have lost its part of the bond.
+  case keyMissing
   /// No bus, no bluetoothd, or no powered adapter.
   case unavailable
 
@@ -64,6 +66,7 @@ extension CentralError: CustomStringConvertible {
     case .gone: "bluetoothd no longer knows it"
     case .disconnected: "the link is gone"
     case .notifyAcquired: "another program takes the notifications"
+    case .keyMissing: "the link ended at once: it may have lost its bond"
     case .unavailable: "the Bluetooth adapter is missing or off"
     }
   }

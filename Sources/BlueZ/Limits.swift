@@ -7,6 +7,12 @@ package struct Limits: Sendable {
 
   /// For a Connect; then the attempt is cancelled, as others wait. (bluetoothd itself gives up after 40 s.)
   var connect = Duration.seconds(20)
+  /// For pairing on a link. bluetoothd waits for a passkey for 60 s; the kernel ends the link if the peripheral does not
+  /// respond for 30 s.
+  var pair = Duration.seconds(70)
+  /// A link to a paired peripheral that ends sooner was refused encryption. A link whose peripheral has gone ends after
+  /// its supervision time-out (the kernel's: 420 ms).
+  var shortLink = Duration.milliseconds(400)
   /// For resolving the services of a new link. bluetoothd drops an unresponsive peripheral after 30 s.
   var resolve = Duration.seconds(35)
   /// For the objects of resolved services to be exported.

@@ -17,7 +17,7 @@ public struct Peripheral: Sendable, Equatable {
   public let rssi: Int?
   /// Whether the adapter is connected to it, by any program.
   public let isConnected: Bool
-  /// Whether it is bonded: bluetoothd keeps its keys.
+  /// Whether bluetoothd has a bond with it. The peripheral may have lost its part.
   public let isPaired: Bool
   /// The services that it advertised and, once it was connected, those that it has.
   public internal(set) var services: [BluetoothUUID] = []

@@ -95,6 +95,8 @@ package final class RequestHandler: @unchecked Sendable {
     case .renameDevice(let id, let new):
       try onEngine { engine throws(RequestError) in try engine.rename(id, to: new) }
       return ["from": .string(id.description), "to": .string(new.description)]
+    case .pairDevice(let device, let passkey): try pair(device, passkey, reply)
+    case .unpairDevice(let device): try unpair(device, reply)
     case .setOptions(let id, let update):
       let device = try onEngine { engine throws(RequestError) in try engine.change(id, update) }
       return device.map { host.listing(of: $0) } ?? ["id": .string(id.description)]
@@ -149,6 +151,32 @@ package final class RequestHandler: @unchecked Sendable {
         reply(.failure(error))
       }
     }
+  }
+
+  private func pair(
+    _ device: DeviceReference, _ passkey: Int?, _ reply: @escaping Reply
+  ) throws(RequestError) {
+    let paired: PairingReply = { result in
+      switch result {
+      case .success(.paired): reply(.success(["paired": .bool(true)]))
+      case .success(.passkeyRequired):
+        reply(.success(["paired": .bool(false), "passkey_required": .bool(true)]))
+      case .failure(let error): reply(.failure(error))
+      }
+    }
+    try onEngine { engine throws(RequestError) in
+      try engine.pair(device, passkey: passkey, reply: paired)
+    }
+  }
+
+  private func unpair(_ device: DeviceReference, _ reply: @escaping Reply) throws(RequestError) {
+    let unpaired: @Sendable (Result<Void, RequestError>) -> Void = { result in
+      switch result {
+      case .success: reply(.success(["paired": .bool(false)]))
+      case .failure(let error): reply(.failure(error))
+      }
+    }
+    try onEngine { engine throws(RequestError) in try engine.unpair(device, reply: unpaired) }
   }
 
   private func resetAdapter(_ name: String?, _ reply: @escaping Reply) throws(RequestError) {

@@ -134,6 +134,8 @@ extension Configuration {
     package var isEnabled: Bool?
     /// The only gateway that serves it; nil: whichever has it in range.
     package var gateway: GatewayID?
+    /// True: it is paired with before it is used; false: only by request; nil: if nothing can be read without.
+    package var pair: Bool?
     /// When it is connected; nil: always.
     package var connect: ConnectMode?
     /// Of a device that is connected on demand: seconds between two visits; nil: ``defaultInterval``.

@@ -104,6 +104,7 @@ extension Configuration.Device: ConfigurationSection {
       ConfigurationKey("period", \.period, .optional(.period)),
       ConfigurationKey("enabled", \.isEnabled, .optional(.bool)),
       ConfigurationKey("gateway", \.gateway, .optional(.gatewayID)),
+      ConfigurationKey("pair", \.pair, .optional(.bool)),
       ConfigurationKey("connect", \.connect, .optional(.choice)),
       ConfigurationKey("every", \.every, .optional(.visitInterval)),
     ]

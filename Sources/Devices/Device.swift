@@ -102,7 +102,10 @@ final class Device: @unchecked Sendable {
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral) {
     if let rssi = seen.rssi { description.rssi = rssi }
-    session.seen(seen.id, inRange: seen.isInRange)
+    session.seen(seen)
+    guard description.isPaired != seen.isPaired else { return }
+    description.isPaired = seen.isPaired
+    report(.description)
   }
 
   /// - Returns: whether the accumulated data has changed.

@@ -15,6 +15,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var isEnabled = true
   /// Signal strength in dBm of the last advertisement.
   package internal(set) var rssi: Int?
+  /// Whether bluetoothd has a bond with it.
+  package internal(set) var isPaired = false
   package internal(set) var session = PeripheralSession.State.absent
   /// Whether it has a link and sends readings; if it is connected on demand: whether no visit is overdue.
   package internal(set) var isOnline = false

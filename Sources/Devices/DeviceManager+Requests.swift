@@ -11,6 +11,16 @@ extension DeviceManager {
     throw RequestError("no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
   }
 
+  /// The device that a request names by its id or by its address.
+  private func known(_ device: DeviceReference) throws(RequestError) -> Device {
+    switch device {
+    case .id(let id): return try known(id)
+    case .identifier(let address):
+      if let device = registry.byAddress[address] { return device }
+      throw RequestError("no device has the address \(address): add it by device/add")
+    }
+  }
+
   private func checkFree(_ id: DeviceID, for address: BluetoothAddress) throws(RequestError) {
     if let other = registry.byID[id], other.address != address {
       throw RequestError("the id \(id) is in use by \(other.address)")
@@ -136,4 +146,30 @@ extension DeviceManager {
     device.session.reconnect()
     return device.state
   }
+
+  /// Pairs with a device on a new link; gives the passkey that it displays, if it does.
+  /// - Parameter reply: called on the loop, once.
+  package func pair(_ device: DeviceReference, passkey: Int?, reply: @escaping PairingReply)
+    throws(RequestError)
+  {
+    let device = try known(device)
+    guard device.settings.isEnabled.value else {
+      throw RequestError("\(device.id) is disabled: enable it by device/options")
+    }
+    device.session.pair(passkey: passkey, reply: reply)
+  }
+
+  /// Deletes the bond with a device.
+  /// - Parameter reply: called on the loop, once.
+  package func unpair(
+    _ device: DeviceReference, reply: @escaping @Sendable (Result<Void, RequestError>) -> Void
+  ) throws(RequestError) {
+    try known(device).session.unpair(reply: reply)
+  }
+}
+
+/// How a request names a device.
+package enum DeviceReference: Sendable, Equatable {
+  case id(DeviceID)
+  case identifier(BluetoothAddress)
 }

@@ -1,4 +1,5 @@
 import BlueZ
+import Configuration
 import EventLoop
 import GATT
 import Log
@@ -10,9 +11,9 @@ final class DeviceSession: @unchecked Sendable {
 
   /// The object in the running bluetoothd; nil while there is none.
   private(set) var peripheral: PeripheralID?
-  private var machine: PeripheralSession
+  var machine: PeripheralSession
   /// The number of ``restart()``s: results of tasks from before the last one are ignored.
-  private var number = 0
+  private(set) var number = 0
   /// The state last reported to the observers.
   private var reportedState = PeripheralSession.State.absent
   private var timer: LoopTimer?
@@ -28,9 +29,15 @@ final class DeviceSession: @unchecked Sendable {
   private var information: [Characteristic] = []
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   private var changedServices: [Characteristic]?
-  private unowned let device: Device
+  /// The request to pair that awaits its answer.
+  var pairingRequest: PairingRequest?
+  /// The peripheral displays a passkey, which a request has to give.
+  var isPasskeyWanted = false
+  /// The requests to unpair that await their answer.
+  var unpairReplies: [@Sendable (Result<Void, RequestError>) -> Void] = []
+  unowned let device: Device
 
-  private var context: DeviceContext { device.context }
+  var context: DeviceContext { device.context }
   private var log: Logger { context.log }
   private var profile: Profile { device.description.profile }
   private var channels: [Channel] { device.channels }
@@ -43,7 +50,8 @@ final class DeviceSession: @unchecked Sendable {
   private static func machines(_ device: Device) -> (PeripheralSession, VisitSchedule?) {
     let interval = device.settings.visitInterval
     let session = PeripheralSession(
-      now: .now, endsForSilence: device.description.profile.alive != nil, isOnDemand: interval != nil)
+      now: .now, endsForSilence: device.description.profile.alive != nil, isOnDemand: interval != nil,
+      pairing: device.settings.pairing)
     return (session, interval.map { VisitSchedule(interval: $0) })
   }
 
@@ -75,9 +83,10 @@ final class DeviceSession: @unchecked Sendable {
   /// No task of the device is running any more.
   func tasksEnded() { perform(machine.visitEnded()) }
 
-  func seen(_ id: PeripheralID, inRange: Bool) {
-    peripheral = id
-    perform(machine.seen(inRange: inRange))
+  func seen(_ seen: Peripheral) {
+    peripheral = seen.id
+    machine.seen(isPaired: seen.isPaired)
+    perform(machine.seen(inRange: seen.isInRange))
   }
 
   /// bluetoothd has removed the peripheral.
@@ -105,6 +114,7 @@ final class DeviceSession: @unchecked Sendable {
   /// Ends the session and the link.
   func stop() {
     perform(machine.stop())
+    endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
     visitTimer?.cancel()
     perform(schedule?.stop() ?? [])
     linkEnded()
@@ -151,12 +161,13 @@ final class DeviceSession: @unchecked Sendable {
 
   // MARK: Actions
 
-  private func perform(_ actions: [PeripheralSession.Action]) {
+  func perform(_ actions: [PeripheralSession.Action]) {
     for action in actions {
       switch action {
       case .connect: connect()
       case .subscribe: subscribe()
       case .disconnect: disconnect()
+      case .forget: forget()
       case .online: becameLive()
       case .offline: if schedule == nil { device.becameOffline() }
       case .setTimer(let delay):
@@ -198,6 +209,12 @@ final class DeviceSession: @unchecked Sendable {
     let number = number
     let wasConnected = context.store.records[device.address]?.id != nil
     device.task { [self] central in
+      if let failure = await pairFirst(peripheral, number, on: central) {
+        if machine.state != .stopped, self.number == number {
+          perform(machine.connected(.notPaired(failure)))
+        }
+        return
+      }
       let connection: PeripheralSession.Connection
       do throws(CentralError) {
         let characteristics = try await central.connect(
@@ -254,7 +271,7 @@ final class DeviceSession: @unchecked Sendable {
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
         channel.leaveOut(because: error)
       case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
-        .unavailable:
+        .keyMissing, .unavailable:
         throw error
       }
     }
@@ -338,7 +355,7 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   /// Resets the state that belongs to a link.
-  private func linkEnded() {
+  func linkEnded() {
     for channel in channels { channel.linkDown() }
     information = []
     changedServices = nil
@@ -407,15 +424,24 @@ final class DeviceSession: @unchecked Sendable {
     case .connectFailed(let reason): log.info("cannot connect yet: \(reason)", fields)
     case .subscribeFailed(let reason): log.warning("cannot get its readings: \(reason)", fields)
     case .wantsPairing:
+      log.warning("no readings: it probably requires pairing. \(Self.remedy(device.id))", fields)
+    case .endsLinks:
       log.warning(
-        """
-        no readings: it probably requires pairing, which this gateway does not support yet. In MakeCode, choose \
-        "No Pairing Required" in the project settings and download the program again
-        """, fields)
+        "its link ends whenever a value is read: it may require pairing. \(Self.remedy(device.id))", fields)
+    case .pairingFailed(let reason): log.warning("cannot pair: \(reason)", fields)
+    case .bondLost(isMended: true):
+      log.warning("it has lost its bond, as after a new program was flashed: pairing again", fields)
+    case .bondLost(isMended: false):
+      log.warning(
+        "it has lost its bond, as after a new program was flashed. \(Self.remedy(device.id))", fields)
     case .silent(let limit): log.warning("no reading for \(limit): reconnecting", fields)
     case .unresponsive: log.warning("does not respond: reconnecting", fields)
     case .servicesLost: log.warning("its services are gone: reconnecting", fields)
     }
+  }
+
+  private static func remedy(_ id: DeviceID) -> String {
+    "Put it into pairing mode, if it has one, and send the request device/pair {\"id\": \"\(id)\"}"
   }
 
   private static let mostLogged = 100
@@ -442,7 +468,8 @@ extension CentralError {
   fileprivate var leavesLinkUp: Bool {
     switch self {
     case .timedOut, .unlikely: true
-    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .unavailable: false
+    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .unavailable:
+      false
     }
   }
 }

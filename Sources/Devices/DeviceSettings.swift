@@ -40,6 +40,7 @@ package struct DeviceSettings: Sendable, Equatable {
   package let isEnabled: Sourced<Bool>
   /// The only gateway that serves it; nil: whichever has it in range.
   package let gateway: Sourced<GatewayID?>
+  package let pairing: PairingMode
   package let connect: Sourced<Configuration.ConnectMode>
   /// Seconds between two visits, if it is connected on demand.
   package let every: Sourced<Int>
@@ -114,6 +115,7 @@ extension DeviceSettings {
     let enabled = Self.layered(changes.isEnabled, entry?.isEnabled)
     isEnabled = Sourced(enabled.value ?? true, enabled.source)
     gateway = Self.layered(changes.gateway, entry?.gateway)
+    pairing = PairingMode(entry?.pair)
     let connect = Self.layered(changes.connect, entry?.connect)
     self.connect = Sourced(connect.value ?? .always, connect.source)
     let every = Self.layered(changes.every, entry?.every)

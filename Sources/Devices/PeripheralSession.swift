@@ -31,6 +31,8 @@ package struct PeripheralSession: Sendable {
     case subscribe
     /// End the link, then call ``PeripheralSession/left()``.
     case disconnect
+    /// Delete what bluetoothd knows of it, bond and services, then call ``PeripheralSession/left()``.
+    case forget
     case online
     case offline
     case setTimer(Duration)
@@ -46,6 +48,12 @@ package struct PeripheralSession: Sendable {
     case subscribeFailed(String)
     /// Its services are known, but no value can be read, on two links in a row.
     case wantsPairing
+    /// The link ends as soon as a value is read, on several links in a row.
+    case endsLinks
+    /// Pairing failed, and is tried again.
+    case pairingFailed(String)
+    /// The peripheral has lost its bond; whether it is paired with again.
+    case bondLost(isMended: Bool)
     /// Connected, and no reading for this long.
     case silent(Duration)
     /// An operation was not answered in time.
@@ -60,6 +68,7 @@ package struct PeripheralSession: Sendable {
     /// Its services are not those of the profile.
     case unsuitable
     case failed(CentralError)
+    case notPaired(PairingError)
   }
 
   private(set) var state = State.absent
@@ -75,6 +84,13 @@ package struct PeripheralSession: Sendable {
   private var lastTrouble: Trouble?
   /// Links in a row on which no value could be read.
   private var unreadableLinks = 0
+  private(set) var pairing: PairingPlan
+  /// Links in a row on which the services were not usable.
+  private var unusableLinks = 0
+  /// Links in a row that ended before a value was read.
+  private var endedLinks = 0
+  /// Whether there was a reading on this link.
+  private var hasReading = false
 
   private var liveSince: Moment?
   private var lastSign: Moment
@@ -83,14 +99,20 @@ package struct PeripheralSession: Sendable {
 
   /// After a link that lasted this long, the back-off starts anew.
   private static let goodLink = Duration.seconds(30)
+  /// A peripheral that refuses to pair ends the link when bluetoothd asks it to, after the first read. A bad link seldom
+  /// ends so often at this point.
+  private static let mostEndedLinks = 5
 
   /// - Parameters:
   ///   - endsForSilence: whether a link on which no reading comes is ended.
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
-  init(now: Moment, endsForSilence: Bool = true, isOnDemand: Bool = false) {
+  init(
+    now: Moment, endsForSilence: Bool = true, isOnDemand: Bool = false, pairing: PairingMode = .whenNeeded
+  ) {
     lastSign = now
     silence = endsForSilence && !isOnDemand ? Silence() : nil
     self.isOnDemand = isOnDemand
+    self.pairing = PairingPlan(pairing)
   }
 
   /// Whether values of its link are readings.
@@ -111,23 +133,41 @@ package struct PeripheralSession: Sendable {
     return [.connect]
   }
 
+  /// Whether bluetoothd has a bond with it.
+  mutating func seen(isPaired: Bool) { pairing.isPaired = isPaired }
+
   /// bluetoothd has removed it.
   mutating func lost() -> [Action] { seen(inRange: false) }
 
   mutating func connected(_ connection: Connection) -> [Action] {
     guard state == .connecting else { return [] }
     switch connection {
+    case .connected where pairing.pairsFirst && pairing.isDue:
+      // Asked for while it was being connected.
+      return leave(for: .zero)
     case .connected:
+      pairing.connected()
+      hasReading = false
       state = .subscribing
       return [.subscribe]
     case .unsuitable:
+      pairing.connected()
+      if isStale() { return forget(for: .zero) }
       return trouble(.unsuitable) + leave(for: longBackOff.next())
     case .failed(.gone), .failed(.unavailable):
       // It may have come back while the attempt failed, which is reported only once.
       if isInRange { return wait(backOff.next()) }
       state = .absent
       return []
+    case .failed(.keyMissing) where pairing.linkWasRefused():
+      return bondLost()
+    case .notPaired(let error):
+      let wasDue = pairing.isDue
+      pairing.failed()
+      if wasDue, pairing.mode != .always { return trouble(.wantsPairing) + wait(longBackOff.next()) }
+      return trouble(.pairingFailed(error.description)) + wait(backOff.next())
     case .failed(let error):
+      if error != .keyMissing { pairing.linkFailed() }
       return trouble(.connectFailed(error.description)) + wait(backOff.next())
     }
   }
@@ -135,10 +175,21 @@ package struct PeripheralSession: Sendable {
   mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
     guard state == .subscribing else { return [] }
     unreadableLinks = 0
+    endedLinks = 0
     if let failure {
-      return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
+      let trouble = trouble(.subscribeFailed(failure.description))
+      switch failure {
+      case .refused where isStale(after: 2), .transient where isStale(after: 2):
+        return trouble + forget(for: backOff.next())
+      case .refused, .transient, .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired,
+        .keyMissing,
+        .unavailable:
+        return trouble + leave(for: backOff.next())
+      }
     }
     state = .live
+    unusableLinks = 0
+    pairing.becameLive()
     liveSince = now
     lastSign = now
     lastTrouble = nil
@@ -157,12 +208,14 @@ package struct PeripheralSession: Sendable {
     if unreadableLinks == 1 {
       return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
     }
+    if pairing.wasUnreadable() { return leave(for: .zero) }
     return trouble(.wantsPairing) + leave(for: longBackOff.next())
   }
 
   /// A reading: on the path of every notification.
   mutating func received(at now: Moment) {
     lastSign = now
+    hasReading = true
     silence?.ended()
   }
 
@@ -179,7 +232,10 @@ package struct PeripheralSession: Sendable {
     case .absent, .waiting, .idle, .stopped: return []
     // The operation in progress reports it.
     case .connecting, .leaving: return []
-    case .subscribing: return wait(backOff.next())
+    case .subscribing:
+      if !hasReading, !pairing.isPaired { endedLinks += 1 }
+      let isRefused = endedLinks >= Self.mostEndedLinks
+      return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next())
     case .live:
       linkWasGood(until: now)
       return [.offline] + wait(backOff.next())
@@ -249,6 +305,37 @@ package struct PeripheralSession: Sendable {
     }
   }
 
+  /// A user wants to pair: on a new link, before it is used.
+  /// - Parameter mode: the configured one.
+  mutating func pair(_ mode: PairingMode) -> [Action] {
+    let isBondLost = pairing.request(mode)
+    switch state {
+    case .waiting where isBondLost: return forget(for: .zero)
+    case .leaving:
+      leavingFor = .zero
+      return []
+    case .waiting where !isInRange:
+      // It is connected to as soon as it is heard.
+      state = .absent
+      return [.cancelTimer]
+    case .live, .subscribing, .waiting, .absent, .connecting, .idle, .stopped: return reconnect()
+    }
+  }
+
+  /// A user wants the bond deleted. From now on the session does not pair by itself.
+  mutating func unpair() -> [Action] {
+    pairing.mode = .never
+    pairing.failed()
+    switch state {
+    case .live: return [.offline] + forget(for: isOnDemand ? nil : backOff.next())
+    case .subscribing, .waiting: return forget(for: backOff.next())
+    // An attempt to connect fails for it.
+    case .connecting, .absent, .idle, .leaving, .stopped:
+      pairing.forget()
+      return [.forget]
+    }
+  }
+
   /// The timer that was set has run out.
   mutating func timer(at now: Moment) -> [Action] {
     switch state {
@@ -262,7 +349,8 @@ package struct PeripheralSession: Sendable {
       let quiet = lastSign.duration(to: now)
       if quiet < silence.limit { return [.setTimer(silence.limit - quiet)] }
       linkWasGood(until: lastSign)
-      return [.offline] + trouble(.silent(silence.limit)) + leave(for: backOff.next())
+      let trouble = [.offline] + trouble(.silent(silence.limit))
+      return trouble + (!hasReading && isStale() ? forget(for: backOff.next()) : leave(for: backOff.next()))
     }
   }
 
@@ -310,6 +398,29 @@ package struct PeripheralSession: Sendable {
     state = .leaving
     leavingFor = delay
     return [.cancelTimer, .disconnect]
+  }
+
+  private mutating func forget(for delay: Duration?) -> [Action] {
+    state = .leaving
+    leavingFor = delay
+    pairing.forget()
+    return [.cancelTimer, .forget]
+  }
+
+  private mutating func bondLost() -> [Action] {
+    guard pairing.mode != .never || pairing.isDue else {
+      return trouble(.bondLost(isMended: false)) + wait(longBackOff.next())
+    }
+    pairing.isDue = true
+    return trouble(.bondLost(isMended: true)) + forget(for: .zero)
+  }
+
+  /// The services of another link are not usable. bluetoothd may have them from an earlier program of the peripheral:
+  /// where a service has the same handles, it takes the characteristics from its cache. That is deleted with the
+  /// device, once in a row of such links, as long as there is no bond.
+  private mutating func isStale(after links: Int = 1) -> Bool {
+    unusableLinks += 1
+    return unusableLinks == links && !pairing.isPaired
   }
 
   private mutating func trouble(_ trouble: Trouble) -> [Action] {

@@ -246,7 +246,8 @@ extension WriteFailure {
     switch error {
     case .disconnected, .gone, .unavailable: self = .linkLost
     case .timedOut: self = .timeout
-    case .transient, .busy, .unlikely, .refused, .notifyAcquired: self = .failed(reason: "\(error)")
+    case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing:
+      self = .failed(reason: "\(error)")
     }
   }
 }

@@ -48,6 +48,7 @@ struct Arguments: Sendable {
       --period MS          initial period (1000)
       --minimum-period MS  shortest period that the micro:bits accept; shorter ones are replaced by it (0)
       --no-period          omit the period characteristic
+      --pairing METHOD     require pairing: just_works, or passkey (100000 for the first micro:bit, 100001 …)
       --seed N             seed of the temperatures and signal strengths (1)
       --control SOCKET     unix socket for commands: one JSON object per line, answered by one per line
       --trace FILE         record the time of each notification in this file; the sensors count them
@@ -86,6 +87,7 @@ struct Arguments: Sendable {
       {"op":"vanish","i":I}, {"op":"return","i":I}
       {"op":"disconnect","i":I}, {"op":"reset","i":I}
       {"op":"adv","i":I,"on":false}   stop advertising
+      {"op":"forget","i":I}           lose the bond, as when a new program is flashed
     Commands for one device, or with "all":true for all, answered by a list of their states:
       {"op":"period","i":I,"v":20}    set the period; without v show it
       {"op":"subscription","i":I,"fault":"drop","count":N}
@@ -95,7 +97,9 @@ struct Arguments: Sendable {
                                       answer that write with this ATT error
       {"op":"subscription","i":I,"fault":"silence","ms":3000}
                                       do not answer that write, and drop the link after this time
-      {"op":"pairing","i":I}          require pairing for its services; "on":false: no more
+      {"op":"pairing","i":I}          require pairing for its services; "on":false: no more; "passkey":N: with the
+                                      passkey that it displays; "pairs":false: refuse it; "fault":"drop" or
+                                      "silence": the next pairing fails
     Other commands:
       {"op":"list"}, {"op":"count"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}
@@ -107,7 +111,7 @@ struct Arguments: Sendable {
     case devices = 1
     case decoys, peripheral, profile, directory, generate, services, bus, systemBus, namePrefix, name,
       address, period, minimumPeriod
-    case noPeriod, seed, control, trace
+    case noPeriod, pairing, seed, control, trace
     case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
     case help, version
 
@@ -128,6 +132,7 @@ struct Arguments: Sendable {
       case .period: "period"
       case .minimumPeriod: "minimum-period"
       case .noPeriod: "no-period"
+      case .pairing: "pairing"
       case .seed: "seed"
       case .control: "control"
       case .trace: "trace"
@@ -149,7 +154,8 @@ struct Arguments: Sendable {
       case .systemBus, .noPeriod, .help, .version: false
       case .devices, .decoys, .peripheral, .profile, .directory, .generate, .services, .bus, .namePrefix,
         .name, .address, .period,
-        .minimumPeriod, .seed, .control, .trace, .connect, .disconnect, .advertise, .scan, .temporary,
+        .minimumPeriod, .pairing, .seed, .control, .trace, .connect, .disconnect, .advertise, .scan,
+        .temporary,
         .supervision, .timeout, .attribute:
         true
       }
@@ -251,6 +257,11 @@ struct Arguments: Sendable {
     case .minimumPeriod: options.minimumPeriod = UInt16(try Self.number(kind, text, 0...65535))
     case .noPeriod: options.hasPeriod = false
     case .trace: options.trace = text
+    case .pairing:
+      guard let method = PairingMethod(rawValue: text) else {
+        throw Invalid(reason: "--pairing: not just_works or passkey: \(text)")
+      }
+      options.pairing = method
     case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
     case .connect: options.timing.connect = try Self.duration(kind, text)
     case .disconnect: options.timing.disconnect = try Self.duration(kind, text)

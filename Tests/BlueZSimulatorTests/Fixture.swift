@@ -17,6 +17,8 @@ final class Fixture {
   private(set) var channels: [ChannelID] = []
   /// Packets written to notification sockets.
   private(set) var packets: [[UInt8]] = []
+  /// Calls of Pair for which an agent was asked for the passkey.
+  private(set) var questions: [CallID] = []
 
   init(_ change: (inout SimulatorOptions) -> Void = { $0.devices = 1 }) {
     var options = SimulatorOptions()
@@ -55,6 +57,9 @@ final class Fixture {
       case .refuse(let id, let error):
         answer(id, [error.name, error.text.trimmingNewline], [])
       case .abandon(let id): calls[id] = nil
+      case .askPasskey(_, _, let device, let call):
+        lines.append("?\tRequestPasskey\t\(device)")
+        questions.append(call)
       case .open(let channel, let id):
         channels.append(channel)
         answer(id, ["ok"], [])

@@ -263,7 +263,7 @@ import Testing
 
   @Test func allButTheInformationDemandsPairing() {
     let fixture = Self.linked()
-    fixture.model.peripherals[0].demandsPairing = true
+    fixture.model.peripherals[0].security.isRequired = true
     fixture.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
     #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
     fixture.call("A", Self.buttonA, Self.read, [Self.none])

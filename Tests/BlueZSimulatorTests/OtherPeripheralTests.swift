@@ -204,9 +204,9 @@ import Testing
       fixture.call("A", Self.send, Self.write, [.bytes([1]), Self.none])
       #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
     }
-    fixture.model.peripherals[0].demandsPairing = true
+    fixture.model.peripherals[0].security.isRequired = true
     command()
-    fixture.model.peripherals[0].demandsPairing = false
+    fixture.model.peripherals[0].security.isRequired = false
     fixture.take(fixture.model.vanish(0, at: fixture.now))
     command()
     #expect(fixture.model.peripherals[0].writes.isEmpty)

@@ -81,12 +81,12 @@ import Testing
       Self.program, ["--bus", bus.address, "--devices", "1", "--decoys", "1", "--control", path])
     _ = try await child.line { $0 == "ready" }
     let microBit =
-      #"{"address":"D0:5A:00:00:C0:DE","armed":0,"connected":false,"gone":false,"i":0,"#
+      #"{"address":"D0:5A:00:00:C0:DE","armed":0,"bonded":false,"connected":false,"gone":false,"i":0,"#
       + #""name":"BBC micro:bit [zugev]","notifying":false,"period":1000,"sent":0,"stuck":false,"#
       + #""subscribed":[],"temp":33}"#
     #expect(try await ask(path, #"{"op":"temp","i":0,"v":33}"#) == microBit)
     let stranger =
-      #"{"address":"E5:7A:00:00:00:01","armed":0,"connected":false,"gone":false,"i":1,"name":"Polar H7 1","#
+      #"{"address":"E5:7A:00:00:00:01","armed":0,"bonded":false,"connected":false,"gone":false,"i":1,"name":"Polar H7 1","#
       + #""notifying":false,"sent":0,"stuck":false,"subscribed":[]}"#
     #expect(try await ask(path, #"{"op":"list"}"#) == "[\(microBit),\(stranger)]")
     for period in [1, 65535, 1000] {

@@ -204,7 +204,7 @@ import Testing
 
   @Test func aMicroBitThatDemandsPairingAnswersNothingAndItsDeviceGoes() {
     let fixture = LinkTests.linked()
-    fixture.model.peripherals[0].demandsPairing = true
+    fixture.model.peripherals[0].security.isRequired = true
     // What it is can be read by anybody.
     fixture.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
     #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)

@@ -122,8 +122,8 @@ import Testing
     (
       "make-coffee-for-all", "",
       #"unknown request "make-coffee-for-all": known are devices, health, reload, scan, device/add, "#
-        + "device/remove, device/reconnect, device/rename, device/options, device/inspect, property/get, "
-        + "property/set, adapter/state, device/sequence, adapter/reset, log_level"
+        + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
+        + "device/inspect, property/get, property/set, adapter/state, device/sequence, adapter/reset, log_level"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),

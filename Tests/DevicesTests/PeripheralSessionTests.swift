@@ -134,6 +134,9 @@ import Testing
 
   @Test func anUnsuitableOneIsLeftInPeaceForLongerAndLonger() {
     var session = connecting
+    // bluetoothd may have its services from an earlier program.
+    #expect(session.connected(.unsuitable) == [.cancelTimer, .forget])
+    expectConnectsAtOnce(&session)
     for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
       let actions = session.connected(.unsuitable)
       #expect(actions == (minutes == 1 ? [.report(.unsuitable)] : []) + [.cancelTimer, .disconnect])
@@ -148,14 +151,183 @@ import Testing
     _ = session.subscribed(nil, at: start)
     _ = session.disconnected(at: at(100))
     _ = session.timer(at: at(101))
+    #expect(session.connected(.unsuitable) == [.cancelTimer, .forget])
+    expectConnectsAtOnce(&session)
     #expect(session.connected(.unsuitable).first == .report(.unsuitable))
     expectTimer(session.left(), .seconds(60))
+  }
+
+  @Test func whatIsPairedIsNotForgottenForItsServices() {
+    var session = connecting
+    session.seen(isPaired: true)
+    #expect(session.connected(.unsuitable) == [.report(.unsuitable), .cancelTimer, .disconnect])
+  }
+
+  @Test func oneWithoutAReadingIsForgottenOnce() {
+    var session = live
+    #expect(session.timer(at: at(30)) == [.offline, .report(.silent(.seconds(30))), .cancelTimer, .forget])
+    expectTimer(session.left(), .seconds(1))
+    _ = session.timer(at: at(31))
+    _ = session.connected(.connected)
+    session.received(at: at(32))
+    _ = session.subscribed(nil, at: at(32))
+    #expect(session.timer(at: at(62)).suffix(2) == [.cancelTimer, .disconnect])
+  }
+
+  @Test func oneWhoseSubscriptionIsRefusedTwiceIsForgottenOnce() {
+    var session = connecting
+    for last in [Session.Action.disconnect, .forget, .disconnect, .disconnect] {
+      _ = session.connected(.connected)
+      #expect(session.subscribed(.refused("NotPermitted"), at: start).suffix(2) == [.cancelTimer, last])
+      _ = session.left()
+      _ = session.timer(at: start)
+    }
+  }
+
+  // MARK: Pairing
+
+  private func expectConnectsAtOnce(
+    _ session: inout Session, _ location: SourceLocation = #_sourceLocation
+  ) {
+    #expect(session.left() == [.setTimer(.zero)], sourceLocation: location)
+    #expect(session.timer(at: start) == [.connect], sourceLocation: location)
+  }
+
+  private func connecting(_ mode: PairingMode) -> Session {
+    var session = Session(now: start, pairing: mode)
+    _ = session.seen(inRange: true)
+    return session
+  }
+
+  @Test func whatIsConfiguredSoPairsFirst() {
+    var session = connecting(.always)
+    #expect(session.pairing.pairsFirst)
+    session.seen(isPaired: true)
+    #expect(!session.pairing.pairsFirst)
+    #expect(session.connected(.connected) == [.subscribe])
+    #expect(!connecting(.never).pairing.pairsFirst)
+    #expect(!connecting(.whenNeeded).pairing.pairsFirst)
+  }
+
+  @Test func aFailedPairingIsTriedAgainLaterAndLater() {
+    var session = connecting(.always)
+    for seconds in [1, 2, 4] {
+      expectTimer(
+        session.connected(.notPaired(.refused)), .seconds(seconds),
+        after: seconds == 1 ? [.report(.pairingFailed(PairingError.refused.description))] : [])
+      #expect(session.timer(at: start) == [.connect])
+      #expect(session.pairing.pairsFirst)
+    }
+  }
+
+  @Test func oneThatCannotBeReadOnTwoLinksInARowIsPairedWithOnce() {
+    var session = connecting(.whenNeeded)
+    let error = CentralError.timedOut("ReadValue: no answer in time")
+    _ = session.connected(.connected)
+    _ = session.unreadable(error)
+    _ = session.left()
+    _ = session.timer(at: start)
+    _ = session.connected(.connected)
+    #expect(!session.pairing.pairsFirst)
+    #expect(session.unreadable(error) == [.cancelTimer, .disconnect])
+    expectConnectsAtOnce(&session)
+    #expect(session.pairing.pairsFirst)
+    expectTimer(
+      session.connected(.notPaired(.passkeyMissing)), .seconds(60), after: [.report(.wantsPairing)])
+    #expect(session.timer(at: start) == [.connect])
+    #expect(!session.pairing.pairsFirst)
+    _ = session.connected(.connected)
+    #expect(session.unreadable(error) == [.cancelTimer, .disconnect])
+    expectTimer(session.left(), .seconds(120))
+    #expect(!session.pairing.pairsFirst)
+  }
+
+  @Test func aLinkThatEndsWheneverAValueIsReadIsToldOnce() {
+    var session = connecting
+    for number in 1...7 {
+      _ = session.connected(.connected)
+      #expect((session.disconnected(at: start).first == .report(.endsLinks)) == (number == 5))
+      _ = session.timer(at: start)
+    }
+  }
+
+  @Test(arguments: [PairingMode.whenNeeded, .always])
+  func aLostBondIsGivenUp(mode: PairingMode) {
+    var session = connecting(mode)
+    session.seen(isPaired: true)
+    for _ in 0..<2 {
+      #expect(session.connected(.failed(.keyMissing)).last != .forget)
+      _ = session.timer(at: start)
+    }
+    let actions = session.connected(.failed(.keyMissing))
+    #expect(actions == [.report(.bondLost(isMended: true)), .cancelTimer, .forget])
+    expectConnectsAtOnce(&session)
+    #expect(session.pairing.pairsFirst)
+    session.seen(isPaired: true)
+    #expect(session.connected(.connected) == [.subscribe])
+  }
+
+  @Test func aBondThatIsNotToBeMadeIsNotGivenUpEither() {
+    var session = connecting(.never)
+    session.seen(isPaired: true)
+    for _ in 0..<2 {
+      _ = session.connected(.failed(.keyMissing))
+      _ = session.timer(at: start)
+    }
+    expectTimer(
+      session.connected(.failed(.keyMissing)), .seconds(60), after: [.report(.bondLost(isMended: false))])
+    // Until a user wants to pair.
+    #expect(session.pair(.never) == [.cancelTimer, .forget])
+    expectConnectsAtOnce(&session)
+    #expect(session.pairing.pairsFirst)
+  }
+
+  @Test func otherFailuresDoNotGiveUpABond() {
+    var session = connecting(.always)
+    session.seen(isPaired: true)
+    for _ in 0..<10 {
+      for error in [CentralError.keyMissing, .keyMissing, .disconnected] {
+        #expect(session.connected(.failed(error)).last != .forget)
+        _ = session.timer(at: start)
+      }
+    }
+  }
+
+  @Test func aUserPairsOnANewLink() {
+    var session = live
+    #expect(session.pair(.never) == [.offline, .cancelTimer, .disconnect])
+    expectConnectsAtOnce(&session)
+    #expect(session.pairing.pairsFirst)
+    session = waiting
+    #expect(session.pair(.never) == [.cancelTimer, .connect])
+    #expect(session.pairing.pairsFirst)
+    // While it is being connected: that link is given up.
+    session = connecting
+    #expect(session.pair(.never) == [])
+    #expect(session.connected(.connected) == [.cancelTimer, .disconnect])
+    expectConnectsAtOnce(&session)
+    #expect(session.pairing.pairsFirst)
+  }
+
+  @Test func aUserUnpairs() {
+    var session = live
+    session.seen(isPaired: true)
+    #expect(session.unpair() == [.offline, .cancelTimer, .forget])
+    expectTimer(session.left(), .seconds(1))
+    session = connecting(.always)
+    #expect(session.unpair() == [.forget])
+    #expect(session.left() == [])
+    expectTimer(
+      session.connected(.failed(.disconnected)), .seconds(1),
+      after: [.report(.connectFailed("the link is gone"))])
+    #expect(!session.pairing.pairsFirst)
   }
 
   /// As on bluetoothd 5.66, which never answers the read of one that wants pairing, and 5.82, which fails it at once.
   @Test(arguments: [CentralError.timedOut("ReadValue: no answer in time"), .unlikely("Failed: 0x0e")])
   func oneThatCannotBeReadOnTwoLinksInARowWantsPairing(error: CentralError) {
-    var session = subscribing
+    var session = connecting(.never)
+    _ = session.connected(.connected)
     var actions = session.unreadable(error)
     #expect(actions == [.report(.subscribeFailed(error.description)), .cancelTimer, .disconnect])
     expectTimer(session.left(), .seconds(1))
@@ -227,6 +399,7 @@ import Testing
 
   @Test func aLinkThatNeverGaveAReadingDoesNot() {
     var session = connecting
+    session.seen(isPaired: true)
     for seconds in [1, 2, 4, 8] {
       _ = session.connected(.connected)
       _ = session.subscribed(nil, at: start)
@@ -394,13 +567,14 @@ import Testing
       for step in 0..<60 {
         let now = at(step * 10)
         let actions: [Session.Action]
-        switch Int.random(in: 0..<13, using: &random) {
+        switch Int.random(in: 0..<16, using: &random) {
         case 0: actions = session.seen(inRange: true)
         case 1: actions = session.lost()
         case 2 where pending.contains("connect"):
           pending.remove("connect")
           let results: [Session.Connection] = [
             .connected, .connected, .unsuitable, .failed(.gone), .failed(.timedOut("x")),
+            .failed(.keyMissing), .failed(.keyMissing), .notPaired(.refused),
           ]
           actions = session.connected(results.randomElement(using: &random)!)
         case 3 where pending.contains("subscribe"):
@@ -421,6 +595,12 @@ import Testing
         case 10: actions = session.demanded()
         case 11: actions = session.visitEnded()
         case 12: actions = session.handedOver()
+        case 13:
+          actions = session.pair([PairingMode.never, .whenNeeded, .always].randomElement(using: &random)!)
+        case 14: actions = session.unpair()
+        case 15:
+          session.seen(isPaired: Bool.random(using: &random))
+          continue
         default: continue
         }
         for action in actions {
@@ -428,6 +608,7 @@ import Testing
           case .connect: #expect(pending.insert("connect").inserted)
           case .subscribe: pending.insert("subscribe")
           case .disconnect: #expect(pending.insert("leave").inserted)
+          case .forget: if session.state == .leaving { pending.insert("leave") }
           case .online:
             #expect(!isOnline)
             isOnline = true

@@ -62,6 +62,7 @@ import Testing
   func pairing() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.gateway]
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"pair":false}"#
     try await withFixture(plan) { fixture in
       try await fixture.simulator.control("pairing", 0, #""on":true"#)
       try fixture.startGateway()

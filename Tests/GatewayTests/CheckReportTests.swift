@@ -69,6 +69,7 @@ import Testing
         period                  5000 ms              command
         enabled                 true                 default
         gateway                 –                    default
+        pair                    when needed          default
         connect                 always               default
         every                   –                    default
       """

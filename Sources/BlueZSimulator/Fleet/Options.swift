@@ -24,6 +24,8 @@ public struct SimulatorOptions: Sendable {
   package var generators: [Generator] = []
   /// Whether the micro:bits have the period characteristic.
   public var hasPeriod = true
+  /// How the micro:bits require pairing; nil: they are open.
+  public var pairing: PairingMethod?
   /// The seed of temperatures, signal strengths and phases.
   public var seed: UInt64 = 1
   /// The timing of bluetoothd and the radio.
@@ -34,6 +36,14 @@ public struct SimulatorOptions: Sendable {
 
   /// Three micro:bits with the recorded timing.
   public init() {}
+}
+
+/// How a micro:bit pairs.
+public enum PairingMethod: String, Sendable, CaseIterable {
+  /// Without asking.
+  case justWorks = "just_works"
+  /// With the passkey that it displays: 100000, and the index of the micro:bit.
+  case passkey
 }
 
 /// Delays. The defaults were recorded with bluetoothd 5.66.

@@ -23,8 +23,7 @@ struct Peripheral: Sendable {
   var silent = false
   /// How the next writes of the client configuration fail.
   var subscriptionFault: SubscriptionFault?
-  /// Requires an encrypted link, except for the device information.
-  var demandsPairing = false
+  var security = Security()
   /// Connected to the adapter.
   var linked = false
   /// Mean signal strength in dBm.
@@ -61,6 +60,28 @@ struct Peripheral: Sendable {
     writes[characteristic.handle, default: Writes()].append(bytes)
     return true
   }
+}
+
+/// How a peripheral pairs.
+struct Security: Sendable {
+  /// How it fails to.
+  enum Fault: Sendable {
+    /// The link is dropped.
+    case drop
+    /// It does not respond.
+    case silence
+  }
+
+  /// Requires an encrypted link, except for the device information.
+  var isRequired = false
+  /// Pairs with everybody; else it refuses.
+  var pairs = true
+  /// The one that it displays; nil: JustWorks.
+  var passkey: Int?
+  /// Has its part of the bond.
+  var hasBond = false
+  /// How it fails next time.
+  var fault: Fault?
 }
 
 /// The writes to a characteristic.
@@ -101,6 +122,8 @@ extension SimulatorOptions {
   func peripherals(at now: ContinuousClock.Instant, random: inout SplitMix) -> [Peripheral] {
     var peripherals: [Peripheral] = []
     for index in 0..<devices {
+      let security = Security(
+        isRequired: pairing != nil, passkey: pairing == .passkey ? 100_000 + index : nil)
       peripherals.append(
         Peripheral(
           index: index,
@@ -115,6 +138,7 @@ extension SimulatorOptions {
             accelerometer: services.contains(.accelerometer)
               ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil),
           generators: generators,
+          security: security,
           strength: Int.random(in: -70 ... -48, using: &random)))
     }
     for index in 0..<decoys {

@@ -12,6 +12,7 @@ enum BlueZName {
   static let characteristic = "org.bluez.GattCharacteristic1"
   static let descriptor = "org.bluez.GattDescriptor1"
   static let agentManager = "org.bluez.AgentManager1"
+  static let agent = "org.bluez.Agent1"
   static let profileManager = "org.bluez.ProfileManager1"
   static let healthManager = "org.bluez.HealthManager1"
   static let gattManager = "org.bluez.GattManager1"
@@ -54,6 +55,9 @@ struct BlueZError: Error, Sendable, Equatable {
   static let invalidArguments = bluez("InvalidArguments", "Invalid arguments in method call")
   static let invalidLength = bluez("InvalidArguments", "Invalid Length")
   static let invalidOffset = bluez("InvalidArguments", "Invalid offset")
+  static let alreadyExists = bluez("AlreadyExists", "Already Exists")
+  static let authenticationCanceled = bluez("AuthenticationCanceled", "Authentication Canceled")
+  static let connectionAttemptFailed = bluez("ConnectionAttemptFailed", "Page Timeout")
   static let authenticationFailed = bluez("AuthenticationFailed", "Authentication Failed")
 
   /// bluetoothd's mapping of ATT errors (`create_gatt_dbus_error` in its `src/gatt-client.c`).

@@ -105,6 +105,7 @@ extension Bluetoothd {
   mutating func vanish() -> [Effect] {
     for index in devices.keys.sorted() { removeObject(of: index) }
     discoverers.removeAll()
+    agents.removeAll()
     found.removeAll()
     connecting.removeAll()
     linking = nil

@@ -111,7 +111,7 @@ extension Bluetoothd {
     devices[index] = device
     let interfaces = Describe.device(
       peripheral, rssi: rssi, connected: peripheral.linked,
-      uuids: known ? peripheral.uuids : peripheral.advertised)
+      bonded: bonds.contains(index), uuids: known ? peripheral.uuids : peripheral.advertised)
     emit(.signal(tree.add(device.path, .device(index), under: BlueZName.adapterPath, interfaces)))
   }
 
@@ -143,6 +143,7 @@ extension Bluetoothd {
 
   /// Removes a device object.
   mutating func removeObject(of index: Int) {
+    endPairing(index, .failure(.connectionAttemptFailed))
     guard let device = devices.removeValue(forKey: index) else { return }
     for operation in device.operations {
       for call in operation.calls { emit(.abandon(call)) }
@@ -158,6 +159,7 @@ extension Bluetoothd {
     }
     if isStuck(index) { return emit(.crash) }
     stored.remove(index)
+    bonds.remove(index)
     if devices[index]?.isConnected == true { return remove(connected: index, for: request.id, at: now) }
     cancelConnect(index, .canceled, at: now)
     removeObject(of: index)

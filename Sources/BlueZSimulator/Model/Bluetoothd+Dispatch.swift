@@ -24,7 +24,7 @@ extension Bluetoothd {
       known = try characteristicCall(request, index, handle, at: now)
     case (.descriptor(let index, let handle), BlueZName.descriptor):
       known = try descriptorCall(request, index, handle)
-    case (.manager, BlueZName.agentManager): known = agentCall(request)
+    case (.manager, BlueZName.agentManager): known = try agentCall(request)
     default: known = false
     }
     guard known else { throw .unknownMethod(unknown(request)) }
@@ -55,9 +55,8 @@ extension Bluetoothd {
     switch (request.member, request.signature) {
     case ("Connect", ""): try connect(request, index, at: now)
     case ("Disconnect", ""): disconnect(request, index, at: now)
-    // Pairing cannot be confirmed: there are no agents.
-    case ("Pair", ""): throw .authenticationFailed
-    case ("CancelPairing", ""): throw .doesNotExist
+    case ("Pair", ""): try pair(request, index, at: now)
+    case ("CancelPairing", ""): try cancelPairing(request, index, at: now)
     default: return false
     }
     return true
@@ -95,15 +94,5 @@ extension Bluetoothd {
     default: return false
     }
     return true
-  }
-
-  /// Agents are registered, but never called.
-  private mutating func agentCall(_ request: Request) -> Bool {
-    switch (request.member, request.signature) {
-    case ("RegisterAgent", "os"), ("UnregisterAgent", "o"), ("RequestDefaultAgent", "o"):
-      emit(.reply(request.id, []))
-      return true
-    default: return false
-    }
   }
 }

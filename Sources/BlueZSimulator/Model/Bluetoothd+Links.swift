@@ -78,7 +78,11 @@ extension Bluetoothd {
       return
     }
     devices[index]?.link = .resolving
-    emit(.reply(call, []))
+    let isPairing = device.pairing?.call == call
+    if lacksKey(index) { lose(index, at: now) }
+    if !isPairing { emit(.reply(call, [])) }
+    guard case .resolving = devices[index]?.link else { return startConnects(at: now) }
+    beginPairing(index, at: now)
     // With the real one, too, a caller does not find the services immediately after the reply.
     if timing.connect > .zero {
       schedule.add(.resolved(peripheral: index, attempt: attempt), at: now + timing.connect / 100)
@@ -102,6 +106,7 @@ extension Bluetoothd {
       change(device: index, [("UUIDs", .strings(peripherals[index].uuids)), resolved])
     }
     resubscribe(index, at: now)
+    if bonds.contains(index) { endPairing(index, .success(())) }
   }
 
   mutating func connectTimesOut(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
@@ -118,7 +123,7 @@ extension Bluetoothd {
       devices[index]?.lastFound = now
       connecting.removeAll { $0 == index }
       if linking == index { linking = nil }
-      emit(.refuse(call, error))
+      if device.pairing?.call != call { emit(.refuse(call, error)) }
       if adapter == .on { startConnects(at: now) }
     case .none, .linked, .resolving, .up, .disconnecting: break
     }
@@ -185,6 +190,7 @@ extension Bluetoothd {
       removeObject(of: index)
     } else {
       failOperations(of: index)
+      endPairing(index, .failure(.authenticationCanceled))
     }
     startConnects(at: now)
   }
@@ -198,7 +204,7 @@ extension Bluetoothd {
     switch device.link {
     case .none, .waiting, .linking: break
     case .linked(let call):
-      emit(.refuse(call, .abortByLocal))
+      if device.pairing?.call != call { emit(.refuse(call, .abortByLocal)) }
       change(device: index, [("Connected", .boolean(false))])
     case .resolving: change(device: index, [("Connected", .boolean(false))])
     case .up: loseServices(of: index, resolved: true)
@@ -208,6 +214,7 @@ extension Bluetoothd {
       if disconnecting.removal != nil { return removeObject(of: index) }
     }
     failOperations(of: index)
+    endPairing(index, .failure(.authenticationCanceled))
   }
 
   private mutating func loseServices(of index: Int, resolved: Bool) {

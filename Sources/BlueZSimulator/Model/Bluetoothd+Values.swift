@@ -90,7 +90,8 @@ extension Bluetoothd {
 
   /// Whether the peripheral requires encryption for a characteristic.
   private func demandsPairing(_ index: Int, _ handle: UInt16) -> Bool {
-    peripherals[index].demandsPairing && !peripherals[index].database.isOpen(handle)
+    peripherals[index].security.isRequired && !bonds.contains(index)
+      && !peripherals[index].database.isOpen(handle)
   }
 
   private mutating func nextSubscriptionFault(

@@ -44,6 +44,8 @@ struct Bluetoothd: Sendable {
     case hangsUp(peripheral: Int, attempt: UInt64)
     /// Pairing was not confirmed in time.
     case pairingEnds(peripheral: Int, attempt: UInt64)
+    /// The passkey for a call of Pair was not entered in time.
+    case passkeyMissing(peripheral: Int, CallID)
     /// A temporary device may have expired.
     case expires(peripheral: Int)
     /// A micro:bit has started after a reset.
@@ -63,6 +65,10 @@ struct Bluetoothd: Sendable {
   var devices: [Int: Device] = [:]
   /// The peripherals in bluetoothd's storage: those that were connected and not removed since.
   var stored: Set<Int> = []
+  /// The peripherals with which bluetoothd has a bond.
+  var bonds: Set<Int> = []
+  /// The paths of the agents, by the clients that registered them.
+  var agents: [String: String] = [:]
 
   var discoverers: [String: DiscoveryClient] = [:]
   /// Counts the scans.
@@ -124,6 +130,7 @@ struct Bluetoothd: Sendable {
       case .answered(let index, let attempt): answer(index, attempt, at: now)
       case .hangsUp(let index, let attempt): hangUp(index, attempt, at: now)
       case .pairingEnds(let index, let attempt): endPairing(index, attempt, at: now)
+      case .passkeyMissing(let index, let call): endPasskey(index, call, at: now)
       case .expires(let index): expire(index, deadline, at: now)
       case .started(let index): start(index, at: now)
       }
@@ -143,6 +150,7 @@ struct Bluetoothd: Sendable {
 
   /// A client has left the bus.
   mutating func clientLeft(_ name: String, at now: ContinuousClock.Instant) -> [Effect] {
+    agents[name] = nil
     endDiscovery(ofLeaving: name)
     endNotifications(ofLeaving: name)
     return takeEffects()

@@ -59,7 +59,8 @@ enum Describe {
       Property("SupportedIncludes", .strings(["tx-power", "appearance", "local-name"])),
     ])
 
-  static func device(_ peripheral: Peripheral, rssi: Int16?, connected: Bool, uuids: [String]) -> [Interface]
+  static func device(_ peripheral: Peripheral, rssi: Int16?, connected: Bool, bonded: Bool, uuids: [String])
+    -> [Interface]
   {
     [
       introspectable,
@@ -70,8 +71,8 @@ enum Describe {
           Property("AddressType", .string("random")),
           Property("Name", peripheral.name.isEmpty ? nil : .string(peripheral.name)),
           Property("Alias", .string(peripheral.alias)),
-          Property("Paired", .boolean(false)),
-          Property("Bonded", .boolean(false)),
+          Property("Paired", .boolean(bonded)),
+          Property("Bonded", .boolean(bonded)),
           Property("Trusted", .boolean(false)),
           Property("Blocked", .boolean(false)),
           Property("LegacyPairing", .boolean(false)),

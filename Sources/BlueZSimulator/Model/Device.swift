@@ -28,6 +28,12 @@ struct Device: Sendable {
     var resolved: Bool
   }
 
+  /// A call of Pair in progress.
+  struct Pairing: Sendable {
+    let call: CallID
+    let client: String
+  }
+
   /// The subscribers of a characteristic.
   struct Subscription: Sendable {
     /// Callers of StartNotify.
@@ -101,6 +107,7 @@ struct Device: Sendable {
   var discovered = false
   var subscriptions: [UInt16: Subscription] = [:]
   var operations: [Operation] = []
+  var pairing: Pairing?
   /// The current attempt to connect, to tell events of an earlier one.
   var attempt: UInt64 = 0
 

@@ -38,6 +38,8 @@ enum Effect: Sendable {
   case abandon(CallID)
   /// Create a socket pair, keep one end, and answer the call with the other and the MTU.
   case open(ChannelID, for: CallID)
+  /// Ask an agent for the passkey of a device, for a call of Pair.
+  case askPasskey(agent: String, of: String, device: String, for: CallID)
   /// The signal of a notification.
   case notification(DBusSignal, [UInt8], from: Source)
   /// A notification by a socket.

@@ -38,9 +38,12 @@ struct ControlRequest: Decodable, Sendable {
     /// `code`, or no answer and the link is dropped after `ms`. `skip` writes before them succeed. With `count` 0 no more
     /// writes fail.
     case subscription
-    /// Requires pairing for all services but the device information (`on`), or not. There are no agents: a call is never
-    /// answered, and the device object is removed after 30 s.
+    /// Requires pairing for all services but the device information (`on`), or not; with the `passkey` that it displays,
+    /// or JustWorks. It refuses to pair unless it `pairs`. The next pairing fails by `fault`: the link is dropped, or there
+    /// is no answer. Without pairing, bluetoothd never answers a call, and removes the device object after 30 s.
     case pairing
+    /// Loses its bond.
+    case forget
     /// Powers the adapter on (`on`) or off.
     case power
     /// Adds (`on`) or removes the adapter.
@@ -76,6 +79,8 @@ struct ControlRequest: Decodable, Sendable {
   var service: String?
   var characteristic: String?
   var instance: Int?
+  var passkey: Int?
+  var pairs: Bool?
 
   static func parse(_ line: [UInt8]) -> Result<ControlRequest, ControlFailure> {
     do {
@@ -165,6 +170,22 @@ struct DeviceState: Encodable, Sendable {
   let armed: Int
   /// bluetoothd regards its notifications as acquired, but there is no socket.
   let stuck: Bool
+  /// bluetoothd has a bond with it.
+  let bonded: Bool
+}
+
+extension Security {
+  mutating func change(by request: ControlRequest) {
+    isRequired = request.on ?? true
+    passkey = request.passkey
+    pairs = request.pairs ?? true
+    fault =
+      switch request.fault {
+      case .drop: .drop
+      case .silence: .silence
+      case .error, nil: nil
+      }
+  }
 }
 
 /// The writes to a characteristic, for the control socket.
@@ -194,6 +215,7 @@ extension Bluetoothd {
       notifying: !subscribed.isEmpty, subscribed: subscribed,
       period: peripheral.values.microBit.map { Int($0.period) },
       temp: peripheral.values.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.sent,
-      gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(index))
+      gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(index),
+      bonded: bonds.contains(index))
   }
 }

@@ -147,6 +147,8 @@ public actor Simulator {
       let isSent = sockets[channel]?.send(bytes) == true
       if isSent { counters.packets += 1 } else { counters.dropped += 1 }
       trace?.sent(from: source.peripheral, isSent)
+    case .askPasskey(let agent, let client, let device, let call):
+      ask(agent, of: client, about: device, for: call)
     case .hangUp(let channel): sockets.removeValue(forKey: channel)?.close()
     case .crash:
       counters.crashes += 1
@@ -193,6 +195,16 @@ public actor Simulator {
     }
   }
 
+  private func ask(_ agent: String, of client: String, about device: String, for id: CallID) {
+    let call = DBusCall(
+      "RequestPasskey", on: BlueZName.agent, of: agent, at: client, [.objectPath(device)])
+    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
+      let passkey = (try? answer.get())?.first?.integer
+      self?.assumeIsolated { $0.perform($0.model.passkeyEntered(passkey, for: id, at: .now)) }
+    }
+    connection?.assumeIsolated { $0.call(call, timeout: .seconds(60), answered) }
+  }
+
   private func schedule() {
     guard let next = model.nextEvent else { return }
     if let timer, timer.deadline <= next { return }
@@ -230,7 +242,7 @@ public actor Simulator {
       for index in indices {
         guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
         switch request.op {
-        case .pairing: model.peripherals[index].demandsPairing = request.on ?? true
+        case .pairing: model.peripherals[index].security.change(by: request)
         case .subscription: model.peripherals[index].subscriptionFault = request.subscriptionFault
         case _: if let period { model.setPeriod(index, period, at: now) }
         }
@@ -244,7 +256,7 @@ public actor Simulator {
         return .error("no such characteristic")
       }
       return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
-    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .adv, .reset:
+    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .adv, .reset, .forget:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
       if let error = control(request, index, at: now) { return .error(error) }
@@ -284,6 +296,7 @@ public actor Simulator {
     case .adv: perform(model.setAdvertising(index, request.on ?? true, at: now))
     case .reset: perform(model.reset(index, at: now))
     case .period, .writes, .list, .count, .counters, .power, .plug, .restart, .subscription, .pairing: break
+    case .forget: model.peripherals[index].security.hasBond = false
     }
     return nil
   }

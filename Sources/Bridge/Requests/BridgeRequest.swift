@@ -16,6 +16,8 @@ struct BridgeRequest: Sendable, Equatable {
     case removeDevice(DeviceID)
     case reconnectDevice(DeviceID)
     case renameDevice(DeviceID, to: DeviceID)
+    case pairDevice(DeviceReference, passkey: Int?)
+    case unpairDevice(DeviceReference)
     case setOptions(DeviceID, DeviceOptionsUpdate)
     case inspectDevice(PeripheralSelector)
     case getProperty(String, of: DeviceID)

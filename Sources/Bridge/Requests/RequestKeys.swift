@@ -14,6 +14,8 @@ enum Verb: String, CaseIterable, Sendable {
   case removeDevice = "device/remove"
   case reconnectDevice = "device/reconnect"
   case renameDevice = "device/rename"
+  case pairDevice = "device/pair"
+  case unpairDevice = "device/unpair"
   case setOptions = "device/options"
   case inspectDevice = "device/inspect"
   case getProperty = "property/get"
@@ -40,6 +42,11 @@ enum Verb: String, CaseIterable, Sendable {
       RenameKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.to.map { .renameDevice(id, to: $0) } }
       }
+    case .pairDevice:
+      PairKeys.read(json, &errors).flatMap { keys in
+        keys.device.reference.map { .pairDevice($0, passkey: keys.passkey) }
+      }
+    case .unpairDevice: ReferenceKeys.read(json, &errors)?.reference.map { .unpairDevice($0) }
     case .setOptions:
       OptionsKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.options.map { .setOptions(id, $0) } }
@@ -144,6 +151,44 @@ private struct DeviceKeys: RequestKeys {
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     id == nil ? path.missing("id", hint: idHint) : []
   }
+}
+
+/// A device, by its id or by its address.
+private struct ReferenceKeys: RequestKeys {
+  var id: DeviceID?
+  var identifier: BluetoothAddress?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.id, .optional(.deviceID)),
+      ConfigurationKey("identifier", \.identifier, .optional(.address)),
+    ]
+  }
+
+  var reference: DeviceReference? { id.map { .id($0) } ?? identifier.map { .identifier($0) } }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    switch (id, identifier) {
+    case (nil, nil): path.missing("id", hint: "\(idHint); or identifier, its Bluetooth address")
+    case (.some, .some): [path.key("identifier").error("the device is named twice", hint: "leave out id")]
+    case (.some, nil), (nil, .some): []
+    }
+  }
+}
+
+private struct PairKeys: RequestKeys {
+  var device = ReferenceKeys()
+  var passkey: Int?
+
+  static var own: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("id", \.device.id, .optional(.deviceID)),
+      ConfigurationKey("identifier", \.device.identifier, .optional(.address)),
+      ConfigurationKey("passkey", \.passkey, .optional(.integer(0...999_999))),
+    ]
+  }
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
 }
 
 private struct RenameKeys: RequestKeys {

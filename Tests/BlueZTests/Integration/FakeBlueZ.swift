@@ -55,6 +55,11 @@ final class FakeBlueZ: @unchecked Sendable {
     }
   }
 
+  /// Its connection to the bus, for calls of its own.
+  func itsConnection() async -> DBusConnection? {
+    await Task(executorPreference: loop) { self.connection }.value
+  }
+
   private func onItsLoop(_ body: @escaping @Sendable (FakeBlueZ) -> Void) async {
     await Task(executorPreference: loop) { body(self) }.value
   }

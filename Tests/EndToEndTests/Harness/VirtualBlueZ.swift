@@ -19,6 +19,8 @@ final class VirtualBlueZ: Sendable {
     let armed: Int
     /// bluetoothd takes its notifications for acquired, and nobody has them.
     let isStuck: Bool
+    /// bluetoothd has a bond with it.
+    let isBonded: Bool
 
     /// What the gateway calls it unless it is told otherwise.
     var id: String { String(address.lowercased().filter { $0 != ":" }) }
@@ -76,11 +78,12 @@ final class VirtualBlueZ: Sendable {
   private func device(_ json: JSON) throws -> Device {
     guard let index = json["i"]?.int, let name = json["name"]?.string, let address = json["address"]?.string,
       let isConnected = json["connected"]?.bool, let isNotifying = json["notifying"]?.bool,
-      let sent = json["sent"]?.int, let armed = json["armed"]?.int, let isStuck = json["stuck"]?.bool
+      let sent = json["sent"]?.int, let armed = json["armed"]?.int, let isStuck = json["stuck"]?.bool,
+      let isBonded = json["bonded"]?.bool
     else { throw Failure("no peripheral: \(json)") }
     return Device(
       index: index, name: name, address: address, isConnected: isConnected, isNotifying: isNotifying,
-      period: json["period"]?.int, sent: sent, armed: armed, isStuck: isStuck)
+      period: json["period"]?.int, sent: sent, armed: armed, isStuck: isStuck, isBonded: isBonded)
   }
 
   /// Blocks, at most for ``Fixture/patience``.

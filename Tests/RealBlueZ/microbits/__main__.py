@@ -26,14 +26,18 @@ The answer is its state after the operation.
   {"op":"unstable","on":true}         its links fail 50 ms after they start
   {"op":"wedged","on":true}           keeps the link, answers no ATT request
   {"op":"slow","seconds":0.05}        each of its ATT answers takes that long
-  {"op":"pairing","error":5}          its own services are refused with that ATT error until the link is
-                                      encrypted; null: they are open
+  {"op":"security","mode":"passkey","pairs":true,"error":5}
+                                      "open", or its own services are refused with that ATT error until the link is
+                                      encrypted: "just_works", "passkey" (which it displays: "passkey" of the
+                                      state). Unless it "pairs", it refuses to. The state has "encrypted", "bonds",
+                                      and "pairings", how often it was asked to pair
+  {"op":"forget"}                     it loses its bonds, as one that is flashed anew
   {"op":"serve","services":["temperature","buttons"],"changed":[26,65535]}
                                       its own services are these from now on; it indicates Service Changed with
                                       these handles; null: it says nothing
   {"op":"fail","step":"subscribe","how":"drop","skip":0,"times":1}
                                       makes the next requests of that step fail, after `skip` successful ones. Steps:
-                                      "resolve", "read" of the temperature, "subscribe" to it. How: "drop" of the
+                                      "resolve", "read" of the temperature, "subscribe" to it, "pair". How: "drop" of the
                                       link, "error", or "silence": no request is answered from then on (with
                                       "seconds": after which the link ends). The state's "faults" counts them
   {"op":"drop","after":20,"linger":2} the next link falls silent after its 20th packet, and ends 2 s later; "drops"
@@ -87,8 +91,12 @@ async def operate(peripheral, request):
             peripheral.wedged = on
         case "slow":
             peripheral.delay = request["seconds"]
-        case "pairing":
-            peripheral.pairing = request["error"]
+        case "security":
+            peripheral.security = request["mode"]
+            peripheral.pairs = request.get("pairs", True)
+            peripheral.pairing_error = request.get("error", 5)
+        case "forget":
+            await peripheral.forget()
         case "serve":
             await peripheral.serve(request["services"], request["changed"])
         case "fail":

@@ -7,14 +7,17 @@ from itertools import takewhile
 from bumble import att, hci
 from bumble.core import AdvertisingData
 from bumble.device import Device, DeviceConfiguration
-from bumble.gatt import Characteristic, Service
+from bumble.gatt import GATT_CHARACTERISTIC_ATTRIBUTE_TYPE, Characteristic, Service
 from bumble.host import Host
+from bumble.pairing import PairingConfig, PairingDelegate
 from bumble.profiles.gatt_service import GenericAttributeProfileService
 from bumble.transport.common import AsyncPipeSink
 
 from radio import TIMED_OUT, LinkController, later, log
 from services import EXTRA_SERVICES, microbit_characteristic, microbit_uuid, number
 
+INSUFFICIENT_AUTHENTICATION = 0x05
+WRITE_NOT_PERMITTED = 0x03
 UNLIKELY = 0x0E
 
 DEFAULT_PERIOD = 1000
@@ -81,6 +84,7 @@ class Peripheral:
         self.device = Device(config=configuration, host=Host(self.controller, AsyncPipeSink(self.controller)))
         self.device.gatt_server.max_mtu = MTU
         # Without a hash of its services, as the micro:bit: bluetoothd discovers them at every connection.
+        self.device.host.long_term_key_provider = self.long_term_key
         self.generic_attribute = GenericAttributeProfileService(database_hash_enabled=False)
         self.device.add_service(self.generic_attribute)
         for service in self.services():
@@ -88,8 +92,20 @@ class Peripheral:
         self.device.on("connection", self.on_link)
         self.answer = self.device.gatt_server.on_gatt_pdu
         self.device.gatt_server.on_gatt_pdu = self.on_request
+        self.device.pairing_config_factory = self.pairing_configuration
         await self.device.power_on()
         await self.advertise()
+
+    def pairing_configuration(self, link):
+        return PairingConfig(delegate=Refusal())
+
+    async def long_term_key(self, link_handle, random_number, diversifier):
+        """The key that it gave to the central. Bumble would take the central's own."""
+        link = self.device.lookup_connection(link_handle)
+        if key := self.device.smp_manager.get_long_term_key(link, random_number, diversifier):
+            return key
+        keys = await self.device.keystore.get(str(link.peer_address))
+        return keys and keys.ltk_central.value
 
     async def advertise(self):
         if self.advertising and self.link is None:
@@ -218,9 +234,34 @@ class Peripheral:
         (self.adapter.unstable.add if on else self.adapter.unstable.discard)(bytes(self.address))
 
 
+class Refusal(PairingDelegate):
+    """Pairs with nobody."""
+
+    async def accept(self):
+        return False
+
+
+class Pairing(PairingDelegate):
+    """A micro:bit's part of pairing: JustWorks, or it displays a passkey."""
+
+    def __init__(self, microbit):
+        io = self.DISPLAY_OUTPUT_ONLY if microbit.security == "passkey" else self.NO_OUTPUT_NO_INPUT
+        super().__init__(io)
+        self.microbit = microbit
+
+    async def accept(self):
+        return await self.microbit.accept_pairing()
+
+    async def display_number(self, number, digits):
+        self.microbit.display(number)
+
+
 class Microbit(Peripheral):
     """A BBC micro:bit with device information and the services named (by default the temperature), open (no
     pairing) until told otherwise.
+
+    Its `security` is "open", "just_works" or "passkey". It pairs as the V2: legacy pairing, with a bond. Its keys
+    survive a reset, but not `forget`, which is what flashing another program does.
 
     As in the firmware: it samples and notifies once in a period, changed or not; a new period counts from the
     sample already scheduled; the period is echoed as written, kept over a disconnect and lost on reset.
@@ -236,8 +277,15 @@ class Microbit(Peripheral):
         self.model = model
         self.extras = {name: EXTRA_SERVICES[name](self) for name in EXTRA_SERVICES}
         self.silent = False
-        self.pairing = None
-        """The ATT error with which its own services ask for encryption; None: they are open."""
+        self.security = "open"
+        self.pairing_error = INSUFFICIENT_AUTHENTICATION
+        """The ATT error with which its own services ask for encryption, unless they are open."""
+        self.pairs = True
+        """Whether it pairs with anybody; else it refuses (it is not in pairing mode)."""
+        self.pairings = 0
+        """How often it was asked to pair."""
+        self.passkey = None
+        """The last one that it has displayed."""
         self.fault = None
         self.faults = 0
         self.mute = None
@@ -265,14 +313,17 @@ class Microbit(Peripheral):
 
     def own_service(self, name):
         match name:
-            case "temperature":
+            case "temperature" | "temperature_reversed":  # the same handles in another order
                 write = number(2, self.write_period)
             case "temperature_read_only":  # the same handles, but the period cannot be written
                 write = None
             case _:
                 return self.extras[name].service
         period = microbit_characteristic("1B25", lambda: struct.pack("<H", self.period), write=write)
-        return Service(microbit_uuid("6100"), [self.temperature_characteristic, period])
+        characteristics = [self.temperature_characteristic, period]
+        if name == "temperature_reversed":
+            characteristics.reverse()
+        return Service(microbit_uuid("6100"), characteristics)
 
     async def start(self):
         await super().start()
@@ -335,10 +386,18 @@ class Microbit(Peripheral):
             if self.good_left == 0:
                 return self.fail(link, request)
             self.good_left -= 1
-        if self.pairing and self.is_protected(request) and not link.is_encrypted:
-            self.refuse(link, request, self.pairing)
+        if self.security != "open" and self.is_protected(request) and not link.is_encrypted:
+            self.refuse(link, request, self.pairing_error)
+        elif self.is_write_to_declaration(request):  # Bumble would let it change
+            self.refuse(link, request, WRITE_NOT_PERMITTED)
         else:
             super().on_request(link, request)
+
+    def is_write_to_declaration(self, request):
+        if not isinstance(request, att.ATT_Write_Request):
+            return False
+        attribute = self.device.gatt_server.get_attribute(request.attribute_handle)
+        return attribute is not None and attribute.type == GATT_CHARACTERISTIC_ATTRIBUTE_TYPE
 
     def on_link_end(self, reason):
         super().on_link_end(reason)
@@ -352,13 +411,47 @@ class Microbit(Peripheral):
             for service in self.own_services
         )
 
-    def fail(self, link, request):
-        step, how, seconds = self.fault
+    def pairing_configuration(self, link):
+        random = PairingConfig.AddressType.RANDOM
+        mitm = self.security == "passkey"
+        return PairingConfig(sc=False, mitm=mitm, delegate=Pairing(self), identity_address_type=random)
+
+    async def accept_pairing(self):
+        self.pairings += 1
+        log(self.name, "is asked to pair")
+        self.notice()
+        if self.fault and self.fault[0] == "pair":
+            how = self.fault[1]
+            self.end_fault()
+            match how:
+                case "drop":
+                    self.air.cut(self.address, TIMED_OUT)
+                case "silence":
+                    await asyncio.Event().wait()
+            return False
+        return self.pairs and self.security != "open"
+
+    def display(self, passkey):
+        self.passkey = passkey
+        log(self.name, "displays the passkey", passkey)
+        self.notice()
+
+    async def forget(self):
+        """All its bonds."""
+        await self.device.keystore.delete_all()
+        log(self.name, "has forgotten its bonds")
+
+    def end_fault(self):
+        step, how, _ = self.fault
         self.faults += 1
         self.faults_left -= 1
         if self.faults_left == 0:
             self.fault = None
         log(self.name, "fault:", step, how)
+
+    def fail(self, link, request):
+        _, how, seconds = self.fault
+        self.end_fault()
         match how:
             case "error":
                 self.refuse(link, request, UNLIKELY)
@@ -396,6 +489,12 @@ class Microbit(Peripheral):
     def state(self):
         state = super().state() | dict(
             temperature=self.temperature, period=self.period, notified=self.notified, faults=self.faults
+        )
+        state |= dict(
+            encrypted=self.link is not None and self.link.is_encrypted,
+            bonds=len(self.device.keystore.all_keys),
+            pairings=self.pairings,
+            passkey=self.passkey,
         )
         for name in self.served:
             if name in self.extras:

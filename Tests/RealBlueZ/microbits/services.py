@@ -552,4 +552,4 @@ EXTRA_SERVICES = {
     "uart_nordic": NordicUart,
     "events": Events,
 }
-SERVICES = ("temperature", "temperature_read_only", *EXTRA_SERVICES)
+SERVICES = ("temperature", "temperature_read_only", "temperature_reversed", *EXTRA_SERVICES)

@@ -8,17 +8,22 @@
     ! PATH InterfacesAdded INTERFACES           (PATH is that of the object)
     ! PATH InterfacesRemoved INTERFACES
     ~ PATH                                      one or more notified values of that characteristic
+    ? MEMBER ARGUMENT…                          a call of its agent
+    = ok | ERROR                                and how the agent answers
     * OPERATION                                 what befell the micro:bit, as the scenario says
 """
 
 import asyncio
 import threading
+import time
 
 from dbus_fast import BusType, Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 from journal import Journal
+from world import OUT
 
 CHARACTERISTIC = "org.bluez.GattCharacteristic1"
+AGENT = "/agent"
 LONGEST_CALL = 60
 """Seconds."""
 
@@ -43,6 +48,8 @@ class Bus:
         self.device = device
         self.events = Journal()
         self.reading = 0
+        self.passkey = lambda: None
+        """What its agent answers: a passkey, None: that it refuses."""
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
         self.run(self.connect())
@@ -51,7 +58,10 @@ class Bus:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(LONGEST_CALL)
 
     def record(self, *fields):
-        self.events.append("\t".join(fields))
+        line = "\t".join(fields)
+        self.events.append(line)
+        with open(f"{OUT}/bus.tsv", "a") as log:
+            log.write(f"{time.monotonic():9.3f}\t{line}\n")
 
     async def connect(self):
         self.connection = await MessageBus(bus_type=BusType.SYSTEM, negotiate_unix_fd=True).connect()
@@ -60,8 +70,24 @@ class Bus:
         rule = "type='signal',sender='org.bluez'"
         await self.connection.call(Message(*daemon, "AddMatch", signature="s", body=[rule]))
 
+    def register_agent(self, capability):
+        self.call("/org/bluez", "AgentManager1.RegisterAgent", "os", AGENT, capability)
+
+    def answer_as_agent(self, message):
+        self.record("?", message.member, *map(text, message.body))
+        if message.member == "RequestPasskey" and (passkey := self.passkey()) is not None:
+            self.record("=", "ok")
+            return Message.new_method_return(message, "u", [passkey])
+        if message.member in ("RequestAuthorization", "Cancel", "Release"):
+            self.record("=", "ok")
+            return Message.new_method_return(message)
+        self.record("=", "org.bluez.Error.Rejected")
+        return Message.new_error(message, "org.bluez.Error.Rejected", "refused")
+
     def handle(self, message):
         body = message.body
+        if message.message_type == MessageType.METHOD_CALL and message.path == AGENT:
+            return self.answer_as_agent(message)
         if message.message_type != MessageType.SIGNAL:
             return
         if message.member == "PropertiesChanged" and message.path.startswith(self.device):

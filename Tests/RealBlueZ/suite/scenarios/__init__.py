@@ -5,6 +5,7 @@ from scenarios import (
     commands,
     finding,
     microbit_faults,
+    pairing,
     microbit_services,
     on_demand,
     peripheral,

@@ -186,8 +186,8 @@ def bluetoothd_restarts_during_set_up_by_socket(world):
 def microbit_that_wants_pairing(world):
     """The log names it, and the other one is not affected; once it requires no pairing, it comes online."""
     world.start(microbits=2)
-    world.microbits.ask("pairing", error=world.random.choice((0x05, 0x0F)))
-    world.start_gateway(BY_PREFIX)
+    world.microbits.ask("security", mode="just_works", error=world.random.choice((0x05, 0x0F)))
+    world.start_gateway([entry | {"pair": False} for entry in BY_PREFIX])
     closed, other = world.devices()
     world.gateway.output.wait(lambda line: "pairing" in line, 3 * RETURN, "word of the pairing in the log")
     other.wait_availability("online", CONNECT)
@@ -197,7 +197,7 @@ def microbit_that_wants_pairing(world):
     expect(not world.broker.on(closed.topic("readings")), "a reading of the one that wants pairing")
     expect(len(told(world, "pairing")) == 1, f"told {len(told(world, 'pairing'))} times")
     mark = world.broker.messages.mark()
-    world.microbits.ask("pairing", error=None)
+    world.microbits.ask("security", mode="open")
     closed.wait_availability("online", 5 * RETURN, after=mark)
     expect_alive(world)
 

@@ -1,0 +1,65 @@
+import DBus
+import EventLoop
+
+/// The pairing agent (`org.bluez.Agent1`), which bluetoothd asks for passkeys and confirmations.
+///
+/// bluetoothd uses the agent of the connection that called Pair. It is registered for that call only, and never as the
+/// default agent, so that other programs' pairings and the desktop's agent are not affected.
+extension Central {
+  private static let agentPath = "/microbit_gateway/agent"
+  /// The agent can enter a passkey that the peripheral displays, and display none.
+  private static let capability = "KeyboardOnly"
+
+  func registerAgent() async throws(PairingError) {
+    do throws(CentralError) {
+      _ = try await call(
+        "RegisterAgent", on: BlueZName.agentManager, of: BlueZName.root,
+        [.objectPath(Self.agentPath), .string(Self.capability)], timeout: limits.local)
+    } catch .refused(let reason) {
+      throw .noAgent(reason)
+    } catch .transient(let reason) {
+      // An earlier UnregisterAgent was not answered in time.
+      if !reason.hasPrefix("AlreadyExists") { throw .noAgent(reason) }
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  func unregisterAgent() async {
+    do throws(CentralError) {
+      _ = try await call(
+        "UnregisterAgent", on: BlueZName.agentManager, of: BlueZName.root, [.objectPath(Self.agentPath)],
+        timeout: limits.local)
+    } catch {
+      log.debug("UnregisterAgent", ["error": error])
+    }
+  }
+
+  /// Answers a call of bluetoothd to the agent, the central's only object.
+  func answer(_ call: DBusCall) {
+    guard call.path == Self.agentPath, call.sender == owner else {
+      return reply(to: call, error: DBusName.unknownMethod, "no such method")
+    }
+    switch call.member {
+    case "Release":
+      reply(to: call)
+    case "Cancel":
+      pairing?.question = nil
+      reply(to: call)
+    case "RequestPasskey" where isAboutPairing(call):
+      pairing?.wasAsked = true
+      if let passkey = pairing?.passkey { return reply(to: call, [.uint32(UInt32(passkey))]) }
+      pairing?.question = call
+      pairing?.passkeyWanted()
+    case "RequestConfirmation" where isAboutPairing(call), "RequestAuthorization" where isAboutPairing(call),
+      "AuthorizeService" where isAboutPairing(call):
+      reply(to: call)
+    default:
+      reply(to: call, error: BlueZName.Failure.rejected, "not requested")
+    }
+  }
+
+  private func isAboutPairing(_ call: DBusCall) -> Bool {
+    call.arguments.first?.text == pairing?.peripheral.path && pairing != nil
+  }
+}

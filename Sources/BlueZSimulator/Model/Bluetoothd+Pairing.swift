@@ -1,0 +1,124 @@
+import DBus
+
+/// Pair, CancelPairing and agents, as recorded (Tests/RealBlueZ/recordings/pairing-debian12.tsv). Without an agent of its
+/// own a caller cannot pair: default agents are not simulated.
+extension Bluetoothd {
+  /// The peripheral and the kernel wait for each other this long.
+  private static let timeout = Duration.seconds(30)
+
+  mutating func agentCall(_ request: Request) throws(BlueZError) -> Bool {
+    switch (request.member, request.signature) {
+    case ("RegisterAgent", "os"):
+      guard agents[request.sender] == nil else { throw .alreadyExists }
+      agents[request.sender] = request.arguments.first?.text
+    case ("UnregisterAgent", "o"):
+      guard agents.removeValue(forKey: request.sender) != nil else { throw .doesNotExist }
+    case ("RequestDefaultAgent", "o"):
+      guard agents[request.sender] != nil else { throw .doesNotExist }
+    default: return false
+    }
+    emit(.reply(request.id, []))
+    return true
+  }
+
+  mutating func pair(
+    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+  ) throws(BlueZError) {
+    guard adapter == .on else { throw .notReady }
+    guard let device = devices[index] else { return }
+    guard device.pairing == nil else { throw .inProgress }
+    devices[index]?.pairing = Device.Pairing(call: request.id, client: request.sender)
+    // With a bond it is not answered until the link ends.
+    if bonds.contains(index) { return }
+    switch device.link {
+    case .none:
+      beginAttempt(index)
+      // Without a time-out.
+      devices[index]?.link = .waiting(request.id)
+      connecting.append(index)
+      startConnects(at: now)
+    case .up: beginPairing(index, at: now)
+    // Begins when the link is up.
+    case .waiting, .linking, .linked, .resolving, .disconnecting: break
+    }
+  }
+
+  mutating func cancelPairing(
+    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+  ) throws(BlueZError) {
+    guard let device = devices[index], device.pairing != nil else { throw .doesNotExist }
+    if device.isConnected {
+      lose(index, at: now)
+      startConnects(at: now)
+    } else {
+      cancelConnect(index, .authenticationCanceled, at: now)
+      endPairing(index, .failure(.authenticationCanceled))
+    }
+    emit(.reply(request.id, []))
+  }
+
+  /// The link is up: asks the peripheral to pair.
+  mutating func beginPairing(_ index: Int, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], let pairing = device.pairing, !bonds.contains(index) else { return }
+    guard let agent = agents[pairing.client] else {
+      return endPairing(index, .failure(.authenticationFailed))
+    }
+    let fault = peripherals[index].security.fault
+    peripherals[index].security.fault = nil
+    switch fault {
+    case .drop: return hangUp(index, device.attempt, at: now)
+    case .silence:
+      schedule.add(.hangsUp(peripheral: index, attempt: device.attempt), at: now + Self.timeout)
+      return
+    case nil: break
+    }
+    guard peripherals[index].security.pairs else { return refusePairing(index, at: now) }
+    guard peripherals[index].security.passkey != nil else { return completePairing(index) }
+    schedule.add(.passkeyMissing(peripheral: index, pairing.call), at: now + Self.timeout)
+    emit(.askPasskey(agent: agent, of: pairing.client, device: device.path, for: pairing.call))
+  }
+
+  /// The agent's answer; nil: it refuses.
+  mutating func passkeyEntered(
+    _ passkey: Int?, for call: CallID, at now: ContinuousClock.Instant
+  ) -> [Effect] {
+    guard let index = devices.first(where: { $0.value.pairing?.call == call })?.key else { return [] }
+    switch passkey {
+    case nil: endPairing(index, .failure(.authenticationFailed))
+    case peripherals[index].security.passkey: completePairing(index)
+    default: refusePairing(index, at: now)
+    }
+    return takeEffects()
+  }
+
+  mutating func endPasskey(_ index: Int, _ call: CallID, at now: ContinuousClock.Instant) {
+    guard let device = devices[index], device.pairing?.call == call, !bonds.contains(index) else { return }
+    hangUp(index, device.attempt, at: now)
+  }
+
+  private mutating func refusePairing(_ index: Int, at now: ContinuousClock.Instant) {
+    guard let device = devices[index] else { return }
+    endPairing(index, .failure(.authenticationFailed))
+    hangUp(index, device.attempt, at: now)
+  }
+
+  private mutating func completePairing(_ index: Int) {
+    bonds.insert(index)
+    peripherals[index].security.hasBond = true
+    change(device: index, [("Bonded", .boolean(true)), ("Paired", .boolean(true))])
+    if devices[index]?.isUsable == true { endPairing(index, .success(())) }
+  }
+
+  /// Answers the call of Pair.
+  mutating func endPairing(_ index: Int, _ result: Result<Void, BlueZError>) {
+    guard let pairing = devices[index]?.pairing else { return }
+    devices[index]?.pairing = nil
+    switch result {
+    case .success: emit(.reply(pairing.call, []))
+    case .failure(let error): emit(.refuse(pairing.call, error))
+    }
+  }
+
+  /// Whether the link ends at once, as the peripheral has lost its part of the bond.
+  func lacksKey(_ index: Int) -> Bool { bonds.contains(index) && !peripherals[index].security.hasBond }
+}

@@ -1,0 +1,130 @@
+import BlueZ
+import EventLoop
+
+/// What has become of a request to pair.
+package enum PairingProgress: Sendable, Equatable {
+  case paired
+  /// The peripheral displays a passkey: another request has to give it, before the peripheral gives up (30 s).
+  case passkeyRequired
+}
+
+/// The answer to a request to pair.
+package typealias PairingReply = @Sendable (Result<PairingProgress, RequestError>) -> Void
+
+/// A request to pair that is being carried out.
+struct PairingRequest: Sendable {
+  let passkey: Int?
+  let reply: PairingReply
+  /// Ends a request that others delay for too long.
+  var deadline: LoopTimer
+}
+
+extension DeviceSession {
+  /// For a request to pair: a few attempts to connect to other peripherals may come first.
+  private static let pairingLimit = Duration.seconds(120)
+  /// For the peripheral to be heard.
+  private static let hearingLimit = Duration.seconds(15)
+
+  /// Pairs on a new link. During pairing the passkey may be given by another call.
+  func pair(passkey: Int?, reply: @escaping PairingReply) {
+    if isPasskeyWanted {
+      guard let passkey, let peripheral else {
+        return reply(.failure(RequestError("it displays a passkey: repeat the request with passkey")))
+      }
+      isPasskeyWanted = false
+      begin(passkey, reply)
+      return context.central.assumeIsolated { _ = $0.enter(passkey: passkey, for: peripheral) }
+    }
+    guard pairingRequest == nil else {
+      return reply(.failure(RequestError("it is being paired with already")))
+    }
+    if machine.pairing.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
+    begin(passkey, reply)
+    perform(machine.pair(device.settings.pairing))
+  }
+
+  private func begin(_ passkey: Int?, _ reply: @escaping PairingReply) {
+    let deadline = context.loop.timer(after: Self.hearingLimit) { [weak self] in
+      guard let self else { return }
+      if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
+      pairingRequest?.deadline = context.loop.timer(after: Self.pairingLimit) { [weak self] in
+        self?.endPairing(.failure(RequestError("not paired within \(Self.pairingLimit)")))
+      }
+    }
+    pairingRequest = PairingRequest(passkey: passkey, reply: reply, deadline: deadline)
+  }
+
+  /// Deletes the bond.
+  func unpair(reply: @escaping @Sendable (Result<Void, RequestError>) -> Void) {
+    guard peripheral != nil else {
+      return reply(.failure(RequestError("bluetoothd does not know it: there is no bond")))
+    }
+    endPairing(.failure(RequestError("a request to unpair has ended it")))
+    unpairReplies.append(reply)
+    perform(machine.unpair())
+  }
+
+  /// Pairs before connecting, if that is due.
+  /// - Returns: why it failed.
+  func pairFirst(
+    _ peripheral: PeripheralID, _ number: Int, on central: isolated Central
+  ) async -> PairingError? {
+    guard machine.pairing.pairsFirst else { return nil }
+    context.log.notice("pairing", device.fields)
+    do throws(PairingError) {
+      try await central.pair(
+        peripheral, passkey: pairingRequest?.passkey,
+        while: { self.number == number && self.machine.state == .connecting },
+        passkeyWanted: { [weak self] in self?.passkeyWanted(peripheral) })
+      context.log.notice("paired", device.fields)
+      endPairing(.success(.paired))
+      return nil
+    } catch {
+      context.log.info("not paired: \(error)", device.fields)
+      endPairing(.failure(RequestError(error)))
+      return error
+    }
+  }
+
+  private func passkeyWanted(_ peripheral: PeripheralID) {
+    guard pairingRequest != nil else {
+      // Nobody would enter it.
+      return context.loop.task(of: context.central) { await $0.cancelPairing(peripheral) }
+    }
+    context.log.notice("displays a passkey: it is awaited from the request device/pair", device.fields)
+    endPairing(.success(.passkeyRequired))
+    isPasskeyWanted = true
+  }
+
+  /// Answers the request to pair, if there is one.
+  func endPairing(_ result: Result<PairingProgress, RequestError>) {
+    isPasskeyWanted = false
+    let request = pairingRequest
+    pairingRequest = nil
+    request?.deadline.cancel()
+    request?.reply(result)
+  }
+
+  /// Removes the peripheral from bluetoothd, with its bond and its services.
+  func forget() {
+    linkEnded()
+    let peripheral = peripheral
+    let replies = unpairReplies
+    unpairReplies = []
+    device.task { [self] central in
+      var result = Result<Void, RequestError>.success(())
+      do throws(CentralError) {
+        if let peripheral { try await central.unpair(peripheral) }
+      } catch {
+        context.log.warning("cannot remove it from bluetoothd: \(error)", device.fields)
+        result = .failure(RequestError("\(error)"))
+      }
+      for reply in replies { reply(result) }
+      perform(machine.left())
+    }
+  }
+}
+
+extension RequestError {
+  fileprivate init(_ error: PairingError) { self.init(error.description) }
+}

@@ -1,0 +1,234 @@
+import DBus
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import BlueZ
+@testable import BlueZSimulator
+
+/// Pairing with micro:bits that require it.
+@Suite struct PairingTests {
+  private static func fixture(_ method: PairingMethod?) async throws -> Fixture {
+    try await Fixture { options in options.pairing = method }
+  }
+
+  /// Why pairing fails; nil: it succeeds.
+  private func pair(
+    _ central: CentralUnderTest, _ id: PeripheralID, passkey: Int? = nil,
+    passkeyWanted: @escaping @Sendable () -> Void = {}
+  ) async -> PairingError? {
+    do throws(PairingError) {
+      try await central.central.pair(id, passkey: passkey, passkeyWanted: passkeyWanted)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func expectReadable(_ central: CentralUnderTest, _ id: PeripheralID) async throws {
+    let characteristics = try await central.central.connect(id)
+    let temperature = try #require(characteristics.temperature)
+    #expect(try await central.central.read(temperature).count == 1)
+  }
+
+  @Test func justWorks() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    let monitor = try await fixture.monitor()
+    #expect(await pair(central, id) == nil)
+    try await expectReadable(central, id)
+    // It is paired already.
+    #expect(await pair(central, id) == nil)
+    try await monitor.saw("Trusted=true \(id.path.split(separator: "/").last ?? "")")
+    #expect(monitor.lines("Pair ").count == 1)
+    #expect(monitor.lines("RegisterAgent", "UnregisterAgent").count == 2)
+    #expect(monitor.lines("RequestDefaultAgent").isEmpty)
+    // The bond lasts longer than the link, and than bluetoothd.
+    await central.central.disconnect(id)
+    try await expectReadable(central, id)
+    await fixture.restart(killed: false)
+    try await central.isOn()
+    let again = try await central.seen().id
+    try await expectReadable(central, again)
+    #expect(await pair(central, again) == nil)
+    #expect(monitor.lines("Pair ").count == 1)
+  }
+
+  @Test func isRefused() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    await fixture.pairing(pairs: false)
+    #expect(await pair(central, id) == .refused)
+    #expect(await !fixture.isLinked())
+    await fixture.pairing(pairs: true)
+    #expect(await pair(central, id) == nil)
+  }
+
+  @Test func aPasskeyIsEnteredWhenItIsDisplayed() async throws {
+    let fixture = try await Self.fixture(.passkey)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    for _ in 0..<3 {
+      #expect(
+        await pair(central, id) { central.central.assumeIsolated { _ = $0.enter(passkey: 99_999, for: id) } }
+          == .wrongPasskey)
+    }
+    let wanted = Record<Bool>()
+    async let error = pair(central, id) { wanted.append(true) }
+    _ = try await wanted.next("the request for a passkey") { $0 }
+    #expect(await central.central.enter(passkey: 100_000, for: id))
+    #expect(await error == nil)
+    try await expectReadable(central, id)
+    // Too late.
+    #expect(await !central.central.enter(passkey: 100_000, for: id))
+  }
+
+  @Test func aPasskeyMayBeKnownBefore() async throws {
+    let fixture = try await Self.fixture(.passkey)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(central, id, passkey: 1) == .wrongPasskey)
+    #expect(await pair(central, id, passkey: 100_000) == nil)
+  }
+
+  @Test func aPasskeyIsNotEntered() async throws {
+    let fixture = try await Self.fixture(.passkey)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    let error = await pair(central, id) {
+      fixture.loop.task(of: central.central) { await $0.cancelPairing(id) }
+    }
+    #expect(error == .passkeyMissing)
+    #expect(await !fixture.isLinked())
+  }
+
+  @Test func theLinkDropsWhilePairing() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    await fixture.pairing(fault: .drop)
+    #expect(await pair(central, id) == .linkLost)
+    #expect(await pair(central, id) == nil)
+  }
+
+  @Test func itStopsRespondingWhilePairing() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    var limits = Limits.test
+    limits.pair = .milliseconds(100)
+    let (central, id) = try await fixture.centralAndMicroBit(limits: limits)
+    await fixture.pairing(fault: .silence)
+    #expect(await pair(central, id) == .timedOut)
+    #expect(await pair(central, id) == nil)
+  }
+
+  @Test func itIsOutOfRange() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    var limits = Limits.test
+    limits.connect = .milliseconds(100)
+    let (central, id) = try await fixture.centralAndMicroBit(limits: limits)
+    await fixture.vanish()
+    #expect(await pair(central, id) == .notInRange)
+    await fixture.comeBack()
+    #expect(await pair(central, id) == nil)
+  }
+
+  @Test func bluetoothdEndsWhilePairing() async throws {
+    let fixture = try await Self.fixture(.passkey)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    let error = await pair(central, id) { Task { await fixture.restart(killed: true) } }
+    #expect(error == .failed(.unavailable))
+    try await central.isOn()
+    #expect(await pair(central, try await central.seen().id, passkey: 100_000) == nil)
+  }
+
+  @Test func unpairing() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(central, id) == nil)
+    try await central.central.unpair(id)
+    try await central.isOutOfRange(id)
+    #expect(await isFoundAgain(central, id))
+    #expect(await pair(central, id) == nil)
+  }
+
+  @Test func aLostBondIsRecognised() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(central, id) == nil)
+    await central.central.disconnect(id)
+    await fixture.forget()
+    await #expect(throws: CentralError.keyMissing) { try await central.central.connect(id) }
+    try await central.central.unpair(id)
+    try await central.isOutOfRange(id)
+    #expect(await isFoundAgain(central, id))
+    #expect(await pair(central, id) == nil)
+  }
+
+  /// Whether bluetoothd finds a peripheral again that it has removed, and has no bond with it.
+  private func isFoundAgain(_ central: CentralUnderTest, _ id: PeripheralID) async -> Bool {
+    await central.central.wait(patience) { $0.tree.devices[id.path]?.isPaired == false }
+  }
+
+  // MARK: The agent
+
+  /// What a bluetoothd gets that asks the agent about another device, and what another program gets.
+  @Test func theAgentServesBluetoothdAloneAndForItsPairingAlone() async throws {
+    let clients = Record<String>()
+    let pairings = Record<DBusCall>()
+    let faults = try await Faults(answers: [
+      "RegisterAgent": { fake, call in
+        clients.append(call.sender ?? "")
+        fake.reply(call)
+      },
+      "Pair": { fake, call in pairings.append(call) },
+      "CancelPairing": { fake, call in
+        fake.reply(call)
+        for call in pairings.elements {
+          fake.refuse(call, "org.bluez.Error.AuthenticationCanceled", "Authentication Canceled")
+        }
+      },
+      "UnregisterAgent": FakeBlueZ.ok,
+    ])
+    let id = Recorded.id
+    async let error = pair(faults.tested, id)
+    let client = try await clients.next("an agent") { $0 }
+    try await faults.fake.called("Pair")
+    let device = DBusValue.objectPath(id.path)
+    func ask(_ member: String, _ device: DBusValue) -> DBusCall {
+      DBusCall(member, on: "org.bluez.Agent1", of: "/microbit_gateway/agent", at: client, [device])
+    }
+    let stranger = try await DBusConnection.open(.at(faults.bus.address), on: faults.loop) { _ in }
+    #expect(await errorName(of: ask("RequestPasskey", device), on: stranger) == DBusName.unknownMethod)
+    await stranger.close()
+    let bluetoothd = try #require(await faults.fake.itsConnection())
+    #expect(
+      await errorName(of: ask("RequestPasskey", .objectPath("/other")), on: bluetoothd)
+        == "org.bluez.Error.Rejected")
+    #expect(await errorName(of: ask("DisplayPinCode", device), on: bluetoothd) == "org.bluez.Error.Rejected")
+    #expect(await errorName(of: ask("RequestAuthorization", device), on: bluetoothd) == nil)
+    await faults.central.enter(passkey: 7, for: id)
+    #expect(await errorName(of: ask("RequestPasskey", device), on: bluetoothd) == nil)
+    await faults.central.cancelPairing(id)
+    #expect(await error == .linkLost)
+    try await faults.tested.end()
+  }
+
+  /// The name of the error that answers a call; nil: none.
+  private func errorName(of call: DBusCall, on connection: DBusConnection) async -> String? {
+    do throws(DBusError) {
+      _ = try await connection.call(call, timeout: patience)
+      return nil
+    } catch {
+      return error.name
+    }
+  }
+}
+
+extension Fixture {
+  /// How the micro:bit pairs from now on.
+  fileprivate func pairing(pairs: Bool = true, fault: ControlRequest.Fault? = nil) async {
+    var request = ControlRequest(op: .pairing, i: 0)
+    request.pairs = pairs
+    request.fault = fault
+    _ = await simulator.control(request)
+  }
+
+  /// The micro:bit loses its bond.
+  fileprivate func forget() async { _ = await simulator.control(ControlRequest(op: .forget, i: 0)) }
+}

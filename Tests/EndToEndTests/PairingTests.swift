@@ -1,0 +1,116 @@
+import TestSupport
+import Testing
+
+/// Micro:bits that require pairing.
+@Suite("Pairing", .serialized) struct PairingTests {
+  /// One micro:bit that requires pairing; members of its entry.
+  private static func plan(_ method: String, _ members: String = "") -> Plan {
+    var plan = Plan()
+    plan.simulator = ["--pairing", method]
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"}\#(members)}"#
+    return plan
+  }
+
+  @Test("A configured device is paired with before anything else, and again when its bond is lost")
+  func always() async throws {
+    try await withFixture(Self.plan("just_works", #","pair":true"#)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await fixture.moreReadings(id, 3)
+      try #require(try await fixture.listed(id)?["paired"]?.bool == true)
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("forget", 0)
+      try await fixture.simulator.control("disconnect", 0)
+      let offline = try await fixture.offline(id, after: mark)
+      try await fixture.online(id, after: offline.number)
+      try #require(try fixture.lines(with: "it has lost its bond").count == 1)
+      try #require(try fixture.lines(with: " paired ").count == 2)
+    }
+  }
+
+  @Test("The bond outlasts restarts of bluetoothd and of the gateway")
+  func bondLasts() async throws {
+    try await withFixture(Self.plan("just_works", #","pair":true"#)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      var mark = try fixture.observer.mark
+      try await fixture.simulator.control(#"{"op":"restart","how":"term","ms":50}"#)
+      let offline = try await fixture.offline(id, after: mark)
+      try await fixture.online(id, after: offline.number)
+      try #require(try fixture.lines(with: " paired ").count == 1)
+      mark = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await fixture.online(id, after: mark)
+      try await fixture.moreReadings(id, 3)
+      try #require(try fixture.lines(with: " paired ").isEmpty)
+    }
+  }
+
+  @Test("A passkey is entered by a second request; a wrong one is refused")
+  func passkey() async throws {
+    try await withFixture(Self.plan("passkey", #","pair":false"#)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.listed(in: "subscribing")
+      for _ in 0..<3 {
+        let answer = try await fixture.done("device/pair", #"{"id":"\#(id)"}"#)
+        try #require(answer["passkey_required"]?.bool == true)
+        let refusal = try await fixture.refusal("device/pair", #"{"id":"\#(id)","passkey":99999}"#)
+        try #require(refusal == "wrong passkey")
+      }
+      try await fixture.done("device/pair", #"{"id":"\#(id)"}"#)
+      let answer = try await fixture.done("device/pair", #"{"id":"\#(id)","passkey":100000}"#)
+      try #require(answer["paired"]?.bool == true)
+      try await fixture.online(id)
+      try await fixture.moreReadings(id, 3)
+    }
+  }
+
+  @Test("Pairing is refused, the link drops while pairing, the device is away; then it pairs, and unpairs")
+  func failures() async throws {
+    try await withFixture(Self.plan("just_works", #","pair":false"#)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      let id = device.id
+      try await fixture.listed(in: "subscribing")
+      let request = #"{"identifier":"\#(device.address)"}"#
+      try await fixture.simulator.control("pairing", 0, #""pairs":false"#)
+      try #require(try await fixture.refusal("device/pair", request).hasPrefix("it refuses to pair"))
+      try await fixture.simulator.control("pairing", 0, #""fault":"drop""#)
+      try #require(try await fixture.refusal("device/pair", request) == "the link ended while pairing")
+      try #require(try await fixture.done("device/pair", request)["paired"]?.bool == true)
+      try await fixture.online(id)
+      // It is paired already.
+      try #require(try await fixture.done("device/pair", request)["paired"]?.bool == true)
+      let mark = try fixture.observer.mark
+      try #require(try await fixture.done("device/unpair", request)["paired"]?.bool == false)
+      try await fixture.offline(id, after: mark)
+      try await fixture.simulator.waitUntil(0, "the bond is gone") { !$0.isBonded }
+      try #require(try await fixture.listed(id)?["paired"]?.bool == false)
+    }
+  }
+
+  @Test("Requests for what cannot be paired with")
+  func refusals() async throws {
+    try await withFixture(Plan()) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      for (request, reason) in [
+        ("{}", "this is missing"), (#"{"id":"nobody"}"#, "no device is called nobody"),
+        (#"{"identifier":"C5:A1:B2:C3:D4:FF"}"#, "no device has the address"),
+        (#"{"id":"\#(id)","passkey":1000000}"#, "passkey"),
+        (#"{"id":"\#(id)","identifier":"C5:A1:B2:C3:D4:FF"}"#, "named twice"),
+      ] {
+        let refusal = try await fixture.refusal("device/pair", request)
+        try #require(refusal.contains(reason))
+      }
+      try await fixture.vanish(0, id)
+      try #require(try await fixture.refusal("device/pair", #"{"id":"\#(id)"}"#) == "it is not in range")
+    }
+  }
+}
+
+extension Fixture {
+  /// Waits until a device is listed in this state.
+  fileprivate func listed(in state: String) async throws {
+    _ = try await message("\(Self.bridge)/devices") { $0.text.contains(#""state":"\#(state)""#) }
+  }
+}

@@ -1,0 +1,269 @@
+"""Pairing: what bluetoothd tells of it, and the gateway."""
+
+import json
+import signal
+import time
+
+from journal import Failed, expect
+from scenarios.common import CONNECT, RETURN, expect_return, scenario
+from scenarios.service_changed import ADAPTER, BOTH, CHARACTERISTIC, QUIET, expect_as_recorded
+from world import BASE, GATEWAY_ID, START, TEMPERATURE
+
+PAIR = 45
+"""Seconds from a request to pair to its answer."""
+
+
+class Pairer:
+    """A program beside the gateway that pairs with the first micro:bit."""
+
+    def __init__(self, world):
+        from bus import Bus  # it needs dbus-fast, which the guest alone has
+
+        self.world = world
+        self.device = f"{ADAPTER}/dev_" + world.microbits.all()[0]["address"].replace(":", "_")
+        self.bus = Bus(self.device)
+        self.find()
+
+    def find(self):
+        mark = self.bus.events.mark()
+        self.bus.call(ADAPTER, "Adapter1.StartDiscovery")
+        self.bus.wait("InterfacesAdded", CONNECT, "micro:bit", mark)
+        self.bus.call(ADAPTER, "Adapter1.StopDiscovery")
+        time.sleep(QUIET)
+
+    def tell(self, op, **more):
+        self.bus.record("*", op, *(f"{key}={value}" for key, value in more.items()))
+        self.world.microbits.ask(op, **more)
+
+    def call(self, member, within=60):
+        """Without an answer, it goes on."""
+        mark = self.bus.events.mark()
+        self.bus.begin(self.device, "Device1." + member)
+        try:
+            self.bus.wait(f"<\tA\t{member}", within, "answer", mark)
+        except Failed:
+            self.bus.record("*", "no answer")
+        time.sleep(QUIET)
+
+    def disconnect(self):
+        self.call("Disconnect")
+
+    def read(self):
+        path = self.bus.characteristics()[TEMPERATURE]
+        self.bus.call(path, f"{CHARACTERISTIC}.ReadValue", "a{sv}", {})
+
+    def remove(self):
+        self.bus.call(ADAPTER, "Adapter1.RemoveDevice", "o", self.device)
+        time.sleep(QUIET)
+        self.find()
+
+
+@scenario(debians=BOTH)
+def pairing(world):
+    """What bluetoothd tells of it, compared with ../../recordings."""
+    world.start()
+    session = Pairer(world)
+    bus = session.bus
+    mark = bus.events.mark()
+    session.tell("security", mode="just_works")
+    session.call("Pair")  # without an agent
+    session.disconnect()
+    bus.register_agent("KeyboardOnly")
+    for how in ("error", "drop"):
+        session.tell("fail", step="pair", how=how)
+        session.call("Pair")
+    session.tell("fail", step="pair", how="silence")
+    session.call("Pair", within=5)
+    session.call("CancelPairing")
+    session.tell("vanish")
+    session.call("Pair", within=50)
+    session.call("CancelPairing")
+    session.tell("return")
+    session.call("Pair")
+    session.call("Pair", within=50)  # it is paired already
+    session.disconnect()
+    session.call("Connect")
+    session.read()
+    session.disconnect()
+    # The bond is lost.
+    session.tell("forget")
+    for _ in range(2):
+        session.call("Connect")
+        time.sleep(10)
+    session.call("Pair", within=50)
+    session.disconnect()
+    session.remove()
+
+    session.tell("security", mode="passkey")
+    session.call("Pair")  # the agent refuses
+    session.disconnect()
+    displayed = lambda: world.microbits.ask("state")["passkey"]  # noqa: E731
+    bus.passkey = lambda: (displayed() + 1) % 1000000
+    session.call("Pair")
+    bus.passkey = displayed
+    session.call("Pair")
+    session.read()
+    expect_as_recorded(session, "pairing", mark, without=("/service", "Interfaces"))
+
+
+def start(world, mode, pairs=True, **entry):
+    """The usual world with one micro:bit, which is not open."""
+    world.start()
+    world.microbits.ask("security", mode=mode, pairs=pairs)
+    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}} | entry])
+    return world.devices()[0]
+
+
+def request(world, verb, device, **more):
+    """Sends a request; returns a function that waits for the answer."""
+    topic = f"{BASE}/bridge/{GATEWAY_ID}"
+    mark = world.broker.messages.mark()
+    world.broker.publish(f"{topic}/request/device/{verb}", json.dumps({"id": device.id} | more))
+
+    def answer(within=PAIR):
+        return world.broker.wait(f"{topic}/response/device/{verb}", within, after=mark).json()
+
+    return answer
+
+
+def expect_paired(world, device, after=0, within=CONNECT):
+    device.wait_availability("online", within, after=after)
+    device.wait_readings(1, CONNECT)
+    state = world.microbits.ask("state")
+    expect(state["encrypted"] and state["bonds"] == 1, f"not paired: {state}")
+
+
+def expect_refused(answer, reason):
+    expect(answer["status"] == "error" and reason in answer["error"], f"answered {answer}")
+
+
+def pair_with_passkey(world, device):
+    answer = request(world, "pair", device)()
+    expect(answer.get("data") == {"paired": False, "passkey_required": True}, f"answered {answer}")
+    passkey = world.microbits.ask("state")["passkey"]
+    answer = request(world, "pair", device, passkey=passkey)()
+    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
+
+
+@scenario(debians=BOTH)
+def pairs_when_nothing_can_be_read(world):
+    device = start(world, "just_works")
+    expect_paired(world, device, within=RETURN)
+
+
+@scenario(debians=BOTH)
+def pairs_before_anything_else(world):
+    device = start(world, "just_works", pair=True)
+    expect_paired(world, device)
+    expect(world.microbits.ask("state")["links"] == 1, "there was a link before")
+    mark = world.broker.messages.mark()
+    answer = request(world, "unpair", device)()
+    expect(answer.get("data") == {"paired": False}, f"answered {answer}")
+    device.wait_availability("offline", CONNECT, after=mark)
+
+
+@scenario(debians=BOTH)
+def pairs_by_request(world):
+    device = start(world, "just_works", pair=False)
+    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    expect(world.microbits.ask("state")["bonds"] == 0, "paired by itself")
+    mark = world.broker.messages.mark()
+    answer = request(world, "pair", device)()
+    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
+    expect_paired(world, device, mark)
+    answer = request(world, "pair", device)()
+    expect(answer.get("data") == {"paired": True}, f"again answered {answer}")
+
+
+@scenario(debians=BOTH)
+def pairs_with_a_passkey(world):
+    device = start(world, "passkey", pair=False)
+    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    for _ in range(3):
+        expect(request(world, "pair", device)()["data"]["passkey_required"], "no passkey is required")
+        displayed = world.microbits.ask("state")["passkey"]
+        expect_refused(request(world, "pair", device, passkey=(displayed + 1) % 1000000)(), "wrong passkey")
+    expect(request(world, "pair", device)()["data"]["passkey_required"], "no passkey is required")
+    world.gateway.wait_line("was not entered in time", PAIR)
+    mark = world.broker.messages.mark()
+    pair_with_passkey(world, device)
+    expect_paired(world, device, mark)
+
+
+@scenario(debians=BOTH)
+def pairing_fails(world):
+    """It refuses; the link drops; it stops responding; it is away."""
+    device = start(world, "just_works", pairs=False, pair=False)
+    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    expect_refused(request(world, "pair", device)(), "refuses")
+    for how, reason in (("drop", "the link ended"), ("silence", "the link ended")):
+        world.microbits.ask("security", mode="just_works")
+        world.microbits.ask("fail", step="pair", how=how)
+        expect_refused(request(world, "pair", device)(), reason)
+    mark = world.broker.messages.mark()
+    answer = request(world, "pair", device)()
+    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
+    expect_paired(world, device, mark)
+
+
+@scenario(debians=BOTH)
+def bond_lost(world):
+    device = start(world, "just_works", pair=True)
+    expect_paired(world, device)
+    mark = world.broker.messages.mark()
+    world.microbits.ask("forget")
+    world.microbits.ask("reset")
+    device.wait_availability("offline", CONNECT, after=mark)
+    device.wait_availability("online", 3 * RETURN, after=mark)
+    expect_paired(world, device, mark)
+    expect(world.gateway.said("has lost its bond"), "the lost bond was not told")
+
+
+@scenario(debians=BOTH)
+def bond_lost_and_told(world):
+    device = start(world, "just_works", pair=False)
+    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    request(world, "pair", device)()
+    expect_paired(world, device)
+    world.microbits.ask("forget")
+    world.microbits.ask("reset")
+    world.gateway.wait_line("has lost its bond", 3 * RETURN)
+    expect(world.microbits.ask("state")["bonds"] == 0, "paired by itself")
+    mark = world.broker.messages.mark()
+    answer = request(world, "pair", device)()
+    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
+    expect_paired(world, device, mark)
+
+
+@scenario(debians=BOTH)
+def bond_lasts(world):
+    """Over a restart of the micro:bit, of bluetoothd and of the gateway."""
+    device = start(world, "just_works", pair=True)
+    expect_paired(world, device)
+    mark = world.broker.messages.mark()
+    world.microbits.ask("reset")
+    device.wait_availability("offline", CONNECT, after=mark)
+    expect_return(device, mark)
+    mark = world.broker.messages.mark()
+    world.restart_bluetoothd()
+    device.wait_availability("offline", CONNECT, after=mark)
+    expect_return(device, mark)
+    world.gateway.kill(signal.SIGTERM)
+    world.gateway.wait_end(START)
+    mark = world.broker.messages.mark()
+    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}}])
+    expect_paired(world, device, mark)
+    expect(world.microbits.ask("state")["pairings"] == 1, "paired again")
+
+
+@scenario(debians=BOTH)
+def other_services_in_the_same_handles(world):
+    """A reflashed micro:bit, which bluetoothd would serve from its cache."""
+    device = start(world, "open")
+    device.wait_availability("online", CONNECT)
+    world.microbits.ask("vanish")
+    device.wait_availability("offline", CONNECT)
+    world.microbits.ask("serve", services=["temperature_reversed"], changed=None)
+    mark = world.broker.messages.mark()
+    world.microbits.ask("return")
+    expect_return(device, mark)
