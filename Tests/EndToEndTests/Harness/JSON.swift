@@ -2,7 +2,7 @@ import FoundationEssentials
 import TestSupport
 
 /// A JSON value as read by another parser than the gateway's own.
-indirect enum JSON: Decodable, Equatable, Sendable {
+indirect enum JSON: Codable, Equatable, Sendable {
   case null
   case bool(Bool)
   case int(Int)
@@ -29,6 +29,22 @@ indirect enum JSON: Decodable, Equatable, Sendable {
       self = .object(try container.decode([String: JSON].self))
     }
   }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .null: try container.encodeNil()
+    case .bool(let value): try container.encode(value)
+    case .int(let value): try container.encode(value)
+    case .double(let value): try container.encode(value)
+    case .string(let value): try container.encode(value)
+    case .array(let value): try container.encode(value)
+    case .object(let value): try container.encode(value)
+    }
+  }
+
+  /// As JSON.
+  var text: String { (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "" }
 
   /// - Throws: ``Failure``, which shows the text.
   static func parse(_ bytes: [UInt8]) throws -> JSON {
