@@ -3,14 +3,6 @@ import Configuration
 import EventLoop
 import GATT
 
-/// Which peripheral a request is about.
-package enum PeripheralSelector: Sendable, Equatable {
-  /// A device.
-  case id(DeviceID)
-  /// Any peripheral in range.
-  case identifier(BluetoothAddress)
-}
-
 /// What a peripheral offers, and what the gateway makes of it.
 package struct Inspection: Sendable {
   package struct Item: Sendable {
@@ -42,8 +34,8 @@ extension DeviceManager {
   private static let patience = Duration.seconds(10)
 
   /// The address that a request names.
-  func address(of selector: PeripheralSelector) throws(RequestError) -> BluetoothAddress {
-    switch selector {
+  func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
+    switch reference {
     case .id(let id): try known(id).address
     case .identifier(let address): address
     }
@@ -67,8 +59,8 @@ extension DeviceManager {
   }
 
   /// Connects to a peripheral, unless it is connected, and reads what can be read.
-  package func inspect(_ selector: PeripheralSelector) async throws(RequestError) -> Inspection {
-    let peripheral = try await find(try address(of: selector))
+  package func inspect(_ reference: DeviceReference) async throws(RequestError) -> Inspection {
+    let peripheral = try await find(try address(of: reference))
     let characteristics: [Characteristic]
     do throws(CentralError) {
       characteristics = try await central.connect(peripheral.id, isPreferred: true)

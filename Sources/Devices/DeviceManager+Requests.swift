@@ -12,8 +12,8 @@ extension DeviceManager {
   }
 
   /// The device that a request names by its id or by its address.
-  private func known(_ device: DeviceReference) throws(RequestError) -> Device {
-    switch device {
+  private func known(_ reference: DeviceReference) throws(RequestError) -> Device {
+    switch reference {
     case .id(let id): return try known(id)
     case .identifier(let address):
       if let device = registry.byAddress[address] { return device }
@@ -168,8 +168,9 @@ extension DeviceManager {
   }
 }
 
-/// How a request names a device.
+/// How a request names a device, or another peripheral.
 package enum DeviceReference: Sendable, Equatable {
   case id(DeviceID)
+  /// Of a device, or for ``DeviceManager/inspect(_:)`` of any peripheral in range.
   case identifier(BluetoothAddress)
 }

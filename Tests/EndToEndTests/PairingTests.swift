@@ -88,6 +88,31 @@ import Testing
     }
   }
 
+  @Test("pair, bonds and unpair at the terminal", arguments: [true, false])
+  func terminal(hasGateway: Bool) async throws {
+    var plan = Self.plan("passkey", #","pair":false"#)
+    if !hasGateway { plan.absent = [.gateway, .observer] }
+    try await withFixture(plan) { fixture in
+      let device = try await fixture.simulator.device(0)
+      if hasGateway { try await fixture.listed(in: "subscribing") }
+      func run(_ words: String...) async throws -> (status: Int32, text: String) {
+        try await fixture.command(words)
+      }
+      // Without a terminal it cannot be asked for.
+      let asked = try await run("pair", device.address)
+      try #require(asked.status == 1 && asked.text.contains("--passkey"), "\(asked)")
+      let wrong = try await run("pair", device.address, "--passkey", "99999")
+      try #require(wrong.status == 1 && wrong.text.contains("wrong passkey"), "\(wrong)")
+      let paired = try await run("pair", device.address, "--passkey", "100000")
+      try #require(paired.status == 0 && paired.text.hasSuffix("is paired"), "\(paired)")
+      let bonds = try await run("bonds")
+      try #require(bonds.status == 0 && bonds.text.contains(device.address), "\(bonds)")
+      let unpaired = try await run("unpair", device.address)
+      try #require(unpaired.status == 0 && unpaired.text.hasSuffix("is no longer paired"), "\(unpaired)")
+      try #require(try await run("bonds").text == "no peripheral is paired")
+    }
+  }
+
   @Test("Requests for what cannot be paired with")
   func refusals() async throws {
     try await withFixture(Plan()) { fixture in

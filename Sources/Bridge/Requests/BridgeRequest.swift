@@ -19,7 +19,7 @@ struct BridgeRequest: Sendable, Equatable {
     case pairDevice(DeviceReference, passkey: Int?)
     case unpairDevice(DeviceReference)
     case setOptions(DeviceID, DeviceOptionsUpdate)
-    case inspectDevice(PeripheralSelector)
+    case inspectDevice(DeviceReference)
     case getProperty(String, of: DeviceID)
     /// The value as on `…/set`: a text is that payload.
     case setProperty(String, of: DeviceID, JSONValue, ttl: Int?)

@@ -3,33 +3,6 @@ import Devices
 import GATT
 import JSON
 
-/// The keys of `device/inspect`, and of other requests that are about a device or any other peripheral.
-struct SelectorKeys: RequestKeys {
-  var id: DeviceID?
-  var identifier: BluetoothAddress?
-
-  static var own: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("identifier", \.identifier, .optional(.address)),
-    ]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    if id != nil, identifier != nil {
-      return [
-        path.key("identifier").error("id and identifier must not be combined", hint: "give one of them")
-      ]
-    }
-    return selector == nil
-      ? path.missing("id", hint: "\(idHint), or identifier, the Bluetooth address") : []
-  }
-
-  var selector: PeripheralSelector? {
-    id.map { .id($0) } ?? identifier.map { .identifier($0) }
-  }
-}
-
 struct PropertyGetKeys: RequestKeys {
   var id: DeviceID?
   var property: String?

@@ -51,7 +51,7 @@ enum Verb: String, CaseIterable, Sendable {
       OptionsKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.options.map { .setOptions(id, $0) } }
       }
-    case .inspectDevice: SelectorKeys.read(json, &errors)?.selector.map { .inspectDevice($0) }
+    case .inspectDevice: ReferenceKeys.read(json, &errors)?.reference.map { .inspectDevice($0) }
     case .getProperty:
       PropertyGetKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.property.map { .getProperty($0, of: id) } }
@@ -153,7 +153,7 @@ private struct DeviceKeys: RequestKeys {
   }
 }
 
-/// A device, by its id or by its address.
+/// A device by its id, or by its address; for `device/inspect` also another peripheral.
 private struct ReferenceKeys: RequestKeys {
   var id: DeviceID?
   var identifier: BluetoothAddress?
