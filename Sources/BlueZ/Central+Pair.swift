@@ -59,7 +59,7 @@ extension Central {
     pairing = Pairing(peripheral: id, passkey: passkey, passkeyWanted: passkeyWanted)
     let result: Result<Void, PairingError>
     do throws(PairingError) {
-      result = .success(try await attemptPairing(id))
+      result = .success(try await attemptPairing(id, while: isNeeded))
     } catch {
       result = .failure(error)
       if tree.devices[id.path] != nil, state.isOn { await disconnect(id) }
@@ -109,7 +109,9 @@ extension Central {
     }
   }
 
-  private func attemptPairing(_ id: PeripheralID) async throws(PairingError) {
+  private func attemptPairing(
+    _ id: PeripheralID, while isNeeded: @Sendable () -> Bool
+  ) async throws(PairingError) {
     _ = await wait(limits.disconnect) { !$0.disconnecting.contains(id) }
     guard state.isOn, !isStopping else { throw .failed(.unavailable) }
     guard let device = tree.devices[id.path] else { throw .notInRange }
@@ -118,9 +120,12 @@ extension Central {
     try await registerAgent()
     await scanBriefly()
     await pauseScan()
-    let result = await callPair(id)
+    var result = Result<Void, PairingError>.failure(.failed(.disconnected))
+    if isNeeded(), state.isOn, !isStopping, tree.devices[id.path] != nil { result = await callPair(id) }
     await unregisterAgent()
     try result.get()
+    // From now on the link is one that ``stop(within:)`` ends.
+    if isConnected(id), links[id] == nil { links[id] = Link(values) }
     await trust(id)
   }
 

@@ -215,8 +215,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   }
 
   private func receive(request verb: String, _ message: MQTTReceived) {
-    context.log.debug(
-      "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
+    // Without the passkey.
+    let payload = verb == Verb.pairDevice.rawValue ? "" : Excerpt.beginning(of: message.payload)
+    context.log.debug("received", ["topic": message.topic, "payload": payload])
     let address = ReplyAddress(of: message, topic: context.topics.bridgeResponse(to: verb))
     requests.handle(verb, message.payload) { [context] response in
       context.reply(response.json.bytes, to: address)

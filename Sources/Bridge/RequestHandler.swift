@@ -15,7 +15,7 @@ package final class RequestHandler: @unchecked Sendable {
 
   let engine: DeviceManager
   unowned let host: any RequestHost
-  private let loop: EventLoop
+  let loop: EventLoop
   private let log = Logger(component: "gateway")
 
   /// - Parameter host: must outlive the handler.

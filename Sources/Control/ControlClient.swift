@@ -6,6 +6,9 @@ import JSON
 package final class ControlClient: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
+  /// In bytes: the list of 1000 devices has 300 KiB, more with many properties.
+  private static let longestAnswer = 16 << 20
+
   private let socket: LineSocket
   private let loop: EventLoop
   private var waiter: Waiter<[UInt8]>?
@@ -17,7 +20,7 @@ package final class ControlClient: @unchecked Sendable {
   /// - Parameter descriptor: a connected socket, owned from now on.
   package init(_ descriptor: Int32, loop: EventLoop) {
     self.loop = loop
-    socket = LineSocket(descriptor, loop: loop)
+    socket = LineSocket(descriptor, longestLine: Self.longestAnswer, loop: loop)
     socket.onLine = { [weak self] line in
       guard let self else { return }
       if let waiter {

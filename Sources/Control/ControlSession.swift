@@ -48,7 +48,8 @@ final class ControlSession: @unchecked Sendable {
     do throws(ControlError) {
       (verb, payload) = try Self.parse(line)
     } catch {
-      return send(RequestResponse(result: .failure(RequestError(error.reason)), transaction: nil).json)
+      send(RequestResponse(result: .failure(RequestError(error.reason)), transaction: nil).json)
+      return updatePause()
     }
     unanswered += 1
     updatePause()

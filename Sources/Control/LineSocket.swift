@@ -11,10 +11,11 @@ package final class LineSocket: @unchecked Sendable {
     case lineTooLong
   }
 
-  /// In bytes. A request has at most 64 KiB.
-  package static let longestLine = 128 << 10
+  /// The longest line that is taken of a client, in bytes. A request has at most 64 KiB.
+  package static let longestRequest = 128 << 10
 
   private let descriptor: Int32
+  private let longestLine: Int
   private var watch: Watch?
   private var input: [UInt8] = []
   private var output: [UInt8] = []
@@ -30,9 +31,12 @@ package final class LineSocket: @unchecked Sendable {
   /// Called when all lines were given to the kernel.
   package var onDrained: () -> Void = {}
 
-  /// - Parameter descriptor: owned from now on.
-  package init(_ descriptor: Int32, loop: EventLoop) {
+  /// - Parameters:
+  ///   - descriptor: owned from now on.
+  ///   - longestLine: a longer one ends the connection; in bytes.
+  package init(_ descriptor: Int32, longestLine: Int = longestRequest, loop: EventLoop) {
     self.descriptor = descriptor
+    self.longestLine = longestLine
     self.loop = loop
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -120,7 +124,7 @@ package final class LineSocket: @unchecked Sendable {
       input.removeSubrange(...end)
       onLine(line)
     }
-    if !isPaused, input.count > Self.longestLine { end(.lineTooLong) }
+    if !isPaused, input.count > longestLine { end(.lineTooLong) }
   }
 
   private func flush() {

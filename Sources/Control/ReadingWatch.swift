@@ -77,6 +77,7 @@ private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
       "device": .string(device.id.description), "identifier": .string(device.identifier.description),
       "name": (device.label ?? device.name).map(JSONValue.string),
       "state": .string(device.isEnabled ? device.session.rawValue : "disabled"),
+      "online": .bool(device.isOnline),
     ])
   }
 

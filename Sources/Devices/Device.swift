@@ -127,6 +127,7 @@ final class Device: @unchecked Sendable {
     description.area = new.area.value
     description.isEnabled = new.isEnabled.value
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
+    if new.pairing != before.pairing { session.setPairing(new.pairing) }
     let isOtherMode = new.visitInterval != before.visitInterval
     if isOtherMode, before.isEnabled.value, new.isEnabled.value {
       session.stop()

@@ -32,6 +32,8 @@ package struct Inspection: Sendable {
 extension DeviceManager {
   /// How long a peripheral that is not in range is looked for.
   private static let patience = Duration.seconds(10)
+  /// Inspections at a time: each connects.
+  private static let mostInspections = 4
 
   /// The address that a request names.
   func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
@@ -60,7 +62,13 @@ extension DeviceManager {
 
   /// Connects to a peripheral, unless it is connected, and reads what can be read.
   package func inspect(_ reference: DeviceReference) async throws(RequestError) -> Inspection {
-    let peripheral = try await find(try address(of: reference))
+    let address = try address(of: reference)
+    guard inspections < Self.mostInspections else {
+      throw RequestError("\(Self.mostInspections) peripherals are being inspected: try again later")
+    }
+    inspections += 1
+    defer { inspections -= 1 }
+    let peripheral = try await find(address)
     let characteristics: [Characteristic]
     do throws(CentralError) {
       characteristics = try await central.connect(peripheral.id, isPreferred: true)
@@ -78,7 +86,8 @@ extension DeviceManager {
         guard error.concernsOneCharacteristic else { break }
       }
     }
-    if registry.byAddress[peripheral.address]?.session.usesLink != true {
+    // A link that was there before may be another program's.
+    if !peripheral.isConnected, registry.byAddress[peripheral.address]?.session.usesLink != true {
       await central.disconnect(peripheral.id)
     }
     return inspection

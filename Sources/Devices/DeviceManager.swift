@@ -25,6 +25,8 @@ package actor DeviceManager {
   var registry = Registry()
   var frontEnds: [any FrontEnd] = []
   package internal(set) var adapter = CentralState.noBus("not connected yet")
+  /// Inspections that are running.
+  var inspections = 0
   /// The scans that were asked for, and are not over.
   var scans: [UInt64: ScanRequest] = [:]
   private var scanCount: UInt64 = 0

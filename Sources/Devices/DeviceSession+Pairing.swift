@@ -78,6 +78,8 @@ extension DeviceSession {
         passkeyWanted: { [weak self] in self?.passkeyWanted(peripheral) })
       context.log.notice("paired", device.fields)
       endPairing(.success(.paired))
+      // The device was removed or disabled meanwhile: nothing else would end the link.
+      if machine.state == .stopped || self.number != number { await central.disconnect(peripheral) }
       return nil
     } catch {
       context.log.info("not paired: \(error)", device.fields)
@@ -118,6 +120,8 @@ extension DeviceSession {
       } catch {
         context.log.warning("cannot remove it from bluetoothd: \(error)", device.fields)
         result = .failure(RequestError("\(error)"))
+        machine.bondRemains()
+        endPairing(.failure(RequestError("\(error)")))
       }
       for reply in replies { reply(result) }
       perform(machine.left())

@@ -71,6 +71,7 @@ final class DeviceSession: @unchecked Sendable {
   /// A reading that shows that the link is alive. Called for every notification.
   func readingReceived() { machine.received(at: .now) }
 
+  func setPairing(_ mode: PairingMode) { machine.setPairing(mode) }
   func periodIs(_ milliseconds: Int) { perform(machine.periodIs(milliseconds)) }
   func unresponsive() { perform(machine.unresponsive()) }
   func reconnect() { perform(machine.reconnect()) }

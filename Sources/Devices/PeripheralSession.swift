@@ -407,6 +407,12 @@ package struct PeripheralSession: Sendable {
     return [.cancelTimer, .forget]
   }
 
+  /// The bond could not be removed: pairing again is pointless.
+  mutating func bondRemains() { pairing.failed() }
+
+  /// Another mode is configured.
+  mutating func setPairing(_ mode: PairingMode) { pairing.mode = mode }
+
   private mutating func bondLost() -> [Action] {
     guard pairing.mode != .never || pairing.isDue else {
       return trouble(.bondLost(isMended: false)) + wait(longBackOff.next())

@@ -100,6 +100,9 @@ extension HomeAssistantEntity {
     public let field: String?
     /// Of which it is a part.
     public let entity: HomeAssistantEntity
+
+    /// The key of the device trigger for the event type with this number.
+    public func triggerKey(_ number: Int) -> String { "\(key)_\(number)" }
   }
 
   /// One for each visible field of a record that is displayed, else one.

@@ -85,8 +85,12 @@ extension Profile {
         guard !other.isSameDirection(property) else { throw .sameCharacteristic(other.name, property.name) }
       }
       for part in property.homeAssistantParts {
-        guard !Property.reservedNames.contains(part.key), entities.insert(part.key).inserted else {
-          throw .sameEntity(part.key, of: property.name)
+        var keys = [part.key]
+        if case .event = part.entity.kind { keys += property.codec.words.keys.map(part.triggerKey) }
+        for key in keys {
+          guard !Property.reservedNames.contains(key), entities.insert(key).inserted else {
+            throw .sameEntity(key, of: property.name)
+          }
         }
       }
     }

@@ -39,8 +39,8 @@ package actor GATTServer {
   /// The application and the advertisement are registered.
   private var isServing = false
   private var isPowered = false
-  /// The adapter's alias before it got the peripheral's name; bluetoothd stores it over restarts.
-  private var originalAlias = ""
+  /// The adapter's alias before it got the peripheral's name, which bluetoothd stores over restarts; nil: it has it still.
+  private var originalAlias: String?
 
   private static let retries = BackOff(first: .seconds(1), longest: .seconds(30))
   /// bluetoothd reads all objects before it answers.
@@ -251,10 +251,10 @@ package actor GATTServer {
     if isServing {
       try? await unregister(
         "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
-      try? await set("Alias", .string(originalAlias), on: bus)
       try? await unregister("UnregisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus)
     }
     isServing = false
+    if let originalAlias { try? await set("Alias", .string(originalAlias), on: bus) }
     await bus.close()
     self.bus = nil
     endSubscriptions()
@@ -356,7 +356,7 @@ package actor GATTServer {
       guard characteristic.isReadable else { throw .notPermitted }
       let bytes = peripheral.value(of: characteristic, at: .now)
       let offset = Self.offset(call.arguments.first)
-      guard offset <= bytes.count else { throw .invalidOffset }
+      guard (0...bytes.count).contains(offset) else { throw .invalidOffset }
       reply(call, [.bytes(Array(bytes[offset...]))])
     case "WriteValue":
       guard characteristic.isWritable || characteristic.takesCommands else { throw .notPermitted }

@@ -19,7 +19,7 @@ struct Announced: Sendable, Equatable {
   }
 
   /// More than any device has; further ones in a state record are ignored.
-  private static let mostComponents = 256
+  private static let mostComponents = 2048
 
   init(prefix: String, components: [Component]) {
     self.prefix = prefix

@@ -86,8 +86,8 @@ extension Discovery {
     let component = component(for: property, part, topics: topics)
     guard case .event = part.entity.kind else { return [component] }
     return [component]
-      + words(of: property).map {
-        .trigger(part.key, name: part.name, topic: topics.value, type: $0)
+      + property.codec.words.sorted { $0.key < $1.key }.map { number, word in
+        .trigger(part.triggerKey(number), name: part.name, topic: topics.value, type: word)
       }
   }
 

@@ -79,7 +79,7 @@ struct DiscoveryComponent {
   ///   - name: of what is pressed, turned …
   static func trigger(_ key: String, name: String, topic: TopicName, type: String) -> DiscoveryComponent {
     DiscoveryComponent(
-      key: "\(key)_\(type)", platform: .deviceTrigger,
+      key: key, platform: .deviceTrigger,
       members: [
         "atype": "trigger", "type": .string(standardTriggers[type] ?? type), "stype": .string(name),
         "t": .string(topic.string), "val_tpl": "{{ value_json.event_type }}", "pl": .string(type),

@@ -57,7 +57,8 @@ package struct Generator: Sendable, Hashable {
       kind = .ramp(range, step: (step + 1) % count)
       return (packets(range.from + Double(step) * range.step), wait)
     case .randomWalk(let range, let value, var random):
-      let change = Double.random(in: -range.step...range.step, using: &random)
+      let step = abs(range.step)
+      let change = Double.random(in: -step...step, using: &random)
       let next = min(max(value + change, min(range.from, range.to)), max(range.from, range.to))
       kind = .randomWalk(range, at: next, random)
       return (packets(next), wait)

@@ -8,7 +8,7 @@ import Log
 struct Main {
   static func main() {
     // Before any thread starts, so that each inherits it.
-    Signals.block([SIGTERM, SIGINT])
+    Signals.block([SIGTERM, SIGINT, SIGHUP])
     // Writing to a closed pipe or connection is an error of that call, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     // So is exceeding the limit of file sizes; the state database handles it like a full disk.
@@ -28,8 +28,8 @@ struct Main {
         exit(GatewayCommand.ExitStatus.usage.rawValue)
       }
     }
-    // For the other commands, closing the terminal ends the program, and what goes well needs no words.
-    if case .run = arguments.command { Signals.block([SIGHUP]) } else { Logger.level = .warning }
+    // What goes well needs no words.
+    if case .run = arguments.command {} else { Logger.level = .warning }
     if let level = arguments.logLevel { Logger.level = level }
     let loop = EventLoop()
     Task(executorPreference: loop) {

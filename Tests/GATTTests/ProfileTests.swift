@@ -289,6 +289,15 @@ import Testing
     #expect(throws: ProfileError.sameEntity("position_y", of: "position_y")) {
       try ProfileTests.profile([position, other])
     }
+    // The key of a device trigger.
+    let button = ProfileTests.property(
+      "button", kind: .event, access: .notify, codec: Self.words, homeAssistant: [Self.entity(.event)])
+    let number = Self.words.words.keys.min() ?? 0
+    let light = ProfileTests.property(
+      "button_\(number)", characteristic: 2, homeAssistant: [Self.entity(.sensor(nil))])
+    #expect(throws: ProfileError.sameEntity("button_\(number)", of: "button_\(number)")) {
+      try ProfileTests.profile([button, light])
+    }
     let unseen = ProfileTests.property("position_y", characteristic: 2)
     #expect(unseen.homeAssistantParts == [])
     #expect(throws: Never.self) { try ProfileTests.profile([position, unseen]) }

@@ -81,6 +81,7 @@ import Testing
 
   // MARK: Replay
 
+  /// That of `watch --csv`, but for its column `unit`, which is not used.
   private static let header = "time,device,property,value\n"
 
   private static func replay(_ text: String, _ property: Property = .made()) throws -> Generator {
@@ -94,6 +95,16 @@ import Testing
     try folder.write(text, to: "r.csv")
     let reason = reason("replay:\(folder.path)/r.csv") ?? "none"
     return String(reason.dropFirst(folder.path.count + 1))
+  }
+
+  @Test func furtherColumnsAreIgnored() throws {
+    var generator = try Self.replay(
+      "time,device,property,value,unit\n2026-11-22T10:00:00.000Z,kitchen,\(Property.made().name),7,%\n")
+    #expect(generator.next().packets == [[7]])
+  }
+
+  @Test func aRandomWalkMayBeginAtItsUpperLimit() throws {
+    #expect(try Self.bytes(100, "random_walk:20:10:-3").allSatisfy { (10...20).contains($0[0]) })
   }
 
   @Test func aReplayHasTheIntervalsOfTheRecordingAndStartsAgain() throws {

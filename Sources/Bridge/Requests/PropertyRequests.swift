@@ -1,5 +1,6 @@
 import Configuration
 import Devices
+import EventLoop
 import GATT
 import JSON
 
@@ -59,6 +60,9 @@ extension RequestHandler {
     }
   }
 
+  /// How long after its `ttl` the outcome of a command is awaited.
+  private static let patience = Duration.seconds(30)
+
   /// Carries out a command. Without `ttl`, `pending` is the answer for a device that is offline.
   func set(
     _ name: String, of id: DeviceID, _ value: JSONValue, _ ttl: Int?, _ reply: @escaping Reply
@@ -75,11 +79,23 @@ extension RequestHandler {
     } catch {
       return reply(.success(Self.data(.rejected(reason: error.reason), property)))
     }
+    let isAnswered = Waiter<Void>()
+    @Sendable func answer(_ outcome: Outcome) {
+      guard isAnswered.resume(.success(())) else { return }
+      reply(.success(Self.data(outcome, property, requested: parsed)))
+    }
+    // A command that waits is left to a gateway that takes the device over, which does not know of this request.
+    let deadline = ttl.map {
+      loop.timer(after: .seconds($0) + Self.patience) {
+        answer(.failed(reason: "another gateway has taken the device over"))
+      }
+    }
     let command = Command(
       device: id, property: index, value: parsed, timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) },
       reply: { outcome in
         if case .pending = outcome, ttl != nil { return }
-        reply(.success(Self.data(outcome, property, requested: parsed)))
+        deadline?.cancel()
+        answer(outcome)
       })
     engine.assumeIsolated { $0.execute(command) }
   }

@@ -90,8 +90,7 @@ public struct DeviceCommand: Sendable, Equatable {
       return try report(try await ask("property/set", keys, target, access), property)
     case .watch(let property, let csv):
       let watching = Watching(access, property: property, format: csv ? .csv : json ? .json : .text)
-      interruption.action = { _ in watching.stop() }
-      return try await watching.run(name)
+      return try await watching.run(name, interruption)
     case .pair(let passkey):
       try await Pairing(access).pair(try await access.known(name ?? "", orInRange: true), passkey: passkey)
       return .done
@@ -143,14 +142,14 @@ public struct DeviceCommand: Sendable, Equatable {
   }
 }
 
-/// What Ctrl-C does: it ends the process, until there is something to be ended first.
+/// What Ctrl-C does, or closing the terminal: it ends the process, until there is something to be ended first.
 final class Interruption: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   var action: (Int32) -> Void = { exit(128 + $0) }
 
   init(on loop: EventLoop) {
-    loop.onLoop { loop.signals([SIGTERM, SIGINT]) { [self] in action($0) } }
+    loop.onLoop { loop.signals([SIGTERM, SIGINT, SIGHUP]) { [self] in action($0) } }
   }
 }
 

@@ -111,7 +111,10 @@ final class GatewayAccess: @unchecked Sendable {
   /// All devices; a gateway in this process serves them from now on.
   func serveAll(using property: String?) { local?.serveAll(using: property) }
 
-  func isOffline(_ target: Target) -> Bool { local == nil && target.state != "live" }
+  func isOffline(_ target: Target) -> Bool { 
+    // A device that is connected on demand is connected for a command.
+    local == nil && target.state != "live" && target.state != "idle"
+  }
 
   /// What the user means: a device, or another peripheral in range.
   func find(_ text: String, orInRange: Bool) async throws(CommandFailure) -> Target {

@@ -22,13 +22,13 @@ struct WatchView {
     guard let device = line["device"]?.text else {
       return line["dropped"] == nil ? nil : "…"
     }
-    if rows[device] == nil { order.append(device) }
+    if !order.contains(device) { order.append(device) }
     var row = rows[device] ?? Row()
     defer { rows[device] = line["state"] == "removed" ? nil : row }
     let time = Self.clock(line["time"]?.text)
     guard let property = line["property"]?.text, let value = line["value"] else {
       row.name = line["name"]?.shown ?? row.name
-      let isOnline = line["state"] == "live"
+      let isOnline = line["online"] == .bool(true)
       let before = row.state
       // A device that was not online yet is no news.
       row.state = isOnline ? "online" : before.map { _ in "offline" }
@@ -64,7 +64,7 @@ struct WatchView {
     }
     if lines.count > mostRows {
       let hidden = lines.count - mostRows + 1
-      lines = lines.prefix(mostRows - 1) + ["… and \(hidden) more"]
+      lines = lines.prefix(max(0, mostRows - 1)) + ["… and \(hidden) more"]
     }
     return lines
   }

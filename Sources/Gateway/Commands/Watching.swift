@@ -35,7 +35,7 @@ final class Watching: @unchecked Sendable {
   }
 
   /// Until it is interrupted, or the gateway ends.
-  func run(_ name: String?) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+  func run(_ name: String?, _ interruption: Interruption) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     var keys: JSONValue = ["property": property.map(JSONValue.string)]
     if let name {
       let target = try await access.device(name, using: property)
@@ -55,6 +55,7 @@ final class Watching: @unchecked Sendable {
     }
     if format == .csv { write(Self.csvHeader + "\n") }
     _ = try await access.request("watch", keys)
+    interruption.action = { [self] _ in stop() }
     let failure = try? await ended.value()
     draw()
     if let failure { throw failure }

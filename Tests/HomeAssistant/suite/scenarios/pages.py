@@ -11,6 +11,7 @@ MICROBIT = {
     "Signal strength": ("sensor", "signal_strength", "dBm", "diagnostic"),
     "Firmware": ("sensor", None, None, "diagnostic"),
     "Model": ("sensor", None, None, "diagnostic"),
+    "Enabled": ("switch", None, None, "config"),
     "Reconnect": ("button", "restart", None, "diagnostic"),
 }
 GATEWAY = {

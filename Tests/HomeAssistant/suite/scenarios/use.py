@@ -86,6 +86,7 @@ def every_kind_of_entity(house):
     expect({"LED matrix", "LED text", "Pin P0", "Enabled"} <= shown, f"{shown}")
 
     entity = entity_of(room, "text", "LED matrix")
+    room.until_state(entity, lambda state: state == "/".join(["....."] * 5))
     house.home_assistant.call("text", "set_value", entity, value="#####/...../...../...../.....")
     image = house.broker.wait(room.topic("led/image"), MOMENT, lambda message: message.payload.count("<circle") == 5)
     expect(image.payload.startswith("<svg"), image.payload)

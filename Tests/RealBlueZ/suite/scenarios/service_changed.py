@@ -81,12 +81,14 @@ def expect_as_recorded(session, name, after, without=()):
         line
         for line in session.bus.events.since(after)
         if not (line[0] == "!" and any(text in "\t".join(line.split("\t")[1:3]) for text in without))
+        # When bluetoothd forgets the signal strength varies.
+        and not line.endswith("\tRSSI")
     ]
     with open(f"{OUT}/{name}-debian{debian}.tsv", "w") as file:
         file.writelines(line + "\n" for line in lines)
     here = os.path.dirname(os.path.abspath(__file__))
     with open(f"{here}/../../recordings/{name}-debian{debian}.tsv") as file:
-        recorded = file.read().splitlines()
+        recorded = [line for line in file.read().splitlines() if not line.endswith("\tRSSI")]
     for number, (line, known) in enumerate(zip(lines, recorded), 1):
         expect(line == known, f"line {number}: {line}\n  is recorded as {known}")
     expect(len(lines) == len(recorded), f"{len(lines)} lines instead of {len(recorded)}")
