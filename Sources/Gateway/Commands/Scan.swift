@@ -6,7 +6,7 @@ import EventLoop
 import Glibc
 import JSON
 
-/// `scan`: the peripherals in range, the strongest first, and what the configuration makes of them.
+/// `scan`: the peripherals in range, the strongest first, and what the gateway does with each.
 public struct Scan: Sendable, Equatable {
   /// Nil: until it is interrupted.
   let timeout: Duration?
@@ -15,7 +15,7 @@ public struct Scan: Sendable, Equatable {
   let live: Bool
   let configuration: String?
 
-  /// A screen that is drawn more often cannot be read.
+  /// A screen that is redrawn more often is hard to read.
   private static let interval = Duration.milliseconds(500)
 
   /// A scan of the command line.
