@@ -35,7 +35,9 @@ import Testing
       ]),
     "The remote control of a sound player": Stage(
       online: ["player"], peripherals: [("Sound player", "sound_player")]),
-    "A counter": Stage(online: ["counter"], peripherals: [("Counter", "counter")]),
+    "A counter": Stage(
+      online: ["counter"],
+      simulator: ["--profiles-directory", repositoryPath("deploy/profiles"), "--profile", "counter"]),
     "A peripheral from the first scan to the end": Stage(
       online: ["desk"], simulator: ["--address", "0=C5:A1:B2:C3:D4:E5", "--services", "temperature,led"],
       devices: 1,
@@ -72,7 +74,6 @@ import Testing
       let profile = try JSON.parse(shipped("deploy/profiles/\(peripheral.profile).json"))
       plan.files["\(index).json"] = """
         {"name":"\(peripheral.name)","address":"E6:7A:00:00:00:0\(index + 1)",
-         "advertises":[\(peripheral.profile == "counter" ? "\"1111\"" : "")],
          "profile":\(try #require(profile[peripheral.profile]).text)}
         """
     }

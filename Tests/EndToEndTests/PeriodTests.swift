@@ -52,7 +52,7 @@ import Testing
   @Test("Of a burst the last command wins, and each is answered once")
   func superseded() async throws {
     var plan = Plan(devices: 2)
-    plan.simulator = ["--attribute-ms", "20"]
+    plan.simulator = ["--attribute-ms", "200"]
     try await withFixture(plan) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
