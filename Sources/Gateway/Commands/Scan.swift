@@ -11,7 +11,7 @@ public struct Scan: Sendable, Equatable {
   /// Nil: until it is interrupted.
   let timeout: Duration?
   let json: Bool
-  /// A table on a terminal that is kept up to date; elsewhere a line for each peripheral as it is found.
+  /// On a terminal, a table that is updated; otherwise a line for each peripheral when it is found.
   let live: Bool
   let configuration: String?
 
