@@ -7,7 +7,7 @@ import EventLoop
 /// default agent, so that other programs' pairings and the desktop's agent are not affected.
 extension Central {
   private static let agentPath = "/microbit_gateway/agent"
-  /// The agent can enter a passkey that the peripheral displays, and display none.
+  /// The agent can enter a passkey that the peripheral displays, but cannot display one.
   private static let capability = "KeyboardOnly"
 
   func registerAgent() async throws(PairingError) {

@@ -36,8 +36,8 @@ extension Central {
     return try result.get()
   }
 
-  /// Whether the attempt's link ended at once, although bluetoothd has a bond with the peripheral: so it is with one that
-  /// has lost its part of the bond (recorded with 5.66 and 5.82).
+  /// Whether the attempt's link ended at once, although bluetoothd has a bond with the peripheral. This
+  /// happens if the peripheral has lost its part of the bond (recorded with 5.66 and 5.82).
   private func wasRefusedEncryption(_ id: PeripheralID) -> Bool {
     guard tree.devices[id.path]?.isPaired == true, let lasted = attemptedLink.lasted else { return false }
     return lasted < limits.shortLink

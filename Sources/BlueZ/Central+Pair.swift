@@ -24,7 +24,7 @@ public enum PairingError: Error, Sendable, Equatable {
 /// The pairing in progress.
 struct Pairing {
   let peripheral: PeripheralID
-  /// The one to answer with when bluetoothd asks for it.
+  /// The passkey to answer with when bluetoothd asks for it.
   var passkey: Int?
   /// bluetoothd's unanswered call for the passkey.
   var question: DBusCall?

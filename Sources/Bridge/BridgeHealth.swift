@@ -15,7 +15,7 @@ extension Bridge: RequestHost {
     let (adapter, known, online) = context.engine.assumeIsolated { engine in
       (engine.adapter, engine.deviceCount, engine.onlineCount)
     }
-    // Whether the broker is connected is not checked: who asks by it knows.
+    // The broker is not checked: a request over MQTT shows that it is connected.
     var problems: [String] = []
     if !adapter.isOn { problems.append("the adapter is \(adapter.word)") }
     if let trouble = state.trouble { problems.append("changes will be lost on restart: \(trouble)") }

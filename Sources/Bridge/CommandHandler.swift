@@ -90,7 +90,7 @@ final class CommandHandler: @unchecked Sendable {
   private func isHandled(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
-    // The broker sends it at every connection; a rejection each time would be too many.
+    // The broker sends it again on every connection: then it is ignored, not rejected again.
     guard let property, property.isWritable else { return !bridge.hasArrived(barrier) }
     if !isMQTT5 || property.kind == .event {
       let isNew = rejectedTopics.insert("\(publisher.device.id) \(message.topic.string)").inserted

@@ -6,7 +6,7 @@ import GATT
 import JSON
 import Log
 
-/// Carries out requests to the gateway itself, whichever way they come.
+/// Carries out requests to the gateway itself, from any transport.
 package final class RequestHandler: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -69,7 +69,7 @@ package final class RequestHandler: @unchecked Sendable {
     }
   }
 
-  /// - Returns: the data of the response; nil when `reply` gets it later.
+  /// - Returns: the data of the response; nil if `reply` gets it later.
   private func answer(
     _ request: BridgeRequest.Content, _ reply: @escaping Reply
   ) throws(RequestError) -> JSONValue? {

@@ -134,7 +134,8 @@ extension Configuration {
     package var isEnabled: Bool?
     /// The only gateway that serves it; nil: whichever has it in range.
     package var gateway: GatewayID?
-    /// True: it is paired with before it is used; false: only by request; nil: if nothing can be read without.
+    /// True: the gateway pairs before it uses the device; false: only on request; nil: if no value can be
+    /// read without.
     package var pair: Bool?
     /// When it is connected; nil: always.
     package var connect: ConnectMode?

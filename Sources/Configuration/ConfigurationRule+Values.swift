@@ -51,7 +51,7 @@ extension JSONValue {
     self = Int(exactly: number).map(JSONValue.integer) ?? .number(number)
   }
 
-  /// Nil for what is no number.
+  /// Nil if it is not a number.
   fileprivate var double: Double? {
     switch self {
     case .integer(let number): Double(number)

@@ -68,7 +68,7 @@ package enum TopicWord {
     (1...longest).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed(Unicode.Scalar($0)) }
   }
 
-  /// `living-room` for `Living room`; nil when nothing that one would choose comes of it.
+  /// `living-room` for `Living room`; nil if no reasonable id results.
   package static func similar(to text: String) -> String? {
     guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     let words = text.lowercased().unicodeScalars.split { !isAllowed($0) }

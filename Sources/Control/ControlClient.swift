@@ -2,7 +2,7 @@ import Bridge
 import EventLoop
 import JSON
 
-/// The other end of the gateway's socket.
+/// A client of the gateway's socket.
 package final class ControlClient: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -12,9 +12,9 @@ package final class ControlClient: @unchecked Sendable {
   private let socket: LineSocket
   private let loop: EventLoop
   private var waiter: Waiter<[UInt8]>?
-  /// Called with each line that answers no request.
+  /// Called with each line that is not the answer to a request.
   package var onLine: (JSONValue) -> Void = { _ in }
-  /// Called once, when the gateway has ended.
+  /// Called once, when the gateway has closed the connection.
   package var onEnd: () -> Void = {}
 
   /// - Parameter descriptor: a connected socket, owned from now on.
@@ -43,7 +43,7 @@ package final class ControlClient: @unchecked Sendable {
     onEnd()
   }
 
-  /// Sends a request; one at a time. A task on the loop.
+  /// Sends a request and waits for its answer; one at a time, on the loop.
   /// - Returns: the data of the response.
   package func request(
     _ verb: String, _ keys: JSONValue = [:], within limit: Duration = .seconds(30)

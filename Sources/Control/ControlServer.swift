@@ -8,7 +8,7 @@ import Log
 package final class ControlServer: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// Further ones wait until one has ended.
+  /// Further clients wait until one has disconnected.
   static let mostClients = 16
 
   private let requests: RequestHandler
@@ -26,7 +26,7 @@ package final class ControlServer: @unchecked Sendable {
 
   /// Listens at `path`, in a folder that exists; replaces the socket of a process that is gone.
   ///
-  /// The user and the group of the gateway may connect: who may enter the folder is for its mode to say.
+  /// The user and the group of the gateway may connect, if the folder's mode lets them reach the socket.
   package func listen(at path: String) throws(ControlError) {
     if let other = try? UnixSocket.connect(to: path) {
       Glibc.close(other)
@@ -37,7 +37,7 @@ package final class ControlServer: @unchecked Sendable {
     listener = (descriptor, path, watch)
   }
 
-  /// Closes and removes the socket, and ends every client.
+  /// Closes and removes the socket, and disconnects every client.
   package func stop() {
     if let listener {
       listener.watch.cancel()

@@ -4,13 +4,14 @@ import Devices
 import EventLoop
 import JSON
 
-/// One client of the socket: a request in each line, answered by a line; after `watch`, a line for each reading.
+/// One client of the socket. Each line is a request, answered by a line; after `watch`, a line for each
+/// reading.
 final class ControlSession: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// Requests of one client that are carried out at a time; further ones wait in its socket.
+  /// Maximum number of a client's requests in progress; further ones wait in its socket.
   static let mostUnanswered = 8
-  /// In bytes: a client that leaves so much unread gets no more readings, and its requests wait.
+  /// In bytes: while a client has more than this unread, it gets no readings, and its requests wait.
   static let mostUnsent = 256 << 10
 
   private let socket: LineSocket
@@ -96,7 +97,7 @@ final class ControlSession: @unchecked Sendable {
   private func drained() {
     watch?.drained()
     updatePause()
-    // A client that only closes its own side waits for its answers.
+    // A client that has closed only its sending side still waits for its answers.
     if socket.isHalfClosed, unanswered == 0, watch == nil, socket.unsent == 0 {
       socket.close()
       ended(.closed)
@@ -135,7 +136,7 @@ final class ControlSession: @unchecked Sendable {
   }
 }
 
-/// Why a line, or the socket, is of no use.
+/// Why a line or the socket cannot be used.
 package struct ControlError: Error, Sendable, Equatable {
   package let reason: String
   package init(_ reason: String) { self.reason = reason }

@@ -1,7 +1,7 @@
 import EventLoop
 import Glibc
 
-/// A connected stream socket that carries lines, each way.
+/// A connected stream socket that carries lines in both directions.
 package final class LineSocket: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -26,9 +26,9 @@ package final class LineSocket: @unchecked Sendable {
   private unowned let loop: EventLoop
   /// Called with each line, without its end.
   package var onLine: ([UInt8]) -> Void = { _ in }
-  /// Called once, when no line follows any more.
+  /// Called once, when no more lines follow.
   package var onEnd: (End) -> Void = { _ in }
-  /// Called when all lines were given to the kernel.
+  /// Called when the kernel has taken all lines.
   package var onDrained: () -> Void = {}
 
   /// - Parameters:
@@ -45,11 +45,11 @@ package final class LineSocket: @unchecked Sendable {
 
   deinit { Glibc.close(descriptor) }
 
-  /// Bytes that the other end has yet to take.
+  /// Bytes that the kernel has not taken yet.
   package var unsent: Int { output.count }
   package var isClosed: Bool { watch == nil }
 
-  /// Lines are left with the kernel, and so the other end has to wait, as long as it is true.
+  /// While true, no lines are read, so that the other end has to wait.
   package var isPaused = false {
     didSet {
       guard isPaused != oldValue else { return }
@@ -68,7 +68,7 @@ package final class LineSocket: @unchecked Sendable {
     loop.atEndOfIteration(self)
   }
 
-  /// No calls follow. The descriptor is closed with the object.
+  /// No callbacks follow. The descriptor is closed when the object is released.
   package func close() {
     watch?.cancel()
     watch = nil
@@ -115,7 +115,7 @@ package final class LineSocket: @unchecked Sendable {
   }
 
   private func takeLines() {
-    // A line may end the pause that an earlier one has begun.
+    // Not recursive: `onLine` may end a pause.
     guard !isTakingLines else { return }
     isTakingLines = true
     defer { isTakingLines = false }
@@ -141,7 +141,7 @@ package final class LineSocket: @unchecked Sendable {
     if output.isEmpty { onDrained() }
   }
 
-  /// Whether the other end has ended its side.
+  /// Whether the other end has closed its sending side.
   package var isHalfClosed: Bool { inputEnded }
 }
 

@@ -4,17 +4,17 @@ import Devices
 import GATT
 import JSON
 
-/// The readings and the availability of devices, as lines for one client. It follows the devices only from ``begin()`` to
-/// ``end()``: nobody watching costs nothing on the path of a reading.
+/// The readings and the availability of devices, as lines for one client. It observes the devices only from
+/// ``begin()`` to ``end()``, so that readings cost nothing extra while no client watches.
 final class ReadingWatch: FrontEnd, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   private let keys: WatchKeys
   private let engine: DeviceManager
-  /// Returns false for a line that the client has no room for.
+  /// Returns false if the client has too much unread, and the line was not sent.
   private let send: ([UInt8]) -> Bool
   private var hasBegun = false
-  /// Readings that were left out since the last line.
+  /// Lines that were dropped since the last one that was sent.
   private var dropped = 0
 
   init(_ keys: WatchKeys, _ engine: DeviceManager, send: @escaping ([UInt8]) -> Bool) {
@@ -31,7 +31,7 @@ final class ReadingWatch: FrontEnd, @unchecked Sendable {
 
   func end() { if hasBegun { engine.assumeIsolated { $0.remove(self) } } }
 
-  /// The client has room again.
+  /// The socket has room again.
   func drained() {
     guard dropped > 0 else { return }
     let line: JSONValue = ["dropped": .integer(dropped)]
@@ -51,7 +51,7 @@ final class ReadingWatch: FrontEnd, @unchecked Sendable {
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {}
 
   private func report(_ line: JSONValue) {
-    // In order: what is left out is told before anything else follows.
+    // In order: dropped lines are reported before the next line.
     drained()
     if dropped > 0 || !send(line.bytes) { dropped += 1 }
   }
@@ -62,7 +62,7 @@ private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   private var device: DeviceDescription
-  /// The index of the only property that is watched; nil: all are.
+  /// The index of the only property that is watched; nil: all properties.
   private let property: Int?
   private let report: (JSONValue) -> Void
 

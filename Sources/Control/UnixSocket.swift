@@ -6,7 +6,7 @@ package enum UnixSocket {
   package enum Failure: Error, Sendable, Equatable {
     /// No socket, or nobody listens any more.
     case absent
-    /// The socket or its folder is not for this user.
+    /// This user has no permission for the socket or its folder.
     case denied
     case other(String)
   }
@@ -25,12 +25,12 @@ package enum UnixSocket {
     }
   }
 
-  /// Replaces what is there.
+  /// Replaces an existing socket.
   static func listen(at path: String, mode: mode_t) throws(ControlError) -> Int32 {
     guard var address = address(path) else { throw ControlError("\(path) is too long for a socket") }
     let descriptor = open()
     unlink(path)
-    // Nobody can connect before it listens, so that the mode holds from the first.
+    // Nobody can connect before it listens: the mode is set by then.
     guard descriptor >= 0, call(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
       Glibc.listen(descriptor, 16) == 0
     else {

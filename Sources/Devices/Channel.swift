@@ -94,11 +94,11 @@ final class Channel: @unchecked Sendable {
 
   /// Reads the value, or subscribes if it is only notified, on a link that is ended soon. Events are left out.
   ///
-  /// - Returns: gets the first notification; nil: none is to be waited for.
+  /// - Returns: resumed by the first notification; nil: there is none to wait for.
   func visit(on central: isolated Central) async throws(CentralError) -> Waiter<Void>? {
     guard let characteristic, property.kind == .state else { return nil }
     guard !property.isReadable else {
-      // What can be written as well is read by the writer.
+      // The writer reads properties that can also be written.
       if property.isNotifying || !property.isWritable { received(try await central.read(characteristic)) }
       return nil
     }

@@ -2,19 +2,19 @@ import Configuration
 import EventLoop
 import GATT
 
-/// A value for a property, from whatever front end.
+/// A value for a property, from any front end.
 package struct Command: Sendable {
   package let device: DeviceID
   /// The property's index in the device's profile.
   package let property: Int
   /// In the property's range.
   package let value: Value
-  /// Nil: it waits for the device as long as it takes; an event is not kept for an absent device then.
+  /// Nil: a state waits for the device without a limit; an event is not kept for an absent device.
   package internal(set) var timeToLive: TimeToLive?
   /// Whether it waits if there is no link, or the link is lost.
   let waitsForLink: Bool
-  /// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Only where another gateway
-  /// takes the device over, a command that waits is left to that one.
+  /// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Exception: if
+  /// another gateway takes the device over, a waiting command is left to that gateway.
   package let reply: @Sendable (Outcome) -> Void
 
   package init(
@@ -35,14 +35,14 @@ package struct TimeToLive: Sendable, Equatable {
   package let seconds: Int
   package let deadline: Moment
 
-  /// - Parameter arrival: when the command came.
+  /// - Parameter arrival: when the command arrived.
   package init(seconds: Int, from arrival: Moment) {
     self.seconds = seconds
     deadline = arrival + .seconds(seconds)
   }
 }
 
-/// What came of a command.
+/// The result of a command.
 package enum Outcome: Sendable, Equatable {
   /// The read-back equals the request.
   case applied(actual: Value)
@@ -67,7 +67,7 @@ package enum Outcome: Sendable, Equatable {
 }
 
 extension Outcome {
-  /// As results have it in `status`.
+  /// The word in the `status` of a result.
   package var word: String {
     switch self {
     case .applied: "applied"

@@ -1,6 +1,6 @@
 import GATT
 
-/// What a property of a device is to hold, and who says so.
+/// The desired value of a device's property, and its source.
 struct DesiredValue: Sendable, Equatable {
   /// A value set by a command or a request. It ranks above the configured one, and survives restarts.
   struct Override: Sendable, Equatable {

@@ -7,7 +7,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package let identifier: BluetoothAddress
   /// With the properties in use only.
   package let profile: Profile
-  /// The Bluetooth name, as it came from the air; nil while none was received.
+  /// The advertised Bluetooth name, unchecked; nil while none was received.
   package internal(set) var name: String?
   /// The configured name.
   package internal(set) var label: String?

@@ -3,20 +3,20 @@ import Configuration
 import EventLoop
 import GATT
 
-/// What a peripheral offers, and what the gateway makes of it.
+/// What a peripheral offers, and the properties that use it.
 package struct Inspection: Sendable {
   package struct Item: Sendable {
     package let characteristic: Characteristic
     /// The property that uses it.
     package let property: Property?
-    /// Nil where it cannot be read, or was not, because an earlier one was not answered.
+    /// Nil if it cannot be read, or was not read because an earlier read was not answered.
     package fileprivate(set) var value: Result<[UInt8], CentralError>?
   }
 
   package let peripheral: Peripheral
-  /// Nil: it is no device of this gateway.
+  /// Nil: it is not a device of this gateway.
   package let id: DeviceID?
-  /// Its own, else the one of the known profiles that fits best; nil: none fits.
+  /// The device's profile, else the known profile that fits best; nil: none fits.
   package let profile: Profile?
   /// Whether it offers what the profile requires.
   package let fits: Bool
@@ -30,7 +30,7 @@ package struct Inspection: Sendable {
 }
 
 extension DeviceManager {
-  /// How long a peripheral that is not in range is looked for.
+  /// How long to look for a peripheral that is not in range.
   private static let patience = Duration.seconds(10)
   /// Inspections at a time: each connects.
   private static let mostInspections = 4
@@ -97,7 +97,7 @@ extension DeviceManager {
     let device = registry.byAddress[peripheral.address]
     let entry = configuration.device(matching: peripheral.address, Advertisement(peripheral))
     let used = device?.description.profile ?? entry.map { configuration.profile(of: $0) }
-    // The whole profile: a property that is not in use can be told as well.
+    // The whole profile, so that properties that are not in use are included.
     let known = used.map { used in [configuration.profile(named: used.name) ?? used] }
     let candidates = (known ?? [.microbit] + configuration.profiles).map { profile in
       (profile: profile, resolution: Resolution(profile, characteristics))

@@ -200,7 +200,7 @@ extension DeviceManager {
     if reason != .pinnedElsewhere || isOwnedElsewhere { forgetID(of: device.address) }
   }
 
-  /// Its profile is another: it begins anew.
+  /// Its profile has changed: it is created again.
   private func replace(_ device: Device) {
     device.abandonWrites(reason: "the device's properties were changed")
     device.session.stop()

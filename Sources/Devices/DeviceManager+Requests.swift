@@ -81,7 +81,7 @@ extension DeviceManager {
     reconcile()
   }
 
-  /// - Returns: nil when the device is not this gateway's any more.
+  /// - Returns: nil if the device no longer belongs to this gateway.
   package func change(
     _ id: DeviceID, _ update: DeviceOptionsUpdate
   ) throws(RequestError) -> DeviceDescription? {
@@ -147,7 +147,7 @@ extension DeviceManager {
     return device.state
   }
 
-  /// Pairs with a device on a new link; gives the passkey that it displays, if it does.
+  /// Pairs with a device on a new link, or enters the passkey that the device displays.
   /// - Parameter reply: called on the loop, once.
   package func pair(_ device: DeviceReference, passkey: Int?, reply: @escaping PairingReply)
     throws(RequestError)

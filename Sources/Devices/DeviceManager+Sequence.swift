@@ -9,10 +9,10 @@ package enum SequenceStep: Sendable, Equatable {
   case read(property: String)
 }
 
-/// What came of a step.
+/// The result of a step.
 package struct StepResult: Sendable {
   package let property: Property
-  /// The value that was to be written; nil of a read.
+  /// The value that was to be written; nil for a read.
   package let requested: Value?
   package let outcome: Outcome
 
@@ -25,13 +25,13 @@ package struct StepResult: Sendable {
 }
 
 extension DeviceManager {
-  /// Steps of a sequence at most.
+  /// Maximum number of steps of a sequence.
   package static let mostSteps = 32
 
   /// Carries out the steps in order, on one link, until one fails. A device that is connected on demand is connected
   /// for it.
   ///
-  /// - Parameter seconds: for all of it, the connect included.
+  /// - Parameter seconds: the time limit for everything, including the connect.
   /// - Returns: the result of each step that was begun; of these only the last one may have failed.
   /// - Throws: if no step was begun.
   package func sequence(
@@ -47,7 +47,7 @@ extension DeviceManager {
     defer { device.isInSequence = false }
     let limit = Deadline(after: seconds, loop)
     if let obstacle = await link(to: device, limit) { throw RequestError("\(id): \(obstacle)") }
-    // The link lasts until then.
+    // Keeps the link until the end of the sequence.
     defer { device.taskEnded() }
     var results: [StepResult] = []
     for step in steps {
@@ -64,7 +64,7 @@ extension DeviceManager {
       device.session.withLink { obstacle in
         if let obstacle { return _ = reply(.failed(reason: obstacle)) }
         device.taskBegins()
-        // The limit is over: nobody uses the link.
+        // The time is over: nothing uses the link.
         if !reply(.accepted) { device.taskEnded() }
       }
     }
@@ -132,7 +132,7 @@ extension DeviceManager {
   }
 }
 
-/// The time that a sequence has.
+/// The time limit of a sequence.
 private struct Deadline: Sendable {
   private let seconds: Int
   private let moment: Moment

@@ -15,7 +15,7 @@ package actor DeviceManager {
   package nonisolated let loop: EventLoop
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Devices that are kept at most: names are cheap, and anybody can advertise one that matches.
+  /// Maximum number of devices: anybody can advertise names that match.
   package static let capacity = 1000
 
   let context: DeviceContext
@@ -75,7 +75,7 @@ package actor DeviceManager {
     for device in registry.all { device.remove(frontEnd) }
   }
 
-  /// Makes the devices that are known already.
+  /// Creates the devices that are known from earlier runs.
   package func start() { loadKnownDevices() }
 
   /// Works until it is cancelled.
@@ -111,7 +111,8 @@ package actor DeviceManager {
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
 
-  /// Whether the device is more than a name from the air: an entry names its address, or its record says so.
+  /// Whether the device is known by more than an advertised name: an entry has its address, or it was
+  /// connected before, or a request was about it.
   package func isNamed(_ address: BluetoothAddress) -> Bool {
     store.records[address]?.isNamed == true
       || configuration.devices.contains { $0.match.identifier == address }
@@ -128,7 +129,7 @@ package actor DeviceManager {
       guard let device = device(of: peripheral) else { return }
       guard device.merge(Advertisement(peripheral)) else { return device.found(peripheral) }
       advertisementChanged(of: device)
-      // By what it says of itself it may be another one now.
+      // With the new advertisement it may belong to another entry.
       self.device(of: peripheral)?.found(peripheral)
     case .disconnected(let id):
       registry.byPeripheral[id]?.session.disconnected()
@@ -203,7 +204,7 @@ package actor DeviceManager {
 
   // MARK: Scans
 
-  /// Scans that run at a time.
+  /// Maximum number of scans at a time.
   private static let mostScans = 8
 
   /// The peripherals in range, the strongest first, with the ids of those that are devices.

@@ -77,7 +77,7 @@ extension DeviceRecord {
     return json.bytes
   }
 
-  /// Reads a record. Keys of other versions are ignored; nil for what is no record.
+  /// Reads a record. Keys of other versions are ignored; nil if it is not a record.
   package init?(identifier: BluetoothAddress, bytes: [UInt8]) {
     guard case .object(let object) = try? JSONParser.parse(bytes) else { return nil }
     do throws(Broken) {
@@ -108,7 +108,7 @@ extension DeviceRecord {
     }
   }
 
-  // From the air, or from a sender: held to no rule.
+  // Advertised, or given by a sender: not validated.
   private static func text(_ json: JSONValue) -> String? {
     if case .string(let text) = json { text } else { nil }
   }

@@ -1,10 +1,10 @@
 import BlueZ
 import EventLoop
 
-/// What has become of a request to pair.
+/// The result of a request to pair.
 package enum PairingProgress: Sendable, Equatable {
   case paired
-  /// The peripheral displays a passkey: another request has to give it, before the peripheral gives up (30 s).
+  /// The peripheral displays a passkey: another request has to give it within 30 s.
   case passkeyRequired
 }
 
@@ -22,10 +22,10 @@ struct PairingRequest: Sendable {
 extension DeviceSession {
   /// For a request to pair: a few attempts to connect to other peripherals may come first.
   private static let pairingLimit = Duration.seconds(120)
-  /// For the peripheral to be heard.
+  /// For the peripheral to come into range.
   private static let hearingLimit = Duration.seconds(15)
 
-  /// Pairs on a new link. During pairing the passkey may be given by another call.
+  /// Pairs on a new link. If the peripheral displays a passkey, another call gives it.
   func pair(passkey: Int?, reply: @escaping PairingReply) {
     if isPasskeyWanted {
       guard let passkey, let peripheral else {

@@ -20,7 +20,7 @@ final class DeviceSession: @unchecked Sendable {
   /// Nil: the device is always connected.
   private var schedule: VisitSchedule?
   private var visitTimer: LoopTimer?
-  /// What waits for the next link, of a device that is connected on demand.
+  /// Reads and sequences that wait for the next link of a device that is connected on demand.
   private var waiting: [LinkWaiter] = []
   private var waiterCount: UInt64 = 0
   /// The first values of properties that are only notified, during a visit.
@@ -81,7 +81,7 @@ final class DeviceSession: @unchecked Sendable {
     perform(schedule?.visitedElsewhere(at: .now) ?? [])
   }
 
-  /// No task of the device is running any more.
+  /// The last task of the device has ended.
   func tasksEnded() { perform(machine.visitEnded()) }
 
   func seen(_ seen: Peripheral) {

@@ -1,12 +1,12 @@
 import BlueZ
 
-/// Whether a device is paired with.
+/// When the gateway pairs with a device.
 package enum PairingMode: Sendable, Equatable {
   /// Only by request.
   case never
-  /// If nothing can be read without.
+  /// If no value can be read without pairing.
   case whenNeeded
-  /// Before anything else (`"pair": true` in config.json).
+  /// Before the first use of a link (`"pair": true` in config.json).
   case always
 
   /// - Parameter pair: the key of config.json.
@@ -30,7 +30,7 @@ extension PairingMode: CustomStringConvertible {
   }
 }
 
-/// When a session pairs, and when it gives up a bond. A part of ``PeripheralSession``.
+/// When a session pairs, and when it deletes a bond. A part of ``PeripheralSession``.
 struct PairingPlan: Sendable {
   /// A request to unpair sets it to `never`.
   var mode: PairingMode
@@ -38,12 +38,12 @@ struct PairingPlan: Sendable {
   var isPaired = false
   /// The next attempt to connect pairs first, whatever the mode.
   var isDue = false
-  /// Whether the session has paired by itself, in vain or not, since the last reading.
+  /// Whether the session has tried to pair by itself since it was last live.
   private(set) var hasTried = false
   /// Links in a row that ended at once although bluetoothd has a bond.
   private(set) var refusedLinks = 0
 
-  /// After so many of them the bond counts as lost: a bad link may end as fast, but seldom twice.
+  /// After this many the bond counts as lost: a bad link may end as fast, but seldom several times in a row.
   private static let mostRefusedLinks = 3
 
   init(_ mode: PairingMode) { self.mode = mode }
@@ -51,7 +51,7 @@ struct PairingPlan: Sendable {
   /// Whether the next attempt to connect pairs first.
   var pairsFirst: Bool { !isPaired && (isDue || mode == .always) }
 
-  /// Nothing can be read.
+  /// No value can be read.
   /// - Returns: whether the session pairs by itself.
   mutating func wasUnreadable() -> Bool {
     guard !isPaired, !hasTried, mode != .never else { return false }
@@ -79,14 +79,14 @@ struct PairingPlan: Sendable {
   }
 
   /// A user wants to pair.
-  /// - Returns: whether a bond is to be given up before, as the peripheral seems to have lost it.
+  /// - Returns: whether to delete the bond first, because the peripheral seems to have lost it.
   mutating func request(_ configured: PairingMode) -> Bool {
     mode = configured
     isDue = true
     return isPaired && refusedLinks > 0
   }
 
-  /// The bond is given up.
+  /// The bond is deleted.
   mutating func forget() {
     isPaired = false
     refusedLinks = 0

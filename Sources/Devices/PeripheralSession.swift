@@ -52,7 +52,7 @@ package struct PeripheralSession: Sendable {
     case endsLinks
     /// Pairing failed, and is tried again.
     case pairingFailed(String)
-    /// The peripheral has lost its bond; whether it is paired with again.
+    /// The peripheral has lost its bond. `isMended`: whether the gateway pairs with it again.
     case bondLost(isMended: Bool)
     /// Connected, and no reading for this long.
     case silent(Duration)
@@ -199,9 +199,9 @@ package struct PeripheralSession: Sendable {
 
   /// No value could be read, though the services are known and the link lasts.
   ///
-  /// So it is with a peripheral that wants pairing: bluetoothd 5.66 never answers the read, 5.82 fails it at once, and
-  /// both keep the link (tested). One that no longer responds does the same once; on the next link its services are not
-  /// resolved.
+  /// This happens if the peripheral requires pairing: bluetoothd 5.66 never answers the read, 5.82 fails it
+  /// at once, and both keep the link (tested). One that no longer responds does the same once; on the next
+  /// link its services are not resolved.
   mutating func unreadable(_ failure: CentralError) -> [Action] {
     guard state == .subscribing else { return [] }
     unreadableLinks += 1
@@ -290,7 +290,7 @@ package struct PeripheralSession: Sendable {
     return [.offline] + leave(for: nil)
   }
 
-  /// A user wants the link made anew, now.
+  /// A user requests a new link, now.
   mutating func reconnect() -> [Action] {
     backOff.reset()
     longBackOff.reset()
@@ -305,7 +305,7 @@ package struct PeripheralSession: Sendable {
     }
   }
 
-  /// A user wants to pair: on a new link, before it is used.
+  /// A user requests pairing: on a new link, before it is used.
   /// - Parameter mode: the configured one.
   mutating func pair(_ mode: PairingMode) -> [Action] {
     let isBondLost = pairing.request(mode)
@@ -315,21 +315,21 @@ package struct PeripheralSession: Sendable {
       leavingFor = .zero
       return []
     case .waiting where !isInRange:
-      // It is connected to as soon as it is heard.
+      // It is connected as soon as it is in range.
       state = .absent
       return [.cancelTimer]
     case .live, .subscribing, .waiting, .absent, .connecting, .idle, .stopped: return reconnect()
     }
   }
 
-  /// A user wants the bond deleted. From now on the session does not pair by itself.
+  /// A user requests that the bond be deleted. From now on the session does not pair by itself.
   mutating func unpair() -> [Action] {
     pairing.mode = .never
     pairing.failed()
     switch state {
     case .live: return [.offline] + forget(for: isOnDemand ? nil : backOff.next())
     case .subscribing, .waiting: return forget(for: backOff.next())
-    // An attempt to connect fails for it.
+    // Makes an attempt to connect fail.
     case .connecting, .absent, .idle, .leaving, .stopped:
       pairing.forget()
       return [.forget]
@@ -384,7 +384,7 @@ package struct PeripheralSession: Sendable {
 
   // MARK: Steps
 
-  /// The link gave readings until `end`: was that long enough to forget earlier failures?
+  /// The link had readings until `end`: if that was long enough, earlier failures no longer count.
   private mutating func linkWasGood(until end: Moment) {
     if let liveSince, liveSince.duration(to: end) >= Self.goodLink { backOff.reset() }
   }
@@ -421,9 +421,9 @@ package struct PeripheralSession: Sendable {
     return trouble(.bondLost(isMended: true)) + forget(for: .zero)
   }
 
-  /// The services of another link are not usable. bluetoothd may have them from an earlier program of the peripheral:
-  /// where a service has the same handles, it takes the characteristics from its cache. That is deleted with the
-  /// device, once in a row of such links, as long as there is no bond.
+  /// Counts a link whose services are not usable. bluetoothd may have cached them from an earlier program of
+  /// the peripheral: if a service has the same handles, it takes the characteristics from its cache. To
+  /// delete the cache, the device is removed, once in a row of such links, unless there is a bond.
   private mutating func isStale(after links: Int = 1) -> Bool {
     unusableLinks += 1
     return unusableLinks == links && !pairing.isPaired

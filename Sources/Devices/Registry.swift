@@ -30,14 +30,14 @@ struct Registry {
   }
 }
 
-/// A peripheral that is no device, and what it has to change to become one.
+/// A peripheral that is not a device, and what would have to change for it to become one.
 struct IgnoredPeripheral {
   /// What it had said of itself when it was judged.
   let advertisement: Advertisement
   /// The signal strength, in dBm, from which on an entry takes it; nil: no entry matches it.
   let minRSSI: Int?
 
-  /// Whether nothing has changed. On the path of every advertisement of peripherals that are no devices.
+  /// Whether nothing has changed. Called for every advertisement of peripherals that are not devices.
   func holds(for now: Advertisement, rssi: Int?) -> Bool {
     if let minRSSI, let rssi, rssi >= minRSSI { return false }
     return advertisement == now

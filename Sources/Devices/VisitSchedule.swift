@@ -18,14 +18,14 @@ struct VisitSchedule: Sendable {
   /// By this gateway, or by the one that owns the device; nil: none yet.
   private var lastVisit: Moment?
 
-  /// For the connects that are ahead in the queue, and for another attempt.
+  /// Time for earlier connects in the queue, and for a second attempt.
   static let margin = Duration.seconds(60)
 
   init(interval: Duration) {
     self.interval = interval
   }
 
-  /// From a visit until the device is offline without another one.
+  /// How long the device stays online after a visit.
   private var limit: Duration { interval * 2 + Self.margin }
 
   /// Whether a visit takes place before `deadline`, if the device can be connected then.
@@ -42,7 +42,7 @@ struct VisitSchedule: Sendable {
     return [.online, .setTimer(interval)]
   }
 
-  /// Another gateway has visited the device: this one does so when that one has missed a visit.
+  /// Another gateway has visited the device; this gateway takes over when the other one misses a visit.
   mutating func visitedElsewhere(at now: Moment) -> [Action] {
     lastVisit = now
     return goOffline() + [.setTimer(limit)]

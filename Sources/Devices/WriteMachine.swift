@@ -100,7 +100,7 @@ enum DesiredOrigin: Sendable {
   case request
 }
 
-/// What came of a write and its read-back.
+/// The result of a write and its read-back.
 enum Written: Sendable, Equatable {
   /// The device accepted the value and then held this one.
   case holds(EncodedValue)

@@ -2,10 +2,10 @@ import DBus
 import GATT
 import Peripherals
 
-/// The objects that are exported for bluetoothd: the services and characteristics of a peripheral.
+/// The objects exported to bluetoothd: the services and characteristics of a peripheral.
 ///
-/// Notifications are only offered by signal: with `AcquireNotify` bluetoothd closes the socket of another central than
-/// the one that unsubscribes (bluez issue 1452).
+/// Notifications are offered only by signal: with `AcquireNotify`, when a central unsubscribes, bluetoothd
+/// closes the socket of another one (bluez issue 1452).
 struct GATTApplication: Sendable {
   static let path = "/microbit_peripheral"
 
@@ -99,7 +99,7 @@ struct Advertisement: Sendable {
   /// An advertisement has 31 bytes, of which the flags take 3. The name is in the scan response.
   private static let space = 28
 
-  /// The services that a peripheral of this kind must have, as many as fit. A micro:bit advertises none.
+  /// The services that the profile requires, as many as fit. A micro:bit advertises none.
   init(name: String, _ profile: Profile) {
     self.name = name
     guard profile.name != Profile.microbit.name else {
@@ -130,7 +130,7 @@ struct Advertisement: Sendable {
 }
 
 extension BluetoothUUID {
-  /// Whether it has a form of 16 bits.
+  /// Whether it has a 16-bit form.
   fileprivate var isShort: Bool {
     self == BluetoothUUID(short: UInt32(truncatingIfNeeded: high >> 32)) && high >> 48 == 0
   }

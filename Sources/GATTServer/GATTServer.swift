@@ -7,14 +7,14 @@ import Peripherals
 package enum GATTServerEvent: Sendable, Equatable {
   /// It advertises on the adapter with this address, and can be connected to.
   case serving(address: String)
-  /// It is not served, and why; that is retried.
+  /// It is not served, for this reason; registration is retried.
   case waiting(String)
   /// A central has written a property.
   case written(Property, [UInt8])
 }
 
-/// Serves a peripheral by a BlueZ adapter: registers a GATT application and an advertisement with bluetoothd, again after
-/// a restart of bluetoothd or of the adapter.
+/// Serves a peripheral on a BlueZ adapter: registers a GATT application and an advertisement with bluetoothd,
+/// and registers them again after a restart of bluetoothd or of the adapter.
 package actor GATTServer {
   nonisolated let loop: EventLoop
   /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
@@ -26,33 +26,34 @@ package actor GATTServer {
   private let application: GATTApplication
   private let advertisement: Advertisement
   private var peripheral: ServedPeripheral
-  /// Of the characteristics with subscribers that indicate, by their handles.
+  /// For characteristics with indications and subscribers, by handle.
   private var indications: [UInt16: IndicationQueue] = [:]
   private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
 
   private var bus: DBusConnection?
   private var backOff = GATTServer.retries
-  /// Registration is to be checked; fails when the connection to the bus has ended.
+  /// Resumed when the registration has to be checked; fails when the connection to the bus has ended.
   private var changed = Waiter<Void>()
-  /// As last reported; nil: it is served.
+  /// The reason last reported; nil: it is served.
   private var problem: String?
   /// The application and the advertisement are registered.
   private var isServing = false
   private var isPowered = false
-  /// The adapter's alias before it got the peripheral's name, which bluetoothd stores over restarts; nil: it has it still.
+  /// The adapter's alias before it got the peripheral's name, to be restored: bluetoothd keeps the alias over
+  /// restarts. Nil: it was not changed.
   private var originalAlias: String?
 
   private static let retries = BackOff(first: .seconds(1), longest: .seconds(30))
   /// bluetoothd reads all objects before it answers.
   private static let registration = Duration.seconds(30)
   private static let answer = Duration.seconds(10)
-  /// Several changes that come together cause one registration.
+  /// Changes within this time cause one registration.
   private static let pause = Duration.milliseconds(500)
 
   /// - Parameters:
   ///   - name: the advertised name.
   ///   - adapter: BlueZ's name of the adapter: `hci0`.
-  ///   - bus: bluetoothd's bus; another than the system bus only in tests.
+  ///   - bus: bluetoothd's bus; not the system bus only in tests.
   ///   - handler: called on the loop.
   package init(
     _ peripheral: ServedPeripheral, name: String, adapter: String, bus: DBusAddress = .system,
@@ -93,7 +94,7 @@ package actor GATTServer {
     schedule()
   }
 
-  /// Serves by one connection to the bus until it ends.
+  /// Serves over one connection to the bus, until that ends.
   private func serve() async throws {
     changed = Waiter()
     let bus = try await DBusConnection.open(address, on: loop) { [weak self] event in
@@ -141,7 +142,7 @@ package actor GATTServer {
 
   // MARK: Registration
 
-  /// Registers the application and the advertisement, whichever is not registered.
+  /// Registers the application and the advertisement, unless they are registered.
   /// - Returns: the address of the adapter.
   private func register(on bus: DBusConnection) async throws -> String {
     isServing = false
@@ -152,12 +153,12 @@ package actor GATTServer {
     do {
       try await register("RegisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus)
     } catch let error as DBusError where error.name == BlueZName.alreadyExists {
-      // Since before the adapter was powered off.
+      // It is still registered from before the adapter was powered off.
     }
     do {
       try await register("RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
     } catch let error as DBusError where error.name == BlueZName.alreadyExists {
-      // It may have ended with the adapter's power.
+      // The advertisement may have ended when the adapter was powered off.
       try await unregister(
         "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
       try await register("RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
@@ -173,7 +174,8 @@ package actor GATTServer {
       timeout: Self.answer)
   }
 
-  /// bluetoothd's Device Name characteristic is the adapter's alias, which a central takes for the name once connected.
+  /// Sets the adapter's alias to the peripheral's name. It is the value of bluetoothd's Device Name
+  /// characteristic, from which a central takes the name once connected.
   private func rename(from properties: [String: DBusValue], on bus: DBusConnection) async throws(DBusError) {
     let alias = properties["Alias"]?.text ?? ""
     guard alias != advertisement.name else { return }
@@ -240,7 +242,7 @@ package actor GATTServer {
         DBusCall(method, on: manager, of: adapterPath, at: BlueZName.bus, [.objectPath(path)]),
         timeout: Self.answer)
     } catch {
-      // Otherwise it was not registered any more.
+      // An error from bluetoothd means that it was no longer registered.
       if error.name == nil { throw error }
     }
   }
@@ -297,7 +299,7 @@ package actor GATTServer {
     }
   }
 
-  /// bluetoothd or the adapter has ended, and with it all links.
+  /// bluetoothd or the adapter is gone, and so are all links.
   private func endSubscriptions() {
     peripheral.unsubscribeAll()
     indications = [:]

@@ -1,8 +1,8 @@
 /// The indications of a characteristic: each is handed to bluetoothd when the one before has been confirmed.
 ///
-/// bluetoothd 5.66 would send those that it has to queue in the reverse order.
+/// bluetoothd 5.66 sends indications that it has to queue in reverse order.
 struct IndicationQueue: Sendable {
-  /// More are dropped.
+  /// Further indications are dropped.
   private static let longest = 64
   /// A central that does not confirm in this time ends the link (Core specification, Vol 3, Part F, 3.3.3).
   private static let timeout = Duration.seconds(30)

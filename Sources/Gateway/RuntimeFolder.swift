@@ -22,7 +22,7 @@ enum RuntimeFolder {
   /// The socket of a gateway, in a folder that now exists; nil when there is no folder for it.
   static func socket(of gateway: GatewayID, _ environment: [String: String]) -> String? {
     guard let folder = path(environment) else { return nil }
-    // Fails where it exists; the user's alone, as the specification says.
+    // Fails if it exists. Only for the user, as the specification requires.
     _ = mkdir(folder, 0o700)
     return "\(folder)/\(gateway)\(suffix)"
   }
@@ -38,7 +38,7 @@ enum RuntimeFolder {
 
   private static let suffix = ".sock"
 
-  /// The sockets of gateways, of this user and of the service: all that are there, whether a gateway runs or not.
+  /// The sockets of this user's gateways and of the service that exist, whether or not a gateway listens.
   static func sockets(
     _ environment: [String: String], service: String = service
   ) -> [(gateway: String, path: String)] {

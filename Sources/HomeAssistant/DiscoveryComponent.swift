@@ -76,7 +76,7 @@ struct DiscoveryComponent {
   ///
   /// - Parameters:
   ///   - topic: of the event; its JSON has `event_type`.
-  ///   - name: of what is pressed, turned …
+  ///   - name: of the part that is pressed, turned …
   static func trigger(_ key: String, name: String, topic: TopicName, type: String) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .deviceTrigger,
@@ -132,7 +132,7 @@ struct DiscoveryComponent {
 
   /// - Parameters:
   ///   - topic: nil: without a state.
-  ///   - template: takes the state out of the topic's payload, `on` as this is.
+  ///   - template: extracts the state from the topic's payload, in the form of `on`.
   static func `switch`(
     _ key: String, name: String, topic: TopicName?, template: InfoTemplate? = nil, command: TopicName,
     on: String, off: String, states: (on: String, off: String)? = nil, deviceClass: String? = nil,

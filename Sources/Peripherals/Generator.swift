@@ -68,7 +68,7 @@ package struct Generator: Sendable, Hashable {
     }
   }
 
-  /// Nil cannot be encoded, which was excluded when the generator was made.
+  /// Empty if the value cannot be encoded, which the initializer excludes.
   private func packets(_ value: Value) -> [[UInt8]] { (try? property.packets(of: value)) ?? [] }
 
   /// Rounded where only whole numbers can be encoded.

@@ -41,7 +41,7 @@ extension Profile {
 
 /// Splits what is read into lines.
 package struct LineBuffer: Sendable {
-  /// A longer line is an error: 512 bytes of a value in JSON are far below it.
+  /// A longer line is an error: the JSON of a value, of at most 512 bytes, is far shorter.
   package static let longest = 65_536
 
   /// A line with its number, from 1; nil: it was too long.

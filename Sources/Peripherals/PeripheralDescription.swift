@@ -219,7 +219,7 @@ extension PeripheralDescription.Characteristic: Decodable {
   }
 }
 
-/// What matters here of a profile in the gateway's configuration.
+/// The needed parts of a profile in the gateway's configuration.
 private struct ProfileObject: Decodable {
   struct Property: Decodable {
     enum Access: String, Decodable {
@@ -261,7 +261,7 @@ private struct ProfileObject: Decodable {
 }
 
 extension KeyedDecodingContainer {
-  /// What a text of that key was read as; nil: it could not be.
+  /// Returns `value`, which was read from the text of that key; throws if it is nil.
   fileprivate func valid<T>(_ value: T?, _ text: String, _ key: Key) throws -> T {
     guard let value else {
       throw DecodingError.dataCorruptedError(

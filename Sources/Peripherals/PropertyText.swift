@@ -29,7 +29,7 @@ extension Property {
     return value
   }
 
-  /// The bytes of a value, in pieces if it is a text that ends with a delimiter: those of one notification each.
+  /// The bytes of a value: one notification, or several for a text that ends with a delimiter.
   package func packets(of value: Value) throws(PeripheralError) -> [[UInt8]] {
     do throws(CodecError) {
       let bytes = try codec.encode(value)
@@ -43,7 +43,8 @@ extension Property {
     }
   }
 
-  /// What a central wrote, on one line: as ``value(text:)`` reads it; `{"bytes":"0a0b"}` if it is no value of the property.
+  /// What a central wrote, on one line, in the form that ``value(text:)`` reads; `{"bytes":"0a0b"}` if it is
+  /// not a value of the property.
   package func text(of bytes: [UInt8]) -> String {
     guard let value = try? codec.decode(bytes) else {
       return String(decoding: JSONValue.object(["bytes": .string(hexadecimal(bytes))]).bytes, as: UTF8.self)

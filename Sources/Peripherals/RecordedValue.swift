@@ -13,8 +13,8 @@ struct RecordedValue: Sendable, Hashable {
   /// Of a CSV file by `microbit-gateway watch --csv`.
   private static let columns = ["time", "device", "property", "value"]
 
-  /// The values of a property in a CSV file with the columns `time` (RFC 3339), `device`, `property` and `value`. After
-  /// the last value comes the first one, after the interval before the last.
+  /// The values of a property in a CSV file with the columns `time` (RFC 3339), `device`, `property` and
+  /// `value`. The last value is followed by the first one, after the same interval as before the last.
   static func read(_ path: String, _ property: Property) throws(PeripheralError) -> [RecordedValue] {
     let bytes: [UInt8]
     do throws(FileProblem) {
@@ -65,7 +65,7 @@ struct RecordedValue: Sendable, Hashable {
     guard !found.isEmpty else { throw PeripheralError("1: there is no value of \(property.name)") }
     var waits = zip(found, found.dropFirst()).map { $1.time - $0.time }
     waits.append(waits.last ?? 1)
-    // Several values of the same time follow each other at once, but never without end.
+    // Values of the same time follow each other at once; the minimum prevents an endless loop.
     return zip(found, waits).map { RecordedValue(value: $0.value, wait: .seconds(max($1, 0.001))) }
   }
 

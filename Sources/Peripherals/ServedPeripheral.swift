@@ -10,7 +10,7 @@ package struct ServedPeripheral: Sendable {
     package let bytes: [UInt8]
   }
 
-  /// Names the values.
+  /// Its properties name the values.
   package let profile: Profile
   /// The properties by the handles of their characteristics.
   private let properties: [UInt16: Property]

@@ -64,7 +64,7 @@ struct Peripheral: Sendable {
 
 /// How a peripheral pairs.
 struct Security: Sendable {
-  /// How it fails to.
+  /// How pairing fails.
   enum Fault: Sendable {
     /// The link is dropped.
     case drop
@@ -74,11 +74,11 @@ struct Security: Sendable {
 
   /// Requires an encrypted link, except for the device information.
   var isRequired = false
-  /// Pairs with everybody; else it refuses.
+  /// Whether it pairs with any central, or refuses.
   var pairs = true
   /// The one that it displays; nil: JustWorks.
   var passkey: Int?
-  /// Has its part of the bond.
+  /// Whether it has its part of the bond.
   var hasBond = false
   /// How it fails next time.
   var fault: Fault?

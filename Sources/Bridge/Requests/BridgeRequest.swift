@@ -11,7 +11,7 @@ struct BridgeRequest: Sendable, Equatable {
     case health
     case reload
     case scan(seconds: Int)
-    /// The options hold what the request names.
+    /// The options have the keys that the request names.
     case addDevice(BluetoothAddress, DeviceOptions, desired: [Named<JSONValue>])
     case removeDevice(DeviceID)
     case reconnectDevice(DeviceID)
@@ -21,7 +21,7 @@ struct BridgeRequest: Sendable, Equatable {
     case setOptions(DeviceID, DeviceOptionsUpdate)
     case inspectDevice(DeviceReference)
     case getProperty(String, of: DeviceID)
-    /// The value as on `…/set`: a text is that payload.
+    /// The value as on `…/set`: a string is the payload itself.
     case setProperty(String, of: DeviceID, JSONValue, ttl: Int?)
     case adapterState
     case sequence(DeviceID, [SequenceStep], seconds: Int)

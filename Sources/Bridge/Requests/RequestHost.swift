@@ -8,7 +8,7 @@ package typealias ReloadHandler =
     _ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void
   ) -> Void
 
-/// What requests need of the gateway beyond the engine. Called on the loop.
+/// What requests need from the gateway in addition to the engine. Called on the loop.
 package protocol RequestHost: AnyObject, Sendable {
   /// An entry of the list of devices.
   func listing(of device: DeviceDescription) -> JSONValue
@@ -19,7 +19,7 @@ package protocol RequestHost: AnyObject, Sendable {
   var reload: ReloadHandler { get }
 }
 
-/// The response to a request, for whatever transport.
+/// The response to a request, for any transport.
 package struct RequestResponse: Sendable {
   package let result: Result<JSONValue, RequestError>
   /// The sender's.

@@ -84,7 +84,7 @@ extension RequestKeys {
 }
 
 extension ConfigurationRule<String> {
-  /// It was read before, to be returned with errors as well.
+  /// Its value was read before, so that errors can be answered with it.
   fileprivate static var transaction: Self {
     ConfigurationRule(
       shape: .text(0...CommandPayload.longestTransaction),

@@ -1,7 +1,7 @@
 import BlueZ
 import EventLoop
 
-/// What an adapter knows and finds, also while a gateway uses it.
+/// The peripherals that an adapter knows and finds. It can be used at the same time as a gateway.
 final class AdapterView: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -12,7 +12,7 @@ final class AdapterView: @unchecked Sendable {
   private let decided = Waiter<Void>()
   private var running: Task<Void, Never>?
 
-  /// How long bus, bluetoothd and adapter may take to answer.
+  /// How long the bus, bluetoothd and the adapter may take to answer.
   private static let patience = Duration.seconds(5)
 
   /// - Parameter onSeen: called on the loop with each peripheral, at each change.
@@ -45,7 +45,7 @@ final class AdapterView: @unchecked Sendable {
       self.state = state
       switch state {
       case .on, .noBus, .noBluetoothd: decided.resume(.success(()))
-      // The adapter may follow in a moment.
+      // The adapter may appear a moment later.
       case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked: break
       }
     case .seen(let peripheral): onSeen(peripheral)

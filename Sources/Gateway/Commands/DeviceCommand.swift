@@ -5,7 +5,7 @@ import GATT
 import Glibc
 import JSON
 
-/// A command about a device, by a running gateway or by Bluetooth directly.
+/// A command for a device, carried out by a running gateway or by Bluetooth directly.
 public struct DeviceCommand: Sendable, Equatable {
   /// What is done.
   public enum Action: Sendable, Equatable {
@@ -14,7 +14,7 @@ public struct DeviceCommand: Sendable, Equatable {
     case write(property: String, value: String)
     /// Nil: all properties.
     case watch(property: String?, csv: Bool)
-    /// Nil: none is asked for.
+    /// Nil: the user is asked if the peripheral displays one.
     case pair(passkey: Int?)
     case unpair
   }
@@ -142,7 +142,7 @@ public struct DeviceCommand: Sendable, Equatable {
   }
 }
 
-/// What Ctrl-C does, or closing the terminal: it ends the process, until there is something to be ended first.
+/// What Ctrl-C and closing the terminal do: end the process, unless another action is set.
 final class Interruption: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -153,7 +153,7 @@ final class Interruption: @unchecked Sendable {
   }
 }
 
-/// Pauses that Ctrl-C ends.
+/// Waits that Ctrl-C ends.
 final class Pause: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 

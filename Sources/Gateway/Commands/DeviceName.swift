@@ -2,16 +2,17 @@ import Configuration
 import GATT
 import JSON
 
-/// A device or a peripheral that a person may mean.
+/// A device or another peripheral that the user may mean.
 struct Candidate: Equatable {
   let address: BluetoothAddress
-  /// Nil: it is no device of the gateway.
+  /// Nil: it is not a device of the gateway.
   let id: String?
   /// Its Bluetooth name, and the configured one.
   let names: [String]
 }
 
-/// What a person calls a device: its address, its id, or a part of its name that no other has.
+/// Finds the device that the user names: by its address, its id, or a part of its name that no other device
+/// has.
 enum DeviceName {
   enum Meaning: Equatable {
     case one(Candidate)
@@ -58,7 +59,7 @@ extension JSONValue {
   var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
   var integer: Int? { if case .integer(let number) = self { number } else { nil } }
 
-  /// The value for people: a string as it is, without what controls the terminal.
+  /// The value as text to display: a string without quotes, and without terminal control characters.
   var shown: String {
     Excerpt.harmless(text ?? String(decoding: bytes, as: UTF8.self))
   }

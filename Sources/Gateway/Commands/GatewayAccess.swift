@@ -4,7 +4,8 @@ import EventLoop
 import GATT
 import JSON
 
-/// The gateway that a command asks: a running one by its socket, or one in this process, for this command alone.
+/// The gateway that a command uses: a running one, through its socket, or one in this process for this
+/// command only.
 final class GatewayAccess: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -20,7 +21,7 @@ final class GatewayAccess: @unchecked Sendable {
 
   static func open(_ command: DeviceCommand, on loop: EventLoop) async throws(CommandFailure) -> GatewayAccess
   {
-    // Not needed to ask the only running gateway, whose files may not be for this user.
+    // Not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
     let wanted = command.gateway ?? file.map { ($0.gateway.id ?? .ofThisHost).description }
     if let descriptor = try running(wanted, isRequired: command.gateway != nil) {
@@ -156,16 +157,16 @@ final class GatewayAccess: @unchecked Sendable {
 /// A device of the gateway, or another peripheral.
 struct Target {
   let candidate: Candidate
-  /// In use; empty for what is no device.
+  /// The properties in use; empty if it is not a device.
   var properties: [String] = []
-  /// Of the session; empty for what is no device.
+  /// The state of the session; empty if it is not a device.
   var state = ""
 
   var address: BluetoothAddress { candidate.address }
   var id: String? { candidate.id }
   var label: String { id ?? candidate.names.first.map { Excerpt($0).description } ?? address.description }
 
-  /// For a request about it.
+  /// The keys that name it in a request.
   var selector: JSONValue {
     id.map { ["id": .string($0)] } ?? ["identifier": .string(address.description)]
   }

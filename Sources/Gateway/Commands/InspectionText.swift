@@ -45,7 +45,7 @@ struct InspectionText: CustomStringConvertible {
     return [short(item["uuid"]), flags, item["property"]?.text ?? "-", value]
   }
 
-  /// Hexadecimal digits, and the text that they may be.
+  /// Hexadecimal digits, followed by the text if the bytes are printable.
   private static func bytes(of hexadecimal: String) -> String {
     let bytes = stride(from: 0, to: hexadecimal.count, by: 2).compactMap { index -> UInt8? in
       UInt8(hexadecimal.dropFirst(index).prefix(2), radix: 16)

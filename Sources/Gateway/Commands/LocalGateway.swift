@@ -8,8 +8,8 @@ import GATT
 import JSON
 import Store
 
-/// A gateway in the process of a command, for the devices that the command is about: without a broker, and without state
-/// that is kept.
+/// A gateway in the process of a command, for the devices that the command concerns: without a broker and
+/// without persistent state.
 final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -24,7 +24,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   private let deviceOnline = Waiter<Void>()
   private let id: GatewayID
 
-  /// How long bus, bluetoothd and adapter may take to answer.
+  /// How long the bus, bluetoothd and the adapter may take to answer.
   private static let patience = Duration.seconds(5)
 
   private init(_ configuration: Configuration, timeout: Duration, on loop: EventLoop) {
@@ -117,7 +117,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   /// Connects to all devices of the configuration.
   func serveAll(using property: String?) { configure(configuration.devices, using: property) }
 
-  /// - Parameter property: the only one that is used, of profiles that have it.
+  /// - Parameter property: the only property to use, if the profile has it; nil: those of the entry.
   private func configure(_ entries: [Configuration.Device], using property: String?) {
     var changed = configuration
     changed.devices = entries.map { entry in
@@ -140,7 +140,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   func engineChanged() {
     switch engine.assumeIsolated({ $0.adapter }) {
     case .on, .noBus, .noBluetoothd, .adapterInUse: adapterReady.resume(.success(()))
-    // The adapter may follow in a moment.
+    // The adapter may appear a moment later.
     case .adapterAbsent, .adapterOff, .adapterBlocked: break
     }
   }

@@ -41,7 +41,7 @@ struct Pairing {
     }
     printError(
       "\(target.label) shows a passkey (a micro:bit after button A was pressed). Enter its six digits:")
-    // Not on the loop, which would not feed the link meanwhile.
+    // Not on the loop, which has to keep running meanwhile.
     let line = await EventLoop.blocking { readLine() ?? "" }
     guard let passkey = Int(line), (0...999_999).contains(passkey) else {
       throw CommandFailure(.usage, "a passkey has six digits")

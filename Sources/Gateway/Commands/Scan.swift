@@ -6,16 +6,16 @@ import EventLoop
 import Glibc
 import JSON
 
-/// `scan`: the peripherals in range, the strongest first, and what the configuration makes of them.
+/// `scan`: the peripherals in range, the strongest first, and what the gateway does with each.
 public struct Scan: Sendable, Equatable {
   /// Nil: until it is interrupted.
   let timeout: Duration?
   let json: Bool
-  /// A table on a terminal that is kept up to date; elsewhere a line for each peripheral as it is found.
+  /// On a terminal, a table that is updated; otherwise a line for each peripheral when it is found.
   let live: Bool
   let configuration: String?
 
-  /// A screen that is drawn more often cannot be read.
+  /// A screen that is redrawn more often is hard to read.
   private static let interval = Duration.milliseconds(500)
 
   /// A scan of the command line.

@@ -4,17 +4,17 @@ import Devices
 import GATT
 import JSON
 
-/// The peripherals in range, and what the configuration makes of each.
+/// The peripherals in range, and what the gateway does with each.
 struct ScanTable {
   struct Row: Equatable {
     let address: String
     let signal: String
     let name: String
-    /// `-` for what the configuration ignores and no profile is known for.
+    /// `-` if the configuration ignores the peripheral and no known profile fits it.
     let profile: String
     /// What the gateway would do with it.
     let use: String
-    /// For `devices` of config.json; nil where an entry matches.
+    /// An entry for `devices` in config.json; nil if one matches already.
     let entry: String?
   }
 
@@ -92,7 +92,8 @@ struct ScanTable {
 
   static let header = ["ADDRESS", "SIGNAL", "NAME", "PROFILE", "CONFIGURATION"]
 
-  /// The same with a header, and the entry of the strongest that is ignored below it; cut to a terminal.
+  /// The table with a header, and below it the entry for the strongest ignored peripheral; cut to the
+  /// terminal's size.
   func screen(rows most: Int, columns: Int) -> [String] {
     let ignored = rows.first { $0.entry != nil && $0.profile != "-" } ?? rows.first { $0.entry != nil }
     let footer = ignored.map { row in

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Standard output: lines that take each other's place on a terminal, or text.
+/// Standard output: lines that are redrawn in place on a terminal, or text.
 final class Screen {
   let isTerminal = isatty(STDOUT_FILENO) != 0
   /// Whether nobody reads it any more.
@@ -28,7 +28,7 @@ final class Screen {
   }
 }
 
-/// Of standard output; the usual one where it is no terminal.
+/// The size of standard output; 24 rows of 80 columns if it is not a terminal.
 enum TerminalSize {
   static var rows: Int { size.map { Int($0.ws_row) }.flatMap { $0 > 0 ? $0 : nil } ?? 24 }
   static var columns: Int { size.map { Int($0.ws_col) }.flatMap { $0 > 0 ? $0 : nil } ?? 80 }

@@ -16,8 +16,8 @@ struct WatchView {
   private var order: [String] = []
   private var rows: [String: Row] = [:]
 
-  /// Takes a line of the gateway.
-  /// - Returns: the same as a line for people; nil: nothing for them.
+  /// Takes a line from the gateway.
+  /// - Returns: the line to display; nil: none.
   mutating func update(_ line: JSONValue) -> String? {
     guard let device = line["device"]?.text else {
       return line["dropped"] == nil ? nil : "…"
@@ -30,7 +30,7 @@ struct WatchView {
       row.name = line["name"]?.shown ?? row.name
       let isOnline = line["online"] == .bool(true)
       let before = row.state
-      // A device that was not online yet is no news.
+      // A device that has not been online yet is not reported as offline.
       row.state = isOnline ? "online" : before.map { _ in "offline" }
       return row.state == before ? nil : "\(time)  \(device)  \(row.state ?? "")"
     }

@@ -3,7 +3,7 @@ import Devices
 import EventLoop
 import JSON
 
-/// `watch`: the readings of devices as they come.
+/// `watch`: the readings of devices as they arrive.
 final class Watching: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -24,7 +24,7 @@ final class Watching: @unchecked Sendable {
   private var redraw: LoopTimer?
 
   private static let csvHeader = "time,device,property,value,unit"
-  /// A terminal that is redrawn more often only flickers.
+  /// A terminal that is redrawn more often flickers.
   private static let redrawInterval = Duration.milliseconds(100)
 
   init(_ access: GatewayAccess, property: String?, format: Format) {
@@ -99,7 +99,7 @@ final class Watching: @unchecked Sendable {
 
   // MARK: CSV
 
-  /// A row of a spreadsheet (RFC 4180); nil for what is no reading.
+  /// A row of a spreadsheet (RFC 4180); nil if the line is not a reading.
   static func csv(_ line: JSONValue) -> String? {
     guard let property = line["property"], let value = line["value"] else { return nil }
     return [line["time"], line["device"], property, value, line["unit"]].map { cell in

@@ -1,4 +1,4 @@
-"""A second gateway of the same house, with an adapter and air of its own."""
+"""A second gateway on the same broker, with its own adapter and virtual micro:bit."""
 
 import os
 
@@ -10,7 +10,7 @@ AREA = "Garden"
 
 class Annex:
     def __init__(self, house, room):
-        """A micro:bit of the house is known here too, and not in reach yet."""
+        """`room`: the room whose micro:bit this gateway knows too; it is not in range here yet."""
         self.house = house
         self.folder = os.path.join(house.folder, ID)
         os.makedirs(self.folder)

@@ -29,7 +29,7 @@ class Message:
 
 
 class Observer:
-    """A client that sees all, and may speak."""
+    """A client that receives every message and can publish."""
 
     def __init__(self, port, seen):
         self.subscribed = threading.Event()
@@ -63,7 +63,7 @@ class Broker:
                 f"listener {self.port} 127.0.0.1\n"
                 "allow_anonymous true\n"
                 "log_dest stderr\n"
-                # What is retained survives a restart, as it does where people use it.
+                # Retained messages survive a restart, as they do in normal use.
                 f"persistence true\npersistence_location {folder}/\n"
             )
             if os.geteuid() == 0:
@@ -80,7 +80,7 @@ class Broker:
         self.server.end(signal.SIGTERM)
 
     def forget(self):
-        """Loses what is retained; not while it runs."""
+        """Deletes the retained messages; only while the broker is stopped."""
         os.remove(os.path.join(self.folder, "mosquitto.db"))
 
     def see(self, message):
@@ -100,7 +100,7 @@ class Broker:
         )
 
     def retained(self):
-        """What a client gets that comes now: payloads by topic."""
+        """The retained messages, as a new client gets them: payloads by topic."""
         kept = {}
         marker = "rig/end-of-retained"
         done = threading.Event()
@@ -111,7 +111,7 @@ class Broker:
             elif message.retain:
                 kept[message.topic] = message.payload.decode(errors="replace")
 
-        # A broker sends what it keeps before what is published later.
+        # A broker sends retained messages before messages that are published later.
         late = Observer(self.port, see)
         late.publish(marker, "", False)
         expect(done.wait(START), "the broker does not send what was published")

@@ -54,7 +54,7 @@ class HomeAssistant:
         self.until("is running", lambda: self.socket.ask("get_config")["state"] == "RUNNING", START)
 
     def wait_for_port(self):
-        # Nothing tells when it listens, hence by asking.
+        # Nothing announces when it accepts connections: poll.
         deadline = time.monotonic() + START
         while True:
             try:
@@ -96,7 +96,7 @@ class HomeAssistant:
             raise Failed(f"{request.full_url}: {error} {error.read()[:500]}") from None
 
     def create_user(self):
-        """What the first page asks for. The further pages would make it look for things in the network."""
+        """The first page of its setup. The further pages would make it search the network for devices."""
         client = self.address + "/"
         code = self.post(
             "/api/onboarding/users",
@@ -125,7 +125,7 @@ class HomeAssistant:
     # What it shows
 
     def until(self, what, check, within):
-        """Waits until `check()` is true, looking again whenever anything happens; its value."""
+        """Waits until `check()` is true, checking again at each event; returns its value."""
         deadline = time.monotonic() + within
         while True:
             mark = self.socket.events.mark()
@@ -135,7 +135,7 @@ class HomeAssistant:
             complaint = f"'{what}' did not come true in Home Assistant"
             expect(remaining > 0, f"within {within} s {complaint}")
             try:
-                # Not everything has an event: look again at times.
+                # Not everything has an event: also check at intervals.
                 self.socket.events.wait(lambda event: True, min(remaining, 1), "event", mark)
             except Failed:
                 pass
@@ -176,7 +176,7 @@ class HomeAssistant:
         """Names by id."""
         return {area["area_id"]: area["name"] for area in self.socket.ask("config/area_registry/list")}
 
-    # What its user does
+    # The user's actions
 
     def call(self, domain, service, entity_id, **data):
         self.socket.ask(
@@ -195,10 +195,10 @@ class HomeAssistant:
             config_entry_id=self.entry,
         )
 
-    # What it complains of
+    # Its warnings and errors
 
     def read_log(self):
-        """Takes note of the records since the last time that are warnings or worse, each with all of its lines."""
+        """Notes the records since the last call that are warnings or worse, each with all its lines."""
         records = []
         for line in self.process.output.since(self.read_to):
             if found := RECORD.match(line):
@@ -212,7 +212,7 @@ class HomeAssistant:
         ]
 
     def expect_no_complaints(self, accepts=()):
-        """Since the last time, but for those that match a pattern, each so often at most."""
+        """Since the last call, except those that match a pattern, up to its maximum count."""
         self.read_log()
         found, self.complaints = self.complaints, []
         for pattern, most in accepts:

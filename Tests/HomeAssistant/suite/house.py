@@ -1,4 +1,4 @@
-"""A house with a micro:bit in three rooms: virtual micro:bits, gateway, broker, Home Assistant."""
+"""An installation with a micro:bit in each of three rooms: virtual micro:bits, gateway, broker, Home Assistant."""
 
 import json
 import os
@@ -97,7 +97,7 @@ class Microbits:
 
 
 class Room:
-    """A micro:bit as it is configured and shown; without a name and an area only its Bluetooth name is."""
+    """A micro:bit as configured and shown; without name and area, it is known by its Bluetooth name only."""
 
     def __init__(self, house, index, name=None, area=None):
         state = house.microbits.ask("period", index)
@@ -115,7 +115,7 @@ class Room:
 
     @property
     def object_id(self):
-        """What Home Assistant knows it by."""
+        """Its identifier in Home Assistant."""
         return f"ble_{self.address.replace(':', '').lower()}"
 
     @property
@@ -142,7 +142,7 @@ class Room:
         return state(self.entities.get(name))
 
     def until(self, name, wanted, within=MOMENT):
-        """Waits until an entity shows what is wanted: a state or a condition."""
+        """Waits until an entity has the wanted state, or meets a condition."""
         met = wanted if callable(wanted) else lambda value: value == wanted
         self.house.home_assistant.until(
             f"{name} of {self.name} is {getattr(wanted, '__name__', wanted)}",
@@ -175,7 +175,7 @@ class House:
         )
         self.rooms = [
             Room(self, 0, "Pantry", "Kitchen"),  # an area that Home Assistant has
-            Room(self, 1, "Loft", "Attic"),  # one that it has not
+            Room(self, 1, "Loft", "Attic"),  # one that it does not have
             Room(self, 2),  # in the gateway's
         ]
         self.broker = Broker(self.folder)
@@ -192,7 +192,7 @@ class House:
         return os.path.join(self.programs, name)
 
     def configure(self, discovery=True, but=None):
-        """`but` is a room whose micro:bit is none of the gateway's."""
+        """`but` is a room whose micro:bit the gateway does not get."""
         devices = [room.configuration for room in self.rooms if room.is_configured and room is not but]
         devices += [{"match": {"name_prefix": room.name}} for room in self.rooms if not room.is_configured]
         self.write_configuration(self.folder, {"id": GATEWAY_ID, "area": GATEWAY_AREA}, devices, discovery)
@@ -225,7 +225,7 @@ class House:
         )
 
     def doctor_state(self, key, change):
-        """Changes a record of the gateway's state database, while that does not run."""
+        """Changes a record of the gateway's state database, while the gateway is stopped."""
         with sqlite3.connect(os.path.join(self.folder, "state", f"{GATEWAY_ID}.db")) as database:
             ((text,),) = database.execute("SELECT value FROM record WHERE key = ?", (key,))
             record = json.loads(text)
@@ -234,13 +234,13 @@ class House:
         database.close()
 
     def set_schema_version(self, version):
-        """Makes the state database one of an earlier version, while the gateway does not run."""
+        """Makes the state database look like one of an earlier version, while the gateway is stopped."""
         with sqlite3.connect(os.path.join(self.folder, "state", f"{GATEWAY_ID}.db")) as database:
             database.execute(f"PRAGMA user_version = {version}")
         database.close()
 
     def wait_birth(self, after):
-        """Until Home Assistant has said that it is there: then it has subscribed to everything."""
+        """Waits until Home Assistant has published `online`: by then it has subscribed to everything."""
         self.broker.wait(f"{PREFIX}/status", CONNECT, lambda message: message.payload == "online", after, "birth")
 
     # The gateway in Home Assistant
@@ -288,7 +288,7 @@ class House:
     # The end
 
     def leave(self):
-        """Ends all of it, in the order of who needs whom."""
+        """Ends all programs, dependent ones first."""
         failures = []
         ends = [
             self.home_assistant and self.home_assistant.stop,
@@ -300,7 +300,7 @@ class House:
         for end in filter(None, ends):
             try:
                 end()
-            except Exception as failure:  # the others have to end all the same
+            except Exception as failure:  # the others have to end nevertheless
                 failures.append(str(failure))
         return failures
 

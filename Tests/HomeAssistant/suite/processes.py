@@ -1,4 +1,4 @@
-"""The programs that a scenario runs: each on addresses of its own, each ended by its pid."""
+"""The programs that a scenario runs: each with its own addresses, each ended by its pid."""
 
 import os
 import signal
@@ -15,14 +15,14 @@ END = 30
 
 
 class Process:
-    """A running program; its output goes to a file of the folder and line by line to a journal."""
+    """A running program; its output goes to a file in the folder, and line by line to a journal."""
 
     def __init__(self, name, command, folder, environment=None):
         self.name = name
         self.output = Journal()
         self.path = os.path.join(folder, f"{name}.log")
         self.child = subprocess.Popen(
-            # Should this suite be killed, the kernel ends its programs.
+            # If this suite is killed, the kernel ends its programs.
             ["setpriv", "--pdeathsig", "KILL", *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -30,7 +30,7 @@ class Process:
             env=os.environ | (environment or {}),
             text=True,
             errors="replace",
-            start_new_session=True,  # Ctrl-C comes to the suite alone, which ends them in order
+            start_new_session=True,  # Ctrl-C reaches only the suite, which ends them in order
         )
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
@@ -41,7 +41,7 @@ class Process:
                 log.write(line)
                 log.flush()
                 self.output.append(line.rstrip("\n"))
-        self.output.append("")  # wakes those who wait for a line, to see that it ended
+        self.output.append("")  # wakes waiters, so that they see that it has ended
 
     def wait_line(self, text, within=START):
         def found(line):
@@ -56,7 +56,7 @@ class Process:
         return self.child.poll() is None
 
     def end(self, number=signal.SIGTERM, within=END):
-        """Ends it with a signal; its exit status, negative for a signal."""
+        """Ends it with a signal; returns its exit status, negative for a signal."""
         if self.runs:
             self.child.send_signal(number)
         try:
@@ -70,6 +70,6 @@ class Process:
 
 
 def free_port():
-    """A port of the loopback that was free a moment ago."""
+    """A free port of the loopback interface."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Home Assistant's WebSocket API, spoken from plain threads."""
+"""A client of Home Assistant's WebSocket API, used from plain threads."""
 
 import asyncio
 import itertools
@@ -12,7 +12,7 @@ ANSWER = 30
 
 
 class WebSocket:
-    """One connection; `events` has everything that Home Assistant's event bus tells."""
+    """One connection; `events` has all events of Home Assistant's event bus."""
 
     def __init__(self, address, token):
         self.events = Journal()

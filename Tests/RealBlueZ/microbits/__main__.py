@@ -1,6 +1,6 @@
 """Virtual peripherals within range of the kernel's hci0 (and hci1). Prints "ready" when all advertise.
 
-Control port 127.0.0.1:9000: one JSON object a line in, one a line out. "i" is the micro:bit's index, or 0; the other
+Control port 127.0.0.1:9000: one JSON object per line, in both directions. "i" is the micro:bit's index, or 0; the other
 peripherals (--describe, --weather) follow the micro:bits.
 The answer is its state after the operation.
   {"op":"list"}                       the states of all: {"microbits": […], "strangers": […]}
@@ -31,10 +31,10 @@ The answer is its state after the operation.
                                       encrypted: "just_works", "passkey" (which it displays: "passkey" of the
                                       state). Unless it "pairs", it refuses to. The state has "encrypted", "bonds",
                                       and "pairings", how often it was asked to pair
-  {"op":"forget"}                     it loses its bonds, as one that is flashed anew
+  {"op":"forget"}                     it loses its bonds, as when another program is flashed
   {"op":"serve","services":["temperature","buttons"],"changed":[26,65535]}
                                       its own services are these from now on; it indicates Service Changed with
-                                      these handles; null: it says nothing
+                                      these handles; null: no indication
   {"op":"fail","step":"subscribe","how":"drop","skip":0,"times":1}
                                       makes the next requests of that step fail, after `skip` successful ones. Steps:
                                       "resolve", "read" of the temperature, "subscribe" to it, "pair". How: "drop" of the

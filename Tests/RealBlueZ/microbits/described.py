@@ -1,4 +1,4 @@
-"""Peripherals other than micro:bits: any that a scenario describes, and a weather station."""
+"""Peripherals other than micro:bits: described by a scenario, or a weather station."""
 
 import asyncio
 import struct
@@ -24,7 +24,7 @@ class Described(Peripheral):
       {"uuid": "2a38", "access": ["read", "notify", "indicate", "write", "command"], "value": "01", "length": 1}]}]}
 
     `advertises`: one UUID at most. `later`: not served until the operation "offer". `value`: in hexadecimal digits.
-    `length`: of a write; another one is refused.
+    `length`: of a write; writes of another length are refused.
     """
 
     def __init__(self, index, air, adapter, description):

@@ -1,4 +1,4 @@
-"""The virtual peripherals: micro:bits that behave as their firmware does, and strangers."""
+"""The virtual peripherals: micro:bits that behave as their firmware does, and other peripherals."""
 
 import asyncio
 import struct
@@ -28,7 +28,7 @@ Properties = Characteristic.Properties
 
 
 def friendly_name(index):
-    """A name such as a micro:bit makes of its serial number: consonants and vowels in turn."""
+    """A name such as a micro:bit derives from its serial number: consonants and vowels in turn."""
     number = index * 7919 + 1234
     letters = ""
     for position in range(5):
@@ -61,7 +61,7 @@ class Peripheral:
         return []
 
     def advertised(self):
-        """Fields of its advertisements beside flags and name."""
+        """Fields of its advertisements other than flags and name."""
         return []
 
     async def start(self):
@@ -83,7 +83,7 @@ class Peripheral:
         )
         self.device = Device(config=configuration, host=Host(self.controller, AsyncPipeSink(self.controller)))
         self.device.gatt_server.max_mtu = MTU
-        # Without a hash of its services, as the micro:bit: bluetoothd discovers them at every connection.
+        # Like a micro:bit, without a hash of its services: bluetoothd discovers them at every connection.
         self.device.host.long_term_key_provider = self.long_term_key
         self.generic_attribute = GenericAttributeProfileService(database_hash_enabled=False)
         self.device.add_service(self.generic_attribute)
@@ -100,7 +100,7 @@ class Peripheral:
         return PairingConfig(delegate=Refusal())
 
     async def long_term_key(self, link_handle, random_number, diversifier):
-        """The key that it gave to the central. Bumble would take the central's own."""
+        """The key that it gave to the central. Bumble would use the central's own."""
         link = self.device.lookup_connection(link_handle)
         if key := self.device.smp_manager.get_long_term_key(link, random_number, diversifier):
             return key
@@ -153,7 +153,7 @@ class Peripheral:
         return True
 
     def notice(self):
-        """Wakes those who await a state (see `until`)."""
+        """Wakes the waiters for a state (see `until`)."""
 
         async def wake():
             async with self.changed:
@@ -191,7 +191,7 @@ class Peripheral:
         absence = self.absence
 
         def time_out():
-            if absence == self.absence:  # else it came back in time
+            if absence == self.absence:  # otherwise it came back in time
                 self.air.cut(self.address, TIMED_OUT)
 
         later(self.adapter.supervision, time_out)
@@ -235,7 +235,7 @@ class Peripheral:
 
 
 class Refusal(PairingDelegate):
-    """Pairs with nobody."""
+    """Refuses to pair."""
 
     async def accept(self):
         return False
@@ -354,7 +354,7 @@ class Microbit(Peripheral):
             )
 
     def fail_next(self, step, how, skip, times, seconds):
-        """What happens to the next requests of that step, after `skip` good ones, instead of an answer:
+        """What happens instead of an answer to the next requests of that step, after `skip` successful ones:
 
         - "error": an ATT error.
         - "drop": the link ends.
@@ -437,7 +437,7 @@ class Microbit(Peripheral):
         self.notice()
 
     async def forget(self):
-        """All its bonds."""
+        """Deletes all its bonds."""
         await self.device.keystore.delete_all()
         log(self.name, "has forgotten its bonds")
 
@@ -522,7 +522,7 @@ class Microbit(Peripheral):
 
 
 class Stranger(Peripheral):
-    """A connectable peripheral that is no micro:bit, though it may have a name that looks like one."""
+    """A connectable peripheral that is not a micro:bit, though its name may look like one."""
 
     NAMES = ("Thermo beacon", "My BBC micro:bit", "bbc micro:bit [zugev]")
 

@@ -1,6 +1,6 @@
-"""The air: one in-process radio that joins the virtual peripherals' controllers and the kernel's one.
+"""An in-process radio that connects the controllers of the virtual peripherals and the kernel.
 
-Bumble's LocalLink and Controller, bent where they differ from real ones in what a central can notice.
+Bumble's LocalLink and Controller, changed where a central can notice a difference from real ones.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ def soon(function, *arguments):
 class Air(LocalLink):
     """LocalLink with controllers that may be out of range.
 
-    Bumble looks a link's other end up by the sender's random address, which a central with a public address
-    such as the kernel's does not have; here both addresses of the link decide.
+    Bumble finds the other end of a link by the sender's random address, which a central with a public address, such
+    as the kernel, does not have; here both addresses of the link are used.
     """
 
     def __init__(self):
@@ -254,9 +254,9 @@ class Adapter(LinkController):
 
 
 class Vhci:
-    """Gives a controller to the kernel through /dev/vhci, one packet a read or write.
+    """Gives a controller to the kernel through /dev/vhci, one packet per read or write.
 
-    Bumble's own transport closes the adapter for good when a write meets one that is down (ENXIO).
+    Bumble's own transport closes the adapter for good when a write fails because it is down (ENXIO).
     """
 
     def __init__(self, controller):

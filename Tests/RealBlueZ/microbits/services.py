@@ -1,4 +1,4 @@
-"""The micro:bit's services beside its temperature, as its firmware has them: codal-microbit-v2 for model 2,
+"""The micro:bit's services other than the temperature, as its firmware has them: codal-microbit-v2 for model 2,
 microbit-dal for model 1 (V1.3).
 
 The public methods of a service are called by the operation "call" of the control port (see __main__.py).
@@ -62,7 +62,7 @@ def microbit_characteristic(number, read=None, write=None, **options):
 
 
 def fixed(length, write):
-    """Accepts writes of that many bytes. The Bluetooth stack refuses longer ones, the firmware ignores shorter
+    """Accepts writes of that many bytes. The Bluetooth stack refuses longer writes, the firmware ignores shorter
     ones."""
 
     def check(value):
@@ -225,7 +225,7 @@ class Magnetometer(Extra):
         self.service = Service(microbit_uuid("F2D8"), [self.data, self.bearing, period, self.calibration])
 
     def sample(self):
-        # nT are cut to 16 bits.
+        # nT are truncated to 16 bits.
         return b"".join(struct.pack("<i", value)[:2] for value in self.field)
 
     def bearing_bytes(self):
@@ -302,7 +302,7 @@ class Led(Extra):
     def write_rows(self, value):
         if len(value) > self.ROWS:
             raise ATT_Error(INVALID_LENGTH)
-        self.rows[: len(value)] = [row & 0x1F for row in value]  # the others stay
+        self.rows[: len(value)] = [row & 0x1F for row in value]  # the other rows stay
         self.rows = [row | drawn for row, drawn in zip(self.rows, self.drawn)]
         self.microbit.notice()
 
@@ -401,7 +401,7 @@ class Pins(Extra):
     def write_pwm(self, value):
         if len(value) > 2 * self.PWM_RECORD.size:
             raise ATT_Error(INVALID_LENGTH)
-        if len(value) % self.PWM_RECORD.size == 0:  # else it is ignored
+        if len(value) % self.PWM_RECORD.size == 0:  # otherwise it is ignored
             for pin, level, period in self.PWM_RECORD.iter_unpack(value):
                 self.pulses[pin] = [level, period]
         self.microbit.notice()

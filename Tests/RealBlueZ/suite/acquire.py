@@ -1,7 +1,7 @@
 """Another program, which subscribes by AcquireNotify: acquire.py DEVICE CHARACTERISTIC
 
 Finds the device (an object path) and connects to it, calls AcquireNotify of its characteristic with that UUID,
-says how that ended, and goes.
+prints the result, and exits.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ async def objects(bus):
 
 
 async def until(wanted):
-    """What `wanted` returns, once it is true."""
+    """The value of `wanted()`, once it is true."""
     while True:
         if found := await wanted():
             return found

@@ -1,4 +1,4 @@
-"""A program on the system bus beside the gateway: what it asks of bluetoothd about a device, and what it is told.
+"""A second program on the system bus: its calls to bluetoothd about a device, and what it receives.
 
 `events` are lines in the form of Tests/BlueZSimulatorTests/recordings, their fields separated by tabs:
 
@@ -9,8 +9,8 @@
     ! PATH InterfacesRemoved INTERFACES
     ~ PATH                                      one or more notified values of that characteristic
     ? MEMBER ARGUMENT…                          a call of its agent
-    = ok | ERROR                                and how the agent answers
-    * OPERATION                                 what befell the micro:bit, as the scenario says
+    = ok | ERROR                                its agent's answer
+    * OPERATION                                 an operation on the micro:bit by the scenario
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LONGEST_CALL = 60
 
 
 def text(value, signature=""):
-    """A value with its type; signal strengths without it, as they are different each time."""
+    """A value with its type; signal strengths as type only, because they vary."""
     if isinstance(value, Variant):
         return text(value.value, value.signature)
     if isinstance(value, dict):

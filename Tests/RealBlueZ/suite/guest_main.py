@@ -1,6 +1,6 @@
 """Runs one scenario in the guest: guest_main.py SCENARIO GATEWAY.
 
-Status 0: passed; 1: failed, with the evidence on stdout.
+Exit status: 0 passed; 1 failed, with the evidence on stdout.
 """
 
 import os
@@ -57,4 +57,4 @@ def main():
 
 status = main()
 sys.stdout.flush()
-os._exit(status)  # the guest ends now, with all that runs in it
+os._exit(status)  # the guest ends now, with all its programs

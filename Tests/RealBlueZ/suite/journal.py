@@ -1,4 +1,4 @@
-"""A record of events, in order, which can be waited for."""
+"""A record of events, in order, that a scenario can wait for."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ class Failed(Exception):
 
 
 class Journal:
-    """A growing list that one thread appends to and a scenario awaits entries of."""
+    """A growing list: one thread appends entries, and a scenario waits for them."""
 
     def __init__(self):
         self.entries = []

@@ -25,7 +25,7 @@ START = 60
 
 
 class Process:
-    """A running program; its output goes to a file of the scenario's folder and line by line to a journal."""
+    """A running program; its output goes to a file in the scenario's folder, and line by line to a journal."""
 
     def __init__(self, name, command, environment=None, stdin=subprocess.DEVNULL):
         self.name = name
@@ -103,7 +103,7 @@ class Broker:
         self.server = Process("mosquitto", ["mosquitto", "-c", configuration])
         self.server.wait_line("running")
         self.messages = Journal()
-        # A retained message, so that the subscriber tells when it is subscribed.
+        # A retained message, whose arrival shows that the subscriber is subscribed.
         self.publish("rig/subscribed", "", "-r", "-m", "yes")
         self.subscriber = subprocess.Popen(
             ["mosquitto_sub", "-V", "mqttv5", "--retain-as-published", "-q", "1", "-t", "#", "-F", "%j"],
@@ -177,7 +177,7 @@ class Microbits:
         return self.ask("until", i, state=state, within=within)
 
     def unplug(self):
-        """The adapter goes, as an USB stick that is pulled, and the micro:bits with it."""
+        """Removes the adapter, as if a USB stick were unplugged, and the micro:bits with it."""
         self.process.kill(signal.SIGKILL)
         self.process.wait_end(START)
 
@@ -222,7 +222,7 @@ class Device:
         self.world.broker.publish(self.topic("period/set"), payload)
 
     def reconnect(self):
-        """By request, which resets the gateway's back-off; returns when it is offline."""
+        """Reconnects by a request, which resets the gateway's back-off; returns when the device is offline."""
         mark = self.world.broker.messages.mark()
         self.world.broker.publish(
             f"{BASE}/bridge/{GATEWAY_ID}/request/device/reconnect", json.dumps({"id": self.id})
@@ -268,18 +268,18 @@ class World:
         self.start_bluetoothd()
 
     def start(self, microbits=1, strangers=0, services=("temperature",), options=()):
-        """The usual world, all but the gateway. `services`: what the micro:bits serve (see ../microbits)."""
+        """Starts everything except the gateway. `services`: those of the micro:bits (see ../microbits)."""
         self.broker = Broker()
         self.microbits = Microbits(microbits, strangers, services, options)
         self.start_bluetoothd()
 
     def listen_to_bus(self):
-        """Calls and errors on the bus go to `bus` from now on."""
+        """Records calls and errors on the bus in `bus` from now on."""
         self.bus = Process("bus", ["dbus-monitor", "--system", "type='method_call'", "type='error'"])
-        self.bus.wait_line("NameLost")  # that is said to it when it becomes a monitor
+        self.bus.wait_line("NameLost")  # the message that it gets when it becomes a monitor
 
     def gateway_command(self, *arguments, program="microbit-gateway"):
-        # The program belongs to the host, whose libraries it needs: it runs in the host's view of the files.
+        # The program is from the host and needs its libraries: it runs with the host's file system.
         path = self.gateway_program
         if program != "microbit-gateway":
             path = os.path.join(os.path.dirname(path), program)
@@ -339,7 +339,7 @@ class World:
         ]
 
     def acquire_notify(self):
-        """Another program subscribes to the first micro:bit by AcquireNotify, and ends: how that went."""
+        """Another program subscribes to the first micro:bit by AcquireNotify, and ends; returns its output."""
         here = os.path.dirname(os.path.abspath(__file__))
         device = "/org/bluez/hci0/dev_" + self.microbits.all()[0]["address"].replace(":", "_")
         program = Process("acquire", ["python3", os.path.join(here, "acquire.py"), device, TEMPERATURE])
@@ -347,7 +347,7 @@ class World:
         return program.output.since()[-1]
 
     def is_notify_acquired(self):
-        """Whether bluetoothd says so of any characteristic."""
+        """Whether bluetoothd reports NotifyAcquired for any characteristic."""
         known = subprocess.run(
             ["dbus-send", "--system", "--print-reply", "--dest=org.bluez", "/"]
             + ["org.freedesktop.DBus.ObjectManager.GetManagedObjects"],

@@ -1,4 +1,4 @@
-"""What is removed while Home Assistant does not listen is gone when it listens again."""
+"""Devices that are removed while Home Assistant is not connected are gone when it connects again."""
 
 import json
 
@@ -23,7 +23,7 @@ def device_is_removed_while_home_assistant_is_away(house):
     house.request("device/remove", id=room.id)
     start_home_assistant(house)
     gone(house, room)
-    # Once is enough.
+    # It is removed only once.
     mark = house.broker.messages.mark()
     house.home_assistant.restart()
     house.wait_birth(mark)
@@ -69,12 +69,12 @@ def discovery_is_switched_off_while_home_assistant_is_away(house):
 
 @scenario(accepts=BROKER_WAS_AWAY)
 def device_is_removed_while_the_broker_is_away(house):
-    """The gateway is there again before Home Assistant has subscribed again."""
+    """The gateway reconnects before Home Assistant has subscribed again."""
     room = house.rooms[0]
     house.broker.stop()
     house.gateway.end()
     house.configure(but=room)
-    # By a request of another scenario: it would be known all the same.
+    # Another scenario added it by a request: without this, the gateway would still know it.
     house.doctor_state(f"devices/{room.address}", lambda record: record.pop("added", None))
     house.start_gateway()
     mark = house.broker.messages.mark()
@@ -88,7 +88,7 @@ def device_is_removed_while_the_broker_is_away(house):
 
 
 def entity_of_an_earlier_version(house, room):
-    """As if the gateway, which does not run, had been one that had an entity more."""
+    """While the gateway is stopped: makes it look as if its earlier version had announced one more entity."""
     document = json.loads(house.broker.retained()[room.discovery_topic])
     document["cmps"]["teapot"] = {
         "p": "sensor",
@@ -107,7 +107,7 @@ def entity_of_an_earlier_version(house, room):
 @scenario()
 def entity_that_is_no_more(house):
     room = house.rooms[0]
-    # In order: what was announced a moment ago is remembered.
+    # Stopped in order, so that the last announcements are stored.
     house.gateway.end()
     entity_of_an_earlier_version(house, room)
     house.start_gateway()

@@ -1,4 +1,4 @@
-"""What is not there is shown as not there, and what comes back comes back."""
+"""Devices that are offline are shown as unavailable, and as available again when they return."""
 
 import signal
 
@@ -16,7 +16,7 @@ BROKER_WAS_AWAY = [
 
 
 def expect_alone(house, absent):
-    """The others are there."""
+    """All other micro:bits are online."""
     for room in house.rooms:
         if room is not absent:
             expect(room.shows("Connectivity") == "on", f"{room.name} went away too")
@@ -97,7 +97,7 @@ def home_assistant_is_restarted(house):
     house.home_assistant.restart()
     house.wait_birth(mark)
     for room in house.rooms:
-        # It may have been away while its broker lost what it keeps.
+        # Announced again: the broker may have lost its retained messages while Home Assistant was not running.
         house.broker.wait(room.discovery_topic, MOMENT, after=mark)
         room.until_online()
         expect(ids(room.entities) == before[room.name], f"{room.name} has other entities")

@@ -8,8 +8,8 @@ scenarios = {}
 def scenario(accepts=()):
     """Registers a scenario by its name.
 
-    `accepts` are patterns of records of Home Assistant's log that belong to what the scenario does, with how often
-    they may come; every other warning or error is the gateway's fault.
+    `accepts` are patterns of records in Home Assistant's log that the scenario itself causes, each with its maximum
+    count; any other warning or error fails the scenario.
     """
 
     def register(function):

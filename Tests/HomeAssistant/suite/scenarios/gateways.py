@@ -11,7 +11,7 @@ from scenarios.common import scenario
 
 @scenario()
 def microbit_moves_to_another_gateway_and_back(house):
-    """The same page, the same entities; it is via the gateway that has it, and as available as that one."""
+    """It keeps its page and its entities; only "connected via" and its availability follow its gateway."""
     room = house.rooms[0]
     before, entities = room.device["id"], ids(room.entities)
     annex = Annex(house, room)
@@ -46,10 +46,10 @@ def microbit_moves_to_another_gateway_and_back(house):
         house.microbits.ask("return", room.index)
         room.until_online()
         expect_it_is_via(lambda: house.gateway_device)
-        # What is wanted of it has come along.
+        # The desired value has moved with it.
         room.until("Period", "1500")
 
-        # With the discovery switched off the other gateway takes back what is its own, and no more.
+        # With discovery switched off, the other gateway removes only its own announcements.
         annex.microbits.ask("vanish")
         annex.configure(discovery=False)
         mark = house.broker.messages.mark()

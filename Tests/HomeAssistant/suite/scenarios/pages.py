@@ -42,12 +42,12 @@ def expect_entities(page, entities, wanted):
             entity["entity_category"],
         )
         expect(found == (domain, device_class, unit, category), f"{name} of {page} is {found}")
-        # Home Assistant puts the device's name before the entity's own.
+        # Home Assistant puts the device's name before the entity's name.
         expect(attributes["friendly_name"].endswith(f" {name}"), f"{name} of {page} is called {attributes}")
 
 
 def expect_states(page, entities, but=()):
-    """All entities but buttons, that show when they were pressed, have a state."""
+    """All entities have a state, except buttons, which show when they were pressed."""
     for name, entity in entities.items():
         if name not in but and not entity["entity_id"].startswith("button."):
             expect(is_known(entity["state"]["state"]), f"{name} of {page} is {entity['state']['state']}")

@@ -1,4 +1,4 @@
-"""What is removed leaves nothing, and stays away."""
+"""Removed devices leave nothing behind, and do not come back."""
 
 from house import BASE, CONNECT, MOMENT, PREFIX
 from journal import expect
@@ -6,7 +6,7 @@ from scenarios.common import scenario
 from scenarios.pages import MICROBIT
 
 DELETED_BY_USER = [
-    # Home Assistant empties the topic once for each entity, and complains of all but what it needed.
+    # Home Assistant clears the topic once for each entity, and logs each superfluous one.
     (r"mqtt\.discovery\] No device components to cleanup for ble_[0-9a-f]{12},", len(MICROBIT)),
 ]
 GATEWAY_DELETED_BY_USER = [
@@ -27,7 +27,7 @@ def gone(house, room):
 
 @scenario(accepts=DELETED_BY_USER)
 def device_is_deleted_by_its_user(house):
-    """It stays away, whatever happens, until it is added again; the micro:bit itself goes on."""
+    """It stays removed, whatever happens, until it is added again; the gateway keeps publishing its values."""
     room = house.rooms[0]
     mark = house.broker.messages.mark()
     house.home_assistant.delete(room.device)
@@ -59,12 +59,12 @@ def device_is_deleted_by_its_user(house):
 
 @scenario(accepts=GATEWAY_DELETED_BY_USER)
 def gateway_is_deleted_by_its_user(house):
-    """It comes back when it is started again, and what goes through it does."""
+    """It comes back when the gateway is restarted; its micro:bits stay."""
     before = {room.name: room.device["id"] for room in house.rooms}
     house.home_assistant.delete(house.gateway_device)
     house.home_assistant.until("the gateway is gone", lambda: house.gateway_device is None, MOMENT)
     for room in house.rooms:
-        # What is announced of it from now on must not make up a gateway.
+        # Later announcements of the micro:bit must not create a gateway again.
         house.broker.wait(room.discovery_topic, MOMENT, lambda m: m.payload and "via_device" not in m.payload)
     mark = house.broker.messages.mark()
     house.home_assistant.restart()
@@ -116,7 +116,7 @@ def device_is_disabled_and_enabled(house):
 
 @scenario()
 def device_is_renamed(house):
-    """Another id, and another name: the same page, the same entities."""
+    """With another id and another name it keeps its page and its entities."""
     room = house.rooms[0]
     before = room.device["id"]
     entities = {name: entity["entity_id"] for name, entity in room.entities.items()}
@@ -157,14 +157,14 @@ def discovery_is_switched_off_and_on(house):
 
 
 def names(room):
-    """The room's device has these names in Home Assistant; none: it is not there."""
+    """The identifiers of the room's device in Home Assistant; empty if there is none."""
     device = room.device
     return [name for _, name in device["identifiers"]] if device else []
 
 
 @scenario()
 def what_an_earlier_version_announced_is_replaced(house):
-    """Earlier versions announced under other ids: what they announced goes, and nothing is there twice."""
+    """Entities that earlier versions announced under other ids are removed, and none appears twice."""
     topics = [house.gateway_discovery_topic] + [room.discovery_topic for room in house.rooms]
     entities = {room.name: {entity["entity_id"] for entity in room.entities.values()} for room in house.rooms}
     house.kill_gateway()
@@ -206,7 +206,7 @@ def what_an_earlier_version_announced_is_replaced(house):
     expect(not old, f"{old} are left")
     kept = [topic for topic in house.broker.retained() if topic in earlier]
     expect(not kept, f"the broker still keeps {kept}")
-    # Once more at the next start of Home Assistant, for one that was away; and no more after that.
+    # They are removed once more when Home Assistant starts, in case it was not running; not again after that.
     mark = house.broker.messages.mark()
     house.home_assistant.restart()
     house.wait_birth(mark)

@@ -1,4 +1,4 @@
-"""What a user does on the pages."""
+"""What a user does on the devices' pages."""
 
 from house import BASE, CONNECT, GATEWAY_ID, MOMENT
 from journal import expect
@@ -19,7 +19,7 @@ def period_is_set_and_shown_as_read_back(house):
 
 @scenario()
 def period_that_is_no_whole_number(house):
-    """Home Assistant sends it all the same; the gateway refuses it, and what is shown stays true."""
+    """Home Assistant sends it nevertheless; the gateway refuses it, and the entity shows the old period."""
     room = house.rooms[0]
     before = house.microbits.period(room.index)
     mark = house.broker.messages.mark()
@@ -137,7 +137,7 @@ def every_kind_of_entity(house):
 
 
 def entity_of(room, domain, name, required=True):
-    """The id of the entity of that domain and name, which entities of other domains may have too."""
+    """The id of the entity with that domain and name; entities of other domains may have the same name."""
     found = [
         entity["entity_id"]
         for entity in room.house.home_assistant.list_entities(room.device)

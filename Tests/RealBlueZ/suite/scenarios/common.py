@@ -32,7 +32,7 @@ def scenario(virtual_time=True, debians=(12,)):
 
 
 def start_one(world, bluetooth=None, **entry):
-    """The usual world with one micro:bit, online."""
+    """Starts everything, with one micro:bit that is online."""
     world.start()
     world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}} | entry], bluetooth)
     device = world.devices()[0]

@@ -107,7 +107,7 @@ def silent_microbit_is_connected_again(world):
 
 @scenario()
 def wedged_microbit_is_connected_again(world):
-    """It answers nothing, though its link stays up, for minutes: nor when it is connected anew."""
+    """For minutes it answers nothing, on this link and on new ones, although the links stay up."""
     device = start_one(world)
     mark = world.broker.messages.mark()
     world.microbits.ask("wedged", on=True)
@@ -126,12 +126,12 @@ def wedged_microbit_is_connected_again(world):
 
 @scenario()
 def deaf_microbit_is_tried_again(world):
-    """It is heard, but takes no link at first."""
+    """It advertises, but accepts no connection at first."""
     world.start()
     world.microbits.ask("deaf", on=True)
     world.start_gateway(BY_PREFIX)
     device = world.devices()[0]
-    # It advertises five times a second, and the kernel gives an attempt up after 4 s: a few of them.
+    # A few attempts: it advertises five times a second, and the kernel gives up an attempt after 4 s.
     world.microbits.until(0, 3 * RETURN, unheard=50)
     mark = world.broker.messages.mark()
     world.microbits.ask("deaf", on=False)

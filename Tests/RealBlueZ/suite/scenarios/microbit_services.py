@@ -1,5 +1,5 @@
-"""Each property of the micro:bit's profile beside temperature and period, with the bytes that its firmware sends and
-takes (see ../../microbits/services.py)."""
+"""Each property of the micro:bit's profile except temperature and period, with the bytes that its firmware sends and
+accepts (see ../../microbits/services.py)."""
 
 import json
 
@@ -44,7 +44,7 @@ def magnetometer(world):
     expect(info["model"] == "BBC micro:bit V2" and info["firmware"] == "2.1.1", f"{info}")
     expect(info["serial"] == "1234567890", f"{info}")
 
-    # nT in 16 bits: the firmware cuts 40000.
+    # nT in 16 bits: the firmware truncates 40000.
     call(world, "magnetometer", "set_field", 1000, -2000, 40000)
     wait_value(device, "magnetometer", {"x": 1000, "y": -2000, "z": 40000 - 65536})
 
@@ -66,7 +66,7 @@ def magnetometer(world):
 
 @scenario()
 def periods_of_a_v1(world):
-    """Its chips have other periods, and its magnetometer takes the time of a sample to change its own."""
+    """Its chips have other periods, and its magnetometer changes its period only after a sample."""
     world.start(services=["temperature", "accelerometer", "magnetometer"], options=["--model", "1"])
     properties = ["temperature", "accelerometer_period", "magnetometer_period"]
     world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}, "properties": properties}])
@@ -166,7 +166,7 @@ def uart(world):
     expect_text_in_both_directions(world, device)
     rejected = command(world, device, "uart_tx", "x" * 513, "rejected")
     expect("512" in rejected["reason"], f"{rejected}")
-    # A program that does not read loses what its buffer does not hold, and nobody is told.
+    # If the program does not read, text that does not fit into its buffer is lost without notice.
     call(world, "uart", "set_program_reads", False)
     command(world, device, "uart_tx", "y" * 100, "accepted")
     world.microbits.until(0, ANSWER, uart_lost=40)
@@ -174,7 +174,7 @@ def uart(world):
 
 @scenario()
 def uart_in_nordic_order(world):
-    """The firmware can have the two characteristics exchanged: their properties tell which is which."""
+    """The firmware may have the two characteristics swapped: their flags show which is which."""
     world.start(services=["temperature", "uart_nordic"])
     properties = ["temperature", "uart_rx", "uart_tx"]
     world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}, "properties": properties}])
@@ -200,7 +200,7 @@ def events(world):
     device = world.devices()[0]
     device.wait_availability("online", RETURN)
     wait_value(device, "event_requirement", [{"type": 1001, "value": 0}])
-    # A V2 takes one record in a write.
+    # A V2 accepts one record per write.
     wanted = [[13, 0], [1, 3]]
     world.microbits.until(0, ANSWER, events_wanted=wanted)
     for kind, value in ((1, 1), (13, 11), (1, 3)):

@@ -15,7 +15,7 @@ def changes(device, after):
 
 
 def visits(device, after):
-    """The visits that `info` tells of."""
+    """The times of the visits, from `info`."""
     infos = [message.json() for message in device.world.broker.on(device.topic("info"), after)]
     return sorted({info["connected_since"] for info in infos if "connected_since" in info})
 

@@ -1,4 +1,4 @@
-"""Pairing: what bluetoothd tells of it, and the gateway."""
+"""Pairing: what bluetoothd reports, and what the gateway does."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ PAIR = 45
 
 
 class Pairer:
-    """A program beside the gateway that pairs with the first micro:bit."""
+    """A program other than the gateway that pairs with the first micro:bit."""
 
     def __init__(self, world):
         from bus import Bus  # it needs dbus-fast, which the guest alone has
@@ -36,7 +36,7 @@ class Pairer:
         self.world.microbits.ask(op, **more)
 
     def call(self, member, within=60):
-        """Without an answer, it goes on."""
+        """Calls a method; continues if there is no answer in time."""
         mark = self.bus.events.mark()
         self.bus.begin(self.device, "Device1." + member)
         try:
@@ -60,7 +60,7 @@ class Pairer:
 
 @scenario(debians=BOTH)
 def pairing(world):
-    """What bluetoothd tells of it, compared with ../../recordings."""
+    """What bluetoothd reports about pairing, compared with ../../recordings."""
     world.start()
     session = Pairer(world)
     bus = session.bus
@@ -107,7 +107,7 @@ def pairing(world):
 
 
 def start(world, mode, pairs=True, **entry):
-    """The usual world with one micro:bit, which is not open."""
+    """Starts everything, with one micro:bit in the security mode `mode`."""
     world.start()
     world.microbits.ask("security", mode=mode, pairs=pairs)
     world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}} | entry])
@@ -192,7 +192,7 @@ def pairs_with_a_passkey(world):
 
 @scenario(debians=BOTH)
 def pairing_fails(world):
-    """It refuses; the link drops; it stops responding; it is away."""
+    """The micro:bit refuses; the link drops; it stops responding; it is out of range."""
     device = start(world, "just_works", pairs=False, pair=False)
     world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
     expect_refused(request(world, "pair", device)(), "refuses")
@@ -237,7 +237,7 @@ def bond_lost_and_told(world):
 
 @scenario(debians=BOTH)
 def bond_lasts(world):
-    """Over a restart of the micro:bit, of bluetoothd and of the gateway."""
+    """A bond survives restarts of the micro:bit, of bluetoothd and of the gateway."""
     device = start(world, "just_works", pair=True)
     expect_paired(world, device)
     mark = world.broker.messages.mark()

@@ -25,7 +25,7 @@ COUNTER = {
 
 
 def start(world, arguments, entry, **more):
-    """The device that the gateway makes of a peripheral with these arguments."""
+    """Starts a peripheral with these arguments; returns its device at the gateway."""
     world.start(microbits=0, options=("--second-adapter",))
     peripheral = world.start_peripheral(*arguments)
     expect(peripheral.said(ADDRESS), "it serves another adapter")
@@ -85,7 +85,7 @@ def peripheral_as_a_microbit(world):
 
 @scenario(debians=BOTH)
 def peripheral_as_a_counter(world):
-    """Another length than one byte is refused, and the central is told so."""
+    """A write of any length but one byte is refused with an error."""
     with open("/out/counter.json", "w") as file:
         json.dump({"counter": COUNTER}, file)
     raw = json.loads(json.dumps(COUNTER))

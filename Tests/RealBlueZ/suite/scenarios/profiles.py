@@ -1,5 +1,5 @@
-"""Peripherals other than micro:bits, bridged by a profile in JSON: each of deploy/profiles, and one that is nowhere
-else."""
+"""Peripherals other than micro:bits, bridged by a profile in JSON: those of deploy/profiles, and one that only this
+file has."""
 
 import json
 import os
@@ -157,8 +157,8 @@ def every_shipped_profile(world):
 
 @scenario(debians=BOTH)
 def sensortags_counter_and_player(world):
-    """Several of a kind; a write of a length that is refused; a service that appears later."""
-    # A byte more than the counter takes.
+    """Several peripherals of one kind; a write that is refused for its length; a service that appears later."""
+    # One byte more than the counter accepts.
     wide = {"service": "1111", "characteristic": "2222", "access": ["write"], "kind": "event", "type": "uint16"}
     peripherals = [
         peripheral("SensorTag 1", "ffe0", KEYS),
@@ -223,7 +223,7 @@ WEATHER = {
 
 @scenario(debians=BOTH)
 def weather_station(world):
-    """A peripheral of a kind that the gateway knows from its configuration alone."""
+    """A peripheral that the gateway knows only from its configuration."""
     world.start(microbits=0, options=["--weather"])
     entry = {"match": {"name": "Meteo 7"}, "profile": "meteo", "id": "roof"}
     world.start_gateway([entry], profiles={"meteo": WEATHER})

@@ -1,6 +1,6 @@
 """What bluetoothd reports when a connected peripheral changes its services (Service Changed).
 
-Without the gateway: these are the facts on which it relies. `services_change` is compared with ../../recordings.
+Without the gateway, which relies on these facts. `services_change` is compared with ../../recordings.
 """
 
 import os
@@ -65,7 +65,7 @@ class Session:
         time.sleep(QUIET)
 
     def serve(self, *services, changed=ALL, settle=QUIET):
-        """The micro:bit serves these from now on; `changed`: what it says has changed, None: nothing."""
+        """The micro:bit serves these from now on; `changed`: the handles that it indicates; None: no indication."""
         handles = " changed %04x-%04x" % changed if changed else ""
         self.bus.record("*", f"serve {' '.join(services)}{handles}")
         self.world.microbits.ask("serve", services=services, changed=changed)
@@ -99,12 +99,12 @@ def services_change(world):
     world.start()
     session = Session(world)
     mark = session.bus.events.mark()
-    # At the end of the table: the temperature and its subscription stay.
+    # Added at the end of the table: the temperature and its subscription stay.
     session.serve("temperature", "buttons", changed=AFTER_TEMPERATURE)
     session.serve("temperature", changed=AFTER_TEMPERATURE)
-    # It says that all has changed, and nothing has.
+    # It indicates that everything has changed, but nothing has.
     session.serve("temperature")
-    # Other flags in the same handles: nobody notices, not even on the next link.
+    # Other flags at the same handles: bluetoothd does not notice, not even on the next link.
     session.serve("temperature_read_only")
     session.reconnect()
     session.subscribe()
@@ -120,7 +120,7 @@ def services_change(world):
     session.serve("temperature", "buttons", settle=0)
     session.serve("temperature", "led")
     session.subscribe()
-    # Without a word: what is read is something else, until the next link.
+    # Without an indication: until the next link, reads return values of other characteristics.
     old = session.path()
     session.serve("buttons", changed=None)
     session.read(old)
@@ -158,7 +158,7 @@ def operate_while_it_goes(world, uuid, member, signature, *arguments):
     session.bus.wait(f"{path}\tInterfacesRemoved", ANSWER, "removal", mark)
     time.sleep(40)  # longer than the time-out of an ATT request
     answers = [line for line in session.bus.events.since(mark) if line.startswith(f"<\tA\t{member}")]
-    # Where bluetoothd ends, the bus answers for it.
+    # If bluetoothd ends, the bus answers for it.
     answered = any("NoReply" not in line for line in answers)
     expect(not answered, "bluetoothd is fixed: this scenario tests nothing")
 

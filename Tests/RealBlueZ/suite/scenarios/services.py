@@ -41,7 +41,7 @@ def buttons_are_events(world):
     device.wait("button_b", ANSWER, lambda message: message.json()["event_type"] == "press_end", mark)
     types = [message.json()["event_type"] for message in world.broker.on(device.topic("button_a"), mark)]
     expect(types == ["press_start", "long_press_start", "press_end"], f"{types}")
-    time.sleep(180)  # no button is pressed for that long
+    time.sleep(180)  # no button is pressed during this time
     expect(not [m for m in world.broker.on(device.topic("availability"), mark)], "it went offline")
     mark = world.broker.messages.mark()
     world.microbits.ask("button", button="a", v=1)

@@ -61,7 +61,7 @@ def subscription_fails(world):
 
 
 def expect_heals(world, device):
-    """After a restart of bluetoothd there are notifications."""
+    """After a restart of bluetoothd there are notifications again."""
     mark = world.broker.messages.mark()
     world.restart_bluetoothd()
     device.wait_availability("offline", RETURN, after=mark)
@@ -74,7 +74,7 @@ def expect_heals(world, device):
 
 @scenario(debians=BOTH)
 def subscription_by_socket_fails(world):
-    """AcquireNotify comes after a StartNotify that worked; when it fails all the same, the gateway polls."""
+    """AcquireNotify follows a StartNotify that succeeded; if it fails nevertheless, the gateway polls."""
     device = start_one(world, SOCKET)
     for number, (how, seconds) in enumerate(FAILURES):
         fail_subscription(world, device, how=how, seconds=seconds)
@@ -86,7 +86,7 @@ def subscription_by_socket_fails(world):
 
 @scenario(debians=BOTH)
 def subscription_that_another_program_left_stuck(world):
-    """The gateway polls, and logs the remedy once; after it there are notifications again."""
+    """The gateway polls, and logs the remedy once; after the remedy there are notifications again."""
     world.start()
     world.microbits.ask("fail", step="subscribe", how="drop")
     expect(world.acquire_notify() == "no answer", "the other program's subscription did not fail")
@@ -150,7 +150,7 @@ def link_drops_during_set_up_by_socket(world):
 
 
 def restart_bluetoothd_during(world, device, step, skip=0):
-    """Ended, and killed, while the micro:bit lets that step of a connection's set-up wait."""
+    """The gateway is ended, or killed, while the micro:bit delays that step of a connection's set-up."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         before = world.microbits.ask("state")
         if step == "connect":
