@@ -9,8 +9,9 @@ import Testing
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
     #expect(try await client.ask(#"{"request":"watch","id":"kitchen"}"#) == #"{"status":"ok","data":{}}"#)
-    #expect(
-      try await client.line() == #"{"device":"kitchen","identifier":"C5:A1:B2:C3:D4:E5","state":"absent","online":false}"#)
+    let state =
+      #"{"device":"kitchen","identifier":"C5:A1:B2:C3:D4:E5","state":"absent","online":false}"#
+    #expect(try await client.line() == state)
     await server.receive([21])
     let line = try #require(try await client.line())
     #expect(

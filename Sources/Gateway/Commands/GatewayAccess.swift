@@ -112,7 +112,7 @@ final class GatewayAccess: @unchecked Sendable {
   /// All devices; a gateway in this process serves them from now on.
   func serveAll(using property: String?) { local?.serveAll(using: property) }
 
-  func isOffline(_ target: Target) -> Bool { 
+  func isOffline(_ target: Target) -> Bool {
     // A device that is connected on demand is connected for a command.
     local == nil && target.state != "live" && target.state != "idle"
   }

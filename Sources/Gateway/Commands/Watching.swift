@@ -35,7 +35,9 @@ final class Watching: @unchecked Sendable {
   }
 
   /// Until it is interrupted, or the gateway ends.
-  func run(_ name: String?, _ interruption: Interruption) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+  func run(_ name: String?, _ interruption: Interruption) async throws(CommandFailure)
+    -> GatewayCommand.ExitStatus
+  {
     var keys: JSONValue = ["property": property.map(JSONValue.string)]
     if let name {
       let target = try await access.device(name, using: property)

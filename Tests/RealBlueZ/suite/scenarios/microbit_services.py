@@ -79,7 +79,7 @@ def periods_of_a_v1(world):
     expect(world.microbits.ask("state")["magnetometer_period"] == 50, "the micro:bit has another period")
 
 
-@scenario(debians=BOTH)
+@scenario()
 def led_matrix_and_scroll_delay(world):
     heart = ".#.#./#####/#####/.###./..#.."
     device = start(world, ["temperature", "led"], ["temperature", "led", "scroll_delay"])
@@ -104,7 +104,7 @@ def led_matrix_and_scroll_delay(world):
     expect_result(command(world, device, "led", dot, "adjusted"), dot, "#" + dot[1:])
 
 
-@scenario(debians=BOTH)
+@scenario()
 def pins(world):
     world.start(services=["temperature", "pins"])
     # P0 is a digital input, P19 an analogue one.
@@ -186,7 +186,7 @@ def uart_in_nordic_order(world):
     world.microbits.until(0, ANSWER, uart_read="on")
 
 
-@scenario(debians=BOTH)
+@scenario()
 def events(world):
     gestures, clicks = {"type": 13, "value": 0}, {"type": 1, "value": 3}
     world.start(services=["temperature", "events"])
