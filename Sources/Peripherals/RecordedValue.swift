@@ -35,14 +35,14 @@ struct RecordedValue: Sendable, Hashable {
   {
     let rows = try CSV.rows(bytes)
     guard rows.first?.fields.starts(with: columns) == true else {
-      throw PeripheralError("1: the first line does not begin with \(columns.joined(separator: ","))")
+      throw PeripheralError("1: the first line is not \(columns.joined(separator: ","))")
     }
     var found: [(time: Double, value: Value)] = []
     var device: String?
     for row in rows.dropFirst() {
       func problem(_ text: String) -> PeripheralError { PeripheralError("\(row.line): \(text)") }
       guard row.fields.count >= columns.count else {
-        throw problem("\(row.fields.count) columns instead of at least \(columns.count)")
+        throw problem("\(row.fields.count) columns instead of \(columns.count)")
       }
       guard row.fields[2] == property.name else { continue }
       if let device, device != row.fields[1] {

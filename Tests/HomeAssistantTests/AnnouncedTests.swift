@@ -45,6 +45,6 @@ import Testing
 
   @Test func takesNoMoreThanADeviceCanHave() throws {
     let many = (0..<5000).map { "\"k\($0)\":\"sensor\"" }.joined(separator: ",")
-    #expect(try announced(#"{"prefix":"ha","components":{\#(many)}}"#)?.components.count == 256)
+    #expect(try announced(#"{"prefix":"ha","components":{\#(many)}}"#)?.components.count == 2048)
   }
 }
