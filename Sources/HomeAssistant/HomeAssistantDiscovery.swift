@@ -316,7 +316,13 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     case .remove:
       removeRemoval(removal.topic.string)
       context.clearState(removal.topic)
+      if case .device(let address) = discovery?.subject(of: removal.topic.string) { cleared(address) }
     }
+  }
+
+  /// Home Assistant removes the entities of the device now: the next document comes after a pause.
+  private func cleared(_ address: BluetoothAddress) {
+    published[address] = Published(hash: nil, time: .now)
   }
 
   // MARK: Removing
@@ -325,7 +331,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     guard let announced = store[address].announced else { return }
     // First, as the broker returns the empty payload where it does not know noLocal.
     store[address].announced = nil
-    published[address]?.hash = nil
+    cleared(address)
     remove(.device(address), announced)
   }
 

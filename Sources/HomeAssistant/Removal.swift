@@ -56,8 +56,12 @@ extension DiscoveryComponent {
       switch component.platform {
       case .sensor, .binarySensor: ["stat_t": .string(placeholder.string)]
       case .event: ["stat_t": .string(placeholder.string), "evt_typ": []]
-      case .button, .switch, .text, .notify: ["cmd_t": .string(placeholder.string)]
-      case .select: ["cmd_t": .string(placeholder.string), "ops": []]
+      case .button, .notify: ["cmd_t": .string(placeholder.string)]
+      // With a state topic, in place of the one to which Home Assistant would stay subscribed.
+      case .switch, .text:
+        ["cmd_t": .string(placeholder.string), "stat_t": .string(placeholder.string)]
+      case .select:
+        ["cmd_t": .string(placeholder.string), "stat_t": .string(placeholder.string), "ops": []]
       case .image: ["img_t": .string(placeholder.string)]
       case .deviceTrigger:
         [
@@ -67,7 +71,8 @@ extension DiscoveryComponent {
       // The default range is 0 to 100, and the last value of an existing entity must be valid.
       case .number:
         [
-          "cmd_t": .string(placeholder.string), "min": .integer(Int(Int32.min)),
+          "cmd_t": .string(placeholder.string), "stat_t": .string(placeholder.string),
+          "min": .integer(Int(Int32.min)),
           "max": .integer(Int(Int32.max)),
         ]
       }

@@ -47,6 +47,7 @@ import Testing
       "\(topic)": "\(silent)", \(more)\(availability) }
       """
     }
+    let state = #""stat_t": "\#(silent)", "#
     let trigger =
       #""atype": "trigger", "type": "device_automation", "stype": "device_automation", "#
     try expect(
@@ -58,9 +59,9 @@ import Testing
         "cmps": { \(entity("binary_sensor", "stat_t")), \(entity("button", "cmd_t")),
           \(entity("device_automation", "t", trigger)), \(entity("event", "stat_t", #""evt_typ": [], "#)),
           \(entity("image", "img_t")), \(entity("notify", "cmd_t")),
-          \(entity("number", "cmd_t", #""min": -2147483648, "max": 2147483647, "#)),
-          \(entity("select", "cmd_t", #""ops": [], "#)), \(entity("sensor", "stat_t")),
-          \(entity("switch", "cmd_t")), \(entity("text", "cmd_t")) } }
+          \(entity("number", "cmd_t", state + #""min": -2147483648, "max": 2147483647, "#)),
+          \(entity("select", "cmd_t", state + #""ops": [], "#)), \(entity("sensor", "stat_t")),
+          \(entity("switch", "cmd_t", state)), \(entity("text", "cmd_t", state)) } }
       """)
   }
 }
