@@ -393,6 +393,7 @@ import Testing
       """
       { "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_valve", "qos": 1,
         "cmd_t": "homeassistant/device/ble_c5a1b2c3d4e5/removed",
+        "stat_t": "homeassistant/device/ble_c5a1b2c3d4e5/removed",
         "min": -2147483648, "max": 2147483647,
         "avty": [{ "t": "homeassistant/device/ble_c5a1b2c3d4e5/removed" }] }
       """)
