@@ -117,7 +117,7 @@ import Testing
   @Test("A command whose link is lost meanwhile is kept, and applied on return")
   func linkLost() async throws {
     var plan = Plan()
-    plan.simulator = ["--attribute-ms", "200"]
+    plan.simulator = ["--attribute-ms", "1000"]
     try await withFixture(plan) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
