@@ -1,4 +1,4 @@
-"""A micro:bit that is connected on demand: visited every ten minutes, and connected for commands and sequences."""
+"""A micro:bit that is connected on demand: visited every two minutes, and connected for commands and sequences."""
 
 import json
 
@@ -6,7 +6,7 @@ from journal import expect
 from scenarios.common import ANSWER, CONNECT, RETURN, scenario
 from world import BASE, GATEWAY_ID
 
-EVERY = 600
+EVERY = 120
 OVERDUE = 2 * EVERY + 60
 
 

@@ -103,7 +103,8 @@ def pairing(world):
     bus.passkey = displayed
     session.call("Pair")
     session.read()
-    expect_as_recorded(session, "pairing", mark, without=("/service", "Interfaces"))
+    # bluetoothd puts several changes into one signal or not, before or after an answer, as it happens.
+    expect_as_recorded(session, "pairing", mark, without=("/service", "Interfaces"), signals=False)
 
 
 def start(world, mode, pairs=True, **entry):
