@@ -92,10 +92,11 @@ import Testing
     try await withFixture(Plan(devices: 1)) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
+      let mark = try fixture.observer.mark
       try await fixture.done(
         "device/options", #"{"id":"\#(id)","options":{"properties":["temperature","period","led_text"]}}"#)
-      try await fixture.message("\(id)/info") { $0.text.contains("led_text") }
-      try await fixture.simulator.waitUntil(0, "it is subscribed to") { $0.isNotifying }
+      // It is connected again with the new properties.
+      try await fixture.online(id, after: mark)
       let answer = try await fixture.request(
         "device/sequence",
         #"{"id":"\#(id)","steps":[{"read":"temperature"},{"write":{"property":"led_text","value":"Hi"}},{"read":"period"}]}"#

@@ -296,11 +296,11 @@ import Testing
     let tested = try await visited()
     await tested.vanish()
     let first = Task {
-      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 1)
+      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 5)
     }
     try await tested.frontEnd.change("sought") { $0.session == .absent || $0.session == .connecting }
     await #expect(throws: RequestError("another sequence of c5a1b2c3d4e5 is being carried out")) {
-      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 1)
+      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 5)
     }
     await #expect(throws: RequestError.self) { try await first.value }
     // Its end leaves nothing behind.
