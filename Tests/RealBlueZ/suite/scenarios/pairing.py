@@ -138,6 +138,14 @@ def expect_refused(answer, reason):
     expect(answer["status"] == "error" and reason in answer["error"], f"answered {answer}")
 
 
+def pair(world, device):
+    """By a request, without a passkey."""
+    mark = world.broker.messages.mark()
+    answer = request(world, "pair", device)()
+    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
+    expect_paired(world, device, mark)
+
+
 def pair_with_passkey(world, device):
     answer = request(world, "pair", device)()
     expect(answer.get("data") == {"paired": False, "passkey_required": True}, f"answered {answer}")
@@ -168,10 +176,7 @@ def pairs_by_request(world):
     device = start(world, "just_works", pair=False)
     world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
     expect(world.microbits.ask("state")["bonds"] == 0, "paired by itself")
-    mark = world.broker.messages.mark()
-    answer = request(world, "pair", device)()
-    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
-    expect_paired(world, device, mark)
+    pair(world, device)
     answer = request(world, "pair", device)()
     expect(answer.get("data") == {"paired": True}, f"again answered {answer}")
 
@@ -201,10 +206,7 @@ def pairing_fails(world):
         world.microbits.ask("security", mode="just_works")
         world.microbits.ask("fail", step="pair", how=how)
         expect_refused(request(world, "pair", device)(), reason)
-    mark = world.broker.messages.mark()
-    answer = request(world, "pair", device)()
-    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
-    expect_paired(world, device, mark)
+    pair(world, device)
 
 
 @scenario(debians=BOTH)
@@ -230,10 +232,7 @@ def bond_lost_and_told(world):
     world.microbits.ask("reset")
     world.gateway.wait_line("has lost its bond", 3 * RETURN)
     expect(world.microbits.ask("state")["bonds"] == 0, "paired by itself")
-    mark = world.broker.messages.mark()
-    answer = request(world, "pair", device)()
-    expect(answer.get("data") == {"paired": True}, f"answered {answer}")
-    expect_paired(world, device, mark)
+    pair(world, device)
 
 
 @scenario(debians=BOTH)
