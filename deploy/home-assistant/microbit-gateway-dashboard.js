@@ -67,12 +67,16 @@ function microbitSection(hass, device) {
   const isRow = (entity) =>
     !isTemperature(entity) && domainOf(entity) !== "image" &&
     (entity.entity_category !== "diagnostic" || entity.deviceClass === "connectivity");
+  const images = entities.filter((entity) => domainOf(entity) === "image");
   const cards = [heading(hass, device, "mdi:chip")];
+  // Of the 12 columns of a section, a picture takes the right half.
   for (const entity of entities.filter(isTemperature)) {
-    cards.push({ type: "sensor", graph: "line", hours_to_show: 24, detail: 2, ...row(entity, device) });
+    const columns = images.length > 0 ? 6 : 12;
+    cards.push({ type: "sensor", graph: "line", hours_to_show: 24, grid_options: { columns }, ...row(entity, device) });
   }
-  for (const entity of entities.filter((entity) => domainOf(entity) === "image")) {
-    cards.push({ type: "picture-entity", show_state: false, ...row(entity, device) });
+  for (const entity of images) {
+    const options = { show_name: false, show_state: false, grid_options: { columns: 6 } };
+    cards.push({ type: "picture-entity", ...options, ...row(entity, device) });
   }
   const rows = entities.filter(isRow).flatMap((entity) => [row(entity, device), ...periodButtons(entity)]);
   if (rows.length > 0) cards.push({ type: "entities", entities: rows });
