@@ -61,6 +61,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   package func detach(_ reason: DetachReason) {
     bridge.remove(self)
+    if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
     case .removed where !ownership.isElsewhere:
       clear(topics)
@@ -137,7 +138,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       if let notice { learnOrigin(notice) }
       publishPresence()
     case .release: handOver(notice, before: before)
-    case nil: break
+    case nil:
+      guard ownership.owner == .unknown, before != .unknown else { return }
+      // The owner has cleared it.
+      let id = device.id
+      context.engine.assumeIsolated { $0.setOwner(.unknown, of: id) }
     }
   }
 
@@ -174,6 +179,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       context.log.notice("owned by another gateway", ["device": device.id, "gateway": gateway])
     }
     release()
+    for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.identifier)
     let (id, owner, desired) = (device.id, ownership.owner, notice?.desired(device.profile) ?? [:])
     context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired) }
