@@ -101,6 +101,27 @@ import Testing
     }
   }
 
+  /// The texts in the first columns of the tables; `…` stands for any text.
+  @Test func troubleshootingQuotesTheSources() throws {
+    let files = try shippedFiles(in: "Sources", endingWith: ".swift")
+    let sources = try files.flatMap { try shipped($0) }.map(CChar.init(bitPattern:)) + [0]
+    let page = String(decoding: try shipped("docs/troubleshooting.md"), as: UTF8.self)
+    let symptoms = page.split(separator: "\n").filter { $0.hasPrefix("| ") }
+      .compactMap { $0.dropFirst().split(separator: "|").first }
+    var count = 0
+    for symptom in symptoms {
+      for (index, quotation) in symptom.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+      where index % 2 == 1 {
+        for part in quotation.split(separator: "…") {
+          let text = String(part.drop { $0.isPunctuation || $0 == " " })
+          count += 1
+          #expect(strstr(sources, text) != nil, "\(quotation)")
+        }
+      }
+    }
+    #expect(count > 30)
+  }
+
   @Test func linksAndAnchorsAreRead() throws {
     let document = try Document(
       """
