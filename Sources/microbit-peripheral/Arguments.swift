@@ -28,7 +28,8 @@ struct Arguments: Sendable {
 
       --adapter NAME            Bluetooth adapter (hci0). A central needs another one, such as a gateway on this machine
       --profile NAME|FILE       profile: microbit, one of the profiles folder, or a file *.json with one profile (microbit)
-      --profiles-directory DIR  folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
+      --profiles-directory DIR  folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d, else
+                                /usr/share/microbit-gateway/profiles)
       --name TEXT               advertised name (BBC micro:bit [zugev]; else the profile's model or name)
       --generate PROPERTY=GENERATOR
                                 generate the values of a property; may be repeated

@@ -33,7 +33,8 @@ struct Arguments: Sendable {
       --profile NAME|FILE  another peripheral, of a profile: one of the profiles folder, or a file *.json with one profile;
                            may be repeated
       --profiles-directory DIR
-                           folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
+                           folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d, else
+                           /usr/share/microbit-gateway/profiles)
       --generate PROPERTY=GENERATOR
                            generate the values of a property of the --profile before it, or if there is none, of the
                            micro:bits; may be repeated
@@ -215,7 +216,7 @@ struct Arguments: Sendable {
   private static func bus(_ given: String?, allowSystemBus: Bool) throws(Invalid) -> String {
     let address = given ?? getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
     let real = ["/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket"]
-    let isReal = address.isEmpty || real.contains { address.contains("path=" + $0) }
+    let isReal = address.isEmpty || real.contains { address.hasOccurrence(of: "path=" + $0) }
     if isReal, !allowSystemBus {
       throw Invalid(reason: "no private bus: use --bus, or --system-bus to serve on the real system bus")
     }
