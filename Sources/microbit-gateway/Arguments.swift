@@ -1,6 +1,5 @@
-import CLinux
+import EventLoop
 import Gateway
-import Glibc
 import Log
 
 /// The command line: `microbit-gateway COMMAND [OPTION …]`.
@@ -15,23 +14,10 @@ struct Arguments {
     case wrong(String)
   }
 
-  private enum Option: Int32, CaseIterable {
-    case config = 256, logLevel, timeout, json, live, csv, gateway, passkey, help, version
-
-    var name: StaticString {
-      switch self {
-      case .config: "config"
-      case .logLevel: "log-level"
-      case .timeout: "timeout"
-      case .json: "json"
-      case .live: "live"
-      case .csv: "csv"
-      case .gateway: "gateway"
-      case .passkey: "passkey"
-      case .help: "help"
-      case .version: "version"
-      }
-    }
+  private enum Option: String, CommandLineOption {
+    case config
+    case logLevel = "log-level"
+    case timeout, json, live, csv, gateway, passkey, help, version
 
     var takesValue: Bool {
       switch self {
@@ -43,30 +29,15 @@ struct Arguments {
 
   /// - Parameter arguments: the program's own name first.
   init(_ arguments: [String]) throws(Usage) {
-    // Never freed: getopt keeps pointers to it.
-    var argv = arguments.map { strdup($0) } + [nil]
+    let line: CommandLineOptions<Option>
+    do throws(CommandLineError) {
+      line = try CommandLineOptions(arguments)
+    } catch {
+      throw Self.wrong(error.description)
+    }
     var values: [Option: String] = [:]
-    var table = Option.allCases.map { option in
-      CLinux.option(
-        name: UnsafeRawPointer(option.name.utf8Start).assumingMemoryBound(to: CChar.self),
-        has_arg: option.takesValue ? required_argument : no_argument, flag: nil, val: option.rawValue)
-    }
-    table.append(CLinux.option())
-    clinux_reset_getopt()
-    while true {
-      let result = getopt_long(Int32(arguments.count), &argv, ":h", table, nil)
-      if result == -1 { break }
-      if result == Int32(UInt8(ascii: "h")) {
-        values[.help] = ""
-      } else if let option = Option(rawValue: result) {
-        values[option] = clinux_optarg().map { String(cString: $0) } ?? ""
-      } else {
-        let text = Self.refusedOption(argv)
-        throw result == Int32(UInt8(ascii: ":"))
-          ? Self.wrong("\(text) needs a value") : Self.wrong("unknown option \(text)")
-      }
-    }
-    let words = (Int(clinux_optind())..<arguments.count).compactMap { argv[$0].map { String(cString: $0) } }
+    for (option, value) in line.options { values[option] = value }
+    let words = line.words
     if values[.help] != nil || words == ["help"] { throw .help(Self.help) }
     if values[.version] != nil, words.isEmpty {
       self.command = .version
@@ -80,16 +51,7 @@ struct Arguments {
     self.command = try Self.command(name, &rest, &values)
     guard rest.isEmpty else { throw Self.wrong("unexpected argument: \(rest.joined(separator: " "))") }
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
-    if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.name)") }
-  }
-
-  /// The option that `getopt_long` has just refused.
-  private static func refusedOption(_ argv: [UnsafeMutablePointer<CChar>?]) -> String {
-    // A short option, perhaps one of several in the argument; else the last argument.
-    if let letter = UInt8(exactly: clinux_optopt()), letter > 0 {
-      return "-" + String(decoding: [letter], as: UTF8.self)
-    }
-    return argv[Int(clinux_optind()) - 1].map { String(cString: $0) } ?? ""
+    if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.rawValue)") }
   }
 
   private static func command(

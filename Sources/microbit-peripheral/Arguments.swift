@@ -1,7 +1,6 @@
-import CLinux
 import Configuration
+import EventLoop
 import GATT
-import Glibc
 import Peripherals
 
 /// The command line.
@@ -50,71 +49,51 @@ struct Arguments: Sendable {
 
     """
 
-  private enum Option: Int32, CaseIterable {
-    case adapter = 256
-    case profile, directory, name, generate, help, version
-
-    var name: String {
-      switch self {
-      case .adapter: "adapter"
-      case .profile: "profile"
-      case .directory: "profiles-directory"
-      case .name: "name"
-      case .generate: "generate"
-      case .help: "help"
-      case .version: "version"
-      }
-    }
+  private enum Option: String, CommandLineOption {
+    case adapter, profile
+    case directory = "profiles-directory"
+    case name, generate, help, version
 
     var takesValue: Bool { self != .help && self != .version }
   }
 
   static func parse(_ arguments: [String]) -> Outcome {
-    // getopt keeps pointers to its arguments: they are never freed.
-    var argv = arguments.map { strdup($0) } + [nil]
-    var table = Option.allCases.map { kind in
-      option(
-        name: strdup(kind.name), has_arg: kind.takesValue ? required_argument : no_argument, flag: nil,
-        val: kind.rawValue)
-    }
-    table.append(option(name: nil, has_arg: 0, flag: nil, val: 0))
-    clinux_reset_getopt()
     var result = Arguments()
-    while true {
-      let code = getopt_long(Int32(arguments.count), &argv, ":", &table, nil)
-      if code == -1 { break }
-      guard let kind = Option(rawValue: code) else {
-        let option = argv[Int(clinux_optind()) - 1].map { String(cString: $0) } ?? ""
-        return .invalid(
-          code == Int32(UInt8(ascii: ":")) ? "\(option) needs a value" : "unknown option \(option)")
-      }
-      let text = clinux_optarg().map { String(cString: $0) } ?? ""
-      switch kind {
-      case .help: return .help
-      case .version: return .version
-      case .adapter:
-        guard text.hasPrefix("hci"), UInt16(text.dropFirst(3)) != nil else {
-          return .invalid("--adapter: not the name of an adapter, such as hci1: \(text)")
+    do throws(CommandLineError) {
+      let line = try CommandLineOptions<Option>(arguments)
+      for (option, value) in line.options {
+        switch option {
+        case .help: return .help
+        case .version: return .version
+        default: try result.apply(option, value)
         }
-        result.adapter = text
-      case .profile: result.profile = text
-      case .directory: result.directory = text
-      case .name:
-        guard !text.isEmpty, text.utf8.count <= 248 else { return .invalid("--name: 1 to 248 bytes") }
-        result.name = text
-      case .generate:
-        guard let equals = text.firstIndex(of: "=") else {
-          return .invalid("--generate: not PROPERTY=GENERATOR: \(text)")
-        }
-        result.generators.append((String(text[..<equals]), String(text[text.index(after: equals)...])))
       }
-    }
-    if clinux_optind() < arguments.count {
-      // getopt has moved operands to the end of the list.
-      let word = argv[Int(clinux_optind())].map { String(cString: $0) } ?? ""
-      return .invalid("unexpected argument: \(word)")
+      if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
+    } catch {
+      return .invalid(error.description)
     }
     return .run(result)
+  }
+
+  private mutating func apply(_ option: Option, _ text: String) throws(CommandLineError) {
+    switch option {
+    case .adapter:
+      guard text.hasPrefix("hci"), UInt16(text.dropFirst(3)) != nil else {
+        throw CommandLineError("--adapter: not the name of an adapter, such as hci1: \(text)")
+      }
+      adapter = text
+    case .profile: profile = text
+    case .directory: directory = text
+    case .name:
+      guard !text.isEmpty, text.utf8.count <= 248 else { throw CommandLineError("--name: 1 to 248 bytes") }
+      name = text
+    case .generate:
+      guard let equals = text.firstIndex(of: "=") else {
+        throw CommandLineError("--generate: not PROPERTY=GENERATOR: \(text)")
+      }
+      generators.append((String(text[..<equals]), String(text[text.index(after: equals)...])))
+    case .help, .version: break
+    }
   }
 
   /// The peripheral to serve. Blocks while it reads the files.
