@@ -106,7 +106,9 @@ extension Configuration {
       }
       if let nameContains {
         let parts = [other.name, other.namePrefix, other.nameContains]
-        guard parts.contains(where: { $0?.utf8.hasOccurrence(of: nameContains.utf8) ?? false }) else { return false }
+        guard parts.contains(where: { $0?.utf8.hasOccurrence(of: nameContains.utf8) ?? false }) else {
+          return false
+        }
       }
       return true
     }

@@ -33,15 +33,16 @@ extension PeripheralDescription: Decodable {
   /// - Throws: `DecodingError`.
   public init(from decoder: any Decoder) throws {
     let object = try decoder.container(keyedBy: Key.self)
-    name = try object.decode(String.self, forKey: .name)
-    address = try object.decodeIfPresent(String.self, forKey: .address).map { text in
-      try object.valid(BluetoothAddress(text), text, .address)
-    }
-    advertises = try (object.decodeIfPresent([String].self, forKey: .advertises) ?? []).map { text in
-      try object.valid(BluetoothUUID(text), text, .advertises)
-    }
+    self.init(
+      name: try object.decode(String.self, forKey: .name),
+      address: try object.decodeIfPresent(String.self, forKey: .address).map { text in
+        try object.valid(BluetoothAddress(text), text, .address)
+      },
+      advertises: try (object.decodeIfPresent([String].self, forKey: .advertises) ?? []).map { text in
+        try object.valid(BluetoothUUID(text), text, .advertises)
+      },
+      services: [])
     if object.contains(.profile) {
-      services = []
       let properties = try object.decode(ProfileObject.self, forKey: .profile).properties.values
       // The order of an object's keys is not kept.
       for property in properties.sorted(by: { $0.order < $1.order }) {
@@ -62,9 +63,9 @@ extension PeripheralDescription.Service: Decodable {
   /// - Throws: `DecodingError`.
   public init(from decoder: any Decoder) throws {
     let object = try decoder.container(keyedBy: Key.self)
-    uuid = try object.uuid(.uuid)
-    characteristics = try object.decode(
-      [PeripheralDescription.Characteristic].self, forKey: .characteristics)
+    self.init(
+      try object.uuid(.uuid),
+      try object.decode([PeripheralDescription.Characteristic].self, forKey: .characteristics))
   }
 }
 
@@ -76,10 +77,10 @@ extension PeripheralDescription.Characteristic: Decodable {
   /// - Throws: `DecodingError`.
   public init(from decoder: any Decoder) throws {
     let object = try decoder.container(keyedBy: Key.self)
-    uuid = try object.uuid(.uuid)
-    flags = try object.decode(Set<PeripheralDescription.Flag>.self, forKey: .flags)
     let text = try object.decodeIfPresent(String.self, forKey: .value) ?? ""
-    value = try object.valid(bytes(hexadecimal: text), text, .value)
+    self.init(
+      try object.uuid(.uuid), try object.decode(Set<PeripheralDescription.Flag>.self, forKey: .flags),
+      value: try object.valid(bytes(hexadecimal: text), text, .value))
   }
 }
 

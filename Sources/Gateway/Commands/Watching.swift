@@ -107,7 +107,8 @@ final class Watching: @unchecked Sendable {
     return [line["time"], line["device"], property, value, line["unit"]].map { cell in
       let text = cell.map { $0.text ?? String(decoding: $0.bytes, as: UTF8.self) } ?? ""
       guard text.contains(where: { ",\"\n\r".contains($0) }) else { return text }
-      return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+      return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
+        + "\""
     }.joined(separator: ",")
   }
 }
