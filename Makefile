@@ -1,6 +1,7 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-debian13 bench clean
+.PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-debian13 deb test-deb bench \
+  clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-18s %s\n' "$$target" "$$what"; done
@@ -28,6 +29,12 @@ test-homeassistant: ## the gateway together with a real Home Assistant (needs Py
 
 test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
 	@scripts/test-debian13
+
+deb: ## build the Debian packages for amd64 and arm64 (ARCH=… for one of them), into .build/deb
+	@scripts/deb $(ARCH)
+
+test-deb: ## install, upgrade and remove those packages in clean Debian 12 and 13 roots (needs root or sudo)
+	@scripts/test-deb
 
 bench: ## measure CPU, latency, memory and throughput, by signals and by sockets, beside C programs
 	@scripts/bench

@@ -21,6 +21,9 @@ fail() {
   exit 1
 }
 
+# The version of the programs, which stands in one place.
+version() { sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/EventLoop/Version.swift; }
+
 # logged WHAT LOG COMMAND…: runs the command with its output in the log file. On a terminal one line shows how far it is.
 # A failure shows the errors and the end of the log, says where all of it is, and returns the command's status.
 logged() {

@@ -88,7 +88,7 @@ extension Configuration {
       // Byte by byte: to `String` different encodings of é are equal.
       if let name, !received.elementsEqual(name.utf8) { return false }
       if let namePrefix, !received.starts(with: namePrefix.utf8) { return false }
-      if let nameContains, !received.contains(nameContains.utf8) { return false }
+      if let nameContains, !received.hasOccurrence(of: nameContains.utf8) { return false }
       return true
     }
 
@@ -106,7 +106,9 @@ extension Configuration {
       }
       if let nameContains {
         let parts = [other.name, other.namePrefix, other.nameContains]
-        guard parts.contains(where: { $0?.utf8.contains(nameContains.utf8) ?? false }) else { return false }
+        guard parts.contains(where: { $0?.utf8.hasOccurrence(of: nameContains.utf8) ?? false }) else {
+          return false
+        }
       }
       return true
     }

@@ -1,6 +1,7 @@
 import Bridge
 import Configuration
 import Devices
+import EventLoop
 import JSON
 import MQTT
 

@@ -1,5 +1,6 @@
 import Bridge
 import Configuration
+import EventLoop
 import JSON
 import MQTT
 

@@ -27,7 +27,8 @@ struct Arguments: Sendable {
 
       --adapter NAME            Bluetooth adapter (hci0); a gateway on this machine needs another one
       --profile NAME|FILE       microbit, a profile in the folder, or a file *.json with one profile (microbit)
-      --profiles-directory DIR  folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
+      --profiles-directory DIR  folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d, else
+                                /usr/share/microbit-gateway/profiles)
       --name TEXT               advertised name (BBC micro:bit [zugev]; else the profile's model or name)
       --generate PROPERTY=GENERATOR
                                 generate the values of a property; may be repeated

@@ -16,7 +16,7 @@ enum Status {
     signal(SIGPIPE, SIG_IGN)
     switch Arguments.parse(ProgramArguments.all) {
     case .help: print(Arguments.help, terminator: "")
-    case .version: print("microbit-peripheral 0.1.0")
+    case .version: print("microbit-peripheral \(Version.current)")
     case .invalid(let reason):
       printError("\(reason)\nTry 'microbit-peripheral --help'.")
       exit(Status.usage)

@@ -33,7 +33,8 @@ struct Arguments: Sendable {
       --profile NAME|FILE  another peripheral, of a profile: its name in the profiles folder, or a file *.json with one
                            profile; may be repeated
       --profiles-directory DIR
-                           folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
+                           folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d, else
+                           /usr/share/microbit-gateway/profiles)
       --generate PROPERTY=GENERATOR
                            generate the values of a property of the preceding --profile, or of the micro:bits if none
                            precedes it; may be repeated
@@ -164,7 +165,7 @@ struct Arguments: Sendable {
   private static func bus(_ given: String?, allowSystemBus: Bool) throws(CommandLineError) -> String {
     let address = given ?? getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
     let real = ["/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket"]
-    let isReal = address.isEmpty || real.contains { address.contains("path=" + $0) }
+    let isReal = address.isEmpty || real.contains { address.hasOccurrence(of: "path=" + $0) }
     if isReal, !allowSystemBus {
       throw CommandLineError("no private bus: use --bus, or --system-bus to serve on the real system bus")
     }

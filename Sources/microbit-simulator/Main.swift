@@ -13,7 +13,7 @@ enum Status {
   static func main() {
     switch Arguments.parse(ProgramArguments.all) {
     case .help: printOutput(Arguments.help)
-    case .version: printOutput("microbit-simulator 0.1.0\n")
+    case .version: printOutput("microbit-simulator \(Version.current)\n")
     case .invalid(let reason):
       printError("\(reason)\nTry 'microbit-simulator --help'.")
       exit(Status.usage)

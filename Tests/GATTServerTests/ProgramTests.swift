@@ -56,7 +56,7 @@ import Testing
 
   @Test func helpAndVersion() async throws {
     for (option, part) in [
-      ("--help", "--generate PROPERTY=GENERATOR"), ("--version", "microbit-peripheral 0.1.0"),
+      ("--help", "--generate PROPERTY=GENERATOR"), ("--version", "microbit-peripheral \(Version.current)"),
     ] {
       try await Self.fails([option], 0, part)
     }

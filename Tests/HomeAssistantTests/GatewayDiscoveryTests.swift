@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import MQTT
 import Testing

@@ -4,7 +4,9 @@ import JSON
 /// Profiles by name or file, for programs without a configuration.
 extension Profile {
   /// The folders of profiles that are tried when none is named.
-  package static let directories = ["./deploy/profiles", "/etc/microbit-gateway/profiles.d"]
+  package static let directories = [
+    "./deploy/profiles", "/etc/microbit-gateway/profiles.d", "/usr/share/microbit-gateway/profiles",
+  ]
 
   /// The built-in profile, the only one of a file `*.json`, or the one of this name in a folder of profiles.
   /// - Parameter directory: nil: the first of ``directories`` that exists.

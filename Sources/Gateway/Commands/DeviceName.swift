@@ -29,7 +29,9 @@ enum DeviceName {
     if let one = candidates.first(where: { $0.id == text }) { return .one(one) }
     let part = text.lowercased()
     let matching = candidates.filter { candidate in
-      (candidate.names + [candidate.id].compactMap { $0 }).contains { $0.lowercased().contains(part) }
+      (candidate.names + [candidate.id].compactMap { $0 }).contains {
+        $0.lowercased().hasOccurrence(of: part)
+      }
     }
     return matching.count == 1 ? .one(matching[0]) : .not(matching)
   }

@@ -114,7 +114,9 @@ final class Watching: @unchecked Sendable {
     guard let property = line["property"], let value = line["value"] else { return nil }
     return [line["time"], line["device"], property, value, line["unit"]].map { cell in
       let text = cell.map { $0.text ?? String(decoding: $0.bytes, as: UTF8.self) } ?? ""
-      return text.contains { ",\"\n\r".contains($0) } ? "\"\(text.replacing("\"", with: "\"\""))\"" : text
+      guard text.contains(where: { ",\"\n\r".contains($0) }) else { return text }
+      return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
+        + "\""
     }.joined(separator: ",")
   }
 }

@@ -1,0 +1,38 @@
+# fish completion for microbit-gateway
+
+set -l commands run init doctor check scan inspect read write watch pair unpair bonds profiles profile version
+set -l device inspect read write watch pair unpair
+set -l seen __fish_seen_subcommand_from
+
+complete -c microbit-gateway -f
+complete -c microbit-gateway -n "not $seen $commands" -a run -d 'run until stopped'
+complete -c microbit-gateway -n "not $seen $commands" -a init -d 'write a configuration file'
+complete -c microbit-gateway -n "not $seen $commands" -a doctor -d 'find out what keeps the gateway from working'
+complete -c microbit-gateway -n "not $seen $commands" -a check -d 'check the configuration'
+complete -c microbit-gateway -n "not $seen $commands" -a scan -d 'list the Bluetooth devices in range'
+complete -c microbit-gateway -n "not $seen $commands" -a inspect -d 'show the services of a peripheral'
+complete -c microbit-gateway -n "not $seen $commands" -a read -d 'read a property now'
+complete -c microbit-gateway -n "not $seen $commands" -a write -d 'set a property'
+complete -c microbit-gateway -n "not $seen $commands" -a watch -d 'show readings as they come'
+complete -c microbit-gateway -n "not $seen $commands" -a pair -d 'pair with a peripheral'
+complete -c microbit-gateway -n "not $seen $commands" -a unpair -d 'remove the pairing of a peripheral'
+complete -c microbit-gateway -n "not $seen $commands" -a bonds -d 'list the paired peripherals'
+complete -c microbit-gateway -n "not $seen $commands" -a profiles -d 'list the profiles, or print one as JSON'
+complete -c microbit-gateway -n "not $seen $commands" -a profile -d 'check a file of profiles'
+complete -c microbit-gateway -n "not $seen $commands" -a version -d 'print the version'
+
+complete -c microbit-gateway -n "$seen profiles" -a '(microbit-gateway profiles 2>/dev/null | string replace -r ":.*" "")'
+complete -c microbit-gateway -n "$seen profile; and not $seen check" -a check -d 'check a file of profiles'
+complete -c microbit-gateway -n "$seen profile; and $seen check" -F
+
+complete -c microbit-gateway -n "$seen run init doctor check scan profiles $device" -l config -rF -d 'the configuration file'
+complete -c microbit-gateway -l log-level -xa 'debug info notice warning error' -d 'how much is logged'
+complete -c microbit-gateway -n "$seen run" -l log-format -xa 'text json' -d 'form of the log'
+complete -c microbit-gateway -n "$seen scan $device" -l timeout -x -d 'seconds to scan, or to wait for the device'
+complete -c microbit-gateway -n "$seen doctor scan inspect read write watch" -l json -d 'print JSON'
+complete -c microbit-gateway -n "$seen scan" -l live -d 'a table that is kept up to date'
+complete -c microbit-gateway -n "$seen watch" -l csv -d 'print a spreadsheet'
+complete -c microbit-gateway -n "$seen $device" -l gateway -x -d 'which running gateway'
+complete -c microbit-gateway -n "$seen pair" -l passkey -x -d 'the number that the micro:bit shows'
+complete -c microbit-gateway -s h -l help -d 'print help'
+complete -c microbit-gateway -n "not $seen $commands" -l version -d 'print the version'
