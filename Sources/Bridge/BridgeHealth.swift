@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import EventLoop
+import Findings
 import JSON
 
 extension Bridge: RequestHost {
@@ -12,16 +13,17 @@ extension Bridge: RequestHost {
   }
 
   package var health: JSONValue {
-    let (adapter, known, online) = context.engine.assumeIsolated { engine in
-      (engine.adapter, engine.deviceCount, engine.onlineCount)
+    let (adapter, known, online, found) = context.engine.assumeIsolated { engine in
+      (engine.adapter, engine.deviceCount, engine.onlineCount, engine.findings)
     }
     // The broker is not checked: a request over MQTT shows that it is connected.
-    var problems: [String] = []
-    if !adapter.isOn { problems.append("the adapter is \(adapter.word)") }
-    if let trouble = state.trouble { problems.append("changes will be lost on restart: \(trouble)") }
+    let findings = found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? [])
+    // A fault of a device is none of the gateway.
+    let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
     return [
       "healthy": .bool(problems.isEmpty),
       "problems": .array(problems.map(JSONValue.string)),
+      "findings": .array(findings.map(\.json)),
       "run": .string(context.run.description),
       "version": .string(Version.current),
       "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
@@ -29,5 +31,14 @@ extension Bridge: RequestHost {
       "adapter": .string(adapter.word),
       "devices": ["known": .integer(known), "online": .integer(online)],
     ]
+  }
+}
+
+extension Finding {
+  /// - Parameter reason: from the state database.
+  package static func stateNotWritable(_ reason: String) -> Finding {
+    .fault(
+      .state, "changes will be lost on restart: \(reason)",
+      remedy: "check the owner and the permissions of the state folder, and the free space of its disk")
   }
 }

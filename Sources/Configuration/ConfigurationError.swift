@@ -33,6 +33,11 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     return "\(file)\(place): \(self)"
   }
 
+  /// The same without the hint.
+  package var withoutHint: ConfigurationError {
+    ConfigurationError(path: path, position: position, problem: problem)
+  }
+
   /// With its position in the document.
   func located(in document: JSONDocument) -> ConfigurationError {
     ConfigurationError(
@@ -73,6 +78,14 @@ package struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
       case .index(let index):
         text += "[\(index)]"
       }
+    }
+  }
+
+  /// The key of the document that it leads to first; nil for the document as a whole.
+  package var section: String? {
+    switch steps.first {
+    case .key(let name), .name(let name): name
+    case .index, nil: nil
     }
   }
 

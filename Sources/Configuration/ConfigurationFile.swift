@@ -16,13 +16,14 @@ package struct ConfigurationFile: Sendable {
 
   /// Reads the configuration at `path`, else the first of ``searched`` that exists, and the files it names.
   /// Blocks while it reads.
+  /// - Parameter excluded: keys of the document that are taken as not given.
   /// - Throws: every error that was found.
   package static func load(
-    path: String?, searching places: [String] = searched
+    path: String?, searching places: [String] = searched, without excluded: Set<String> = []
   ) throws(ConfigurationFailure) -> ConfigurationFile {
     let (file, bytes) = try find(path, places)
     do throws(ConfigurationErrors) {
-      let document = try Configuration.document(bytes).get()
+      let document = try Configuration.document(bytes).get().without(excluded)
       let folder = folder(of: file)
       let profiles = try ProfilesDirectory.profiles(namedBy: document, in: folder)
       var configuration = try Configuration.parse(document, profiles: profiles).get()

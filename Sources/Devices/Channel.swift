@@ -1,5 +1,6 @@
 import BlueZ
 import EventLoop
+import Findings
 import GATT
 import Log
 
@@ -18,7 +19,7 @@ final class Channel: @unchecked Sendable {
   /// Whether the last value could not be decoded. Only the first such value is logged.
   private var isMalformed = false
   /// Whether the value is polled because another program has acquired the notifications. Logged once.
-  private var isPolled = false
+  private(set) var isPolled = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private var isReadNotified = false
   /// Nil unless values arrive in several notifications (``Property/frame``).
@@ -129,11 +130,8 @@ final class Channel: @unchecked Sendable {
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.
   private func pollInstead(_ characteristic: Characteristic, by method: NotificationMethod?) {
     if !isPolled {
-      context.log.warning(
-        """
-        another program takes the notifications of \(property.name): reading it instead. If there is no such \
-        program, bluetoothd is stuck (a fault before its version 5.84): sudo systemctl restart bluetooth
-        """, device.fields)
+      let finding = Finding.notificationsTaken(of: property.name)
+      context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
     }
     isPolled = true
     device.task { [self] central in

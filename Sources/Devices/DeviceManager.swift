@@ -145,17 +145,11 @@ package actor DeviceManager {
 
   private func adapterChanged(_ state: CentralState) {
     adapter = state
-    let name = configuration.bluetooth.adapter
-    switch state {
-    case .noBus(let reason): log.warning("no D-Bus: waiting for it", ["reason": reason])
-    case .adapterInUse(let process):
-      let other = process.map { " (process \($0))" } ?? ""
-      log.warning("adapter \(name) is used by another gateway\(other): waiting for it")
-    case .noBluetoothd: log.warning("bluetoothd is not running: waiting for it (systemctl start bluetooth)")
-    case .adapterAbsent: log.warning("no such Bluetooth adapter: waiting for it", ["adapter": name])
-    case .adapterOff: log.warning("the adapter is off: waiting for it (bluetoothctl power on)")
-    case .adapterBlocked: log.warning("the adapter is blocked: waiting for it (rfkill unblock bluetooth)")
-    case .on(let adapter, let address): log.notice("scanning", ["adapter": adapter, "address": address])
+    if case .on(let adapter, let address) = state {
+      log.notice("scanning", ["adapter": adapter, "address": address])
+    } else {
+      let finding = state.finding(adapter: adapterName)
+      log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")
     }
     if !state.isOn { for device in registry.all { device.session.adapterWentAway() } }
     updateScan()

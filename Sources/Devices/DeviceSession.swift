@@ -417,32 +417,13 @@ final class DeviceSession: @unchecked Sendable {
   // MARK: Log
 
   private func log(_ trouble: PeripheralSession.Trouble) {
-    let fields = device.fields
-    switch trouble {
-    case .unsuitable:
-      let hint = profile.missingHint ?? "it lacks what the profile \(profile.name) requires"
-      log.warning("cannot be served: \(hint)", fields)
-    case .connectFailed(let reason): log.info("cannot connect yet: \(reason)", fields)
-    case .subscribeFailed(let reason): log.warning("cannot get its readings: \(reason)", fields)
-    case .wantsPairing:
-      log.warning("no readings: it probably requires pairing. \(Self.remedy(device.id))", fields)
-    case .endsLinks:
-      log.warning(
-        "its link ends whenever a value is read: it may require pairing. \(Self.remedy(device.id))", fields)
-    case .pairingFailed(let reason): log.warning("cannot pair: \(reason)", fields)
-    case .bondLost(isMended: true):
-      log.warning("it has lost its bond, as after a new program was flashed: pairing again", fields)
-    case .bondLost(isMended: false):
-      log.warning(
-        "it has lost its bond, as after a new program was flashed. \(Self.remedy(device.id))", fields)
-    case .silent(let limit): log.warning("no reading for \(limit): reconnecting", fields)
-    case .unresponsive: log.warning("does not respond: reconnecting", fields)
-    case .servicesLost: log.warning("its services are gone: reconnecting", fields)
+    let remedy = trouble.remedy(device.id.description, profile).map { " (\($0))" } ?? ""
+    let line = "\(trouble.text(profile))\(remedy)"
+    if case .connectFailed = trouble {
+      log.info("\(line)", device.fields)
+    } else {
+      log.warning("\(line)", device.fields)
     }
-  }
-
-  private static func remedy(_ id: DeviceID) -> String {
-    "Put it into pairing mode, if it has one, and send the request device/pair {\"id\": \"\(id)\"}"
   }
 
   private static let mostLogged = 100

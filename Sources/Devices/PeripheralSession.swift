@@ -41,7 +41,7 @@ package struct PeripheralSession: Sendable {
     case report(Trouble)
   }
 
-  enum Trouble: Sendable, Equatable {
+  package enum Trouble: Sendable, Equatable {
     /// Connected, and it lacks what the profile requires.
     case unsuitable
     case connectFailed(String)
@@ -81,7 +81,8 @@ package struct PeripheralSession: Sendable {
   private let isOnDemand: Bool
   /// A link was demanded while the last one was being ended.
   private var isDemanded = false
-  private var lastTrouble: Trouble?
+  /// Nil once the session is live.
+  private(set) var lastTrouble: Trouble?
   /// Links in a row on which no value could be read.
   private var unreadableLinks = 0
   private(set) var pairing: PairingPlan

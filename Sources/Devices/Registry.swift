@@ -45,7 +45,7 @@ struct IgnoredPeripheral {
 }
 
 extension Advertisement {
-  init(_ peripheral: Peripheral) {
+  package init(_ peripheral: Peripheral) {
     self.init(name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers)
   }
 }

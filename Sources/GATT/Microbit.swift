@@ -41,10 +41,12 @@ extension Profile {
         manufacturer: "micro:bit Educational Foundation",
         model: "BBC micro:bit",
         requires: [.microbitTemperatureService],
-        missingHint: """
-          its program has no Bluetooth temperature service (add it, in MakeCode the block \
-          "bluetooth temperature service"), or it is in pairing mode (press reset)
-          """,
+        missingHint: MissingHint(
+          problem: "its program has no Bluetooth temperature service, or it is in pairing mode",
+          remedy: """
+            in MakeCode add the block "bluetooth temperature service" and download the program again; in pairing mode \
+            press reset
+            """),
         alive: "temperature",
         alivePeriod: "period",
         defaultProperties: ["temperature", "period"],

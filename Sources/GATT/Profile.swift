@@ -8,6 +8,20 @@ public struct Profile: Sendable, Hashable {
     public let period: Int?
   }
 
+  /// The likely cause of a missing service, and what the user can do.
+  public struct MissingHint: Sendable, Hashable {
+    /// Why it is probably missing.
+    public let problem: String
+    /// What helps.
+    public let remedy: String
+
+    /// Both are sentences without a full stop.
+    public init(problem: String, remedy: String) {
+      self.problem = problem
+      self.remedy = remedy
+    }
+  }
+
   /// The name as `info` shows it: `microbit`.
   public let name: String
   /// For display; may be empty.
@@ -16,8 +30,8 @@ public struct Profile: Sendable, Hashable {
   public let model: String?
   /// The services that a peripheral of this kind must have; may be empty.
   public let requires: [BluetoothUUID]
-  /// For the log when one of those is absent: the likely cause and the remedy.
-  public let missingHint: String?
+  /// Why one of those is probably absent; nil: nothing is known.
+  public let missingHint: MissingHint?
   /// Nil: a link without values is not ended.
   public let alive: Alive?
   /// The properties used unless the configuration selects others, in the order of ``properties``.
@@ -33,7 +47,7 @@ public struct Profile: Sendable, Hashable {
   ///   - defaultProperties: nil: all.
   public init(
     name: String, manufacturer: String = "", model: String? = nil, requires: [BluetoothUUID] = [],
-    missingHint: String? = nil, alive: String? = nil, alivePeriod: String? = nil,
+    missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil,
     defaultProperties: [String]? = nil, properties: [Property]
   ) throws(ProfileError) {
     self.name = name

@@ -16,6 +16,8 @@ public enum GatewayCommand: Sendable, Equatable {
   case run(configuration: String?)
   /// Checks the configuration, and prints what holds.
   case check(configuration: String?)
+  /// Finds what is wrong, and what to do about it.
+  case doctor(Doctor)
   /// Lists the peripherals in range.
   case scan(Scan)
   /// Something about one device.
@@ -33,7 +35,7 @@ public enum GatewayCommand: Sendable, Equatable {
   public enum ExitStatus: Int32, Sendable {
     /// Success; of `run`: stopped by a signal.
     case done = 0
-    /// The peripheral has refused.
+    /// The peripheral has refused; of `doctor`: there are faults.
     case refused = 1
     /// Wrong command line.
     case usage = 64
@@ -49,6 +51,7 @@ public enum GatewayCommand: Sendable, Equatable {
     switch self {
     case .run(let path): await Self.run(path, on: loop)
     case .check(let path): Self.check(path)
+    case .doctor(let doctor): await doctor.run(on: loop)
     case .scan(let scan): await scan.run(on: loop)
     case .device(let command): await command.run(on: loop)
     case .bonds: await Bonds(loop: loop).run()

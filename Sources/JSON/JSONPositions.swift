@@ -41,6 +41,13 @@ package struct JSONDocument: Sendable {
   package let value: JSONValue
   /// The positions of its names and values.
   package let positions: JSONPositions
+
+  /// The document without the members of these names.
+  package func without(_ names: Set<String>) -> JSONDocument {
+    guard !names.isEmpty, case .object(let object) = value else { return self }
+    return JSONDocument(
+      value: .object(JSONObject(object.members.filter { !names.contains($0.name) })), positions: positions)
+  }
 }
 
 /// The positions of a document's names and values in its text.

@@ -82,13 +82,16 @@ struct Arguments {
     case "inspect", "read", "write", "watch", "pair", "unpair":
       return .device(try deviceCommand(name, &words, &values))
     case "bonds": return .bonds
+    case "doctor":
+      let json = values.removeValue(forKey: .json) != nil
+      return .doctor(Doctor(configuration: values.removeValue(forKey: .config), json: json))
     case "version": return .version
     default: throw wrong("unknown command \(name): use \(commands)")
     }
   }
 
   private static let commands = """
-    run, check, scan, inspect, read, write, watch, pair, unpair, bonds, profiles, profile check or version
+    run, check, scan, inspect, read, write, watch, pair, unpair, bonds, doctor, profiles, profile check or version
     """
 
   private static func deviceCommand(
@@ -181,6 +184,7 @@ struct Arguments {
 
       run                 run until stopped (Ctrl-C)
       check               check the configuration and show the settings of every device
+      doctor              find what is wrong (configuration, Bluetooth, broker, devices) and what to do about it
       scan                list the Bluetooth devices in range, and what the gateway does with each
       inspect ID          show the services of a peripheral, and their values
       read ID PROPERTY    read a property now
@@ -206,14 +210,14 @@ struct Arguments {
                          run: text (default), or json: one JSON object per line
       --timeout S        scan: seconds to scan (default: 10);
                          commands with an ID: seconds to wait for the device (default: 30)
-      --json             scan, inspect, read, write, watch: print JSON
+      --json             scan, inspect, read, write, watch, doctor: print JSON
       --live             scan: a table that is updated continuously, until Ctrl-C
       --csv              watch: print a spreadsheet: time, device, property, value, unit
       --gateway ID       commands with an ID: which running gateway, if there are several
       --passkey N        pair: the passkey that the micro:bit displays
       --help             print this help
 
-    Exit status: 0 success, 1 the peripheral refused, 64 wrong command line, 69 no Bluetooth, or the device is not
-    in range, 78 wrong configuration.
+    Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 69 no Bluetooth,
+    or the device is not in range; 78 wrong configuration.
     """
 }

@@ -130,7 +130,7 @@ private final class Stranger: Sendable {
 
 extension Fixture {
   /// Starts one more gateway on this bus, with an id and a state of its own; it ends with the test at the latest.
-  fileprivate func startGateway(as id: String) throws -> ChildProcess {
+  func startGateway(as id: String) throws -> ChildProcess {
     let own = #""id": "\#(plan.id)""#
     let text = configuration(plan.entries).split(separator: own, maxSplits: 1)
     guard text.count == 2 else { throw Failure("the configuration has no id") }

@@ -261,7 +261,7 @@ import Testing
       try fixture.startGateway(["--log-level", level])
       try await fixture.online(try await fixture.id())
       try await fixture.simulator.control(#"{"op":"power","on":false}"#)
-      try await fixture.logged("the adapter is off")
+      try await fixture.logged("the adapter hci0 is off")
       let levels = Set(try fixture.lines(with: "").map { $0.split(separator: " ")[1] })
       try #require(levels.isSuperset(of: others.map { $0[...] } + ["warning"]))
       try #require(level == "debug" || levels == ["warning"])

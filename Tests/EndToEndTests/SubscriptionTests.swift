@@ -75,7 +75,7 @@ import Testing
 
 extension Fixture {
   /// What another program leaves behind that takes the notifications by a socket and meets an error.
-  fileprivate func leaveNotificationsStuck() async throws {
+  func leaveNotificationsStuck() async throws {
     let loop = EventLoop.onNewThread()
     defer { loop.stop() }
     let connection = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }

@@ -1,4 +1,5 @@
 import BlueZ
+import Devices
 import EventLoop
 
 /// The peripherals that an adapter knows and finds. It can be used at the same time as a gateway.
@@ -6,6 +7,7 @@ final class AdapterView: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   private(set) var central: Central!
+  private let adapter: String
   private let loop: EventLoop
   private let onSeen: (Peripheral) -> Void
   private var state: CentralState?
@@ -17,6 +19,7 @@ final class AdapterView: @unchecked Sendable {
 
   /// - Parameter onSeen: called on the loop with each peripheral, at each change.
   init(adapter: String, loop: EventLoop, onSeen: @escaping (Peripheral) -> Void) {
+    self.adapter = adapter
     self.loop = loop
     self.onSeen = onSeen
     central = Central(adapter: adapter, isExclusive: false, loop: loop) { [weak self] in self?.handle($0) }
@@ -29,7 +32,9 @@ final class AdapterView: @unchecked Sendable {
     _ = try? await loop.withTimeout(Self.patience) { try await decided.value() }
     guard state?.isOn == true else {
       throw CommandFailure(
-        .unavailable, "cannot use Bluetooth: \(state.map(Self.describe) ?? "bluetoothd does not answer")")
+        .unavailable,
+        "cannot use Bluetooth: \(state.map { Self.describe($0, adapter: adapter) } ?? "bluetoothd does not answer")"
+      )
     }
   }
 
@@ -53,15 +58,9 @@ final class AdapterView: @unchecked Sendable {
     }
   }
 
-  static func describe(_ state: CentralState) -> String {
-    switch state {
-    case .noBus(let reason): reason
-    case .adapterInUse: "another gateway uses the adapter"
-    case .noBluetoothd: "bluetoothd is not running (systemctl start bluetooth)"
-    case .adapterAbsent: "there is no Bluetooth adapter"
-    case .adapterOff: "the adapter is off (bluetoothctl power on)"
-    case .adapterBlocked: "the adapter is blocked (rfkill unblock bluetooth)"
-    case .on: "the adapter is on"
-    }
+  /// What is wrong, and the remedy.
+  static func describe(_ state: CentralState, adapter: String) -> String {
+    let finding = state.finding(adapter: adapter)
+    return finding.text + (finding.remedy.map { " (\($0))" } ?? "")
   }
 }

@@ -57,7 +57,8 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
     let state = await engine.adapter
     guard state.isOn else {
       await gateway.stop()
-      throw CommandFailure(.unavailable, "cannot use Bluetooth: \(describe(state))")
+      throw CommandFailure(
+        .unavailable, "cannot use Bluetooth: \(describe(state, adapter: configuration.bluetooth.adapter))")
     }
     return gateway
   }
@@ -70,8 +71,10 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
     running?.cancel()
   }
 
-  private static func describe(_ state: CentralState) -> String {
-    guard case .adapterInUse(let process?) = state else { return AdapterView.describe(state) }
+  private static func describe(_ state: CentralState, adapter: String) -> String {
+    guard case .adapterInUse(let process?) = state else {
+      return AdapterView.describe(state, adapter: adapter)
+    }
     let user = RuntimeFolder.owner(ofProcess: process)
     return "a gateway that cannot be reached (process \(process)\(user.map { " of the user \($0)" } ?? "")) "
       + "uses the adapter: run this command as that user (sudo -u), or stop the gateway"

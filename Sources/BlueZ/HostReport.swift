@@ -1,0 +1,128 @@
+import DBus
+import EventLoop
+import GATT
+
+/// What the bus and bluetoothd report at one moment. Reading it changes nothing, and does not disturb a gateway.
+package struct HostReport: Sendable, Equatable {
+  package struct Adapter: Sendable, Equatable {
+    /// As BlueZ names it: `hci0`.
+    package let name: String
+    package let address: String
+    package let isPowered: Bool
+    /// Whether a program scans.
+    package let isDiscovering: Bool
+    /// The devices that are connected, by any program.
+    package let links: Int
+    /// The process of the gateway that has locked it; nil: none has. 0: it is not visible from here.
+    package let gateway: Int32?
+  }
+
+  /// A characteristic whose notifications a program has acquired.
+  package struct Acquired: Sendable, Equatable {
+    package let adapter: String
+    package let device: BluetoothAddress
+    package let characteristic: BluetoothUUID
+  }
+
+  /// Why the bus cannot be used; nil if it can.
+  package internal(set) var busProblem: String?
+  /// The process of bluetoothd; nil: it is not running.
+  package internal(set) var bluetoothd: Int32?
+  /// Why bluetoothd's objects cannot be read; nil if they can, or bluetoothd is not running.
+  package internal(set) var refusal: String?
+  /// In the order of their names.
+  package internal(set) var adapters: [Adapter] = []
+  package internal(set) var acquired: [Acquired] = []
+
+  package init() {}
+
+  /// For each call.
+  private static let patience = Duration.seconds(5)
+
+  package static func read(_ address: DBusAddress = .system, on loop: EventLoop) async -> HostReport {
+    var report = HostReport()
+    let bus: DBusConnection
+    do throws(DBusError) {
+      bus = try await DBusConnection.open(address, on: loop) { _ in }
+    } catch {
+      report.busProblem = "\(error)"
+      return report
+    }
+    do throws(DBusError) {
+      try await report.read(bus, on: loop)
+    } catch {
+      switch error.name {
+      case BlueZName.Failure.nameHasNoOwner: break
+      default: report.refusal = "\(error)"
+      }
+    }
+    await bus.close()
+    return report
+  }
+
+  private mutating func read(_ bus: DBusConnection, on loop: EventLoop) async throws(DBusError) {
+    func ask(_ member: String) async throws(DBusError) -> DBusValue? {
+      let isAboutBus = member == "GetId"
+      return try await bus.call(
+        DBusCall(
+          member, on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
+          isAboutBus ? [] : [.string(BlueZName.service)]), timeout: Self.patience
+      ).first
+    }
+    let id = try await ask("GetId")?.text ?? ""
+    bluetoothd = Int32(clamping: try await ask("GetConnectionUnixProcessID")?.integer ?? 0)
+    let reply = try await bus.call(
+      DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.service),
+      timeout: Self.patience)
+    add(reply.first?.map ?? [:])
+    for index in adapters.indices {
+      let name = LockName(bus: id, adapter: adapters[index].name)
+      adapters[index] = Adapter(adapters[index], gateway: Self.holder(of: name, on: loop))
+    }
+  }
+
+  private mutating func add(_ objects: [String: DBusValue]) {
+    func properties(_ interface: String) -> [(path: String, values: [String: DBusValue])] {
+      objects.keys.sorted().compactMap { path in
+        (objects[path]?.map?[interface]?.map).map { (path: path, values: $0) }
+      }
+    }
+    let devices = properties(BlueZName.device)
+    adapters = properties(BlueZName.adapter).map { path, values in
+      let links = devices.count { $0.values["Adapter"]?.text == path && $0.values["Connected"]?.bool == true }
+      return Adapter(
+        name: String(path.split(separator: "/").last ?? ""), address: values["Address"]?.text ?? "",
+        isPowered: values["Powered"]?.bool ?? false, isDiscovering: values["Discovering"]?.bool ?? false,
+        links: links, gateway: nil)
+    }
+    var addresses: [String: BluetoothAddress] = [:]
+    for (path, values) in devices {
+      addresses[path] = values["Address"]?.text.flatMap { BluetoothAddress($0) }
+    }
+    for (path, values) in properties(BlueZName.characteristic) where values["NotifyAcquired"]?.bool == true {
+      // /org/bluez/hci0/dev_C5_A1_B2_C3_D4_E5/service0015/char0016
+      let levels = path.split(separator: "/")
+      guard levels.count > 5, let uuid = values["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
+        let device = addresses["/" + levels.dropLast(2).joined(separator: "/")]
+      else { continue }
+      acquired.append(Acquired(adapter: String(levels[2]), device: device, characteristic: uuid))
+    }
+  }
+
+  private static func holder(of lock: LockName, on loop: EventLoop) -> Int32? {
+    do throws(LockError) {
+      return try AdapterLock.Owner(lock, on: loop, ended: {}).map { $0.pid ?? 0 }
+    } catch {
+      // Too many processes wait for it already.
+      return 0
+    }
+  }
+}
+
+extension HostReport.Adapter {
+  fileprivate init(_ other: Self, gateway: Int32?) {
+    self.init(
+      name: other.name, address: other.address, isPowered: other.isPowered,
+      isDiscovering: other.isDiscovering, links: other.links, gateway: gateway)
+  }
+}

@@ -1,0 +1,127 @@
+import BlueZ
+import Findings
+import GATT
+
+extension CentralState {
+  /// Whether Bluetooth can be used; the adapter's name is the configured one.
+  package func finding(adapter: String) -> Finding {
+    switch self {
+    case .noBus(let reason):
+      .fault(.bus, "no D-Bus (\(reason))", remedy: "sudo apt install dbus; sudo systemctl start dbus")
+    case .noBluetoothd:
+      .fault(
+        .bluetoothd, "bluetoothd is not running",
+        remedy: "sudo apt install bluez; sudo systemctl enable --now bluetooth")
+    case .adapterInUse(let process):
+      .fault(
+        .adapter,
+        "adapter \(adapter) is used by another gateway" + (process.map { " (process \($0))" } ?? ""),
+        remedy: "stop the other one, for example: sudo systemctl stop microbit-gateway"
+          + (process.map { "; ps -p \($0) shows what it is" } ?? ""))
+    case .adapterAbsent:
+      .fault(
+        .adapter, "there is no Bluetooth adapter \(adapter)",
+        remedy: "plug one in, or change bluetooth.adapter: bluetoothctl list shows which there are")
+    case .adapterOff: .fault(.adapter, "the adapter \(adapter) is off", remedy: "bluetoothctl power on")
+    case .adapterBlocked:
+      .fault(.adapter, "the adapter \(adapter) is blocked", remedy: "rfkill unblock bluetooth")
+    case .on(let adapter, let address): .ok(.adapter, "\(adapter) (\(address)) is on")
+    }
+  }
+}
+
+extension PeripheralSession.Trouble {
+  /// What is wrong with a device of this profile.
+  package func text(_ profile: Profile) -> String {
+    switch self {
+    case .unsuitable:
+      "cannot be served: \(profile.missingHint?.problem ?? "it lacks what the profile \(profile.name) requires")"
+    case .connectFailed(let reason): "cannot connect yet: \(reason)"
+    case .subscribeFailed(let reason): "cannot get its readings: \(reason)"
+    case .wantsPairing: "no readings: it probably requires pairing"
+    case .endsLinks: "its link ends whenever a value is read: it may require pairing"
+    case .pairingFailed(let reason): "cannot pair: \(reason)"
+    case .bondLost(isMended: true):
+      "it has lost its bond, as after a new program was flashed: pairing again"
+    case .bondLost(isMended: false): "it has lost its bond, as after a new program was flashed"
+    case .silent(let limit): "no reading for \(limit): reconnecting"
+    case .unresponsive: "does not respond: reconnecting"
+    case .servicesLost: "its services are gone: reconnecting"
+    }
+  }
+
+  /// What the user can do about it; nil if the gateway mends it, or nothing is known to help.
+  package func remedy(_ device: String, _ profile: Profile) -> String? {
+    switch self {
+    case .unsuitable: profile.missingHint?.remedy
+    case .wantsPairing, .endsLinks, .bondLost(isMended: false):
+      "put it into pairing mode, if it has one, and pair: microbit-gateway pair \(device)"
+    case .connectFailed, .subscribeFailed, .pairingFailed, .bondLost(isMended: true), .silent, .unresponsive,
+      .servicesLost:
+      nil
+    }
+  }
+
+  /// - Parameter device: what the user calls it.
+  package func finding(_ device: String, _ profile: Profile) -> Finding {
+    let text = "\(device): \(self.text(profile))"
+    let remedy =
+      self.remedy(device, profile)
+      ?? "move it closer to the adapter, charge its battery, or press its reset button"
+    switch self {
+    case .unsuitable, .wantsPairing, .endsLinks, .bondLost(isMended: false), .subscribeFailed:
+      return .fault(.device, text, remedy: remedy)
+    case .connectFailed, .pairingFailed, .bondLost(isMended: true), .silent, .unresponsive, .servicesLost:
+      return .warning(.device, text, remedy: remedy)
+    }
+  }
+}
+
+extension Finding {
+  /// Another program has acquired the notifications of a property.
+  package static func notificationsTaken(of property: String, device: String? = nil) -> Finding {
+    .fault(
+      .device,
+      (device.map { "\($0): " } ?? "") + "another program takes the notifications of \(property)",
+      remedy:
+        "stop the other program; if there is none, bluetoothd is stuck (a fault before its version 5.84): "
+        + "sudo systemctl restart bluetooth")
+  }
+
+  package static func notInRange(_ device: String) -> Finding {
+    .warning(
+      .device, "\(device): not in range",
+      remedy:
+        "move it closer, check its power, and see whether microbit-gateway scan finds it: a paired one only "
+        + "advertises to its partner, and one that another program is connected to does not advertise")
+  }
+}
+
+extension DeviceManager {
+  /// For a crowd of devices that are not in range.
+  private static let mostFindings = 100
+
+  /// What is wrong with the adapter and with the devices, as far as the engine knows.
+  package var findings: [Finding] {
+    let adapter = self.adapter.finding(adapter: adapterName)
+    // Without an adapter no device is in range.
+    if adapter.level != .ok { return [adapter] }
+    return Array(
+      registry.all.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
+        .prefix(Self.mostFindings))
+  }
+}
+
+extension Device {
+  /// What is wrong with it; nil if nothing is, or if another gateway owns it.
+  fileprivate var finding: Finding? {
+    if case .other = owner { return nil }
+    guard settings.isEnabled.value else { return nil }
+    let name = id.description
+    if let trouble = session.machine.lastTrouble { return trouble.finding(name, description.profile) }
+    if let polled = channels.first(where: { $0.isPolled }) {
+      return .notificationsTaken(of: polled.property.name, device: name)
+    }
+    return session.state == .absent ? .notInRange(name) : nil
+  }
+}

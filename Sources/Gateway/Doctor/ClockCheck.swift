@@ -1,0 +1,37 @@
+import CLinux
+import Findings
+import Glibc
+
+/// Whether the times of readings can be right.
+struct ClockCheck {
+  /// In seconds since 1970.
+  var now = Int(time(nil))
+  /// Nil: not known.
+  var isSynchronised: Bool? = {
+    let state = clinux_is_clock_synchronised()
+    return state < 0 ? nil : state == 1
+  }()
+
+  /// 2025-01-01 and 2100-01-01, in UTC.
+  private static let plausible = 1_735_689_600..<4_102_444_800
+
+  func run() -> [Finding] {
+    let remedy = "sudo timedatectl set-ntp true; timedatectl shows the result"
+    var now = now
+    var parts = tm()
+    gmtime_r(&now, &parts)
+    guard Self.plausible.contains(now) else {
+      return [
+        .fault(
+          .clock, "the clock shows the year \(1900 + parts.tm_year): readings get wrong times", remedy: remedy
+        )
+      ]
+    }
+    if isSynchronised == false {
+      return [
+        .warning(.clock, "the clock is not synchronised: readings may get wrong times", remedy: remedy)
+      ]
+    }
+    return [.ok(.clock, isSynchronised == nil ? "the clock is plausible" : "the clock is synchronised")]
+  }
+}

@@ -1,0 +1,69 @@
+import Configuration
+import Findings
+
+/// Reads config.json. Where it has errors, the rest is used for the other checks.
+struct ConfigurationCheck {
+  /// Nil: the first of `places` that exists.
+  let path: String?
+  var places = ConfigurationFile.searched
+
+  struct Result: Sendable {
+    var findings: [Finding] = []
+    /// With the defaults for the keys in ``broken``.
+    var configuration = Configuration()
+    /// The keys with errors.
+    var broken: Set<String> = []
+    /// Nothing of the file can be read.
+    var isUnreadable = false
+  }
+
+  /// Errors in one key may lead to errors in another.
+  private static let mostRounds = 4
+
+  func run() -> Result {
+    var result = Result()
+    for _ in 0..<Self.mostRounds {
+      do throws(ConfigurationFailure) {
+        let file = try ConfigurationFile.load(path: path, searching: places, without: result.broken)
+        result.configuration = file.configuration
+        if result.findings.isEmpty { result.findings.append(.ok(.configuration, "\(file.path) is valid")) }
+        result.findings += file.warnings.map { warning($0, in: file.path) }
+        return result
+      } catch {
+        // Those of later rounds follow from the first.
+        if result.findings.isEmpty { result.findings = findings(error) }
+        if error.file == nil { return result }
+        let sections = error.errors.map(\.path.section)
+        let known = Set(sections.compactMap { $0 })
+        if sections.contains(nil) || known.isSubset(of: result.broken) { break }
+        result.broken.formUnion(known)
+      }
+    }
+    result.isUnreadable = true
+    return result
+  }
+
+  private func findings(_ failure: ConfigurationFailure) -> [Finding] {
+    guard let file = failure.file else {
+      return [
+        .fault(
+          .configuration, failure.errors[0].problem,
+          remedy: "write one: microbit-gateway init; or name another with --config")
+      ]
+    }
+    return failure.errors.map { error in
+      let text = error.withoutHint.description(in: file)
+      // Perhaps only this user may not read it.
+      if error.problem.hasSuffix("Permission denied") {
+        return .warning(.configuration, text, remedy: "sudo microbit-gateway doctor")
+      }
+      return .fault(
+        .configuration, text, remedy: error.hint ?? "correct it: docs/examples.md has valid entries")
+    }
+  }
+
+  private func warning(_ warning: ConfigurationError, in file: String) -> Finding {
+    .warning(
+      .configuration, warning.withoutHint.description(in: file), remedy: warning.hint ?? "correct the entry")
+  }
+}

@@ -1,0 +1,130 @@
+import BlueZ
+import Configuration
+import Control
+import Devices
+import EventLoop
+import Findings
+import GATT
+import JSON
+
+/// The devices in range, while no gateway uses the adapter: it scans, and connects to those that the configuration
+/// matches.
+struct DeviceCheck {
+  let configuration: Configuration
+  let gateway: GatewayID
+  let loop: EventLoop
+
+  /// A device that the gateway would connect to.
+  struct Candidate: Sendable {
+    let peripheral: Peripheral
+    let settings: DeviceSettings
+
+    var name: String {
+      settings.id.source == .default ? settings.identifier.description : settings.id.value.description
+    }
+  }
+
+  private static let scanTime = Duration.seconds(8)
+
+  /// What is in range, and the findings about what is not.
+  func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
+    let view = AdapterView(adapter: configuration.bluetooth.adapter, loop: loop) { _ in }
+    let found: [Peripheral]
+    do throws(CommandFailure) {
+      try await view.start()
+      await view.central.scan(true)
+      try? await loop.sleep(for: Self.scanTime)
+      found = await view.central.peripherals.filter(\.isInRange)
+    } catch {
+      await view.stop()
+      throw error
+    }
+    await view.stop()
+    return classify(found)
+  }
+
+  func classify(_ found: [Peripheral]) -> (candidates: [Candidate], findings: [Finding]) {
+    var candidates: [Candidate] = []
+    var findings: [Finding] = []
+    for peripheral in found {
+      switch configuration.assignment(peripheral.address, Advertisement(peripheral), record: nil, in: gateway)
+      {
+      case .here(let settings) where settings.isEnabled.value:
+        candidates.append(Candidate(peripheral: peripheral, settings: settings))
+      case .unmatched where peripheral.name?.hasPrefix("BBC micro:bit") == true:
+        findings.append(
+          .warning(
+            .device, "\(peripheral.address): a micro:bit that no entry of the configuration matches",
+            remedy: "microbit-gateway scan prints an entry for devices in config.json"))
+      case .here, .elsewhere, .unmatched, .removed: break
+      }
+    }
+    let absent = configuration.devices.filter { entry in
+      guard let address = entry.match.identifier, entry.isEnabled ?? true else { return false }
+      return !found.contains { $0.address == address }
+    }
+    findings += absent.map { .notInRange($0.id?.description ?? $0.match.identifier?.description ?? "") }
+    if candidates.isEmpty, absent.isEmpty {
+      findings.append(
+        .warning(
+          .device, "no device that the configuration matches is in range",
+          remedy: """
+            bring the micro:bit within a few metres and press reset; its program needs the Bluetooth services and, in \
+            MakeCode's project settings, "No Pairing Required"; MicroPython has no Bluetooth, and a program that uses \
+            radio has none either
+            """))
+    }
+    return (candidates, findings)
+  }
+
+  /// Connects to a device, and reads what it offers.
+  /// - Parameter client: of a gateway in this process.
+  static func inspect(_ candidate: Candidate, by client: ControlClient) async -> [Finding] {
+    let keys: JSONValue = ["identifier": .string(candidate.peripheral.address.description)]
+    do throws(ControlError) {
+      let inspection = try await client.request("device/inspect", keys, within: .seconds(90))
+      return findings(inspection, candidate.name, candidate.settings.profile)
+    } catch {
+      let trouble = PeripheralSession.Trouble.connectFailed(error.reason)
+      return [trouble.finding(candidate.name, candidate.settings.profile)]
+    }
+  }
+
+  /// - Parameters:
+  ///   - inspection: the response to the request `device/inspect`.
+  ///   - profile: with the properties in use.
+  static func findings(_ inspection: JSONValue, _ name: String, _ profile: Profile) -> [Finding] {
+    guard inspection["fits"] == .bool(true) else {
+      return [PeripheralSession.Trouble.unsuitable.finding(name, profile)]
+    }
+    let used = Set(profile.properties.map(\.name))
+    let isPaired = inspection["paired"] == .bool(true)
+    let failures = (inspection["services"]?.elements ?? []).flatMap { $0["characteristics"]?.elements ?? [] }
+      .compactMap { item -> (property: String, error: String)? in
+        guard let property = item["property"]?.text, used.contains(property) else { return nil }
+        return item["error"]?.text.map { (property, $0) }
+      }
+    if let failure = failures.first {
+      let trouble =
+        isPaired
+        ? PeripheralSession.Trouble.subscribeFailed("\(failure.property): \(failure.error)") : .wantsPairing
+      return [trouble.finding(name, profile)]
+    }
+    let missing = (inspection["missing"]?.elements ?? []).compactMap(\.text).filter(used.contains)
+    guard missing.isEmpty else {
+      return [
+        .warning(
+          .device, "\(name): does not offer \(missing.joined(separator: ", "))",
+          remedy: """
+            add the services to its program; if they are there, its memory for services is full (most of all of a \
+            micro:bit V1): use fewer services
+            """)
+      ]
+    }
+    let details = [
+      inspection["rssi"]?.integer.map { "\($0) dBm" }, isPaired ? "paired" : "not paired",
+      "offers \(profile.properties.map(\.name).joined(separator: ", "))",
+    ].compactMap { $0 }
+    return [.ok(.device, "\(name): \(details.joined(separator: ", "))")]
+  }
+}

@@ -1,0 +1,212 @@
+import BlueZ
+import Configuration
+import Control
+import Devices
+import EventLoop
+import Findings
+import GATT
+import Glibc
+import JSON
+
+/// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what to
+/// do about it.
+public struct Doctor: Sendable, Equatable {
+  let configuration: String?
+  let json: Bool
+
+  /// A check-up of the command line.
+  public init(configuration: String?, json: Bool = false) {
+    self.configuration = configuration
+    self.json = json
+  }
+
+  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
+    let checkup = Checkup(self, Interruption(on: loop), on: loop)
+    return await checkup.run() ? .done : .refused
+  }
+}
+
+/// One run of the checks, in order. None of them can hold up the others.
+private final class Checkup: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let loop: EventLoop
+  private let path: String?
+  private let interruption: Interruption
+  private var output: DoctorOutput
+  private let environment = RuntimeFolder.environment
+
+  /// For checks of this machine.
+  private static let limit = Duration.seconds(10)
+  private static let brokerLimit = Duration.seconds(30)
+  private static let scanLimit = Duration.seconds(30)
+  private static let inspectionLimit = Duration.seconds(60)
+  /// Devices that are connected to; the others are not checked.
+  private static let mostInspections = 8
+
+  init(_ doctor: Doctor, _ interruption: Interruption, on loop: EventLoop) {
+    self.loop = loop
+    self.interruption = interruption
+    path = doctor.configuration
+    output = DoctorOutput(json: doctor.json)
+  }
+
+  /// - Returns: whether there are no faults.
+  func run() async -> Bool {
+    let check = ConfigurationCheck(path: path)
+    let file =
+      await within(Self.limit, .configuration) { await EventLoop.blocking { check.run() } }
+      ?? ConfigurationCheck.Result(isUnreadable: true)
+    report(file.findings)
+    let gateway = file.configuration.gateway.id ?? .ofThisHost
+    report(ClockCheck().run())
+    let presence = GatewayCheck(gateway: gateway.description, environment: environment).connect(on: loop)
+    let isRunning = if case .absent = presence { false } else { true }
+    if case .running = presence {} else { await checkState(gateway) }
+    let isUsable = await checkBluetooth(file.configuration, isRunning: isRunning)
+    await checkBroker(file, gateway)
+    switch presence {
+    case .running(let client):
+      await ask(client, gateway)
+      client.close()
+    case .denied(let path):
+      report([
+        .warning(
+          .gateway, "the gateway \(gateway) runs, and what it knows is not checked",
+          remedy: RuntimeFolder.denial(path, gateway: gateway.description))
+      ])
+    case .absent:
+      report([.ok(.gateway, "no gateway \(gateway) is running: its devices are checked directly")])
+      if isUsable { await checkDevices(file, gateway) }
+    }
+    return !output.end()
+  }
+
+  private func report(_ findings: [Finding]) {
+    for finding in findings { output.add(finding) }
+  }
+
+  /// The result of `body`; nil, with a finding, if it takes too long. It is then left alone.
+  private func within<T: Sendable>(
+    _ limit: Duration, _ check: Finding.Check, _ body: @escaping @Sendable () async -> T
+  ) async -> T? {
+    let waiter = Waiter<T?>()
+    let timer = loop.timer(after: limit) { waiter.resume(.success(nil)) }
+    loop.task { waiter.resume(.success(await body())) }
+    let result = try? await waiter.value()
+    timer.cancel()
+    if result == nil {
+      report([
+        .fault(
+          check, "no result within \(limit.components.seconds) s",
+          remedy: "try again; a disk, a network or a daemon that hangs may be the cause: sudo dmesg | tail")
+      ])
+    }
+    return result
+  }
+
+  private func checkState(_ gateway: GatewayID) async {
+    let check = StateCheck(gateway: gateway, environment: environment)
+    report(await within(Self.limit, .state) { await EventLoop.blocking { check.run() } } ?? [])
+  }
+
+  /// - Returns: whether the adapter can be used.
+  private func checkBluetooth(_ configuration: Configuration, isRunning: Bool) async -> Bool {
+    let bluetooth = configuration.bluetooth
+    let adapter = bluetooth.adapter
+    let loop = loop
+    guard let host = await within(Self.limit, .bus, { await HostReport.read(on: loop) }) else { return false }
+    var version: BluetoothdVersion?
+    if let process = host.bluetoothd {
+      version = await within(Self.limit, .bluetoothd) { await BluetoothdVersion.ofProcess(process) } ?? nil
+    }
+    let findings = AdapterCheck(
+      report: host, adapter: adapter, version: version, notify: bluetooth.notify,
+      block: RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*"), isGatewayRunning: isRunning
+    ).run()
+    report(findings)
+    report(await within(Self.limit, .kernel) { await EventLoop.blocking { KernelCheck().run() } } ?? [])
+    report(WiFiCheck(adapter: adapter).run())
+    guard findings.allSatisfy({ $0.level != .fault || $0.check == .device }) else { return false }
+    // Another gateway than the configured one.
+    if !isRunning, let process = host.adapters.first(where: { $0.name == adapter })?.gateway {
+      report([CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter)])
+      return false
+    }
+    return true
+  }
+
+  private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
+    guard !file.isUnreadable, !file.broken.contains("mqtt") else {
+      return report([
+        .warning(
+          .broker, "not checked, as its part of the configuration has errors",
+          remedy: "correct the configuration, and run doctor again")
+      ])
+    }
+    let check = BrokerCheck(file.configuration, gateway: gateway, loop: loop)
+    report(await within(Self.brokerLimit, .broker) { await check.run() } ?? [])
+  }
+
+  // MARK: Devices
+
+  private func ask(_ client: ControlClient, _ gateway: GatewayID) async {
+    do throws(ControlError) {
+      let health = try await client.request("health", within: Self.limit)
+      let devices = try await client.request("devices", within: Self.limit)
+      report(GatewayCheck.findings(gateway.description, health: health, devices: devices))
+    } catch {
+      report([
+        .fault(
+          .gateway, "the gateway \(gateway) does not answer: \(error.reason)",
+          remedy: "sudo systemctl restart microbit-gateway")
+      ])
+    }
+  }
+
+  private func checkDevices(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
+    guard !file.isUnreadable, file.broken.isDisjoint(with: ["devices", "profiles", "profiles_directory"])
+    else {
+      return report([
+        .warning(
+          .device, "not checked, as their part of the configuration has errors",
+          remedy: "correct the configuration, and run doctor again")
+      ])
+    }
+    let check = DeviceCheck(configuration: file.configuration, gateway: gateway, loop: loop)
+    let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
+      do throws(CommandFailure) {
+        let (candidates, findings) = try await check.scan()
+        self.report(findings)
+        return candidates
+      } catch {
+        self.report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
+        return []
+      }
+    }
+    guard let candidates = scanned, !candidates.isEmpty else { return }
+    await inspect(candidates, file.configuration)
+  }
+
+  private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
+    let local: LocalGateway
+    do throws(CommandFailure) {
+      local = try await LocalGateway.start(configuration, timeout: Self.inspectionLimit, on: loop)
+    } catch {
+      return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
+    }
+    interruption.action = { [loop] signal in
+      loop.task {
+        await local.stop()
+        exit(128 + signal)
+      }
+    }
+    for candidate in candidates.prefix(Self.mostInspections) {
+      let findings = await within(Self.inspectionLimit, .device) {
+        await DeviceCheck.inspect(candidate, by: local.client)
+      }
+      report(findings ?? [])
+    }
+    await local.stop()
+  }
+}

@@ -1,0 +1,58 @@
+import Bridge
+import Control
+import EventLoop
+import Findings
+import JSON
+
+/// The running gateway, and what it knows.
+struct GatewayCheck {
+  enum Presence: Sendable {
+    /// None with this id runs, or it has no socket here.
+    case absent
+    /// It runs, and this user may not ask it.
+    case denied(path: String)
+    case running(ControlClient)
+  }
+
+  let gateway: String
+  let environment: [String: String]
+
+  func connect(on loop: EventLoop) -> Presence {
+    var presence = Presence.absent
+    for (id, path) in RuntimeFolder.sockets(environment) where id == gateway {
+      do throws(UnixSocket.Failure) {
+        return .running(ControlClient(try UnixSocket.connect(to: path), loop: loop))
+      } catch {
+        if error == .denied { presence = .denied(path: path) }
+      }
+    }
+    return presence
+  }
+
+  /// - Parameters:
+  ///   - health: the response to the request `health`.
+  ///   - devices: the response to the request `devices`.
+  static func findings(_ gateway: String, health: JSONValue, devices: JSONValue) -> [Finding] {
+    let own = health["findings"]?.elements.compactMap { Finding($0) } ?? []
+    let version = health["version"]?.text ?? ""
+    let minutes = (health["uptime"]?.integer ?? 0) / 60
+    let running = Finding.ok(.gateway, "the gateway \(gateway) has been running for \(minutes) minutes")
+    let outdated = Finding.warning(
+      .gateway, "the gateway \(gateway) runs version \(version), and \(Version.current) is installed",
+      remedy: "sudo systemctl restart microbit-gateway")
+    let known = devices.elements.filter { device in
+      let name = device["id"]?.text ?? ""
+      return !own.contains { $0.check == .device && $0.text.hasPrefix("\(name): ") }
+    }
+    return [version == Version.current ? running : outdated] + own + known.compactMap(device)
+  }
+
+  private static func device(_ json: JSONValue) -> Finding? {
+    guard let id = json["id"]?.text, let state = json["state"]?.text else { return nil }
+    let details = [
+      state, json["rssi"]?.integer.map { "\($0) dBm" },
+      json["paired"] == .bool(true) ? "paired" : "not paired",
+    ].compactMap { $0 }
+    return .ok(.device, "\(id): \(details.joined(separator: ", "))")
+  }
+}

@@ -1,0 +1,265 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `doctor`: what is broken is named, with its remedy.
+@Suite struct DoctorTests {
+  private static func plan(_ absent: Set<Plan.Part> = [.gateway]) -> Plan {
+    var plan = Plan()
+    plan.absent = absent
+    return plan
+  }
+
+  /// Runs it to its end.
+  private static func doctor(
+    _ fixture: Fixture, _ options: [String] = [], configuration: String = "config.json"
+  ) async throws -> (status: Int32, text: String) {
+    let process = try ChildProcess(
+      try program("microbit-gateway"),
+      ["doctor", "--config", "\(fixture.folder.path)/\(configuration)"] + options,
+      environment: fixture.environment)
+    return (try await process.exitStatus(within: .seconds(120)), process.text)
+  }
+
+  /// Runs it, and looks for a fault and the remedy below it.
+  private static func finds(
+    _ level: String, _ check: String, _ fault: String, _ remedy: String, in fixture: Fixture
+  ) async throws {
+    let (status, text) = try await doctor(fixture)
+    try #require(status == (level == "fault" ? 1 : 0), "\(text)")
+    try found(level, check, fault, remedy, in: text)
+  }
+
+  private static func found(
+    _ level: String, _ check: String, _ fault: String, _ remedy: String, in text: String
+  ) throws {
+    let lines = text.split(separator: "\n")
+    let index = try #require(
+      lines.firstIndex { $0.hasPrefix(level) && $0.contains(" \(check) ") && $0.contains(fault) }, "\(text)")
+    try #require(lines.count > index + 1 && lines[index + 1].contains("→"), "\(text)")
+    try #require(lines[index + 1].contains(remedy), "\(text)")
+  }
+
+  private static func isFine(_ check: String, in text: String) -> Bool {
+    text.split(separator: "\n").contains { $0.hasPrefix("ok ") && $0.contains(" \(check) ") }
+  }
+
+  // MARK: All is well
+
+  @Test("Without a gateway, all that it needs is fine, also the micro:bit; no link and no message is left")
+  func allIsWell() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      let (status, text) = try await Self.doctor(fixture)
+      try #require(status == 0, "\(text)")
+      for check in ["configuration", "state", "bus", "bluetoothd", "adapter", "broker", "topics", "retained"]
+      {
+        try #require(Self.isFine(check, in: text), "\(check): \(text)")
+      }
+      try #require(text.contains("not paired, offers temperature, period"), "\(text)")
+      try await fixture.simulator.waitUntil(0, "its link is ended") { !$0.isConnected }
+      try #require(try await fixture.retained().keys.allSatisfy { !$0.contains("doctor") })
+    }
+  }
+
+  @Test("While the gateway runs, it is asked, and not disturbed")
+  func gatewayRuns() async throws {
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let mark = try fixture.observer.mark
+      let (status, text) = try await Self.doctor(fixture)
+      try #require(status == 0, "\(text)")
+      try #require(text.contains("\(id): live"), "\(text)")
+      try #require(text.contains("the gateway fixture has been running"), "\(text)")
+      try #require(!text.contains("no gateway"), "\(text)")
+      try await fixture.moreReadings(id, 3)
+      try #require(try fixture.observer.messages(on: "microbit/\(id)/availability", after: mark).isEmpty)
+      try #require(try fixture.observer.messages(on: "microbit/bridge/fixture/state", after: mark).isEmpty)
+      try #require(try fixture.lines(with: "request refused").isEmpty)
+      try #require(try await fixture.retained().keys.allSatisfy { !$0.contains("doctor") })
+    }
+  }
+
+  @Test("--json is a list of findings")
+  func json() async throws {
+    try await withFixture(Self.plan([.gateway, .simulator])) { fixture in
+      let (status, text) = try await Self.doctor(fixture, ["--json"])
+      try #require(status == 1)
+      let list = try JSON.parse(Array(text.utf8)).array ?? []
+      let fault = try #require(list.first { $0["level"]?.string == "fault" })
+      #expect(fault["check"]?.string == "bluetoothd")
+      #expect(fault["text"]?.string == "bluetoothd is not running")
+      #expect(fault["remedy"]?.string?.contains("systemctl enable --now bluetooth") == true)
+    }
+  }
+
+  // MARK: Broken on purpose
+
+  @Test("No bus")
+  func noBus() async throws {
+    try await withFixture(Self.plan([.gateway, .simulator, .bus])) { fixture in
+      try await Self.finds("fault", "bus", "no D-Bus", "sudo systemctl start dbus", in: fixture)
+    }
+  }
+
+  @Test(
+    "No adapter, or one that is off",
+    arguments: [
+      ("plug", "there is no Bluetooth adapter hci0", "bluetoothctl list"),
+      ("power", "the adapter hci0 is off", "bluetoothctl power on"),
+    ])
+  func adapter(operation: String, fault: String, remedy: String) async throws {
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.simulator.control(#"{"op":"\#(operation)","on":false}"#)
+      try await Self.finds("fault", "adapter", fault, remedy, in: fixture)
+    }
+  }
+
+  @Test("Another gateway uses the adapter")
+  func adapterInUse() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      let other = try fixture.startGateway(as: "second")
+      try await fixture.online(try await fixture.id())
+      let (status, text) = try await Self.doctor(fixture)
+      try #require(status == 1, "\(text)")
+      try Self.found(
+        "fault", "adapter", "adapter hci0 is used by another gateway (process \(other.pid))",
+        "sudo systemctl stop microbit-gateway", in: text)
+    }
+  }
+
+  @Test("No broker listens")
+  func noBroker() async throws {
+    try await withFixture(Self.plan([.gateway, .simulator, .broker])) { fixture in
+      try await Self.finds(
+        "fault", "broker", "the broker cannot be reached: Connection refused",
+        "sudo systemctl enable --now mosquitto", in: fixture)
+    }
+  }
+
+  @Test("The broker rejects the login")
+  func wrongPassword() async throws {
+    var plan = Self.plan([.gateway, .simulator, .observer])
+    plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
+    plan.files = ["passwords": "", "password": "wrong\n"]
+    plan.mqtt = #""username":"fixture","password_file":"password""#
+    try await withFixture(plan) { fixture in
+      try await Self.finds(
+        "fault", "broker", "the broker rejected the login", "check mqtt.username and mqtt.password_file",
+        in: fixture)
+    }
+  }
+
+  @Test("The broker's access control list denies one topic")
+  func deniedTopic() async throws {
+    var plan = Self.plan([.gateway, .simulator])
+    plan.access = { folder in "allow_anonymous true\nacl_file \(folder)/acl" }
+    plan.files = ["acl": "topic readwrite #\ntopic deny microbit/+/readings\n"]
+    try await withFixture(plan) { fixture in
+      try await Self.finds(
+        "fault", "topics", "the broker does not let the gateway publish to microbit/+/readings",
+        "topic readwrite microbit/#", in: fixture)
+    }
+  }
+
+  @Test("There is no place for the state")
+  func noState() async throws {
+    var plan = Self.plan([.gateway, .simulator])
+    plan.files = ["state": ""]
+    try await withFixture(plan) { fixture in
+      try await Self.finds("fault", "state", "cannot write", "sudo chown", in: fixture)
+    }
+  }
+
+  @Test("A mistake in the configuration is named with its line; the rest is checked")
+  func badConfiguration() async throws {
+    try await withFixture(Self.plan([.gateway, .simulator])) { fixture in
+      let bad = fixture.configuration(#"{"period":0}"#)
+      try fixture.folder.write(bad, to: "bad.json")
+      let (status, text) = try await Self.doctor(fixture, configuration: "bad.json")
+      try #require(status == 1)
+      try Self.found("fault", "configuration", "bad.json:5:", "20", in: text)
+      try #require(Self.isFine("broker", in: text), "\(text)")
+    }
+  }
+
+  @Test("A micro:bit without the temperature service")
+  func noTemperatureService() async throws {
+    var plan = Self.plan()
+    plan.simulator = ["--services", "buttons"]
+    try await withFixture(plan) { fixture in
+      try await Self.finds(
+        "fault", "device", "its program has no Bluetooth temperature service", "press reset", in: fixture)
+    }
+  }
+
+  @Test("A micro:bit that requires pairing: found directly, and by the gateway")
+  func pairing() async throws {
+    var plan = Self.plan()
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"kitchen","pair":false}"#
+    try await withFixture(plan) { fixture in
+      try await fixture.simulator.control("pairing", 0, #""on":true"#)
+      try await Self.finds(
+        "fault", "device", "kitchen: no readings: it probably requires pairing",
+        "microbit-gateway pair kitchen", in: fixture)
+      try fixture.startGateway()
+      try await fixture.logged("it probably requires pairing")
+      try await Self.finds(
+        "fault", "device", "kitchen: no readings: it probably requires pairing",
+        "microbit-gateway pair kitchen", in: fixture)
+      let health = try await fixture.done("health")
+      #expect(health["healthy"]?.bool == true)
+      let finding = try #require(health["findings"]?.array?.first)
+      #expect(finding["check"]?.string == "device")
+      #expect(finding["level"]?.string == "fault")
+      #expect(finding["text"]?.string == "kitchen: no readings: it probably requires pairing")
+    }
+  }
+
+  @Test(
+    "A micro:bit that is not in range is a warning, with and without a gateway", arguments: [true, false])
+  func notInRange(hasGateway: Bool) async throws {
+    var plan = Self.plan()
+    plan.entries = #"{"match":{"identifier":"C5:A1:B2:C3:D4:FF"},"id":"attic"}"#
+    try await withFixture(plan) { fixture in
+      if hasGateway {
+        try fixture.startGateway()
+        try await fixture.bridgeOnline()
+        try await fixture.logged("scanning")
+      }
+      try await Self.finds("warning", "device", "attic: not in range", "microbit-gateway scan", in: fixture)
+    }
+  }
+
+  @Test("Another program has taken the notifications: found directly, and by the gateway")
+  func notificationsTaken() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.leaveNotificationsStuck()
+      let (_, text) = try await Self.doctor(fixture)
+      try Self.found(
+        "fault", "device", "another program takes the notifications of temperature",
+        "sudo systemctl restart bluetooth", in: text)
+      try fixture.startGateway()
+      try await fixture.logged("another program takes the notifications of temperature: reading it instead")
+      try await Self.finds(
+        "fault", "device", "another program takes the notifications of temperature",
+        "sudo systemctl restart bluetooth", in: fixture)
+    }
+  }
+
+  @Test("Everything is broken at once")
+  func everything() async throws {
+    var plan = Self.plan([.gateway, .simulator, .bus, .broker])
+    plan.files = ["state": ""]
+    plan.entries = #"{"period":0}"#
+    try await withFixture(plan) { fixture in
+      let (status, text) = try await Self.doctor(fixture)
+      try #require(status == 1)
+      try Self.found("fault", "configuration", "period", "20", in: text)
+      try Self.found("fault", "state", "cannot write", "chown", in: text)
+      try Self.found("fault", "bus", "no D-Bus", "dbus", in: text)
+      try Self.found("fault", "broker", "the broker cannot be reached", "mosquitto", in: text)
+      try #require(text.split(separator: "\n").last?.hasPrefix("4 faults, ") == true, "\(text)")
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import Configuration
+import EventLoop
+import Findings
+import GATT
+import JSON
+import Testing
+
+@testable import BlueZ
+@testable import Devices
+@testable import Gateway
+
+struct DeviceCheckTests {
+  private let profile = Profile.microbit.limited(to: ["temperature", "period"])
+
+  private func inspection(
+    fits: Bool = true, paired: Bool = false, error: String? = nil, missing: [JSONValue] = []
+  ) -> JSONValue {
+    [
+      "fits": .bool(fits), "paired": .bool(paired), "rssi": .integer(-53), "missing": .array(missing),
+      "services": [
+        [
+          "uuid": "e95d6100",
+          "characteristics": [["property": "temperature", "error": error.map(JSONValue.string)]],
+        ]
+      ],
+    ]
+  }
+
+  @Test func aMicrobitThatOffersAll() {
+    let found = DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", profile)
+    #expect(found == [.ok(.device, "kitchen: -53 dBm, not paired, offers temperature, period")])
+  }
+
+  @Test func aMicrobitWithoutTheTemperatureService() {
+    let found = DeviceCheck.findings(inspection(fits: false), "kitchen", profile)
+    #expect(found.first?.level == .fault)
+    #expect(
+      found.first?.text
+        == "kitchen: cannot be served: its program has no Bluetooth temperature service, or it is in pairing mode"
+    )
+    #expect(found.first?.remedy?.contains("bluetooth temperature service") == true)
+  }
+
+  @Test func aMicrobitThatRequiresPairing() {
+    let found = DeviceCheck.findings(inspection(error: "ReadValue: no answer in time"), "kitchen", profile)
+    #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
+    #expect(found.first?.remedy?.hasSuffix("microbit-gateway pair kitchen") == true)
+  }
+
+  @Test func aPairedMicrobitThatCannotBeRead() {
+    let found = DeviceCheck.findings(inspection(paired: true, error: "Failed"), "kitchen", profile)
+    #expect(found.first?.text == "kitchen: cannot get its readings: temperature: Failed")
+  }
+
+  @Test func aTableThatIsCutShort() {
+    let found = DeviceCheck.findings(inspection(missing: ["period"]), "kitchen", profile)
+    #expect(found.first?.level == .warning)
+    #expect(found.first?.text == "kitchen: does not offer period")
+    #expect(found.first?.remedy?.contains("use fewer services") == true)
+  }
+
+  // MARK: In range
+
+  private let address = BluetoothAddress("C5:A1:B2:C3:D4:E5")!
+
+  private func classify(_ entries: [Configuration.Device], _ found: [Peripheral]) -> (Int, [Finding]) {
+    var configuration = Configuration()
+    configuration.devices = entries
+    let check = DeviceCheck(configuration: configuration, gateway: GatewayID("here")!, loop: EventLoop())
+    let result = check.classify(found)
+    return (result.candidates.count, result.findings)
+  }
+
+  private var microbit: Peripheral {
+    Peripheral(
+      id: PeripheralID(path: "/org/bluez/hci0/dev"), address: address, name: "BBC micro:bit [zagep]",
+      rssi: -60,
+      isConnected: false, isPaired: false)
+  }
+
+  @Test func aNamedDeviceIsNotInRange() throws {
+    var entry = Configuration.Device()
+    entry.match = .identifier(address)
+    entry.id = try DeviceID("kitchen")
+    let (candidates, found) = classify([entry], [])
+    #expect(candidates == 0)
+    #expect(found == [.notInRange("kitchen")])
+    #expect(found.first?.level == .warning)
+  }
+
+  @Test func nothingIsInRange() {
+    let (_, found) = classify([Configuration.Device()], [])
+    #expect(found.first?.text == "no device that the configuration matches is in range")
+  }
+
+  @Test func aMicrobitIsInRange() {
+    let (candidates, found) = classify([Configuration.Device()], [microbit])
+    #expect(candidates == 1)
+    #expect(found.isEmpty)
+  }
+
+  @Test func aMicrobitThatNoEntryMatches() throws {
+    var entry = Configuration.Device()
+    entry.match = .identifier(try #require(BluetoothAddress("C5:A1:B2:C3:D4:E6")))
+    let (_, found) = classify([entry], [microbit])
+    #expect(found.first?.text.contains("no entry of the configuration matches") == true)
+  }
+
+  // MARK: A running gateway
+
+  @Test func theGatewaysOwnFindingsReplaceTheState() {
+    let pairing = Finding.fault(.device, "kitchen: no readings: it probably requires pairing", remedy: "pair")
+    let found = GatewayCheck.findings(
+      "here",
+      health: ["version": "0", "uptime": .integer(125), "findings": .array([pairing.json])],
+      devices: [
+        ["id": "kitchen", "state": "waiting", "paired": .bool(false)],
+        ["id": "hall", "state": "live", "rssi": .integer(-70), "paired": .bool(true)],
+      ])
+    #expect(found.map(\.level) == [.warning, .fault, .ok])
+    #expect(found.first?.text.hasPrefix("the gateway here runs version 0, and ") == true)
+    #expect(found.last == .ok(.device, "hall: live, -70 dBm, paired"))
+  }
+}

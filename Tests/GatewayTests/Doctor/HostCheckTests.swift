@@ -1,0 +1,344 @@
+import Configuration
+import Findings
+import GATT
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+@testable import BlueZ
+@testable import Gateway
+
+struct ClockCheckTests {
+  /// 2026-01-01.
+  private let now = 1_767_225_600
+
+  @Test func aSynchronisedClockIsFine() {
+    #expect(ClockCheck(now: now, isSynchronised: true).run() == [.ok(.clock, "the clock is synchronised")])
+    #expect(ClockCheck(now: now, isSynchronised: nil).run().first?.level == .ok)
+  }
+
+  @Test func anUnsynchronisedClockIsAWarning() {
+    let found = ClockCheck(now: now, isSynchronised: false).run()
+    #expect(found.first?.level == .warning)
+    #expect(found.first?.remedy?.hasPrefix("sudo timedatectl set-ntp true") == true)
+  }
+
+  @Test(arguments: [(0, "1970"), (5_000_000_000, "2128")])
+  func anImplausibleYearIsAFault(_ now: Int, _ year: String) {
+    let found = ClockCheck(now: now, isSynchronised: true).run()
+    #expect(found.first?.level == .fault)
+    #expect(found.first?.text.contains("the year \(year)") == true)
+  }
+}
+
+struct BluetoothdVersionTests {
+  @Test func versionsAreOrdered() throws {
+    let old = try #require(BluetoothdVersion("5.66\n"))
+    #expect(old < BluetoothdVersion(5, 82))
+    #expect(old.description == "5.66")
+    #expect(BluetoothdVersion("sh: not found") == nil)
+  }
+
+  @Test func stuckNotificationsAreNamedWhereTheyCanHappen() {
+    #expect(BluetoothdVersion(5, 66).finding(.signal).level == .ok)
+    let stuck = BluetoothdVersion(5, 82).finding(.socket)
+    #expect(stuck.level == .warning)
+    #expect(stuck.remedy?.contains(#"bluetooth.notify to "signal""#) == true)
+    #expect(BluetoothdVersion(5, 84).finding(.socket).level == .ok)
+  }
+
+  @Test func theCrashSince567IsNamed() {
+    #expect(!BluetoothdVersion(5, 66).finding(.signal).text.contains("crash"))
+    #expect(
+      BluetoothdVersion(5, 82).finding(.signal).text.contains("a crash after a read that waits for pairing"))
+  }
+
+  @Test func theProgramOfTheProcessIsAsked() async throws {
+    let folder = try TemporaryFolder()
+    let program = try folder.write("#!/bin/sh\necho 5.66\n", to: "bluetoothd")
+    chmod(program, 0o700)
+    mkdir(folder.path + "/7", 0o700)
+    mkdir(folder.path + "/8", 0o700)
+    try folder.write("\(program)\0--nodetach\0", to: "7/cmdline")
+    try folder.write("/usr/bin/another\0", to: "8/cmdline")
+    #expect(await BluetoothdVersion.ofProcess(7, folder.path) == BluetoothdVersion(5, 66))
+    #expect(await BluetoothdVersion.ofProcess(8, folder.path) == nil)
+    #expect(await BluetoothdVersion.ofProcess(9, folder.path) == nil)
+  }
+}
+
+struct AdapterCheckTests {
+  private func report(_ adapters: [HostReport.Adapter]) -> HostReport {
+    var report = HostReport()
+    report.bluetoothd = 1
+    report.adapters = adapters
+    return report
+  }
+
+  private func adapter(
+    _ name: String = "hci0", isPowered: Bool = true, isDiscovering: Bool = false, links: Int = 0
+  ) -> HostReport.Adapter {
+    HostReport.Adapter(
+      name: name, address: "00:11:22:33:44:55", isPowered: isPowered, isDiscovering: isDiscovering,
+      links: links, gateway: nil)
+  }
+
+  private func findings(
+    _ report: HostReport, block: RFKill.Block? = nil, isGatewayRunning: Bool = false
+  ) -> [Finding] {
+    AdapterCheck(
+      report: report, adapter: "hci0", version: nil, notify: .signal, block: block,
+      isGatewayRunning: isGatewayRunning
+    ).run()
+  }
+
+  @Test func allIsWell() {
+    let found = findings(report([adapter(links: 2)]))
+    #expect(found.map(\.check) == [.bus, .bluetoothd, .adapter])
+    #expect(found.allSatisfy { $0.level == .ok })
+    #expect(found.last?.text == "hci0 (00:11:22:33:44:55) is on; 2 links are in use")
+  }
+
+  @Test func noBusIsTheOnlyFault() {
+    var report = HostReport()
+    report.busProblem = "no such socket"
+    let found = findings(report)
+    #expect(found.map(\.check) == [.bus])
+    #expect(found.first?.text == "no D-Bus (no such socket)")
+    #expect(found.first?.remedy == "sudo apt install dbus; sudo systemctl start dbus")
+  }
+
+  @Test func noBluetoothd() {
+    let found = findings(HostReport())
+    #expect(found.last?.text == "bluetoothd is not running")
+    #expect(found.last?.remedy == "sudo apt install bluez; sudo systemctl enable --now bluetooth")
+  }
+
+  @Test func bluetoothdIsDenied() {
+    var report = HostReport()
+    report.bluetoothd = 1
+    report.refusal = "org.freedesktop.DBus.Error.AccessDenied: Rejected send message"
+    #expect(findings(report).last?.remedy == "sudo usermod -aG bluetooth $USER, then log in again")
+    report.refusal = "no reply in time"
+    #expect(findings(report).last?.remedy == "sudo systemctl restart bluetooth")
+  }
+
+  @Test func anotherAdapterIsThere() {
+    let found = findings(report([adapter("hci1")]))
+    #expect(found.last?.text == "there is no Bluetooth adapter hci0; there is hci1")
+    #expect(found.last?.remedy?.hasPrefix(#"set bluetooth.adapter to "hci1""#) == true)
+  }
+
+  @Test func theAdapterIsOff() {
+    #expect(findings(report([adapter(isPowered: false)])).last?.remedy == "bluetoothctl power on")
+  }
+
+  @Test func theAdapterIsBlocked() {
+    let off = report([adapter(isPowered: false)])
+    #expect(findings(off, block: .software).last?.remedy == "rfkill unblock bluetooth")
+    #expect(
+      findings(off, block: .hardware).last?.text == "the adapter hci0 is blocked by a switch of this machine")
+  }
+
+  @Test func allLinksAreInUse() {
+    let found = findings(report([adapter(links: 7)]))
+    #expect(found.last?.level == .warning)
+    #expect(found.last?.text.hasPrefix("7 links are in use") == true)
+  }
+
+  @Test func otherProgramsAreNamedUnlessTheGatewayRuns() throws {
+    var report = report([adapter(isDiscovering: true)])
+    report.acquired = [
+      HostReport.Acquired(
+        adapter: "hci0", device: try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5")),
+        characteristic: Profile.microbit.properties[0].characteristic)
+    ]
+    let found = findings(report)
+    #expect(found.contains { $0.text.hasPrefix("another program scans with hci0") })
+    #expect(
+      found.last?.text == "C5:A1:B2:C3:D4:E5: another program takes the notifications of temperature")
+    #expect(found.last?.remedy?.contains("sudo systemctl restart bluetooth") == true)
+    #expect(findings(report, isGatewayRunning: true).allSatisfy { $0.level == .ok })
+  }
+}
+
+struct RFKillTests {
+  @Test func whatBlocksIsFound() throws {
+    let folder = try TemporaryFolder()
+    mkdir(folder.path + "/rfkill3", 0o700)
+    let pattern = folder.path + "/rfkill*"
+    try folder.write("0\n", to: "rfkill3/soft")
+    try folder.write("0\n", to: "rfkill3/hard")
+    #expect(RFKill.block(ofSwitches: pattern) == nil)
+    try folder.write("1\n", to: "rfkill3/soft")
+    #expect(RFKill.block(ofSwitches: pattern) == .software)
+    try folder.write("1\n", to: "rfkill3/hard")
+    #expect(RFKill.block(ofSwitches: pattern) == .hardware)
+  }
+}
+
+struct KernelCheckTests {
+  private func findings(_ text: String) throws -> [Finding] {
+    let folder = try TemporaryFolder()
+    return KernelCheck(path: try folder.write(text, to: "kmsg"), now: 100_000_000_000).run()
+  }
+
+  @Test func errorsOfTheLastDayAreCounted() throws {
+    let found = try findings(
+      """
+      3,1,99000000000,-;Bluetooth: hci0: command 0x0406 tx timeout
+      3,2,99500000000,-;Bluetooth: hci0: Opcode 0x200c failed: -110
+       SUBSYSTEM=bluetooth
+      6,3,99600000000,-;Bluetooth: hci0: RTL: fw version 0xab6b705c
+      3,4,99700000000,-;usb 1-1: device descriptor read/64, error -110
+      """)
+    #expect(found.first?.level == .warning)
+    #expect(
+      found.first?.text
+        == "the kernel reported 2 Bluetooth errors in the last 24 hours, the last one: Bluetooth: hci0: Opcode 0x200c failed: -110"
+    )
+  }
+
+  @Test func oldErrorsAreOver() throws {
+    #expect(try findings("3,1,5,-;Bluetooth: hci0: command 0x0406 tx timeout\n").first?.level == .ok)
+  }
+
+  @Test func messagesThatMayNotBeReadAreNoFinding() {
+    #expect(KernelCheck(path: "/no/such/file").run().isEmpty)
+  }
+}
+
+struct WiFiCheckTests {
+  private func raspberryPi(_ frequency: Int?, model: String = "Raspberry Pi 4 Model B Rev 1.4") throws
+    -> [Finding]
+  {
+    let folder = try TemporaryFolder()
+    let folders = [
+      "proc", "proc/device-tree", "sys", "sys/class", "sys/class/bluetooth", "sys/class/bluetooth/hci0",
+      "sys/class/bluetooth/hci0/device", "sys/class/bluetooth/hci0/device/tty", "sys/class/net",
+      "sys/class/net/wlan0", "sys/class/net/wlan0/wireless",
+    ]
+    for name in folders { mkdir("\(folder.path)/\(name)", 0o700) }
+    try folder.write(model + "\0", to: "proc/device-tree/model")
+    return WiFiCheck(adapter: "hci0", root: folder.path, frequency: { $0 == "wlan0" ? frequency : nil }).run()
+  }
+
+  @Test func wiFiOn24GHzBesideTheBuiltInAdapterIsAWarning() throws {
+    let found = try raspberryPi(2437)
+    #expect(found.first?.text.hasPrefix("wlan0 uses Wi-Fi on 2.4 GHz") == true)
+    #expect(found.first?.level == .warning)
+  }
+
+  @Test func nothingIsSaidWithoutKnowing() throws {
+    #expect(try raspberryPi(5180).isEmpty)
+    #expect(try raspberryPi(nil).isEmpty)
+    #expect(try raspberryPi(2437, model: "Another board").isEmpty)
+  }
+
+  private static let frequencies: [(Int, Int, Int)] = [
+    (2_437_000_000, 0, 2437), (2437, 6, 2437), (6, 0, 2400), (36, 0, 5000), (5180, 6, 5180),
+  ]
+
+  @Test(arguments: frequencies)
+  func frequenciesAreInMegahertz(_ mantissa: Int, _ exponent: Int, _ expected: Int) {
+    #expect(WirelessExtensions.megahertz(mantissa: mantissa, exponent: exponent) == expected)
+  }
+}
+
+struct StateCheckTests {
+  private let gateway = GatewayID("living-room")!
+
+  private func findings(_ folder: String, service: String = "/no/such/service") -> [Finding] {
+    StateCheck(gateway: gateway, environment: ["STATE_DIRECTORY": folder], service: service).run()
+  }
+
+  @Test func aNewFolderIsFine() throws {
+    let folder = try TemporaryFolder()
+    let found = findings(folder.path + "/new/state")
+    #expect(found.count == 1)
+    #expect(found.first?.text.contains("/new/state is writable") == true)
+  }
+
+  @Test func noFolderIsAFault() {
+    let found = StateCheck(gateway: gateway, environment: [:], service: "/no/such/service").run()
+    #expect(found.first?.remedy == "set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
+  }
+
+  /// A file in its place: permissions do not stop the superuser, whom the tests may run as.
+  @Test func aFileInPlaceOfTheFolderIsAFault() throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write("", to: "state")
+    #expect(findings(file + "/state").first?.level == .fault)
+  }
+
+  @Test func anotherProgramsFileIsAFault() throws {
+    let folder = try TemporaryFolder()
+    try folder.write("no database", to: "living-room.db")
+    let found = findings(folder.path)
+    #expect(found.first?.level == .fault)
+    #expect(found.first?.remedy?.contains("move the file away") == true)
+  }
+}
+
+struct ConfigurationCheckTests {
+  private func result(_ text: String) throws -> (ConfigurationCheck.Result, String) {
+    let folder = try TemporaryFolder()
+    let path = try folder.write(text, to: "config.json")
+    return (ConfigurationCheck(path: path).run(), path)
+  }
+
+  @Test func aValidFile() throws {
+    let (result, path) = try result(#"{"mqtt":{"host":"broker"}}"#)
+    #expect(result.findings == [.ok(.configuration, "\(path) is valid")])
+    #expect(result.configuration.mqtt.host == "broker")
+  }
+
+  @Test func errorsHaveTheirLine() throws {
+    let (result, path) = try result(
+      "{\n  \"mqtt\": {\"host\":\"broker\"},\n  \"devices\": [{\"period\": 0}]\n}")
+    #expect(result.findings.count == 1)
+    #expect(result.findings[0].level == .fault)
+    #expect(result.findings[0].text.hasPrefix("\(path):3:"))
+    #expect(result.findings[0].remedy != nil)
+    // The rest is used.
+    #expect(result.broken == ["devices"])
+    #expect(result.configuration.mqtt.host == "broker")
+    #expect(!result.isUnreadable)
+  }
+
+  @Test func brokenSyntaxLeavesNothing() throws {
+    let (result, path) = try result("{\"mqtt\": {,}}")
+    #expect(result.isUnreadable)
+    #expect(result.findings.first?.text.hasPrefix("\(path):1:") == true)
+  }
+
+  @Test func noFileAtAll() {
+    let result = ConfigurationCheck(path: nil, places: ["/no/such/file"]).run()
+    #expect(result.findings.first?.level == .fault)
+    #expect(result.findings.first?.remedy?.contains("microbit-gateway init") == true)
+    #expect(!result.isUnreadable)
+  }
+
+  @Test func aNamedFileIsMissing() {
+    let result = ConfigurationCheck(path: "/no/such/file").run()
+    #expect(result.isUnreadable)
+    #expect(result.findings.first?.level == .fault)
+  }
+}
+
+struct DoctorOutputTests {
+  @Test func theRemedyIsOnTheNextLine() {
+    #expect(
+      DoctorOutput.lines(.fault(.adapter, "the adapter is off", remedy: "bluetoothctl power on")) == [
+        "fault    adapter         the adapter is off", "                         → bluetoothctl power on",
+      ])
+    #expect(DoctorOutput.lines(.ok(.bus, "the system bus answers")).count == 1)
+  }
+
+  @Test func aFindingSurvivesJSON() {
+    let finding = Finding.warning(.homeAssistant, "text", remedy: "remedy")
+    #expect(Finding(finding.json) == finding)
+    #expect(Finding(["check": "home_assistant"]) == nil)
+  }
+}
