@@ -12,12 +12,11 @@ extension Bridge: RequestHost {
   }
 
   package var health: JSONValue {
-    let (adapter, known, online) = context.engine.assumeIsolated { engine in
-      (engine.adapter, engine.deviceCount, engine.onlineCount)
+    let (adapters, known, online) = context.engine.assumeIsolated { engine in
+      (engine.adapters, engine.deviceCount, engine.onlineCount)
     }
     // The broker is not checked: a request over MQTT shows that it is connected.
-    var problems: [String] = []
-    if !adapter.isOn { problems.append("the adapter is \(adapter.word)") }
+    var problems = adapters.filter { !$0.state.isOn }.map { "the adapter \($0.name) is \($0.state.word)" }
     if let trouble = state.trouble { problems.append("changes will be lost on restart: \(trouble)") }
     return [
       "healthy": .bool(problems.isEmpty),
@@ -26,7 +25,7 @@ extension Bridge: RequestHost {
       "version": .string(Version.current),
       "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
-      "adapter": .string(adapter.word),
+      "adapters": .array(adapters.map { BridgeInfo.Adapter($0).json }),
       "devices": ["known": .integer(known), "online": .integer(online)],
     ]
   }

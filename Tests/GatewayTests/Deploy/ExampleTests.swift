@@ -26,7 +26,7 @@ import Testing
   /// Entities as Home Assistant calls them: by the names of device and entity when it first sees them.
   func entities() throws -> Set<String> {
     let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: contract.map)
-    var documents = [discovery.document(ofGatewayIn: nil, adapter: "hci0")]
+    var documents = [discovery.document(ofGatewayIn: nil, adapters: ["hci0"])]
     for (index, name) in ["Kitchen", "Living room"].enumerated() {
       let address = BluetoothAddress(truncating: UInt64(index))
       var device = DeviceDescription(
