@@ -10,6 +10,7 @@ package final class ControlServer: @unchecked Sendable {
 
   /// Further clients wait until one has disconnected.
   static let mostClients = 16
+  private static let retry = Duration.seconds(1)
 
   private let requests: RequestHandler
   private let engine: DeviceManager
@@ -28,10 +29,15 @@ package final class ControlServer: @unchecked Sendable {
   ///
   /// The user and the group of the gateway may connect, if the folder's mode lets them reach the socket.
   package func listen(at path: String) throws(ControlError) {
-    if let other = try? UnixSocket.connect(to: path) {
-      Glibc.close(other)
-      throw ControlError("\(path) is in use by another gateway with this id")
+    let isUsed: Bool
+    do throws(UnixSocket.Failure) {
+      Glibc.close(try UnixSocket.connect(to: path))
+      isUsed = true
+    } catch {
+      // Any other failure is that of a gateway with many clients.
+      isUsed = error != .absent && error != .denied
     }
+    if isUsed { throw ControlError("\(path) is in use by another gateway with this id") }
     let descriptor = try UnixSocket.listen(at: path, mode: 0o660)
     let watch = loop.watch(descriptor, for: .readable) { [weak self] _ in self?.accept() }
     listener = (descriptor, path, watch)
@@ -62,7 +68,12 @@ package final class ControlServer: @unchecked Sendable {
   private func accept() {
     guard let listener else { return }
     let descriptor = Glibc.accept(listener.descriptor, nil, nil)
-    guard descriptor >= 0 else { return }
+    guard descriptor >= 0 else {
+      // Out of descriptors, perhaps: the client still waits.
+      listener.watch.interest = []
+      loop.timer(after: Self.retry) { [weak self] in self?.updateListener() }
+      return
+    }
     log.debug("client connected", ["clients": sessions.count + 1])
     serve(descriptor)
   }

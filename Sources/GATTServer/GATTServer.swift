@@ -28,7 +28,7 @@ package actor GATTServer {
   private var peripheral: ServedPeripheral
   /// For characteristics with indications and subscribers, by handle.
   private var indications: [UInt16: IndicationQueue] = [:]
-  private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
+  private var timer = NextEventTimer()
 
   private var bus: DBusConnection?
   private var backOff = GATTServer.retries
@@ -85,7 +85,7 @@ package actor GATTServer {
       await withdraw()
       do { try await loop.sleep(for: backOff.next()) } catch { break }
     }
-    timer?.timer.cancel()
+    timer.cancel()
   }
 
   /// Sets a value, and notifies it.
@@ -408,16 +408,11 @@ package actor GATTServer {
   }
 
   private func schedule() {
-    guard let next = peripheral.next else { return }
-    if let timer, timer.deadline <= next { return }
-    timer?.timer.cancel()
-    let wait = max(.zero, ContinuousClock.now.duration(to: next))
-    let handler: @Sendable () -> Void = { [weak self] in self?.assumeIsolated { $0.wake() } }
-    timer = (loop.timer(after: wait, handler), next)
+    timer.set(peripheral.next, on: loop) { [weak self] in self?.assumeIsolated { $0.wake() } }
   }
 
   private func wake() {
-    timer = nil
+    timer.fired()
     notify(peripheral.advance(to: .now))
     schedule()
   }

@@ -1,12 +1,12 @@
-import CLinux
+import EventLoop
 import Gateway
-import Glibc
 import Log
 
 /// The command line: `microbit-gateway COMMAND [OPTION …]`.
 struct Arguments {
   let command: GatewayCommand
   let logLevel: LogLevel?
+  let logFormat: LogFormat?
 
   enum Usage: Error {
     /// The help.
@@ -15,27 +15,15 @@ struct Arguments {
     case wrong(String)
   }
 
-  private enum Option: Int32, CaseIterable {
-    case config = 256, logLevel, timeout, json, live, csv, gateway, passkey, help, version
-
-    var name: StaticString {
-      switch self {
-      case .config: "config"
-      case .logLevel: "log-level"
-      case .timeout: "timeout"
-      case .json: "json"
-      case .live: "live"
-      case .csv: "csv"
-      case .gateway: "gateway"
-      case .passkey: "passkey"
-      case .help: "help"
-      case .version: "version"
-      }
-    }
+  private enum Option: String, CommandLineOption {
+    case config
+    case logLevel = "log-level"
+    case logFormat = "log-format"
+    case timeout, json, live, csv, gateway, passkey, help, version
 
     var takesValue: Bool {
       switch self {
-      case .config, .logLevel, .timeout, .gateway, .passkey: true
+      case .config, .logLevel, .logFormat, .timeout, .gateway, .passkey: true
       case .json, .live, .csv, .help, .version: false
       }
     }
@@ -43,34 +31,20 @@ struct Arguments {
 
   /// - Parameter arguments: the program's own name first.
   init(_ arguments: [String]) throws(Usage) {
-    // Never freed: getopt keeps pointers to it.
-    var argv = arguments.map { strdup($0) } + [nil]
+    let line: CommandLineOptions<Option>
+    do throws(CommandLineError) {
+      line = try CommandLineOptions(arguments)
+    } catch {
+      throw Self.wrong(error.description)
+    }
     var values: [Option: String] = [:]
-    var table = Option.allCases.map { option in
-      CLinux.option(
-        name: UnsafeRawPointer(option.name.utf8Start).assumingMemoryBound(to: CChar.self),
-        has_arg: option.takesValue ? required_argument : no_argument, flag: nil, val: option.rawValue)
-    }
-    table.append(CLinux.option())
-    clinux_reset_getopt()
-    while true {
-      let result = getopt_long(Int32(arguments.count), &argv, ":h", table, nil)
-      if result == -1 { break }
-      if result == Int32(UInt8(ascii: "h")) {
-        values[.help] = ""
-      } else if let option = Option(rawValue: result) {
-        values[option] = clinux_optarg().map { String(cString: $0) } ?? ""
-      } else {
-        let text = Self.refusedOption(argv)
-        throw result == Int32(UInt8(ascii: ":"))
-          ? Self.wrong("\(text) needs a value") : Self.wrong("unknown option \(text)")
-      }
-    }
-    let words = (Int(clinux_optind())..<arguments.count).compactMap { argv[$0].map { String(cString: $0) } }
+    for (option, value) in line.options { values[option] = value }
+    let words = line.words
     if values[.help] != nil || words == ["help"] { throw .help(Self.help) }
     if values[.version] != nil, words.isEmpty {
       self.command = .version
       self.logLevel = nil
+      self.logFormat = nil
       return
     }
     guard let name = words.first else {
@@ -80,16 +54,8 @@ struct Arguments {
     self.command = try Self.command(name, &rest, &values)
     guard rest.isEmpty else { throw Self.wrong("unexpected argument: \(rest.joined(separator: " "))") }
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
-    if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.name)") }
-  }
-
-  /// The option that `getopt_long` has just refused.
-  private static func refusedOption(_ argv: [UnsafeMutablePointer<CChar>?]) -> String {
-    // A short option, perhaps one of several in the argument; else the last argument.
-    if let letter = UInt8(exactly: clinux_optopt()), letter > 0 {
-      return "-" + String(decoding: [letter], as: UTF8.self)
-    }
-    return argv[Int(clinux_optind()) - 1].map { String(cString: $0) } ?? ""
+    self.logFormat = name == "run" ? try Self.format(values.removeValue(forKey: .logFormat)) : nil
+    if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.rawValue)") }
   }
 
   private static func command(
@@ -196,6 +162,14 @@ struct Arguments {
     return level
   }
 
+  private static func format(_ text: String?) throws(Usage) -> LogFormat? {
+    guard let text else { return nil }
+    guard let format = LogFormat(rawValue: text) else {
+      throw wrong("--log-format \(text): must be text or json")
+    }
+    return format
+  }
+
   private static func wrong(_ text: String) -> Usage {
     .wrong("\(text)\nTry: microbit-gateway --help")
   }
@@ -207,13 +181,13 @@ struct Arguments {
 
       run                 run until stopped (Ctrl-C)
       check               check the configuration and show the settings of every device
-      scan                list the Bluetooth devices in range, and what the configuration makes of them
-      inspect ID          show the services of a peripheral, and what can be read
+      scan                list the Bluetooth devices in range, and what the gateway does with each
+      inspect ID          show the services of a peripheral, and their values
       read ID PROPERTY    read a property now
       write ID PROPERTY VALUE
-                          set a property, and print what came of it
+                          set a property, and print the result
       watch [ID [PROPERTY]]
-                          show readings as they come, until Ctrl-C
+                          show readings as they arrive, until Ctrl-C
       pair ID             pair with a peripheral
       unpair ID           remove its pairing
       bonds               list the paired peripherals
@@ -221,23 +195,25 @@ struct Arguments {
       profile check FILE  check a file of profiles
       version             print the version
 
-    ID is an address, a device's id, or a part of its name that no other has. Commands with an ID, and watch, ask the
-    running gateway; without one they use Bluetooth themselves.
+    ID is an address, a device's id, or part of its name, if unique. Commands with an ID, and watch, ask the running
+    gateway; if none is running, they use Bluetooth themselves.
 
     Options:
       --config FILE      the configuration file
                          (default: ./config.json, then /etc/microbit-gateway/config.json)
       --log-level LEVEL  debug, info (default of run), notice, warning (default of the others) or error
+      --log-format FORMAT
+                         run: text (default), or json: one JSON object per line
       --timeout S        scan: seconds to scan (default: 10);
                          commands with an ID: seconds to wait for the device (default: 30)
       --json             scan, inspect, read, write, watch: print JSON
-      --live             scan: a table that is kept up to date, until Ctrl-C
+      --live             scan: a table that is updated continuously, until Ctrl-C
       --csv              watch: print a spreadsheet: time, device, property, value, unit
       --gateway ID       commands with an ID: which running gateway, if there are several
-      --passkey N        pair: the number that the micro:bit shows
+      --passkey N        pair: the passkey that the micro:bit displays
       --help             print this help
 
     Exit status: 0 success, 1 the peripheral refused, 64 wrong command line, 69 no Bluetooth, or the device is not
-    there, 78 wrong configuration.
+    in range, 78 wrong configuration.
     """
 }

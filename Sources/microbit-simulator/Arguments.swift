@@ -1,6 +1,6 @@
 import BlueZSimulator
-import CLinux
 import Configuration
+import EventLoop
 import GATT
 import Glibc
 import Peripherals
@@ -31,13 +31,13 @@ struct Arguments: Sendable {
       --devices N          number of micro:bits (3)
       --decoys N           number of peripherals that are not micro:bits (0)
       --peripheral FILE    another peripheral, described in JSON (see below); may be repeated
-      --profile NAME|FILE  another peripheral, of a profile: one of the profiles folder, or a file *.json with one profile;
-                           may be repeated
+      --profile NAME|FILE  another peripheral, of a profile: its name in the profiles folder, or a file *.json with one
+                           profile; may be repeated
       --profiles-directory DIR
                            folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
       --generate PROPERTY=GENERATOR
-                           generate the values of a property of the --profile before it, or if there is none, of the
-                           micro:bits; may be repeated
+                           generate the values of a property of the preceding --profile, or of the micro:bits if none
+                           precedes it; may be repeated
       --services LIST      services of the micro:bits, comma-separated: temperature, buttons, accelerometer, led,
                            magnetometer, pins, uart, events
                            (temperature)
@@ -110,124 +110,71 @@ struct Arguments: Sendable {
 
     """
 
-  private enum Option: Int32, CaseIterable {
-    case adapters = 1
-    case devices, decoys, peripheral, profile, directory, generate, services, bus, systemBus, namePrefix,
-      name,
-      address, period, minimumPeriod
-    case noPeriod, pairing, seed, control, trace
-    case connect, disconnect, advertise, scan, temporary, supervision, timeout, attribute
+  private enum Option: String, CommandLineOption {
+    case adapters, devices, decoys, peripheral, profile
+    case directory = "profiles-directory"
+    case generate, services, bus
+    case systemBus = "system-bus"
+    case namePrefix = "name-prefix"
+    case name, address, period
+    case minimumPeriod = "minimum-period"
+    case noPeriod = "no-period"
+    case pairing, seed, control, trace
+    case connect = "connect-ms"
+    case disconnect = "disconnect-ms"
+    case advertise = "advertise-ms"
+    case scan = "scan-ms"
+    case temporary = "temporary-ms"
+    case supervision = "supervision-ms"
+    case timeout = "timeout-ms"
+    case attribute = "attribute-ms"
     case help, version
-
-    var name: String {
-      switch self {
-      case .adapters: "adapters"
-      case .devices: "devices"
-      case .decoys: "decoys"
-      case .peripheral: "peripheral"
-      case .profile: "profile"
-      case .directory: "profiles-directory"
-      case .generate: "generate"
-      case .services: "services"
-      case .bus: "bus"
-      case .systemBus: "system-bus"
-      case .namePrefix: "name-prefix"
-      case .name: "name"
-      case .address: "address"
-      case .period: "period"
-      case .minimumPeriod: "minimum-period"
-      case .noPeriod: "no-period"
-      case .pairing: "pairing"
-      case .seed: "seed"
-      case .control: "control"
-      case .trace: "trace"
-      case .connect: "connect-ms"
-      case .disconnect: "disconnect-ms"
-      case .advertise: "advertise-ms"
-      case .scan: "scan-ms"
-      case .temporary: "temporary-ms"
-      case .supervision: "supervision-ms"
-      case .timeout: "timeout-ms"
-      case .attribute: "attribute-ms"
-      case .help: "help"
-      case .version: "version"
-      }
-    }
 
     var takesValue: Bool {
       switch self {
       case .systemBus, .noPeriod, .help, .version: false
-      case .adapters, .devices, .decoys, .peripheral, .profile, .directory, .generate, .services, .bus,
-        .namePrefix, .name, .address, .period,
-        .minimumPeriod, .pairing, .seed, .control, .trace, .connect, .disconnect, .advertise, .scan,
-        .temporary,
-        .supervision, .timeout, .attribute:
-        true
+      default: true
       }
     }
-  }
-
-  private struct Invalid: Error {
-    let reason: String
   }
 
   static func parse(_ arguments: [String]) -> Outcome {
-    // getopt keeps pointers to its arguments: they are never freed.
-    var argv = arguments.map { strdup($0) } + [nil]
-    var table = Option.allCases.map { kind in
-      option(
-        name: strdup(kind.name), has_arg: kind.takesValue ? required_argument : no_argument, flag: nil,
-        val: kind.rawValue)
-    }
-    table.append(option(name: nil, has_arg: 0, flag: nil, val: 0))
-    clinux_reset_getopt()
     var result = Arguments()
     var bus: String?
     var allowSystemBus = false
-    do throws(Invalid) {
-      while true {
-        let code = getopt_long(Int32(arguments.count), &argv, ":", &table, nil)
-        if code == -1 { break }
-        let index = Int(clinux_optind()) - 1
-        guard let kind = Option(rawValue: code) else {
-          let option = argv[index].map { String(cString: $0) } ?? ""
-          throw Invalid(reason: code == 58 ? "\(option) needs a value" : "unknown option \(option)")
-        }
-        let text = clinux_optarg().map { String(cString: $0) } ?? ""
-        switch kind {
+    do throws(CommandLineError) {
+      let line = try CommandLineOptions<Option>(arguments)
+      for (option, value) in line.options {
+        switch option {
         case .help: return .help
         case .version: return .version
-        case .bus: bus = text
+        case .bus: bus = value
         case .systemBus: allowSystemBus = true
-        case .control: result.control = text
-        default: try result.apply(kind, text)
+        case .control: result.control = value
+        default: try result.apply(option, value)
         }
       }
-      if clinux_optind() < arguments.count {
-        // getopt has moved operands to the end of the list.
-        let word = argv[Int(clinux_optind())].map { String(cString: $0) } ?? ""
-        throw Invalid(reason: "unexpected argument: \(word)")
-      }
+      if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
       result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
       for (profile, generators) in result.profiles { try result.add(profile, generators) }
     } catch {
-      return .invalid(error.reason)
+      return .invalid(error.description)
     }
     return .run(result)
   }
 
   /// Refuses the real system bus unless allowed, as other programs of the machine would use the simulator.
-  private static func bus(_ given: String?, allowSystemBus: Bool) throws(Invalid) -> String {
+  private static func bus(_ given: String?, allowSystemBus: Bool) throws(CommandLineError) -> String {
     let address = given ?? getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
     let real = ["/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket"]
     let isReal = address.isEmpty || real.contains { address.contains("path=" + $0) }
     if isReal, !allowSystemBus {
-      throw Invalid(reason: "no private bus: use --bus, or --system-bus to serve on the real system bus")
+      throw CommandLineError("no private bus: use --bus, or --system-bus to serve on the real system bus")
     }
     return address.isEmpty ? "unix:path=/run/dbus/system_bus_socket" : address
   }
 
-  private mutating func apply(_ kind: Option, _ text: String) throws(Invalid) {
+  private mutating func apply(_ kind: Option, _ text: String) throws(CommandLineError) {
     switch kind {
     case .adapters: options.adapters = Int(try Self.number(kind, text, 1...9))
     case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
@@ -236,15 +183,15 @@ struct Arguments: Sendable {
       do throws(DescriptionError) {
         options.described.append(try PeripheralDescription(file: text))
       } catch {
-        throw Invalid(reason: "--peripheral: \(error)")
+        throw CommandLineError("--peripheral: \(error)")
       }
     case .profile: profiles.append((text, []))
     case .directory: directory = text
     case .generate: profiles[profiles.count - 1].generators.append(text)
     case .services:
-      options.services = try text.split(separator: ",").map { name throws(Invalid) in
+      options.services = try text.split(separator: ",").map { name throws(CommandLineError) in
         guard let service = MicroBitService(rawValue: String(name)) else {
-          throw Invalid(reason: "--services: unknown service: \(name)")
+          throw CommandLineError("--services: unknown service: \(name)")
         }
         return service
       }
@@ -256,7 +203,7 @@ struct Arguments: Sendable {
       let (index, address) = try Self.indexed(kind, text)
       let groups = address.split(separator: ":", omittingEmptySubsequences: false)
       guard groups.count == 6, groups.allSatisfy({ $0.count == 2 && $0.allSatisfy(\.isHexDigit) }) else {
-        throw Invalid(reason: "--address: not an address: \(text)")
+        throw CommandLineError("--address: not an address: \(text)")
       }
       options.addresses[index] = address.uppercased()
     case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))
@@ -265,7 +212,7 @@ struct Arguments: Sendable {
     case .trace: options.trace = text
     case .pairing:
       guard let method = PairingMethod(rawValue: text) else {
-        throw Invalid(reason: "--pairing: not just_works or passkey: \(text)")
+        throw CommandLineError("--pairing: not just_works or passkey: \(text)")
       }
       options.pairing = method
     case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
@@ -282,12 +229,12 @@ struct Arguments: Sendable {
   }
 
   /// Adds a peripheral of a profile, or generators to the micro:bits.
-  private mutating func add(_ text: String?, _ generators: [String]) throws(Invalid) {
+  private mutating func add(_ text: String?, _ generators: [String]) throws(CommandLineError) {
     do {
       let profile = try text.map { try Profile.named($0, in: directory) } ?? .microbit
       let made = try generators.map { text in
         guard let equals = text.firstIndex(of: "=") else {
-          throw Invalid(reason: "--generate: not PROPERTY=GENERATOR: \(text)")
+          throw CommandLineError("--generate: not PROPERTY=GENERATOR: \(text)")
         }
         let property = try profile.served(String(text[..<equals]))
         return try Generator(String(text[text.index(after: equals)...]), for: property, seed: options.seed)
@@ -297,34 +244,34 @@ struct Arguments: Sendable {
         name: profile.advertisedName, profile: profile, advertises: profile.requires)
       description.generators = made
       options.described.append(description)
-    } catch let error as Invalid {
+    } catch let error as CommandLineError {
       throw error
     } catch {
-      throw Invalid(reason: "\(error)")
+      throw CommandLineError("\(error)")
     }
   }
 
-  private static func number(_ kind: Option, _ text: String, _ range: ClosedRange<UInt64>) throws(Invalid)
-    -> UInt64
-  {
+  private static func number(
+    _ kind: Option, _ text: String, _ range: ClosedRange<UInt64>
+  ) throws(CommandLineError) -> UInt64 {
     guard let number = UInt64(text), range.contains(number) else {
-      throw Invalid(
-        reason: "--\(kind.name): not a number from \(range.lowerBound) to \(range.upperBound): \(text)")
+      throw CommandLineError(
+        "--\(kind.rawValue): not a number from \(range.lowerBound) to \(range.upperBound): \(text)")
     }
     return number
   }
 
-  private static func duration(_ kind: Option, _ text: String, from minimum: UInt64 = 0) throws(Invalid)
-    -> Duration
-  {
+  private static func duration(
+    _ kind: Option, _ text: String, from minimum: UInt64 = 0
+  ) throws(CommandLineError) -> Duration {
     .milliseconds(Int64(try number(kind, text, minimum...86_400_000)))
   }
 
   /// `I=TEXT`.
-  private static func indexed(_ kind: Option, _ text: String) throws(Invalid) -> (Int, String) {
+  private static func indexed(_ kind: Option, _ text: String) throws(CommandLineError) -> (Int, String) {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let index = Int(parts[0]), index >= 0 else {
-      throw Invalid(reason: "--\(kind.name): not I=TEXT: \(text)")
+      throw CommandLineError("--\(kind.rawValue): not I=TEXT: \(text)")
     }
     return (index, String(parts[1]))
   }

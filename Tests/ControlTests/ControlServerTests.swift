@@ -137,6 +137,14 @@ import Testing
       }
     }
     #expect(error?.reason.contains("in use by another gateway") == true)
+    // Nobody accepts, and no further client fits the queue.
+    let full = server.folder.path + "/full.sock"
+    let listener = try UnixSocket.listen(at: full, mode: 0o600)
+    var waiting: [TestClient] = []
+    while let client = try? TestClient(full) { waiting.append(client) }
+    #expect(!waiting.isEmpty)
+    await #expect(throws: ControlError.self) { try await server.onLoop { try second.listen(at: full) } }
+    close(listener)
     let left = server.folder.path + "/left.sock"
     // Bound, and nobody listens any more.
     close(try UnixSocket.listen(at: left, mode: 0o600))

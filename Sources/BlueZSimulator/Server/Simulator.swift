@@ -23,7 +23,7 @@ public actor Simulator {
   private var calls: [CallID: DBusCall] = [:]
   private var lastCall: UInt64 = 0
   private var sockets: [ChannelID: NotifySocket] = [:]
-  private var timer: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
+  private var timer = NextEventTimer()
   /// The signals of sent notifications: values recur, at thousands per second.
   private var notifications: [Notification: PreparedSignal] = [:]
   private var counters = Counters()
@@ -206,16 +206,11 @@ public actor Simulator {
   }
 
   private func schedule() {
-    guard let next = model.nextEvent else { return }
-    if let timer, timer.deadline <= next { return }
-    timer?.timer.cancel()
-    let wait = max(.zero, ContinuousClock.now.duration(to: next))
-    let handler: @Sendable () -> Void = { [weak self] in self?.assumeIsolated { $0.wake() } }
-    timer = (loop.timer(after: wait, handler), next)
+    timer.set(model.nextEvent, on: loop) { [weak self] in self?.assumeIsolated { $0.wake() } }
   }
 
   private func wake() {
-    timer = nil
+    timer.fired()
     perform(model.advance(to: .now))
   }
 

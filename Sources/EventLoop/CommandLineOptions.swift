@@ -1,0 +1,65 @@
+import CLinux
+import Glibc
+
+/// The options of a program, by their long names; one is `help`, which is `-h` too.
+public protocol CommandLineOption: CaseIterable, Hashable, RawRepresentable<String> {
+  var takesValue: Bool { get }
+}
+
+/// A command line, split by getopt_long(3) into options and words, which may stand in any order.
+public struct CommandLineOptions<Option: CommandLineOption> {
+  /// In their order, each with its value: `--config FILE` or `--config=FILE`; empty if it takes none.
+  public private(set) var options: [(option: Option, value: String)] = []
+  /// What is not an option.
+  public let words: [String]
+
+  /// - Parameter arguments: the program's own name first.
+  public init(_ arguments: [String]) throws(CommandLineError) {
+    // Never freed: getopt keeps pointers to them.
+    var argv = arguments.map { strdup($0) } + [nil]
+    let all = Array(Option.allCases)
+    // Above every letter, which getopt returns for a short option.
+    let first: Int32 = 256
+    var table = all.enumerated().map { index, option in
+      CLinux.option(
+        name: strdup(option.rawValue), has_arg: option.takesValue ? required_argument : no_argument,
+        flag: nil, val: first + Int32(index))
+    }
+    table.append(CLinux.option())
+    clinux_reset_getopt()
+    while true {
+      let result = getopt_long(Int32(arguments.count), &argv, ":h", table, nil)
+      if result == -1 { break }
+      let value = clinux_optarg().map { String(cString: $0) } ?? ""
+      if result >= first {
+        options.append((all[Int(result - first)], value))
+      } else if result == Int32(UInt8(ascii: "h")), let help = Option(rawValue: "help") {
+        options.append((help, ""))
+      } else {
+        let refused = Self.refused(argv)
+        throw CommandLineError(
+          result == Int32(UInt8(ascii: ":")) ? "\(refused) needs a value" : "unknown option \(refused)")
+      }
+    }
+    // getopt has moved them to the end.
+    words = (Int(clinux_optind())..<arguments.count).compactMap { argv[$0].map { String(cString: $0) } }
+  }
+
+  /// The option that `getopt_long` has just refused.
+  private static func refused(_ argv: [UnsafeMutablePointer<CChar>?]) -> String {
+    // A short option, perhaps one of several in the argument; else the last argument.
+    if let letter = UInt8(exactly: clinux_optopt()), letter > 0 {
+      return "-" + String(decoding: [letter], as: UTF8.self)
+    }
+    return argv[Int(clinux_optind()) - 1].map { String(cString: $0) } ?? ""
+  }
+}
+
+/// What is wrong with a command line.
+public struct CommandLineError: Error, CustomStringConvertible {
+  /// For the user.
+  public let description: String
+
+  /// - Parameter description: for the user.
+  public init(_ description: String) { self.description = description }
+}
