@@ -21,7 +21,7 @@ extension CentralState {
     case .adapterAbsent:
       .fault(
         .adapter, "there is no Bluetooth adapter \(adapter)",
-        remedy: "plug one in, or change bluetooth.adapter: bluetoothctl list shows which there are")
+        remedy: "plug it in, or change bluetooth.adapters: bluetoothctl list shows which there are")
     case .adapterOff: .fault(.adapter, "the adapter \(adapter) is off", remedy: "bluetoothctl power on")
     case .adapterBlocked:
       .fault(.adapter, "the adapter \(adapter) is blocked", remedy: "rfkill unblock bluetooth")
@@ -101,14 +101,19 @@ extension DeviceManager {
   /// For a crowd of devices that are not in range.
   private static let mostFindings = 100
 
-  /// What is wrong with the adapter and with the devices, as far as the engine knows.
+  /// What is wrong with the adapters and with the devices, as far as the engine knows.
   package var findings: [Finding] {
-    let adapter = self.adapter.finding(adapter: adapterName)
+    var faults: [Finding] = []
+    for adapter in adapters where !adapter.state.isOn {
+      let fault = adapter.state.finding(adapter: adapter.name)
+      if !faults.contains(fault) { faults.append(fault) }
+    }
     // Without an adapter no device is in range.
-    if adapter.level != .ok { return [adapter] }
-    return Array(
-      registry.all.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
-        .prefix(Self.mostFindings))
+    guard adapters.contains(where: \.state.isOn) else { return faults }
+    return faults
+      + Array(
+        registry.all.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
+          .prefix(Self.mostFindings))
   }
 }
 

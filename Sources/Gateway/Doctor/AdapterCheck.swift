@@ -51,7 +51,7 @@ struct AdapterCheck {
     guard let first = others.first else { return finding }
     return .fault(
       .adapter, "\(finding.text); there is \(others.joined(separator: ", "))",
-      remedy: "set bluetooth.adapter to \"\(first)\" in the configuration, or plug the other one in")
+      remedy: "set bluetooth.adapters to [\"\(first)\"] in the configuration, or plug the other one in")
   }
 
   private func blocked(by block: RFKill.Block) -> Finding {

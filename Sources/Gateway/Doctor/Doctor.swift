@@ -110,30 +110,37 @@ private final class Checkup: @unchecked Sendable {
     report(await within(Self.limit, .state) { await EventLoop.blocking { check.run() } } ?? [])
   }
 
-  /// - Returns: whether the adapter can be used.
+  /// - Returns: whether an adapter can be used.
   private func checkBluetooth(_ configuration: Configuration, isRunning: Bool) async -> Bool {
     let bluetooth = configuration.bluetooth
-    let adapter = bluetooth.adapter
     let loop = loop
     guard let host = await within(Self.limit, .bus, { await HostReport.read(on: loop) }) else { return false }
     var version: BluetoothdVersion?
     if let process = host.bluetoothd {
       version = await within(Self.limit, .bluetoothd) { await BluetoothdVersion.ofProcess(process) } ?? nil
     }
-    let findings = AdapterCheck(
-      report: host, adapter: adapter, version: version, notify: bluetooth.notify,
-      block: RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*"), isGatewayRunning: isRunning
-    ).run()
-    report(findings)
-    report(await within(Self.limit, .kernel) { await EventLoop.blocking { KernelCheck().run() } } ?? [])
-    report(WiFiCheck(adapter: adapter).run())
-    guard findings.allSatisfy({ $0.level != .fault || $0.check == .device }) else { return false }
-    // Another gateway than the configured one.
-    if !isRunning, let process = host.adapters.first(where: { $0.name == adapter })?.gateway {
-      report([CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter)])
-      return false
+    var reported: [Finding] = []
+    var isUsable = false
+    for adapter in bluetooth.adapters {
+      var findings = AdapterCheck(
+        report: host, adapter: adapter, version: version, notify: bluetooth.notify,
+        block: RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*"),
+        isGatewayRunning: isRunning
+      ).run()
+      // Another gateway than the configured one.
+      if !isRunning, let process = host.adapters.first(where: { $0.name == adapter })?.gateway {
+        findings.append(
+          CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter))
+      }
+      if findings.allSatisfy({ $0.level != .fault || $0.check == .device }) { isUsable = true }
+      findings += WiFiCheck(adapter: adapter).run()
+      // Those of the bus and bluetoothd are the same for all adapters.
+      let new = findings.filter { !reported.contains($0) }
+      report(new)
+      reported += new
     }
-    return true
+    report(await within(Self.limit, .kernel) { await EventLoop.blocking { KernelCheck().run() } } ?? [])
+    return isUsable
   }
 
   private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
