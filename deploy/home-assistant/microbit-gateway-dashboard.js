@@ -67,14 +67,12 @@ function microbitSection(hass, device) {
   const isRow = (entity) =>
     !isTemperature(entity) && domainOf(entity) !== "image" &&
     (entity.entity_category !== "diagnostic" || entity.deviceClass === "connectivity");
-  const images = entities.filter((entity) => domainOf(entity) === "image");
   const cards = [heading(hass, device, "mdi:chip")];
-  // Of the 12 columns of a section, a picture takes the right half.
+  // A temperature takes the left half of the section's 12 columns, a picture the right half.
   for (const entity of entities.filter(isTemperature)) {
-    const columns = images.length > 0 ? 6 : 12;
-    cards.push({ type: "sensor", graph: "line", hours_to_show: 24, grid_options: { columns }, ...row(entity, device) });
+    cards.push({ type: "sensor", graph: "line", hours_to_show: 24, ...row(entity, device) });
   }
-  for (const entity of images) {
+  for (const entity of entities.filter((entity) => domainOf(entity) === "image")) {
     const options = { show_name: false, show_state: false, grid_options: { columns: 6 } };
     cards.push({ type: "picture-entity", ...options, ...row(entity, device) });
   }
