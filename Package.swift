@@ -41,6 +41,7 @@ let package = Package(
 
     module("Log"),
     module("JSON"),
+    module("Findings", ["JSON"]),
     module("EventLoop", ["CLinux"]),
     module("DBus", ["EventLoop", "CDBus"]),
     module("GATT"),
@@ -48,9 +49,14 @@ let package = Package(
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
-    module("Devices", ["EventLoop", "Log", "JSON", "GATT", "DBus", "BlueZ", "Store", "Configuration"]),
     module(
-      "Bridge", ["EventLoop", "Log", "JSON", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices"]),
+      "Devices",
+      ["EventLoop", "Log", "JSON", "Findings", "GATT", "DBus", "BlueZ", "Store", "Configuration"]),
+    module(
+      "Bridge",
+      [
+        "EventLoop", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices",
+      ]),
     module(
       "HomeAssistant",
       ["EventLoop", "Log", "JSON", "GATT", "MQTT", "Store", "Configuration", "Devices", "Bridge"]),
@@ -58,8 +64,8 @@ let package = Package(
     module(
       "Gateway",
       [
-        "EventLoop", "Log", "JSON", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices", "Bridge",
-        "HomeAssistant", "Control", "CSystemd",
+        "EventLoop", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices",
+        "Bridge", "HomeAssistant", "Control", "CSystemd", "CLinux",
       ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
@@ -81,7 +87,7 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
-    tests("LogTests", ["Log"]),
+    tests("LogTests", ["Log", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "TestSupport"]),
@@ -116,8 +122,9 @@ let package = Package(
     tests(
       "GatewayTests",
       [
-        "Gateway", "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT",
-        "TestSupport",
+        "Gateway", "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "Findings", "GATT",
+        "JSON",
+        "MQTT", "BlueZ", "BlueZSimulator", "TestSupport",
       ]),
     tests("PeripheralsTests", ["Peripherals", "Configuration", "GATT", "TestSupport"]),
     tests(

@@ -177,7 +177,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       context.unsubscribe(context.topics.requests)
       context.subscribe(context.topics.barriers)
       companion?.disconnected()
-    case .connectFailed, .subscriptionRefused:
+    case .connectFailed, .subscriptionRefused, .publicationRefused:
       // The client logs it.
       break
     case .message(let message):

@@ -97,19 +97,23 @@ extension QoS {
 
 extension MQTTOptions {
   init(_ configuration: Configuration, id: GatewayID, run: RunID, topics: TopicMap) {
-    let mqtt = configuration.mqtt
+    // With the run: a broker disconnects the older of two clients with the same id, and two gateways with one id would
+    // disconnect each other for ever.
     self.init(
-      host: mqtt.host, port: UInt16(clamping: mqtt.port),
-      protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311,
-      // With the run: a broker disconnects the older of two clients with the same id, and two gateways with one id would
-      // disconnect each other for ever.
-      clientID: "microbit-gateway-\(id)-\(run)", username: mqtt.username,
-      password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
-      tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) },
+      configuration.mqtt, clientID: "microbit-gateway-\(id)-\(run)",
       will: MQTTMessage(
         topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
     // Far above any valid command, so that one that is too long gets a reply.
     maximumIncomingPacket = 2 << 20
     awaitsAdmission = true
+  }
+
+  /// The configured broker and credentials.
+  package init(_ mqtt: Configuration.MQTT, clientID: String, will: MQTTMessage) {
+    self.init(
+      host: mqtt.host, port: UInt16(clamping: mqtt.port),
+      protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,
+      username: mqtt.username, password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
+      tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) }, will: will)
   }
 }

@@ -78,7 +78,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func cameOnline() {
     guard ownership.cameOnline(), let before = ownership.last else { return }
-    context.log.notice("taken over", ["device": device.id, "from": before.gateway])
+    context.log.notice(
+      "taken over", ["device": device.id, "address": device.identifier, "from": before.gateway])
     moved = Move(from: before.gateway, area: before.area, time: .now)
   }
 
@@ -165,7 +166,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       return
     }
     context.log.notice(
-      "another gateway uses its id: renamed", ["device": id, "gateway": notice.gateway, "now": device.id])
+      "another gateway uses its id: renamed",
+      ["device": id, "address": device.identifier, "gateway": notice.gateway, "now": device.id])
   }
 
   /// The device came online here before the retained `info` of its earlier owner arrived.
@@ -176,7 +178,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func handOver(_ notice: DeviceOwnership.Notice?, before: Owner) {
     if ownership.owner != before, case .other(let gateway) = ownership.owner {
-      context.log.notice("owned by another gateway", ["device": device.id, "gateway": gateway])
+      context.log.notice(
+        "owned by another gateway",
+        ["device": device.id, "address": device.identifier, "gateway": gateway])
     }
     release()
     for property in properties { property.handOver() }

@@ -29,7 +29,7 @@ package struct TopicMap: Sendable {
   package func bridgeRequest(_ verb: String) -> TopicName { topicName("\(bridge)/request/\(verb)") }
 
   /// Where responses to `verb` are published.
-  func bridgeResponse(to verb: String) -> TopicName { topicName("\(bridge)/response/\(verb)") }
+  package func bridgeResponse(to verb: String) -> TopicName { topicName("\(bridge)/response/\(verb)") }
 
   /// The topics of a device. Built once, when the device is first known.
   package func topics(of device: DeviceID, _ profile: Profile) -> DeviceTopics {

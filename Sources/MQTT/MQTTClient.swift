@@ -376,7 +376,10 @@ public actor MQTTClient: IterationEndHandler {
     for (packet, reason) in events.acknowledgements {
       guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80) else { continue }
       counters.acknowledged += 1
-      if reason >= 0x80 { write(outages.refused(topic, MosquittoText.reason(reason))) }
+      guard reason >= 0x80 else { continue }
+      let text = MosquittoText.reason(reason)
+      write(outages.refused(topic, text))
+      handler?(.publicationRefused(topic, reason: text))
     }
     for (packet, reason) in events.subscriptions {
       guard let filter = subscribing.removeValue(forKey: packet) else { continue }

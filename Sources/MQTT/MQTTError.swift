@@ -1,3 +1,5 @@
+import Glibc
+
 /// Why a connection to the broker failed or ended.
 public enum MQTTError: Error, Equatable, Sendable {
   /// The host name has no address.
@@ -65,21 +67,18 @@ public enum MQTTError: Error, Equatable, Sendable {
 }
 
 extension MQTTError: CustomStringConvertible {
-  /// A line for the log; it may quote the broker.
+  /// What is wrong, for the user; it may quote the broker.
   public var description: String {
     switch self {
     case .lookUpFailed(let host, let reason): "cannot resolve the broker's host name \(host): \(reason)"
     case .unreachable(let reason, _): "the broker cannot be reached: \(reason)"
     case .timedOut(.lookUp): "resolving the broker's host name is taking too long"
     case .timedOut(.connect): "the broker cannot be reached: no answer"
-    case .timedOut(.tls):
-      "the host accepts connections, but does not answer as a broker with TLS: check mqtt.port and mqtt.tls"
-    case .timedOut(.connack):
-      "the host accepts connections, but does not answer as a broker: check mqtt.port and mqtt.tls"
-    case .notAuthorised(_, let reason):
-      "the broker rejected the login: check mqtt.username and password_file (\(reason))"
+    case .timedOut(.tls): "the host accepts connections, but does not answer as a broker with TLS"
+    case .timedOut(.connack): "the host accepts connections, but does not answer as a broker"
+    case .notAuthorised(_, let reason): "the broker rejected the login: \(reason)"
     case .refused(_, let reason): "the broker refused the connection: \(reason)"
-    case .unsupportedProtocol: "the broker does not support this version of MQTT: change mqtt.protocol"
+    case .unsupportedProtocol: "the broker does not support this version of MQTT"
     case .tls(let reason): "the TLS handshake with the broker failed: \(reason)"
     case .file(let path, let reason): "cannot use \(path): \(reason)"
     case .invalidOption(let what): what
@@ -88,6 +87,29 @@ extension MQTTError: CustomStringConvertible {
     case .connectionLost(let reason): "the connection to the broker was lost: \(reason)"
     case .closedByBroker(_, let reason): "the broker closed the connection: \(reason)"
     case .library(let code, let reason): "\(reason) (\(code))"
+    }
+  }
+
+  /// What the user can do about it; nil if that is not known.
+  /// - Parameter host: the broker's, as configured.
+  public func hint(host: String) -> String? {
+    switch self {
+    case .unreachable(_, ECONNREFUSED):
+      let isLocal = ["localhost", "::1"].contains(host) || host.hasPrefix("127.")
+      return isLocal
+        ? "is a broker running here? sudo apt install mosquitto; sudo systemctl enable --now mosquitto"
+        : "check mqtt.host and mqtt.port, and whether the broker listens on the network: by default mosquitto 2 does not"
+    case .lookUpFailed, .timedOut(.lookUp): return "check mqtt.host and the name server: getent hosts \(host)"
+    case .unreachable, .timedOut(.connect):
+      return "check mqtt.host and mqtt.port, and the network: ping \(host)"
+    case .timedOut(.tls), .timedOut(.connack), .protocolViolation: return "check mqtt.port and mqtt.tls"
+    case .notAuthorised: return "check mqtt.username and mqtt.password_file"
+    case .unsupportedProtocol: return "change mqtt.protocol"
+    case .tls:
+      return "check mqtt.port, mqtt.tls.ca_file, and that mqtt.host is a name in the broker's certificate"
+    case .refused(reasonCode: 154, _): return "allow retained messages in the broker's configuration"
+    case .file: return "check the files in mqtt.tls and their permissions"
+    case .refused, .invalidOption, .keepAliveTimedOut, .connectionLost, .closedByBroker, .library: return nil
     }
   }
 }

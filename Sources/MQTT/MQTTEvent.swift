@@ -10,6 +10,8 @@ public enum MQTTEvent: Sendable {
   case message(MQTTReceived)
   /// The broker has refused a subscription.
   case subscriptionRefused(TopicFilter, reason: String)
+  /// The broker has refused a publication with QoS 1 (MQTT 5 only).
+  case publicationRefused(TopicName, reason: String)
 }
 
 /// The parameters of a connection, from the broker's CONNACK.

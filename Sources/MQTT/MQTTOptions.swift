@@ -40,7 +40,7 @@ public struct MQTTOptions: Sendable {
   /// Published by the broker when the connection ends without DISCONNECT.
   var will: MQTTMessage?
   /// From the start of name resolution to the CONNACK.
-  var connectTimeout: Duration = .seconds(10)
+  public var connectTimeout: Duration = .seconds(10)
   /// Between attempts if the broker is unreachable, or connections do not last. Fully random, so that the clients of a
   /// returning broker do not all connect at once, and short, so that a local broker is found within 5 s of its return.
   public var backOff = BackOff(first: .seconds(1), longest: .seconds(4), spread: 1)

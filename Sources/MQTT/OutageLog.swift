@@ -1,4 +1,3 @@
-import Glibc
 import Log
 
 /// Writes a log line of a client.
@@ -27,7 +26,7 @@ struct OutageLog {
     // Bounded: a broker may give a different reason each time.
     if reported.count < 100 { reported.append(error) }
     let level: LogLevel = error.remedy == .retry ? .warning : .error
-    let line = error.description + hint(error)
+    let line = error.description + (error.hint(host: options.host).map { " (\($0))" } ?? "")
     guard let retryIn else { return (level, "\(line); still waiting") }
     let (seconds, rest) = retryIn.components
     return (level, "\(line); trying again in \(seconds).\(rest / 100_000_000_000_000_000) s")
@@ -38,15 +37,6 @@ struct OutageLog {
     let broker = "\(options.host):\(options.port)"
     return reported.isEmpty
       ? (.info, "connected to \(broker)") : (.notice, "connected again to \(broker)")
-  }
-
-  /// What the user can do if nothing listens on the broker's port.
-  private func hint(_ error: MQTTError) -> String {
-    guard case .unreachable(_, ECONNREFUSED) = error else { return "" }
-    let isLocal = ["localhost", "::1"].contains(options.host) || options.host.hasPrefix("127.")
-    return isLocal
-      ? " (is a broker running here? sudo apt install mosquitto; sudo systemctl enable --now mosquitto)"
-      : " (check mqtt.host and mqtt.port, and whether the broker listens on the network: by default mosquitto 2 does not)"
   }
 
   /// The queue was full, and its oldest message was dropped.

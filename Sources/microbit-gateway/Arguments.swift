@@ -6,6 +6,7 @@ import Log
 struct Arguments {
   let command: GatewayCommand
   let logLevel: LogLevel?
+  let logFormat: LogFormat?
 
   enum Usage: Error {
     /// The help.
@@ -17,11 +18,12 @@ struct Arguments {
   private enum Option: String, CommandLineOption {
     case config
     case logLevel = "log-level"
+    case logFormat = "log-format"
     case timeout, json, live, csv, gateway, passkey, help, version
 
     var takesValue: Bool {
       switch self {
-      case .config, .logLevel, .timeout, .gateway, .passkey: true
+      case .config, .logLevel, .logFormat, .timeout, .gateway, .passkey: true
       case .json, .live, .csv, .help, .version: false
       }
     }
@@ -42,6 +44,7 @@ struct Arguments {
     if values[.version] != nil, words.isEmpty {
       self.command = .version
       self.logLevel = nil
+      self.logFormat = nil
       return
     }
     guard let name = words.first else {
@@ -51,6 +54,7 @@ struct Arguments {
     self.command = try Self.command(name, &rest, &values)
     guard rest.isEmpty else { throw Self.wrong("unexpected argument: \(rest.joined(separator: " "))") }
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
+    self.logFormat = name == "run" ? try Self.format(values.removeValue(forKey: .logFormat)) : nil
     if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.rawValue)") }
   }
 
@@ -158,6 +162,14 @@ struct Arguments {
     return level
   }
 
+  private static func format(_ text: String?) throws(Usage) -> LogFormat? {
+    guard let text else { return nil }
+    guard let format = LogFormat(rawValue: text) else {
+      throw wrong("--log-format \(text): must be text or json")
+    }
+    return format
+  }
+
   private static func wrong(_ text: String) -> Usage {
     .wrong("\(text)\nTry: microbit-gateway --help")
   }
@@ -190,6 +202,8 @@ struct Arguments {
       --config FILE      the configuration file
                          (default: ./config.json, then /etc/microbit-gateway/config.json)
       --log-level LEVEL  debug, info (default of run), notice, warning (default of the others) or error
+      --log-format FORMAT
+                         run: text (default), or json: one JSON object per line
       --timeout S        scan: seconds to scan (default: 10);
                          commands with an ID: seconds to wait for the device (default: 30)
       --json             scan, inspect, read, write, watch: print JSON

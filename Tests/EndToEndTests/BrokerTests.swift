@@ -129,7 +129,7 @@ import Testing
   func wrongPassword() async throws {
     try await withFixture(Self.lockedPlan(password: "Secret\n")) { fixture in
       try fixture.startGateway()
-      try await fixture.logged("the broker rejected the login: check mqtt.username and password_file")
+      try await fixture.logged("(check mqtt.username and mqtt.password_file)")
       for _ in 0..<3 {
         try await fixture.broker.logLine(within: Fixture.patience) { $0.contains("not authorised") }
       }

@@ -155,7 +155,7 @@ import Testing
     let error = try await client.events.next("an error") { event -> MQTTError? in
       switch event {
       case .connectFailed(let error, _), .disconnected(.some(let error)): error
-      case .connected, .disconnected, .message, .subscriptionRefused: nil
+      case .connected, .disconnected, .message, .subscriptionRefused, .publicationRefused: nil
       }
     }
     if case .protocolViolation = error { return }

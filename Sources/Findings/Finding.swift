@@ -1,0 +1,75 @@
+import JSON
+
+/// The result of a check, in plain words, and what to do about it. Log, `health` and `doctor` use the same texts.
+package struct Finding: Sendable, Equatable {
+  /// What was checked.
+  package enum Check: String, Sendable, CaseIterable {
+    case configuration
+    case clock
+    case state
+    case bus
+    case bluetoothd
+    case adapter
+    case kernel
+    case wifi
+    case broker
+    case topics
+    case retained
+    case homeAssistant = "home_assistant"
+    case gateway
+    case device
+  }
+
+  package enum Level: String, Sendable {
+    case ok
+    /// Works, but not well, or not for long.
+    case warning
+    /// Something does not work.
+    case fault
+  }
+
+  package let check: Check
+  package let level: Level
+  /// What was found, as a sentence without a full stop.
+  package let text: String
+  /// What the user can do: a command or a change; nil if there is nothing to do.
+  package let remedy: String?
+
+  package static func ok(_ check: Check, _ text: String) -> Finding {
+    Finding(check: check, level: .ok, text: text, remedy: nil)
+  }
+
+  package static func warning(_ check: Check, _ text: String, remedy: String) -> Finding {
+    Finding(check: check, level: .warning, text: text, remedy: remedy)
+  }
+
+  package static func fault(_ check: Check, _ text: String, remedy: String) -> Finding {
+    Finding(check: check, level: .fault, text: text, remedy: remedy)
+  }
+
+  /// `{"check":"adapter","level":"fault","text":"the adapter is off","remedy":"bluetoothctl power on"}`.
+  package var json: JSONValue {
+    [
+      "check": .string(check.rawValue), "level": .string(level.rawValue), "text": .string(text),
+      "remedy": remedy.map(JSONValue.string),
+    ]
+  }
+
+  /// Nil for JSON that ``json`` does not write.
+  package init?(_ json: JSONValue) {
+    guard case .string(let check) = json["check"], let check = Check(rawValue: check),
+      case .string(let level) = json["level"], let level = Level(rawValue: level),
+      case .string(let text) = json["text"]
+    else { return nil }
+    var remedy: String?
+    if case .string(let text) = json["remedy"] { remedy = text }
+    self.init(check: check, level: level, text: text, remedy: remedy)
+  }
+
+  private init(check: Check, level: Level, text: String, remedy: String?) {
+    self.check = check
+    self.level = level
+    self.text = text
+    self.remedy = remedy
+  }
+}

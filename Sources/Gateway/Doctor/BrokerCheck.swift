@@ -1,0 +1,214 @@
+import Bridge
+import Configuration
+import EventLoop
+import Findings
+import MQTT
+
+/// Connects to the broker as the gateway does, and tries every kind of topic that the gateway needs.
+///
+/// It uses a client id and topics of its own, so that a running gateway is not disturbed, and leaves nothing retained:
+/// what it publishes is empty or not retained, except one message, which is also removed if the connection is lost.
+struct BrokerCheck {
+  private let configuration: Configuration
+  private let gateway: GatewayID
+  private let loop: EventLoop
+
+  /// For one attempt to connect.
+  private static let connectLimit = Duration.seconds(5)
+  /// For the test messages to come back.
+  private static let returnLimit = Duration.seconds(3)
+
+  /// - Parameters:
+  ///   - configuration: `mqtt` and `home_assistant` of it are used.
+  ///   - gateway: the id whose topics are tried.
+  init(_ configuration: Configuration, gateway: GatewayID, loop: EventLoop) {
+    self.configuration = configuration
+    self.gateway = gateway
+    self.loop = loop
+  }
+
+  /// If the broker cannot be used, the only finding says why. Takes at most about 20 s.
+  func run() async -> [Finding] {
+    let probes = BrokerProbes(configuration, gateway: gateway)
+    // An empty retained message: removes the one that the check leaves if it is interrupted.
+    let will = MQTTMessage(topic: probes.retained, payload: [], retain: true)
+    var options = MQTTOptions(configuration.mqtt, clientID: "microbit-gateway-\(probes.name)", will: will)
+    options.connectTimeout = Self.connectLimit
+    options.backOff = BackOff(first: .milliseconds(100), longest: .milliseconds(100), spread: 0)
+    let session = BrokerSession(options, status: probes.status, loop: loop)
+    await session.start(probes.filters)
+    let findings = await check(session, probes)
+    await session.stop()
+    return findings
+  }
+
+  private func check(_ session: BrokerSession, _ probes: BrokerProbes) async -> [Finding] {
+    guard await session.wait(Self.connectLimit * 3, until: { $0.isDecided }),
+      session.connection != nil
+    else { return [fault(session.failure ?? .timedOut(.lookUp))] }
+    for message in probes.messages { await session.client.publish(message) }
+    let isMQTT5 = probes.isMQTT5
+    _ = await session.wait(Self.returnLimit) { session in
+      session.connection == nil || probes.list.allSatisfy { session.outcome(of: $0).isDecided(isMQTT5) }
+    }
+    let outcomes = probes.list.map { (probe: $0, outcome: session.outcome(of: $0)) }
+    let retained = await checkRetained(session, probes)
+    // A broker may end the connection of a client that publishes what it may not.
+    if let failure = session.failure {
+      return [
+        .fault(
+          .broker, "the connection ended while topics were tried: \(failure)",
+          remedy: "\(probes.aclRemedy(for: probes.list)), and see the broker's log")
+      ]
+    }
+    return [.ok(.broker, connectedText)] + probes.findings(outcomes) + [retained].compactMap { $0 }
+      + homeAssistant(session, probes)
+  }
+
+  private func fault(_ error: MQTTError) -> Finding {
+    .fault(
+      .broker, error.description, remedy: error.hint(host: configuration.mqtt.host) ?? "see the broker's log")
+  }
+
+  private var connectedText: String {
+    let mqtt = configuration.mqtt
+    let login = mqtt.username.map { " as the user \($0)" } ?? " without a login"
+    return "connected to \(mqtt.host):\(mqtt.port) with MQTT \(mqtt.protocolVersion.rawValue)"
+      + (mqtt.tls == nil ? "" : " and TLS") + login
+  }
+
+  /// Whether a message that is retained reaches a later subscription with a wildcard.
+  private func checkRetained(
+    _ session: BrokerSession, _ probes: BrokerProbes
+  ) async -> Finding? {
+    // If the topic is not allowed, that has been found already.
+    guard session.has(probes.retained) else { return nil }
+    let payload = Array("offline".utf8)
+    await session.client.publish(MQTTMessage(topic: probes.retained, payload: payload, retain: true))
+    // Retained before the subscription.
+    _ = await session.wait(Self.returnLimit) { $0.connection == nil || $0.has(probes.retained, payload) }
+    await session.client.subscribe(probes.retainedFilter)
+    let isDelivered = await session.wait(Self.returnLimit) {
+      $0.connection == nil || $0.has(probes.retained, payload, retained: true)
+    }
+    await session.client.publish(MQTTMessage(topic: probes.retained, payload: [], retain: true))
+    if isDelivered { return .ok(.retained, "retained messages and subscriptions with wildcards work") }
+    return .fault(
+      .retained,
+      "the broker does not deliver retained messages to subscriptions with wildcards: Home Assistant would find no device",
+      remedy: "use a broker that does, such as mosquitto (RabbitMQ does not)")
+  }
+
+  private func homeAssistant(_ session: BrokerSession, _ probes: BrokerProbes) -> [Finding] {
+    guard configuration.homeAssistant.discovery else { return [] }
+    return [
+      .ok(
+        .homeAssistant,
+        session.isHomeAssistantOnline
+          ? "Home Assistant is online"
+          : "Home Assistant was not seen, which is normal: it sends a message only when it starts")
+    ]
+  }
+}
+
+/// A connection to the broker for a check, and what has come over it.
+private final class BrokerSession: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  let client: MQTTClient
+  private let status: TopicName?
+  private let loop: EventLoop
+  private(set) var connection: MQTTConnection?
+  private(set) var failure: MQTTError?
+  private(set) var isHomeAssistantOnline = false
+  private var received: [MQTTReceived] = []
+  private var refusedPublications: Set<TopicName> = []
+  private var refusedSubscriptions: Set<TopicFilter> = []
+  private var attempts = 0
+  private var running: Task<Void, any Error>?
+  private var condition: (BrokerSession) -> Bool = { _ in false }
+  private var waiter: Waiter<Bool>?
+
+  /// The first may use an address family that the broker does not listen on.
+  private static let mostAttempts = 2
+  /// Retained messages of other clients may come first.
+  private static let mostReceived = 1000
+
+  /// - Parameter status: where Home Assistant publishes that it is online.
+  init(_ options: MQTTOptions, status: TopicName?, loop: EventLoop) {
+    self.status = status
+    self.loop = loop
+    client = MQTTClient(options: options, loop: loop) { _, _ in }
+  }
+
+  func start(_ filters: [TopicFilter]) async {
+    await client.setHandler { [weak self] in self?.handle($0) }
+    for filter in filters { await client.subscribe(filter) }
+    running = Task(executorPreference: loop) { [client] in try await client.run() }
+  }
+
+  /// Returns when what was published is acknowledged.
+  func stop() async {
+    await client.stop(deadline: .seconds(2))
+    running?.cancel()
+  }
+
+  /// Connected, or failed for good.
+  var isDecided: Bool { connection != nil || failure != nil }
+
+  /// - Parameter payload: nil: any.
+  func has(_ topic: TopicName, _ payload: [UInt8]? = nil, retained: Bool = false) -> Bool {
+    received.contains {
+      $0.topic == topic && (payload == nil || $0.payload == payload) && (!retained || $0.retain)
+    }
+  }
+
+  func outcome(of probe: BrokerProbe) -> BrokerProbe.Outcome {
+    BrokerProbe.Outcome(
+      hasArrived: has(probe.topic), isPublishRefused: refusedPublications.contains(probe.topic),
+      isSubscribeRefused: refusedSubscriptions.contains(probe.filter), need: probe.need)
+  }
+
+  /// Whether `condition` holds before `limit` is over.
+  func wait(_ limit: Duration, until condition: @escaping (BrokerSession) -> Bool) async -> Bool {
+    if condition(self) { return true }
+    let waiter = Waiter<Bool>()
+    (self.condition, self.waiter) = (condition, waiter)
+    let timer = loop.timer(after: limit) { waiter.resume(.success(false)) }
+    let holds = (try? await waiter.value()) ?? false
+    timer.cancel()
+    self.waiter = nil
+    return holds
+  }
+
+  private func handle(_ event: MQTTEvent) {
+    switch event {
+    case .connected(let connection): self.connection = connection
+    case .connectFailed(let error, _):
+      attempts += 1
+      if attempts >= Self.mostAttempts || !error.mayDependOnAddress { failure = failure ?? error }
+    case .disconnected(let error):
+      connection = nil
+      failure = failure ?? error
+    case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
+    case .publicationRefused(let topic, _): refusedPublications.insert(topic)
+    case .message(let message):
+      if message.topic == status {
+        isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
+      } else if received.count < Self.mostReceived, message.topic.string.contains(BrokerProbes.marker) {
+        received.append(message)
+      }
+    }
+    if let waiter, condition(self) { waiter.resume(.success(true)) }
+  }
+}
+
+extension MQTTError {
+  /// Whether another address of the host may do better.
+  fileprivate var mayDependOnAddress: Bool {
+    switch self {
+    case .unreachable, .timedOut(.connect): true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import Bridge
+import Configuration
+import Findings
+import GATT
+import MQTT
+
+/// A topic of a kind that the gateway needs, with a name that no gateway uses.
+struct BrokerProbe: Sendable {
+  enum Need: Sendable {
+    case publish
+    case receive
+    case both
+  }
+
+  let topic: TopicName
+  /// As the gateway subscribes to it.
+  let filter: TopicFilter
+  let need: Need
+  /// What the user reads: the topic with wildcards.
+  let shown: String
+  var payload: [UInt8] = []
+  var isRetained = false
+
+  /// What happened to the message on this topic.
+  struct Outcome {
+    let hasArrived: Bool
+    let isPublishRefused: Bool
+    let isSubscribeRefused: Bool
+    let need: Need
+
+    /// Whether waiting longer may tell more. With MQTT 5 a refused publication is reported, before later messages come
+    /// back.
+    func isDecided(_ isMQTT5: Bool) -> Bool {
+      hasArrived || isPublishRefused || isSubscribeRefused || (need == .publish && isMQTT5)
+    }
+
+    /// Nil: nothing is wrong, as far as it can be known.
+    func problem(_ isMQTT5: Bool) -> Problem? {
+      if hasArrived { return nil }
+      if isPublishRefused { return need == .receive ? nil : .publish }
+      if isSubscribeRefused { return need == .publish ? nil : .receive }
+      switch need {
+      case .both: return isMQTT5 ? .receive : .either
+      case .receive: return isMQTT5 ? .receive : .unknown
+      case .publish: return isMQTT5 ? nil : .unknown
+      }
+    }
+  }
+
+  enum Problem: Sendable, CaseIterable {
+    /// The gateway may not publish.
+    case publish
+    /// What is published does not reach the gateway.
+    case receive
+    /// One of the two: MQTT 3.1.1 does not tell which.
+    case either
+    /// MQTT 3.1.1: a message did not come back, but the gateway only needs the other direction.
+    case unknown
+  }
+}
+
+/// The topics that the gateway needs, with names that no gateway uses, and the findings about them.
+struct BrokerProbes: Sendable {
+  /// In every topic of a probe.
+  static let marker = "doctor-"
+
+  /// Of a device and a gateway that do not exist.
+  let name: String
+  let isMQTT5: Bool
+  let list: [BrokerProbe]
+  /// The topic for a retained message, and a filter with a wildcard for it that no probe has.
+  let retained: TopicName
+  let retainedFilter: TopicFilter
+  private let base: String
+  private let prefix: String?
+  private let user: String?
+
+  init(_ configuration: Configuration, gateway: GatewayID) {
+    name = Self.marker + RunID().description
+    isMQTT5 = configuration.mqtt.protocolVersion == .v5
+    base = configuration.mqtt.baseTopic
+    prefix = configuration.homeAssistant.discovery ? configuration.homeAssistant.prefix : nil
+    user = configuration.mqtt.username
+    let own = TopicMap(base: base, gateway: gateway)
+    guard let id = try? DeviceID(name), let other = GatewayID(name) else {
+      preconditionFailure("\(name) is no id")
+    }
+    let device = own.topics(of: id, .microbit)
+    retained = TopicMap(base: base, gateway: other).bridgeState
+    retainedFilter = topicFilter("\(base)/bridge/\(name)/+")
+    let needed = Self.list(base, own, device, name, state: retained)
+    // With 3.1.1 only a message that comes back shows something, and the gateway does not read its announcements.
+    if isMQTT5, let prefix {
+      list = needed + [Self.announcement(prefix, name)]
+    } else {
+      list = needed
+    }
+  }
+
+  private static func list(
+    _ base: String, _ own: TopicMap, _ device: DeviceTopics, _ name: String, state: TopicName
+  ) -> [BrokerProbe] {
+    let value = device.properties[0]
+    // Not a word that gateways accept as a request or have as a property: those that receive it ignore it.
+    let word = "\(name).test"
+    func probe(
+      _ topic: TopicName, by filter: String? = nil, _ need: BrokerProbe.Need, _ shown: String,
+      _ payload: String = "", retain: Bool = false
+    ) -> BrokerProbe {
+      BrokerProbe(
+        topic: topic, filter: filter.map(topicFilter) ?? TopicFilter(topic), need: need, shown: shown,
+        payload: Array(payload.utf8), isRetained: retain)
+    }
+    let get = topicName("\(base)/\(name)/temperature/get")
+    let all = topicName("\(base)/all/\(word)/set")
+    let (request, response) = (own.bridgeRequest(word), own.bridgeResponse(to: word))
+    let bridge = "\(base)/bridge/\(own.gateway)"
+    return [
+      probe(value.value, .publish, "\(base)/+/temperature", retain: true),
+      probe(value.result, .publish, "\(base)/+/+/result"),
+      probe(device.readings, .publish, "\(base)/+/readings", "{}"),
+      probe(device.availability, .both, "\(base)/+/availability", retain: true),
+      probe(device.info, .both, "\(base)/+/info", retain: true),
+      probe(value.set, by: "\(base)/\(name)/+/set", .receive, "\(base)/+/+/set"),
+      probe(get, by: "\(base)/\(name)/+/get", .receive, "\(base)/+/+/get"),
+      probe(all, by: "\(base)/all/+/set", .receive, "\(base)/all/+/set"),
+      probe(request, by: "\(bridge)/request/#", .both, "\(bridge)/request/#"),
+      probe(response, .both, "\(bridge)/response/#"),
+      probe(state, by: "\(base)/bridge/+/state", .both, "\(base)/bridge/+/state", retain: true),
+    ]
+  }
+
+  private static func announcement(_ prefix: String, _ name: String) -> BrokerProbe {
+    let topic = topicName("\(prefix)/device/\(name)/config")
+    return BrokerProbe(
+      topic: topic, filter: TopicFilter(topic), need: .publish, shown: "\(prefix)/device/+/config",
+      isRetained: true)
+  }
+
+  /// Where Home Assistant publishes that it is online; nil if nothing is announced to it.
+  var status: TopicName? { prefix.map { topicName("\($0)/status") } }
+
+  /// Without those of topics that the gateway only publishes to, if the broker reports refused publications.
+  var filters: [TopicFilter] {
+    list.filter { !isMQTT5 || $0.need != .publish }.map(\.filter) + (status.map { [TopicFilter($0)] } ?? [])
+  }
+
+  /// Those that nothing needs to come back from first: a refusal is then reported before others have come back.
+  var messages: [MQTTMessage] {
+    (list.filter { $0.need == .publish } + list.filter { $0.need != .publish }).map {
+      MQTTMessage(topic: $0.topic, payload: $0.payload, retain: $0.isRetained)
+    }
+  }
+
+  func findings(_ outcomes: [(probe: BrokerProbe, outcome: BrokerProbe.Outcome)]) -> [Finding] {
+    let problems = outcomes.compactMap { probe, outcome in
+      outcome.problem(isMQTT5).map { (probe: probe, problem: $0) }
+    }
+    if problems.isEmpty {
+      return [.ok(.topics, "the gateway may publish and receive all that it needs")]
+    }
+    return BrokerProbe.Problem.allCases.compactMap { kind in
+      let probes = problems.filter { $0.problem == kind }.map(\.probe)
+      return probes.isEmpty ? nil : finding(kind, probes)
+    }
+  }
+
+  private func finding(_ problem: BrokerProbe.Problem, _ probes: [BrokerProbe]) -> Finding {
+    let topics = probes.map(\.shown).joined(separator: ", ")
+    let remedy = aclRemedy(for: probes)
+    switch problem {
+    case .publish:
+      return .fault(.topics, "the broker does not let the gateway publish to \(topics)", remedy: remedy)
+    case .receive:
+      return .fault(.topics, "the broker does not let the gateway receive \(topics)", remedy: remedy)
+    case .either:
+      return .fault(
+        .topics, "the broker does not let the gateway publish or receive \(topics)", remedy: remedy)
+    case .unknown:
+      return .warning(
+        .topics, "test messages did not come back, so the broker may not allow \(topics)", remedy: remedy)
+    }
+  }
+
+  /// The lines of mosquitto's ACL file that allow the topics.
+  func aclRemedy(for probes: [BrokerProbe]) -> String {
+    let isOwn = probes.contains { $0.shown.hasPrefix("\(base)/") }
+    let lines =
+      (isOwn ? ["topic readwrite \(base)/#"] : [])
+      + (prefix.map { ["topic write \($0)/device/#", "topic read \($0)/status"] } ?? [])
+    let whom = user.map { " for the user \($0)" } ?? ""
+    return "allow in the broker's access control list\(whom): \(lines.joined(separator: "; "))"
+  }
+}

@@ -1,0 +1,159 @@
+import Configuration
+import EventLoop
+import Findings
+import MQTT
+import TestSupport
+import Testing
+
+@testable import Gateway
+
+/// With a real mosquitto.
+struct BrokerCheckTests {
+  private let gateway = GatewayID("living-room")!
+
+  private func configuration(
+    _ port: UInt16, _ version: Configuration.MQTT.ProtocolVersion = .v5, user: String? = nil
+  ) -> Configuration {
+    var configuration = Configuration()
+    configuration.mqtt.host = "127.0.0.1"
+    configuration.mqtt.port = Int(port)
+    configuration.mqtt.protocolVersion = version
+    configuration.mqtt.username = user
+    configuration.mqtt.password = user.map { Array($0.utf8) }
+    return configuration
+  }
+
+  private func findings(_ configuration: Configuration) async -> [Finding] {
+    let loop = EventLoop.onNewThread()
+    defer { loop.stop() }
+    let check = BrokerCheck(configuration, gateway: gateway, loop: loop)
+    return await Task(executorPreference: loop) { await check.run() }.value
+  }
+
+  /// - Parameter acl: the lines of mosquitto's ACL file for the anonymous user.
+  private func broker(acl: String) async throws -> MosquittoBroker {
+    let folder = try TemporaryFolder()
+    try folder.write(acl, to: "acl")
+    return try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
+  }
+
+  private static let versions: [Configuration.MQTT.ProtocolVersion] = [.v5, .v311]
+
+  @Test(arguments: versions)
+  func allIsWell(_ version: Configuration.MQTT.ProtocolVersion) async throws {
+    let broker = try await MosquittoBroker()
+    let found = await findings(configuration(broker.port, version))
+    #expect(found.map(\.check) == [.broker, .topics, .retained, .homeAssistant])
+    #expect(found.allSatisfy { $0.level == .ok }, "\(found)")
+    #expect(found.first?.text.contains("with MQTT \(version.rawValue) without a login") == true)
+  }
+
+  /// What a new subscriber to everything gets is what is retained.
+  @Test func nothingIsLeft() async throws {
+    let broker = try await MosquittoBroker()
+    _ = await findings(configuration(broker.port))
+    let retained = try ChildProcess(
+      "/usr/bin/mosquitto_sub",
+      ["-h", "127.0.0.1", "-p", "\(broker.port)", "-t", "#", "-v", "--retained-only", "-W", "1"])
+    try await retained.exitStatus()
+    #expect(!retained.text.contains("doctor"), "\(retained.text)")
+  }
+
+  @Test(arguments: versions)
+  func theRecommendedAccessListSuffices(_ version: Configuration.MQTT.ProtocolVersion) async throws {
+    let broker = try await broker(
+      acl: "topic readwrite microbit/#\ntopic write homeassistant/device/#\ntopic read homeassistant/status\n"
+    )
+    let found = await findings(configuration(broker.port, version))
+    #expect(found.allSatisfy { $0.level == .ok }, "\(found)")
+  }
+
+  @Test func nobodyListens() async throws {
+    let port = try ReservedPort()
+    let found = await findings(configuration(port.number))
+    #expect(
+      found == [
+        .fault(
+          .broker, "the broker cannot be reached: Connection refused",
+          remedy:
+            "is a broker running here? sudo apt install mosquitto; sudo systemctl enable --now mosquitto")
+      ])
+  }
+
+  @Test func theNameDoesNotResolve() async throws {
+    var configuration = configuration(1883)
+    configuration.mqtt.host = "no-such-host.invalid"
+    let found = await findings(configuration)
+    #expect(found.count == 1)
+    #expect(found[0].text.hasPrefix("cannot resolve the broker's host name no-such-host.invalid"))
+    #expect(found[0].remedy?.contains("getent hosts no-such-host.invalid") == true)
+  }
+
+  @Test(arguments: versions)
+  func theLoginIsRejected(_ version: Configuration.MQTT.ProtocolVersion) async throws {
+    let folder = try TemporaryFolder()
+    try folder.write("", to: "passwords")
+    let broker = try await MosquittoBroker(folder: folder) {
+      "allow_anonymous false\npassword_file \($0)/passwords"
+    }
+    let found = await findings(configuration(broker.port, version, user: "somebody"))
+    #expect(found.count == 1)
+    #expect(found[0].level == .fault)
+    #expect(found[0].text.hasPrefix("the broker rejected the login"))
+    #expect(found[0].remedy == "check mqtt.username and mqtt.password_file")
+  }
+
+  private static let denied: [(String, String)] = [
+    ("microbit/+/readings", "publish to microbit/+/readings"),
+    ("microbit/+/info", "publish to microbit/+/info"),
+    ("homeassistant/device/#", "publish to homeassistant/device/+/config"),
+  ]
+
+  @Test(arguments: denied)
+  func oneTopicIsDenied(_ filter: String, _ expected: String) async throws {
+    let broker = try await broker(acl: "topic readwrite #\ntopic deny \(filter)\n")
+    let found = await findings(configuration(broker.port))
+    let faults = found.filter { $0.level == .fault }
+    #expect(faults.count == 1)
+    #expect(faults.first?.text == "the broker does not let the gateway \(expected)")
+    #expect(faults.first?.remedy?.hasPrefix("allow in the broker's access control list: topic") == true)
+  }
+
+  /// mosquitto accepts the subscription, and delivers nothing.
+  @Test func commandsAreNotDelivered() async throws {
+    let broker = try await broker(
+      acl: "topic write #\ntopic read microbit/bridge/#\ntopic read microbit/+/info\n")
+    let found = await findings(configuration(broker.port))
+    let fault = try #require(found.first { $0.level == .fault })
+    #expect(
+      fault.text
+        == "the broker does not let the gateway receive microbit/+/availability, microbit/+/+/set, microbit/+/+/get, microbit/all/+/set"
+    )
+  }
+
+  @Test func with311ADeniedTopicDoesNotComeBack() async throws {
+    let broker = try await broker(
+      acl: "topic readwrite #\ntopic deny microbit/+/info\ntopic deny microbit/+/readings\n")
+    let found = await findings(configuration(broker.port, .v311))
+    #expect(found.first { $0.level == .fault }?.text.hasSuffix("publish or receive microbit/+/info") == true)
+    #expect(found.first { $0.level == .warning }?.text.hasSuffix("may not allow microbit/+/readings") == true)
+  }
+
+  @Test func homeAssistantsRetainedBirthIsSeen() async throws {
+    let broker = try await MosquittoBroker()
+    let birth = try ChildProcess(
+      "/usr/bin/mosquitto_pub",
+      ["-h", "127.0.0.1", "-p", "\(broker.port)", "-t", "homeassistant/status", "-m", "online", "-r"])
+    try await birth.exitStatus()
+    let found = await findings(configuration(broker.port))
+    #expect(found.last == .ok(.homeAssistant, "Home Assistant is online"))
+  }
+
+  @Test func retainedMessagesAreNotSupported() async throws {
+    let broker = try await MosquittoBroker { _ in "allow_anonymous true\nretain_available false" }
+    let found = await findings(configuration(broker.port))
+    // The gateway's will is retained.
+    #expect(found.map(\.text) == ["the broker refused the connection: Retain not supported"])
+    #expect(found.first?.remedy == "allow retained messages in the broker's configuration")
+  }
+}
