@@ -1,13 +1,13 @@
 # fish completion for microbit-gateway
 
-set -l commands run init doctor check scan inspect read write watch pair unpair bonds profiles profile version
+set -l commands init run doctor check scan inspect read write watch pair unpair bonds profiles profile version
 set -l device inspect read write watch pair unpair
 set -l seen __fish_seen_subcommand_from
 
 complete -c microbit-gateway -f
 complete -c microbit-gateway -n "not $seen $commands" -a run -d 'run until stopped'
-complete -c microbit-gateway -n "not $seen $commands" -a init -d 'write a configuration file'
-complete -c microbit-gateway -n "not $seen $commands" -a doctor -d 'find out what keeps the gateway from working'
+complete -c microbit-gateway -n "not $seen $commands" -a init -d 'set up the configuration'
+complete -c microbit-gateway -n "not $seen $commands" -a doctor -d 'find what is wrong, and what to do about it'
 complete -c microbit-gateway -n "not $seen $commands" -a check -d 'check the configuration'
 complete -c microbit-gateway -n "not $seen $commands" -a scan -d 'list the Bluetooth devices in range'
 complete -c microbit-gateway -n "not $seen $commands" -a inspect -d 'show the services of a peripheral'
@@ -28,11 +28,21 @@ complete -c microbit-gateway -n "$seen profile; and $seen check" -F
 complete -c microbit-gateway -n "$seen run init doctor check scan profiles $device" -l config -rF -d 'the configuration file'
 complete -c microbit-gateway -l log-level -xa 'debug info notice warning error' -d 'how much is logged'
 complete -c microbit-gateway -n "$seen run" -l log-format -xa 'text json' -d 'form of the log'
-complete -c microbit-gateway -n "$seen scan $device" -l timeout -x -d 'seconds to scan, or to wait for the device'
+complete -c microbit-gateway -n "$seen init scan $device" -l timeout -x -d 'seconds to scan, or to wait for the device'
 complete -c microbit-gateway -n "$seen doctor scan inspect read write watch" -l json -d 'print JSON'
 complete -c microbit-gateway -n "$seen scan" -l live -d 'a table that is kept up to date'
 complete -c microbit-gateway -n "$seen watch" -l csv -d 'print a spreadsheet'
 complete -c microbit-gateway -n "$seen $device" -l gateway -x -d 'which running gateway'
 complete -c microbit-gateway -n "$seen pair" -l passkey -x -d 'the number that the micro:bit shows'
+complete -c microbit-gateway -n "$seen init" -l device -x -d 'use this micro:bit: ADDRESS=NAME,ROOM'
+complete -c microbit-gateway -n "$seen init" -l all -d 'use every micro:bit in range'
+complete -c microbit-gateway -n "$seen init" -l broker -xa '(__fish_print_hostnames)' -d 'host of the broker'
+complete -c microbit-gateway -n "$seen init" -l port -x -d 'port of the broker'
+complete -c microbit-gateway -n "$seen init" -l tls -d 'use TLS'
+complete -c microbit-gateway -n "$seen init" -l ca-file -rF -d 'certificate authority'
+complete -c microbit-gateway -n "$seen init" -l username -x -d 'login'
+complete -c microbit-gateway -n "$seen init" -l password-file -rF -d 'file with the password'
+complete -c microbit-gateway -n "$seen init" -l no-test -d 'do not try the broker'
+complete -c microbit-gateway -n "$seen init" -l yes -d 'ask nothing'
 complete -c microbit-gateway -s h -l help -d 'print help'
 complete -c microbit-gateway -n "not $seen $commands" -l version -d 'print the version'
