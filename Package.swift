@@ -87,7 +87,7 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
-    tests("LogTests", ["Log"]),
+    tests("LogTests", ["Log", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "TestSupport"]),

@@ -153,6 +153,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
   }
 
+  /// The device is new if it is seen again.
+  func forgetCommands(of device: DeviceDescription) { commands.forget(device) }
+
   /// Something that is published of a device of this gateway has changed.
   func ownedDeviceChanged(_ publisher: DevicePublisher) {
     report.changed()

@@ -23,7 +23,7 @@ final class CommandHandler: @unchecked Sendable {
   private var barrier: UInt64 = 0
   private var isResubscribing = false
   /// Of retained commands that were rejected, which happens once for each topic.
-  private var rejectedTopics: Set<String> = []
+  private var rejectedTopics: [DeviceID: Set<String>] = [:]
   private let isMQTT5: Bool
 
   init(_ bridge: Bridge, _ context: BridgeContext, _ section: StateSection) {
@@ -66,6 +66,12 @@ final class CommandHandler: @unchecked Sendable {
     for filter in publisher.topics.commands { context.unsubscribe(filter) }
   }
 
+  /// Retained commands are carried out again if the device comes back.
+  func forget(_ device: DeviceDescription) {
+    retained.forget(device.identifier)
+    rejectedTopics[device.id] = nil
+  }
+
   private func subscribeGroups() {
     for filter in context.topics.groupCommands { context.subscribe(filter, options: .retainAsPublished) }
     barrier = bridge.sendBarrier()
@@ -79,36 +85,37 @@ final class CommandHandler: @unchecked Sendable {
     for publisher in targets {
       let property = publisher.device.profile.property(named: name)
       if isGroup, property?.isWritable != true { continue }
-      if message.retain, isHandled(message, publisher, property) { continue }
+      if message.retain, !isDue(message, publisher, property) { continue }
       // After the retained command was recorded: one that another gateway carries out is not repeated here later.
       guard bridge.isResponsible(for: publisher) else { continue }
-      set(message, publisher, name, property)
+      execute(message, publisher, name, property)
     }
   }
 
-  /// Whether a retained command is complete.
-  private func isHandled(
+  /// Records a retained command, or rejects it.
+  /// - Returns: whether it is to be carried out, or to be rejected as any command would be.
+  private func isDue(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
     // The broker sends it again on every connection: then it is ignored, not rejected again.
-    guard let property, property.isWritable else { return !bridge.hasArrived(barrier) }
+    guard let property, property.isWritable else { return bridge.hasArrived(barrier) }
     if !isMQTT5 || property.kind == .event {
-      let isNew = rejectedTopics.insert("\(publisher.device.id) \(message.topic.string)").inserted
+      let isNew = rejectedTopics[publisher.device.id, default: []].insert(message.topic.string).inserted
       if isNew, bridge.isResponsible(for: publisher) {
         let reason = isMQTT5 ? "a retained command for an event is not carried out" : Self.retainedReason
         reject(
           message, publisher, property.name,
           Rejection(reason, CommandPayload.transaction(in: message.payload)))
       }
-      return true
+      return false
     }
-    let isNew = retained.isNew(message, for: publisher.device.identifier)
-    let isHandled = !isNew && !bridge.hasArrived(barrier)
-    if isHandled { context.log.debug("retained command ignored: it was handled before", publisher.fields) }
-    return isHandled
+    let isNew = retained.record(message, for: publisher.device.identifier)
+    let isDue = isNew || bridge.hasArrived(barrier)
+    if !isDue { context.log.debug("retained command ignored: it was handled before", publisher.fields) }
+    return isDue
   }
 
-  private func set(
+  private func execute(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ property: Property?
   ) {
     bridge.report.countCommand()
@@ -199,8 +206,9 @@ struct RetainedCommands {
     }
   }
 
-  /// Whether it differs from the last one of its topic, which it replaces.
-  mutating func isNew(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
+  /// Records the command in the place of the last one of its topic.
+  /// - Returns: whether it differs from that.
+  mutating func record(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
     let topic = message.topic.string
     let digest = Self.digest(message.payload)
     var known = digests[address] ?? []
@@ -211,6 +219,11 @@ struct RetainedCommands {
     let json = JSONObject(known.map { JSONObject.Member(name: $0.topic, value: .integer($0.digest)) })
     section.put(address.description, JSONValue.object(json).bytes)
     return true
+  }
+
+  mutating func forget(_ address: BluetoothAddress) {
+    guard digests.removeValue(forKey: address) != nil else { return }
+    section.put(address.description, nil)
   }
 
   /// FNV-1a of 64 bits (RFC 9923): the same in every run, which `Hasher` is not.

@@ -20,19 +20,9 @@ struct CommandPayload: Sendable, Equatable {
 
   /// Reads `payload` as a command for `property`: plain text for a text, an enumeration or bytes, else JSON.
   init(_ payload: [UInt8], for property: Property) throws(Rejection) {
-    guard payload.count <= Self.longestPayload else {
-      throw Rejection("the payload has \(payload.count) bytes, \(Self.longestPayload) are the most")
-    }
-    let document: JSONValue?
-    let problem: String
-    do throws(JSONSyntaxError) {
-      document = try JSONParser.parse(payload)
-      problem = ""
-    } catch {
-      document = nil
-      problem = Self.describe(error, in: payload, property)
-    }
-    if case .object(let object) = document, Self.isLongForm(object, property.codec) {
+    if payload.count <= Self.longestPayload, case .object(let object) = try? JSONParser.parse(payload),
+      Self.isLongForm(object, property.codec)
+    {
       let transaction = try Self.transaction(object)
       let known = ["value", "ttl", "transaction"]
       if let unknown = object.names.first(where: { !known.contains($0) }) {
@@ -44,15 +34,29 @@ struct CommandPayload: Sendable, Equatable {
       self.transaction = transaction
       return
     }
+    value = try Self.value(payload, for: property)
     ttl = nil
     transaction = nil
-    var content = document
-    if property.codec.isPlain, document?.isString != true {
+  }
+
+  /// Reads `payload` as a value alone.
+  static func value(_ payload: [UInt8], for property: Property) throws(Rejection) -> Value {
+    guard payload.count <= longestPayload else {
+      throw Rejection("the payload has \(payload.count) bytes, \(longestPayload) are the most")
+    }
+    var content: JSONValue?
+    var problem = ""
+    do throws(JSONSyntaxError) {
+      content = try JSONParser.parse(payload)
+    } catch {
+      problem = describe(error, in: payload, property)
+    }
+    if property.codec.isPlain, content?.isString != true {
       // Anything but a JSON string is the text itself.
       content = String(validating: payload, as: UTF8.self).map(JSONValue.string)
     }
     guard let content else { throw Rejection(problem) }
-    value = try Self.value(content, property, shown: Excerpt(payload).description, nil)
+    return try value(content, property, shown: Excerpt(payload).description, nil)
   }
 
   /// Whether `value`, `ttl` and `transaction` are keys of the object. That of a record has those of its fields, of which

@@ -61,6 +61,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   package func detach(_ reason: DetachReason) {
     bridge.remove(self)
+    if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
     case .removed where !ownership.isElsewhere:
       clear(topics)
@@ -77,7 +78,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func cameOnline() {
     guard ownership.cameOnline(), let before = ownership.last else { return }
-    context.log.notice("taken over", ["device": device.id, "from": before.gateway])
+    context.log.notice(
+      "taken over", ["device": device.id, "address": device.identifier, "from": before.gateway])
     moved = Move(from: before.gateway, area: before.area, time: .now)
   }
 
@@ -137,7 +139,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       if let notice { learnOrigin(notice) }
       publishPresence()
     case .release: handOver(notice, before: before)
-    case nil: break
+    case nil:
+      guard ownership.owner == .unknown, before != .unknown else { return }
+      // The owner has cleared it.
+      let id = device.id
+      context.engine.assumeIsolated { $0.setOwner(.unknown, of: id) }
     }
   }
 
@@ -160,7 +166,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       return
     }
     context.log.notice(
-      "another gateway uses its id: renamed", ["device": id, "gateway": notice.gateway, "now": device.id])
+      "another gateway uses its id: renamed",
+      ["device": id, "address": device.identifier, "gateway": notice.gateway, "now": device.id])
   }
 
   /// The device came online here before the retained `info` of its earlier owner arrived.
@@ -171,9 +178,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func handOver(_ notice: DeviceOwnership.Notice?, before: Owner) {
     if ownership.owner != before, case .other(let gateway) = ownership.owner {
-      context.log.notice("owned by another gateway", ["device": device.id, "gateway": gateway])
+      context.log.notice(
+        "owned by another gateway",
+        ["device": device.id, "address": device.identifier, "gateway": gateway])
     }
     release()
+    for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.identifier)
     let (id, owner, desired) = (device.id, ownership.owner, notice?.desired(device.profile) ?? [:])
     context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired) }

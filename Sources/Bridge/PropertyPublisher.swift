@@ -73,6 +73,12 @@ final class PropertyPublisher: @unchecked Sendable {
   /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 
+  /// Another gateway publishes the value from now on: nothing is kept that could be published later.
+  func handOver() {
+    payload = nil
+    limiter = property.report.map(ReportLimiter.init)
+  }
+
   func republish() {
     guard let payload else { return }
     context.publishState(topics.value, payload)

@@ -36,6 +36,12 @@ package final class ControlClient: @unchecked Sendable {
 
   package func close() { socket.close() }
 
+  /// While true, the gateway keeps what it sends, and drops what it cannot keep.
+  package var isPaused: Bool {
+    get { socket.isPaused }
+    set { socket.isPaused = newValue }
+  }
+
   private func ended() {
     socket.close()
     waiter?.resume(.failure(ControlError("the gateway has ended")))
@@ -52,8 +58,10 @@ package final class ControlClient: @unchecked Sendable {
     let waiter = Waiter<[UInt8]>()
     self.waiter = waiter
     socket.send((["request": .string(verb)] as JSONValue).merging(keys).bytes)
-    let timer = loop.timer(after: limit) {
+    let timer = loop.timer(after: limit) { [weak self] in
       waiter.resume(.failure(ControlError("the gateway does not answer")))
+      // An answer that is late must not be taken for the next one.
+      self?.ended()
     }
     defer { timer.cancel() }
     let line: [UInt8]

@@ -206,7 +206,11 @@ final class Device: @unchecked Sendable {
 
   private func logReading(_ value: Value, _ channel: Channel) {
     context.log.debug(
-      "reading", ["device": id, "property": channel.property.name, "value": value, "sequence": sequence])
+      "reading",
+      [
+        "device": id, "address": address, "property": channel.property.name, "value": value,
+        "sequence": sequence,
+      ])
   }
 
   /// Passes on a value that the engine has read for itself, without a sequence number: it is not a reading.

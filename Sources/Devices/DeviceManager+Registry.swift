@@ -146,7 +146,7 @@ extension DeviceManager {
       log.warning(
         "a remembered value is out of range: dropped",
         [
-          "device": settings.identifier, "property": name,
+          "device": settings.id.value, "address": settings.identifier, "property": name,
           "value": String(decoding: desired.value.bytes, as: UTF8.self),
         ])
       store.change(settings.identifier) { $0.desired[name] = nil }

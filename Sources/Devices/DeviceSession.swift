@@ -436,12 +436,15 @@ final class DeviceSession: @unchecked Sendable {
       log.debug(
         "characteristic",
         [
-          "device": device.id, "service": characteristic.service, "uuid": characteristic.uuid,
-          "flags": characteristic.flags, "property": index.map { profile.properties[$0].name } ?? "-",
+          "device": device.id, "address": device.address, "service": characteristic.service,
+          "uuid": characteristic.uuid, "flags": characteristic.flags,
+          "property": index.map { profile.properties[$0].name } ?? "-",
         ])
     }
     let rest = characteristics.count - Self.mostLogged
-    if rest > 0 { log.debug("more characteristics", ["device": device.id, "count": rest]) }
+    if rest > 0 {
+      log.debug("more characteristics", ["device": device.id, "address": device.address, "count": rest])
+    }
   }
 }
 

@@ -15,7 +15,6 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   /// Its lower half would be the descriptor -1, which no watch has.
   private static let wakeUpToken = UInt64.max
-  private static let wakeUpTicket = UInt64.max
 
   private let epoll: Int32
   private let wakeUp: Int32

@@ -39,6 +39,21 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
     }
   }
 
+  /// The sequence that colours what follows on a terminal.
+  var colour: String {
+    switch self {
+    case .debug: LogLevel.faint
+    case .info: "\u{1B}[36m"
+    case .notice: "\u{1B}[32m"
+    case .warning: "\u{1B}[33m"
+    case .error: "\u{1B}[1;31m"
+    }
+  }
+
+  static let faint = "\u{1B}[2m"
+  /// The sequence that ends a colour.
+  static let noColour = "\u{1B}[0m"
+
   /// Whether `a` is less severe than `b`.
   public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }

@@ -1,11 +1,12 @@
-/// A line of the log as text.
+/// A line of the log.
 ///
 /// Fields contain advertised names and payloads from the broker: these must not begin a new line, look like another
 /// field, or send control sequences to the terminal.
 struct LogLine {
   let level: LogLevel
-  /// `level component: message key=value …` in UTF-8, without prefix and line end.
-  private(set) var bytes: [UInt8] = []
+  let component: String
+  let message: String
+  let fields: LogFields
 
   /// The maximum length in bytes: with the prefix below PIPE_BUF, so that it is written to a pipe at once.
   static let limit = 2048
@@ -14,87 +15,94 @@ struct LogLine {
 
   init(level: LogLevel, component: String, message: String, _ fields: LogFields) {
     self.level = level
+    self.component = component
+    self.message = message
+    self.fields = fields
+  }
+
+  // MARK: Text
+
+  /// `level component: message key=value …` in UTF-8, without prefix and line end.
+  /// - Parameter isColoured: for a terminal: the level is coloured.
+  func text(isColoured: Bool = false) -> [UInt8] {
+    var bytes: [UInt8] = []
     bytes.reserveCapacity(256)
+    if isColoured { bytes += level.colour.utf8 }
     bytes += level.name.utf8
+    if isColoured { bytes += LogLevel.noColour.utf8 }
     bytes.append(UInt8(ascii: " "))
     bytes += component.utf8
     bytes += ": ".utf8
-    append(message, limit: LogLine.limit, quoted: false)
+    bytes.append(message, limit: LogLine.limit, as: .text)
     for (key, value) in fields {
       bytes.append(UInt8(ascii: " "))
       bytes += key.utf8
       bytes.append(UInt8(ascii: "="))
-      append(value: value.description)
+      bytes.append(value: value.description)
     }
-    cut()
+    bytes.cut(to: LogLine.limit)
+    return bytes
   }
 
-  private mutating func append(value: String) {
-    let quoted = value.isEmpty || value.unicodeScalars.contains(where: LogLine.needsQuotes)
-    if quoted { bytes.append(UInt8(ascii: "\"")) }
-    append(value, limit: LogLine.valueLimit, quoted: quoted)
-    if quoted { bytes.append(UInt8(ascii: "\"")) }
+  // MARK: JSON
+
+  /// An object with `time`, `level`, `component`, `message` and the fields; without line end.
+  /// - Parameter time: RFC 3339.
+  func json(time: String) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(256)
+    bytes += "{\"time\":\"\(time)\",\"level\":\"\(level.name)\",\"component\":\"\(component)\"".utf8
+    bytes.append(member: "message", .string(message), limit: LogLine.limit / 2)
+    for (key, value) in fields {
+      var member: [UInt8] = []
+      member.append(member: key, JSONScalar(value), limit: LogLine.valueLimit)
+      // The objects must be complete: what does not fit is left out.
+      if bytes.count + member.count < LogLine.limit { bytes += member }
+    }
+    bytes.append(UInt8(ascii: "}"))
+    return bytes
   }
 
-  /// Appends `text`, and escapes invisible characters.
-  private mutating func append(_ text: String, limit: Int, quoted: Bool) {
-    // Printable ASCII, the usual case, is appended unchanged.
-    let isPlain = text.utf8.allSatisfy { byte in
-      (0x20..<0x7F).contains(byte) && !(quoted && (byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")))
-    }
-    if isPlain, text.utf8.count <= limit {
-      bytes += text.utf8
-      return
-    }
-    var room = limit
-    for scalar in text.unicodeScalars {
-      let piece: String
-      switch scalar {
-      case "\n": piece = "\\n"
-      case "\r": piece = "\\r"
-      case "\t": piece = "\\t"
-      case "\"" where quoted, "\\" where quoted: piece = "\\\(scalar)"
-      case _ where LogLine.isInvisible(scalar): piece = "\\u{\(String(scalar.value, radix: 16))}"
-      case _: piece = String(Character(scalar))
-      }
-      room -= piece.utf8.count
-      guard room >= 0 else {
-        bytes += "…".utf8
-        return
-      }
-      bytes += piece.utf8
-    }
-  }
+  // MARK: Journal
 
-  private static func needsQuotes(_ scalar: Unicode.Scalar) -> Bool {
-    (scalar.isASCII ? scalar == " " : scalar.properties.isWhitespace) || scalar == "\"" || scalar == "\\"
-      || scalar == "=" || isInvisible(scalar)
-  }
-
-  /// Whether the scalar controls the terminal or the text direction, or is not displayed.
-  private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
-    if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
-    switch scalar.properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
-      return true
-    case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
-      .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .otherNumber, .connectorPunctuation,
-      .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation, .finalPunctuation,
-      .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol, .spaceSeparator:
-      return false
-    @unknown default:
-      return true
+  /// An entry in the journal's native protocol: a line for each of its fields.
+  /// - Parameter text: the line as displayed; without line ends, as the protocol then needs no lengths.
+  func journalEntry(_ text: [UInt8]) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count + 256)
+    // Without it the journal shows the name of the process, cut to 15 characters.
+    bytes += "SYSLOG_IDENTIFIER=microbit-gateway\nPRIORITY=\(level.journalPriority)\nMESSAGE=".utf8
+    bytes += text
+    bytes.append(UInt8(ascii: "\n"))
+    for (key, name) in [("device", "DEVICE"), ("address", "ADDRESS")] {
+      guard let value = fields.first(where: { $0.key == key })?.value else { continue }
+      bytes += "\(name)=".utf8
+      bytes.append(value.description, limit: LogLine.valueLimit, as: .text)
+      bytes.append(UInt8(ascii: "\n"))
     }
+    return bytes
   }
+}
 
-  /// Truncates a line that is too long.
-  private mutating func cut() {
-    guard bytes.count > LogLine.limit else { return }
-    let mark = "…"
-    var end = LogLine.limit - mark.utf8.count
-    // Back to the first byte of a character: following bytes are 10xxxxxx.
-    while bytes[end] & 0xC0 == 0x80 { end -= 1 }
-    bytes.removeSubrange(end...)
-    bytes += mark.utf8
+/// A value of a field in JSON.
+private enum JSONScalar {
+  case literal(String)
+  case string(String)
+
+  init(_ value: any CustomStringConvertible) {
+    self = value is any BinaryInteger || value is Bool ? .literal("\(value)") : .string(value.description)
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(member name: String, _ value: JSONScalar, limit: Int) {
+    self += ",\"\(name)\":".utf8
+    switch value {
+    case .literal(let text): self += text.utf8
+    case .string(let text):
+      append(UInt8(ascii: "\""))
+      append(text, limit: limit, as: .json)
+      append(UInt8(ascii: "\""))
+    }
   }
 }

@@ -3,7 +3,8 @@ import Synchronization
 /// The fields of a line, written as `key=value`. Values may come from anywhere and are escaped.
 public typealias LogFields = KeyValuePairs<String, any CustomStringConvertible>
 
-/// Writes lines to stderr: `level component: message key=value …`.
+/// Writes lines to stderr: `level component: message key=value …`; if stderr is the journal, an entry with the fields
+/// `PRIORITY`, `DEVICE` and `ADDRESS`.
 ///
 /// Message and fields are only computed if the level is enabled.
 public struct Logger: Sendable {
@@ -20,6 +21,12 @@ public struct Logger: Sendable {
   public static var level: LogLevel {
     get { LogLevel(rawValue: threshold.load(ordering: .relaxed)) ?? .info }
     set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+  }
+
+  /// The format of the process's lines; initially ``LogFormat/text``.
+  public static var format: LogFormat {
+    get { StandardError.format }
+    set { StandardError.format = newValue }
   }
 
   /// Whether lines of `level` are written.

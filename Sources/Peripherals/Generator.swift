@@ -113,13 +113,13 @@ extension Generator {
   /// For the help of a program.
   package static let help = """
     GENERATOR is one of:
-      constant:VALUE            the same value again and again
+      constant:VALUE            always the same value
       ramp:FROM:TO:STEP         from FROM to TO in steps, then from FROM again
       random_walk:FROM:TO:STEP  changes by at most STEP, and stays between FROM and TO
       replay:FILE               the rows of a CSV file with the columns time,device,property,value, as printed by
-                                microbit-gateway watch --csv; at the end again from the beginning
+                                microbit-gateway watch --csv, repeated endlessly
     followed by @MS: a new value every MS milliseconds (1000; for replay: at the intervals of the file).
-    The sensors of a micro:bit notify at their own period, and take the value that was generated last.
+    The sensors of a micro:bit notify at their own period, with the value generated last.
     """
 }
 

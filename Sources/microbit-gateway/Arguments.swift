@@ -6,6 +6,7 @@ import Log
 struct Arguments {
   let command: GatewayCommand
   let logLevel: LogLevel?
+  let logFormat: LogFormat?
 
   enum Usage: Error {
     /// The help.
@@ -17,11 +18,12 @@ struct Arguments {
   private enum Option: String, CommandLineOption {
     case config
     case logLevel = "log-level"
+    case logFormat = "log-format"
     case timeout, json, live, csv, gateway, passkey, help, version
 
     var takesValue: Bool {
       switch self {
-      case .config, .logLevel, .timeout, .gateway, .passkey: true
+      case .config, .logLevel, .logFormat, .timeout, .gateway, .passkey: true
       case .json, .live, .csv, .help, .version: false
       }
     }
@@ -42,6 +44,7 @@ struct Arguments {
     if values[.version] != nil, words.isEmpty {
       self.command = .version
       self.logLevel = nil
+      self.logFormat = nil
       return
     }
     guard let name = words.first else {
@@ -51,6 +54,7 @@ struct Arguments {
     self.command = try Self.command(name, &rest, &values)
     guard rest.isEmpty else { throw Self.wrong("unexpected argument: \(rest.joined(separator: " "))") }
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
+    self.logFormat = name == "run" ? try Self.format(values.removeValue(forKey: .logFormat)) : nil
     if let (option, _) = values.first { throw Self.wrong("\(name) does not take --\(option.rawValue)") }
   }
 
@@ -161,6 +165,14 @@ struct Arguments {
     return level
   }
 
+  private static func format(_ text: String?) throws(Usage) -> LogFormat? {
+    guard let text else { return nil }
+    guard let format = LogFormat(rawValue: text) else {
+      throw wrong("--log-format \(text): must be text or json")
+    }
+    return format
+  }
+
   private static func wrong(_ text: String) -> Usage {
     .wrong("\(text)\nTry: microbit-gateway --help")
   }
@@ -173,13 +185,13 @@ struct Arguments {
       run                 run until stopped (Ctrl-C)
       check               check the configuration and show the settings of every device
       doctor              find what is wrong (configuration, Bluetooth, broker, devices) and what to do about it
-      scan                list the Bluetooth devices in range, and what the configuration makes of them
-      inspect ID          show the services of a peripheral, and what can be read
+      scan                list the Bluetooth devices in range, and what the gateway does with each
+      inspect ID          show the services of a peripheral, and their values
       read ID PROPERTY    read a property now
       write ID PROPERTY VALUE
-                          set a property, and print what came of it
+                          set a property, and print the result
       watch [ID [PROPERTY]]
-                          show readings as they come, until Ctrl-C
+                          show readings as they arrive, until Ctrl-C
       pair ID             pair with a peripheral
       unpair ID           remove its pairing
       bonds               list the paired peripherals
@@ -187,23 +199,25 @@ struct Arguments {
       profile check FILE  check a file of profiles
       version             print the version
 
-    ID is an address, a device's id, or a part of its name that no other has. Commands with an ID, and watch, ask the
-    running gateway; without one they use Bluetooth themselves.
+    ID is an address, a device's id, or part of its name, if unique. Commands with an ID, and watch, ask the running
+    gateway; if none is running, they use Bluetooth themselves.
 
     Options:
       --config FILE      the configuration file
                          (default: ./config.json, then /etc/microbit-gateway/config.json)
       --log-level LEVEL  debug, info (default of run), notice, warning (default of the others) or error
+      --log-format FORMAT
+                         run: text (default), or json: one JSON object per line
       --timeout S        scan: seconds to scan (default: 10);
                          commands with an ID: seconds to wait for the device (default: 30)
       --json             scan, inspect, read, write, watch, doctor: print JSON
       --live             scan: a table that is kept up to date, until Ctrl-C
       --csv              watch: print a spreadsheet: time, device, property, value, unit
       --gateway ID       commands with an ID: which running gateway, if there are several
-      --passkey N        pair: the number that the micro:bit shows
+      --passkey N        pair: the passkey that the micro:bit displays
       --help             print this help
 
-    Exit status: 0 success, 1 the peripheral refused, or doctor found faults, 64 wrong command line, 69 no Bluetooth, or the device is not
-    there, 78 wrong configuration.
+    Exit status: 0 success, 1 the peripheral refused, or doctor found faults, 64 wrong command line, 69 no Bluetooth, or
+    the device is not in range, 78 wrong configuration.
     """
 }

@@ -31,6 +31,7 @@ struct Main {
     // What goes well needs no words.
     if case .run = arguments.command {} else { Logger.level = .warning }
     if let level = arguments.logLevel { Logger.level = level }
+    if let format = arguments.logFormat { Logger.format = format }
     let loop = EventLoop()
     Task(executorPreference: loop) {
       exit(await arguments.command.execute(on: loop).rawValue)

@@ -22,11 +22,11 @@ struct Arguments: Sendable {
 
   static let help = """
     Usage: microbit-peripheral [OPTION]...
-    Serves a BBC micro:bit, or a peripheral of any profile, by a Bluetooth adapter and bluetoothd. Any central can
-    connect to it. Runs until stopped (Ctrl-C).
+    Makes a Bluetooth adapter act as a BBC micro:bit, or as a peripheral of any profile. Any central can connect to
+    it. Needs bluetoothd. Runs until stopped (Ctrl-C).
 
-      --adapter NAME            Bluetooth adapter (hci0). A central needs another one, such as a gateway on this machine
-      --profile NAME|FILE       profile: microbit, one of the profiles folder, or a file *.json with one profile (microbit)
+      --adapter NAME            Bluetooth adapter (hci0); a gateway on this machine needs another one
+      --profile NAME|FILE       microbit, a profile in the folder, or a file *.json with one profile (microbit)
       --profiles-directory DIR  folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
       --name TEXT               advertised name (BBC micro:bit [zugev]; else the profile's model or name)
       --generate PROPERTY=GENERATOR
@@ -35,14 +35,14 @@ struct Arguments: Sendable {
 
     \(Generator.help)
 
-    Standard input sets values, one a line: PROPERTY VALUE. Words, texts, hexadecimal digits and pictures stand as they
-    are, everything else is JSON; # begins a comment:
+    Standard input sets values, one per line: PROPERTY VALUE. Words, texts, hexadecimal digits and pictures are written
+    without quotes, everything else is JSON; # begins a comment:
       temperature 23
       button_a press_start
       accelerometer {"x":1,"y":2,"z":3}
-    Standard output has what centrals write, in the same form: period 500
+    Each write by a central is printed on standard output in the same form: period 500
     A write whose length is wrong for the property is refused with the ATT error 0x0D.
-    Standard error has the state: "serving …", "waiting: …"; and errors of the input, with the number of the line.
+    The state ("serving …", "waiting: …") and errors of the input, with their line numbers, go to standard error.
 
     Exit status: 0 stopped, 64 wrong command line, 78 wrong profile or generator.
 

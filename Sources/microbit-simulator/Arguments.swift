@@ -30,13 +30,13 @@ struct Arguments: Sendable {
       --devices N          number of micro:bits (3)
       --decoys N           number of peripherals that are not micro:bits (0)
       --peripheral FILE    another peripheral, described in JSON (see below); may be repeated
-      --profile NAME|FILE  another peripheral, of a profile: one of the profiles folder, or a file *.json with one profile;
-                           may be repeated
+      --profile NAME|FILE  another peripheral, of a profile: its name in the profiles folder, or a file *.json with one
+                           profile; may be repeated
       --profiles-directory DIR
                            folder of profiles (./deploy/profiles, else /etc/microbit-gateway/profiles.d)
       --generate PROPERTY=GENERATOR
-                           generate the values of a property of the --profile before it, or if there is none, of the
-                           micro:bits; may be repeated
+                           generate the values of a property of the preceding --profile, or of the micro:bits if none
+                           precedes it; may be repeated
       --services LIST      services of the micro:bits, comma-separated: temperature, buttons, accelerometer, led,
                            magnetometer, pins, uart, events
                            (temperature)

@@ -40,6 +40,15 @@ import Testing
     }
   }
 
+  @Test func aRequestTakesAValueAlone() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.publish(
+      "bridge/here/request/property/set",
+      #"{"id":"kitchen","property":"period","value":{"value":500,"ttl":1},"transaction":"t"}"#)
+    let response = try await tested.message("bridge/here/response/property/set", #""status":"rejected""#)
+    #expect(String(decoding: response.payload, as: UTF8.self).contains("is not a whole number"))
+  }
+
   @Test func aCommandWaitsForItsDeviceAsLongAsItsTimeToLive() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish("kitchen/period/set", #"{"value":2000,"ttl":1,"transaction":"a1"}"#)
@@ -87,6 +96,16 @@ import Testing
     let results = try await tested.payloads("kitchen/period/result")
     #expect(results.count == 1)
     #expect(results.first?.contains(#""status":"pending","requested":600,"transaction":"a2""#) == true)
+  }
+
+  @Test func aDeviceWhoseOwnerHasClearedItsInfoHasNone() async throws {
+    let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
+    let rename = #"{"id":"kitchen","to":"hall","transaction":""#
+    try await tested.publish("bridge/here/request/device/rename", rename + #"1"}"#)
+    try await tested.message("bridge/here/response/device/rename", "is owned by the gateway attic")
+    try await tested.publish("kitchen/info", "", retain: true)
+    try await tested.publish("bridge/here/request/device/rename", rename + #"2"}"#)
+    try await tested.message("bridge/here/response/device/rename", #""status":"ok""#)
   }
 
   @Test func orphanedTopicsAreClearedUnlessAnotherGatewayOwnsThem() async throws {
@@ -187,5 +206,25 @@ import Testing
     let values = try await tested.payloads("kitchen/accelerometer")
     #expect(values == [#"{"x":0,"y":0,"z":0}"#, #"{"x":300,"y":0,"z":0}"#])
     #expect(try await tested.payloads("kitchen/readings").count == 4)
+  }
+
+  @Test func aValueHeldBackIsNotPublishedAfterTheDeviceHasMoved() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    let still = Value.record([0, 0, 0])
+    try await tested.comeOnline()
+    try await tested.device { publisher in
+      for value in [still, .record([100, 0, 0])] {
+        publisher.received(Reading(property: 3, value: value, time: .now, sequence: 1))
+      }
+      publisher.received(info: Array(Self.info("attic").utf8))
+    }
+    // It ends after the interval of the value, which began before.
+    try await tested.loop.sleep(for: .milliseconds(200))
+    #expect(try await !tested.payloads("kitchen/accelerometer").contains { $0.contains("100") })
+    // Here again: what is retained now is not known, so that the same value is published.
+    let start = tested.messages.count
+    try await tested.comeOnline()
+    try await tested.receive(3, still)
+    try await tested.message("kitchen/accelerometer", #"{"x":0,"#, from: start)
   }
 }

@@ -27,10 +27,10 @@ import Testing
   @Test func theSameCommandIsNewOnce() {
     var retained = RetainedCommands(database().section("commands"))
     let answers = [
-      retained.isNew(command("5000"), for: kitchen), retained.isNew(command("5000"), for: kitchen),
-      retained.isNew(command("6000"), for: kitchen), retained.isNew(command("6000"), for: kitchen),
+      retained.record(command("5000"), for: kitchen), retained.record(command("5000"), for: kitchen),
+      retained.record(command("6000"), for: kitchen), retained.record(command("6000"), for: kitchen),
       // Sent once more after another one: a new wish.
-      retained.isNew(command("5000"), for: kitchen),
+      retained.record(command("5000"), for: kitchen),
     ]
     #expect(answers == [true, false, true, false, true])
   }
@@ -39,9 +39,9 @@ import Testing
     var retained = RetainedCommands(database().section("commands"))
     let all = "microbit/all/period/set"
     let answers = [
-      retained.isNew(command("5000"), for: kitchen), retained.isNew(command("5000", all), for: kitchen),
-      retained.isNew(command("5000", all), for: hall), retained.isNew(command("5000"), for: kitchen),
-      retained.isNew(command("5000", all), for: kitchen),
+      retained.record(command("5000"), for: kitchen), retained.record(command("5000", all), for: kitchen),
+      retained.record(command("5000", all), for: hall), retained.record(command("5000"), for: kitchen),
+      retained.record(command("5000", all), for: kitchen),
     ]
     #expect(answers == [true, true, true, false, false])
   }
@@ -49,8 +49,8 @@ import Testing
   @Test func theyAreRememberedOverARestart() {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
-    _ = retained.isNew(command("5000"), for: kitchen)
-    _ = retained.isNew(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen)
+    _ = retained.record(command("5000"), for: kitchen)
+    _ = retained.record(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen)
     before.close()
     let after = database()
     let section = after.section("commands")
@@ -62,26 +62,42 @@ import Testing
       ])
     var restored = RetainedCommands(section)
     let answers = [
-      restored.isNew(command("5000"), for: kitchen),
-      restored.isNew(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen),
-      restored.isNew(command("5001"), for: kitchen),
+      restored.record(command("5000"), for: kitchen),
+      restored.record(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen),
+      restored.record(command("5001"), for: kitchen),
     ]
     #expect(answers == [false, false, true])
+    after.close()
+  }
+
+  @Test func ofARemovedDeviceNothingIsKept() {
+    let before = database()
+    var retained = RetainedCommands(before.section("commands"))
+    _ = retained.record(command("5000"), for: kitchen)
+    _ = retained.record(command("5000"), for: hall)
+    retained.forget(kitchen)
+    before.close()
+    let after = database()
+    var restored = RetainedCommands(after.section("commands"))
+    let answers = [
+      restored.record(command("5000"), for: kitchen), restored.record(command("5000"), for: hall),
+    ]
+    #expect(answers == [true, false])
     after.close()
   }
 
   @Test func ofEachDevice64TopicsAreRemembered() {
     var retained = RetainedCommands(database().section("commands"))
     for number in 0..<64 {
-      _ = retained.isNew(command("1", "microbit/area/a\(number)/period/set"), for: kitchen)
+      _ = retained.record(command("1", "microbit/area/a\(number)/period/set"), for: kitchen)
     }
-    let known = retained.isNew(command("1", "microbit/area/a0/period/set"), for: kitchen)
+    let known = retained.record(command("1", "microbit/area/a0/period/set"), for: kitchen)
     #expect(!known)
-    _ = retained.isNew(command("1"), for: kitchen)
+    _ = retained.record(command("1"), for: kitchen)
     let answers = [
-      retained.isNew(command("1"), for: kitchen),
-      retained.isNew(command("1", "microbit/area/a63/period/set"), for: kitchen),
-      retained.isNew(command("1", "microbit/area/a0/period/set"), for: kitchen),
+      retained.record(command("1"), for: kitchen),
+      retained.record(command("1", "microbit/area/a63/period/set"), for: kitchen),
+      retained.record(command("1", "microbit/area/a0/period/set"), for: kitchen),
     ]
     #expect(answers == [false, false, true], "the oldest has gone")
   }
@@ -93,7 +109,7 @@ import Testing
     before.section("commands").put("nobody", Array(#"{"microbit/kitchen/period/set":5}"#.utf8))
     before.close()
     var retained = RetainedCommands(database().section("commands"))
-    let isNew = retained.isNew(command("5000"), for: kitchen)
+    let isNew = retained.record(command("5000"), for: kitchen)
     #expect(isNew)
   }
 

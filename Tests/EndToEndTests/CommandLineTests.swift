@@ -56,7 +56,9 @@ import Testing
       (["pair", "a", "--passkey", "12345678"], "six digits"),
       (["pair", "a", "--passkey", "abc"], "six digits"),
       (["read", "a", "b", "--csv"], "--csv"), (["bonds", "a"], "unexpected argument: a"),
-      (["run", "--log-level", "loud"], "loud"), (["version", "--json"], "--json"), (["run", "-x"], "-x"),
+      (["run", "--log-level", "loud"], "loud"),
+      (["run", "--log-format", "xml"], "xml"), (["scan", "--log-format", "json"], "--log-format"),
+      (["version", "--json"], "--json"), (["run", "-x"], "-x"),
     ] as [([String], String)])
   func usage(arguments: [String], culprit: String) async throws {
     let (status, text) = try await Self.run(arguments)
@@ -263,6 +265,24 @@ import Testing
       let levels = Set(try fixture.lines(with: "").map { $0.split(separator: " ")[1] })
       try #require(levels.isSuperset(of: others.map { $0[...] } + ["warning"]))
       try #require(level == "debug" || levels == ["warning"])
+    }
+  }
+
+  @Test("--log-format json: every line is an object; of a device with its id and address")
+  func logFormat() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withFixture(plan) { fixture in
+      try fixture.startGateway(["--log-format", "json"])
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      try await fixture.logged(#""message":"online""#)
+      let entry = try JSON.parse(
+        String(try #require(try fixture.lines(with: #""message":"online""#).first)))
+      #expect(entry["level"]?.string == "notice" && entry["component"]?.string == "gateway")
+      #expect(entry["device"]?.string == device.id && entry["address"]?.string == device.address)
+      #expect(isTimestamp(entry["time"]?.string))
+      for line in try fixture.lines(with: "") { _ = try JSON.parse(String(line)) }
     }
   }
 

@@ -15,7 +15,9 @@ import Testing
       let reading = try await fixture.gateway.line(within: Fixture.patience) {
         $0.contains("gateway: reading")
       }
-      #expect(reading.contains(/reading device=[0-9a-f]{12} property=temperature value=-?\d+ sequence=\d+$/))
+      #expect(
+        reading.contains(
+          /reading device=[0-9a-f]{12} address=[0-9A-F:]{17} property=temperature value=-?\d+ sequence=\d+$/))
       #expect(
         try await fixture.setPeriod(id, #"{"value":70,"transaction":"t-1"}"#)["status"]?.string == "applied")
       try await fixture.logged(
@@ -50,7 +52,7 @@ import Testing
       ] {
         let lines = try fixture.lines(with: " uuid=\(uuid)")
         #expect(lines.count == 1)
-        #expect(lines.first?.contains("characteristic device=\(id) service=") == true)
+        #expect(lines.first?.contains("characteristic device=\(id) address=") == true)
         #expect(lines.first?.hasSuffix(" flags=\(flags) property=\(property)") == true, "\(lines)")
       }
       try await fixture.logged("mqtt: subscribed to microbit/\(Fixture.bridge)/request/#")

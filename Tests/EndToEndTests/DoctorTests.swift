@@ -167,7 +167,7 @@ import Testing
     var plan = Self.plan([.gateway, .simulator])
     plan.files = ["state": ""]
     try await withFixture(plan) { fixture in
-      try await Self.finds("fault", "state", "cannot write", "sudo chown", in: fixture)
+      try await Self.finds("fault", "state", "/state is not a folder", "move it away: mv ", in: fixture)
     }
   }
 

@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -102,15 +101,7 @@ import Testing
   }
 
   @Test func everyShippedProfileIsTried() throws {
-    guard let folder = opendir(repositoryPath("deploy/profiles")) else { throw Failure("no deploy/profiles") }
-    defer { closedir(folder) }
-    var names: Set<String> = []
-    while let entry = readdir(folder) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if name.hasSuffix(".json") { names.insert(String(name.dropLast(5))) }
-    }
-    #expect(names == Set(Self.names))
+    let names = try shippedFiles(in: "deploy/profiles", endingWith: ".json")
+    #expect(names == Self.names.map { "deploy/profiles/\($0).json" }.sorted())
   }
 }

@@ -117,6 +117,28 @@ import Testing
     }
   }
 
+  @Test("watch can be ended while its reader pauses", arguments: [true, false])
+  func watchUnread(hasGateway: Bool) async throws {
+    var plan = Self.plan(hasGateway: hasGateway)
+    plan.simulator += ["--period", "20"]
+    try await withFixture(plan) { fixture in
+      let device = try await fixture.simulator.device(0)
+      if hasGateway { try await fixture.online(device.id) }
+      let pipe = fixture.folder.path + "/output"
+      try #require(mkfifo(pipe, 0o600) == 0)
+      let reader = open(pipe, O_RDONLY | O_NONBLOCK)
+      defer { close(reader) }
+      let pageSize: Int32 = 4096
+      try #require(fcntl(reader, 1031 /* F_SETPIPE_SZ */, pageSize) == pageSize)
+      let watch = try fixture.start(
+        ["watch", "--json"], prefix: ["/bin/sh", "-c", #"exec "$@" >'\#(pipe)'"#, "sh"])
+      // Some 100 bytes each.
+      try await fixture.simulator.waitUntil(0, hasSent: fixture.simulator.device(0).sent + 200)
+      watch.signal(SIGINT)
+      #expect(try await watch.exitStatus(within: Fixture.patience) == 0)
+    }
+  }
+
   @Test("scan shows what the configuration makes of each peripheral, and the entry to copy")
   func scan() async throws {
     try await withFixture(Self.plan(hasGateway: true)) { fixture in

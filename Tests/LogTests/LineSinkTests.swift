@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Log
@@ -41,11 +42,11 @@ import Testing
 
   @Test func writesPriorityOrTime() throws {
     let pipe = Pipe()
-    var journal = LineSink(descriptor: pipe.writer, prefix: .journalPriority)
+    var journal = LineSink(descriptor: pipe.writer, style: .journal)
     journal.write(line("a"))
     #expect(pipe.drain() == "<4>warning test: a\n")
 
-    var terminal = LineSink(descriptor: pipe.writer, prefix: .time)
+    var terminal = LineSink(descriptor: pipe.writer, style: .plain)
     terminal.write(line("b"))
     let text = pipe.drain()
     let time = try #require(text.wholeMatch(of: /(\d\d):(\d\d):(\d\d)\.\d\d\d warning test: b\n/))
@@ -56,7 +57,7 @@ import Testing
 
   @Test func aFullPipeDropsLinesAndSaysHowMany() {
     let pipe = Pipe()
-    var sink = LineSink(descriptor: pipe.writer, prefix: .journalPriority)
+    var sink = LineSink(descriptor: pipe.writer, style: .journal)
     let long = String(repeating: "x", count: 1500)
     // Far more than the pipe holds (64 KiB): returning at all is what matters.
     for _ in 0..<200 { sink.write(line(long)) }
@@ -76,20 +77,67 @@ import Testing
     #expect(pipe(&ends) == 0)
     close(ends[0])
     defer { close(ends[1]) }
-    var sink = LineSink(descriptor: ends[1], prefix: .time)
+    var sink = LineSink(descriptor: ends[1], style: .plain)
     // Writing would end the process by SIGPIPE.
     sink.write(line("a"))
   }
 
   @Test func aDescriptorThatIsNoJournalGetsTheTime() {
     let pipe = Pipe()
-    #expect(LinePrefix(descriptor: pipe.writer, journalStream: nil) == .time)
-    #expect(LinePrefix(descriptor: pipe.writer, journalStream: "8:12345") == .time)
-    #expect(LinePrefix(descriptor: -1, journalStream: "8:12345") == .time)
+    #expect(style(of: pipe.writer, [:]) == .plain)
+    #expect(style(of: pipe.writer, ["JOURNAL_STREAM": "8:12345"]) == .plain)
+    #expect(style(of: -1, ["JOURNAL_STREAM": "8:12345"]) == .plain)
     var status = stat()
     #expect(fstat(pipe.writer, &status) == 0)
     let journal = "\(status.st_dev):\(status.st_ino)"
-    #expect(LinePrefix(descriptor: pipe.writer, journalStream: journal) == .journalPriority)
+    #expect(style(of: pipe.writer, ["JOURNAL_STREAM": journal]) == .journal)
+  }
+
+  func style(of descriptor: Int32, _ environment: [String: String]) -> LineStyle {
+    LineStyle(descriptor: descriptor) { environment[$0] }
+  }
+
+  private static let colours: [([String: String], Bool)] = [
+    (["TERM": "xterm-256color"], true), (["TERM": "xterm", "NO_COLOR": ""], true),
+    (["TERM": "xterm", "NO_COLOR": "1"], false), (["TERM": "dumb"], false), (["TERM": ""], false),
+    ([:], false),
+  ]
+
+  @Test(arguments: colours)
+  func onATerminalTheLevelIsColoured(environment: [String: String], isColoured: Bool) throws {
+    let terminal = try PseudoTerminal()
+    let descriptor = open(terminal.path, O_RDWR | O_NOCTTY)
+    defer { close(descriptor) }
+    #expect(style(of: descriptor, environment) == (isColoured ? .coloured : .plain))
+    let pipe = Pipe()
+    #expect(style(of: pipe.writer, environment) == .plain)
+  }
+
+  @Test func colouredLines() {
+    let pipe = Pipe()
+    var sink = LineSink(descriptor: pipe.writer, style: .coloured)
+    sink.write(line("a\u{1B}[31m"))
+    let text = pipe.drain()
+    #expect(text.hasPrefix("\u{1B}[2m"))
+    #expect(text.hasSuffix("\u{1B}[0m \u{1B}[33mwarning\u{1B}[0m test: a\\u{1b}[31m\n"), "\(text)")
+  }
+
+  @Test func jsonHasTheTimeOnce() throws {
+    let pipe = Pipe()
+    for style in [LineStyle.plain, .coloured] {
+      var sink = LineSink(descriptor: pipe.writer, style: style)
+      sink.format = .json
+      sink.write(line("a"))
+      let text = pipe.drain()
+      let expected =
+        /{"time":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","level":"warning","component":"test","message":"a"}\n/
+      #expect(text.wholeMatch(of: expected) != nil, "\(text)")
+    }
+    // systemd removes the priority.
+    var journal = LineSink(descriptor: pipe.writer, style: .journal)
+    journal.format = .json
+    journal.write(line("b"))
+    #expect(pipe.drain().hasPrefix("<4>{\"time\":"))
   }
 }
 

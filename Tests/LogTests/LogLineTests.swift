@@ -1,10 +1,12 @@
+import Glibc
+import TestSupport
 import Testing
 
 @testable import Log
 
 @Suite struct LogLineTests {
   func line(_ message: String, _ fields: LogFields = [:]) -> String {
-    String(decoding: LogLine(level: .info, component: "mqtt", message: message, fields).bytes, as: UTF8.self)
+    String(decoding: LogLine(level: .info, component: "mqtt", message: message, fields).text(), as: UTF8.self)
   }
 
   @Test func hasLevelComponentMessageAndFields() {
@@ -63,6 +65,126 @@ import Testing
     #expect(text.utf8.count > LogLine.limit - 16)
     #expect(text.hasSuffix("…"))
     #expect(!text.unicodeScalars.contains("\u{FFFD}"))
+  }
+}
+
+@Suite struct LogJSONTests {
+  func json(_ message: String, _ fields: LogFields = [:]) -> String {
+    let line = LogLine(level: .info, component: "mqtt", message: message, fields)
+    return String(decoding: line.json(time: "T"), as: UTF8.self)
+  }
+
+  private static let begin = #"{"time":"T","level":"info","component":"mqtt","message":"#
+
+  @Test func fieldsAreMembers() {
+    let fields: LogFields = [
+      "device": "kitchen", "port": 1883, "rssi": Int16(-61), "tls": false, "ratio": "1",
+    ]
+    #expect(
+      json("connected", fields)
+        == Self.begin + #""connected","device":"kitchen","port":1883,"rssi":-61,"tls":false,"ratio":"1"}"#)
+  }
+
+  @Test(arguments: [
+    (#"say "hi""#, #"say \"hi\""#),
+    (#"a\b"#, #"a\\b"#),
+    ("a\nb", #"a\nb"#),
+    ("\u{1B}[2J", #"\u001b[2J"#),
+    ("\u{202E}gpj", #"\u202egpj"#),
+    ("\u{E0001}", #"\udb40\udc01"#),
+    ("Küche 21 °C", "Küche 21 °C"),
+  ])
+  func textIsEscaped(text: String, expected: String) {
+    #expect(json(text, ["x": text]) == Self.begin + #""\#(expected)","x":"\#(expected)"}"#)
+  }
+
+  @Test func aLongLineIsACompleteObject() {
+    let long = String(repeating: "🌡\n", count: 2000)
+    let text = json(long, ["device": "kitchen", "a": long, "b": long, "c": long, "d": 1])
+    #expect(text.utf8.count <= LogLine.limit)
+    #expect(text.contains(#"…","device":"kitchen","a":"🌡\n"#))
+    #expect(text.hasSuffix(#"…","d":1}"#))
+  }
+}
+
+@Suite struct JournalTests {
+  /// The journal's socket, as a test reads it.
+  private final class Journal {
+    let folder: TemporaryFolder
+    let descriptor: Int32
+    var path: String { folder.path + "/socket" }
+
+    init() throws {
+      folder = try TemporaryFolder()
+      descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+      var address = sockaddr_un()
+      address.sun_family = sa_family_t(AF_UNIX)
+      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: (folder.path + "/socket").utf8) }
+      let bound = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+      }
+      #expect(bound == 0)
+    }
+
+    deinit { close(descriptor) }
+
+    func entry() -> String? {
+      var bytes = [UInt8](repeating: 0, count: 65536)
+      let count = recv(descriptor, &bytes, bytes.count, 0)
+      return count < 0 ? nil : String(decoding: bytes[..<count], as: UTF8.self)
+    }
+  }
+
+  private let null = open("/dev/null", O_WRONLY)
+
+  @Test func anEntryHasPriorityDeviceAndAddress() throws {
+    let journal = try Journal()
+    var sink = LineSink(descriptor: null, style: .journal, journal: JournalSocket(path: journal.path))
+    sink.write(
+      LogLine(
+        level: .notice, component: "gateway", message: "online\nDEVICE=forged",
+        ["device": "kitchen", "address": "C5:A1:B2:C3:D4:E5", "name": "a\nPRIORITY=0"]))
+    #expect(
+      journal.entry() == #"""
+        SYSLOG_IDENTIFIER=microbit-gateway
+        PRIORITY=5
+        MESSAGE=notice gateway: online\nDEVICE=forged device=kitchen address=C5:A1:B2:C3:D4:E5 name="a\nPRIORITY=0"
+        DEVICE=kitchen
+        ADDRESS=C5:A1:B2:C3:D4:E5
+
+        """#)
+    sink.write(LogLine(level: .error, component: "mqtt", message: "x", [:]))
+    #expect(
+      journal.entry() == "SYSLOG_IDENTIFIER=microbit-gateway\nPRIORITY=3\nMESSAGE=error mqtt: x\n")
+  }
+
+  @Test func aBusyJournalIsNotWaitedFor() throws {
+    let journal = try Journal()
+    var sink = LineSink(descriptor: null, style: .journal, journal: JournalSocket(path: journal.path))
+    let line = LogLine(level: .info, component: "test", message: "a", [:])
+    // Far more than the socket holds: returning at all is what matters.
+    for _ in 0..<5000 { sink.write(line) }
+    var kept = 0
+    while journal.entry() != nil { kept += 1 }
+    #expect(kept > 0 && kept < 5000)
+    sink.write(line)
+    #expect(
+      try #require(journal.entry()).contains("lines dropped: stderr was not read count=\(5000 - kept)\n"))
+    #expect(try #require(journal.entry()).contains("MESSAGE=info test: a\n"))
+  }
+
+  @Test func withoutItsSocketTheJournalGetsLines() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    var sink = LineSink(
+      descriptor: ends[1], style: .journal, journal: JournalSocket(path: "/nonexistent/socket"))
+    sink.write(LogLine(level: .warning, component: "test", message: "a", [:]))
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let count = read(ends[0], &bytes, bytes.count)
+    #expect(String(decoding: bytes[..<max(0, count)], as: UTF8.self) == "<4>warning test: a\n")
   }
 }
 

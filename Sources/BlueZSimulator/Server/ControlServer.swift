@@ -79,7 +79,7 @@ public actor ControlServer {
 
   private func accept() {
     let descriptor = Glibc.accept(listener, nil, nil)
-    guard descriptor >= 0 else { return }
+    guard descriptor >= 0 else { return acceptLater() }
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     let handler: @Sendable (Readiness) -> Void = { [weak self] readiness in
@@ -89,6 +89,14 @@ public actor ControlServer {
       }
     }
     clients[descriptor] = Client(watch: loop.watch(descriptor, for: .readable, handler))
+  }
+
+  /// Out of descriptors, perhaps: the client still waits.
+  private func acceptLater() {
+    watch?.interest = []
+    loop.timer(after: .seconds(1)) { [weak self] in
+      self?.assumeIsolated { $0.watch?.interest = .readable }
+    }
   }
 
   private func drop(_ descriptor: Int32) {

@@ -75,7 +75,7 @@ extension RequestHandler {
     if case .string(let text) = value { payload = Array(text.utf8) }
     let parsed: Value
     do throws(Rejection) {
-      parsed = try CommandPayload(payload, for: property).value
+      parsed = try CommandPayload.value(payload, for: property)
     } catch {
       return reply(.success(Self.data(.rejected(reason: error.reason), property)))
     }

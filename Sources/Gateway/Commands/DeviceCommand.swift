@@ -157,7 +157,7 @@ final class Interruption: @unchecked Sendable {
 final class Pause: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private let loop: EventLoop
+  let loop: EventLoop
   private var waiter: Waiter<Void>?
   private(set) var isInterrupted = false
 

@@ -80,7 +80,7 @@ public struct Scan: Sendable, Equatable {
   private func showLive(
     _ view: AdapterView, _ configuration: Configuration, _ pause: Pause
   ) async {
-    let screen = Screen()
+    let screen = Screen(on: pause.loop)
     var printed: Set<String> = []
     let deadline = timeout.map { Moment.now + $0 }
     while true {
@@ -97,8 +97,9 @@ public struct Scan: Sendable, Equatable {
         }
       }
       await pause.wait(Self.interval)
-      if pause.isInterrupted || deadline.map({ $0 <= .now }) == true || screen.isClosed { return }
+      if pause.isInterrupted || deadline.map({ $0 <= .now }) == true || screen.isClosed { break }
     }
+    await screen.finish()
   }
 
   /// The strongest first; rows do not change places for a few dB.

@@ -1,30 +1,91 @@
+import EventLoop
 import Glibc
 
-/// Standard output: lines that are redrawn in place on a terminal, or text.
-final class Screen {
+/// Standard output: lines that are redrawn in place on a terminal, or text. Written in the background, so that a reader
+/// that pauses holds up neither the loop nor Ctrl-C.
+final class Screen: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
   let isTerminal = isatty(STDOUT_FILENO) != 0
   /// Whether nobody reads it any more.
   private(set) var isClosed = false
+  /// Called when the reader has taken something, or has gone.
+  var onProgress: () -> Void = {}
+  private let loop: EventLoop
+  private var unwritten: [UInt8] = []
+  private var isWriting = false
   private var drawn = 0
+  /// What is shown when the lines before it have been written.
+  private var nextLines: [String]?
+  private var finished: Waiter<Void>?
+
+  /// Bytes beyond which the source is to be held back.
+  private static let capacity = 256 << 10
+  /// For the last lines at the end, if the reader pauses.
+  private static let patience = Duration.seconds(1)
+
+  init(on loop: EventLoop) { self.loop = loop }
+
+  var isFull: Bool { unwritten.count > Self.capacity }
 
   /// Shows these lines in the place of the last ones, in one write, so that nothing flickers.
   func show(_ lines: [String]) {
+    if isWriting { return nextLines = lines }
     let up = drawn > 0 ? "\u{1B}[\(drawn)A\u{1B}[J" : ""
     drawn = lines.count
     write(up + lines.map { $0 + "\n" }.joined())
   }
 
-  /// Waits until the reader has taken it.
   func write(_ text: String) {
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty, !isClosed {
+    guard !isClosed else { return }
+    unwritten += text.utf8
+    writeNext()
+  }
+
+  /// Returns when everything is written.
+  func finish() async {
+    guard isWriting else { return }
+    let finished = Waiter<Void>()
+    self.finished = finished
+    try? await loop.withTimeout(Self.patience) { try await finished.value() }
+  }
+
+  private func writeNext() {
+    guard !isWriting, !unwritten.isEmpty else { return }
+    isWriting = true
+    let bytes = unwritten
+    unwritten = []
+    loop.task { [self] in
+      isClosed = !(await EventLoop.blocking { Self.write(bytes) })
+      isWriting = false
+      if isClosed { (unwritten, nextLines) = ([], nil) }
+      if let lines = nextLines {
+        nextLines = nil
+        show(lines)
+      } else {
+        writeNext()
+      }
+      if !isWriting { finished?.resume(.success(())) }
+      onProgress()
+    }
+  }
+
+  /// - Returns: whether somebody has read it.
+  private static func write(_ bytes: [UInt8]) -> Bool {
+    var rest = bytes[...]
+    while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
       if count > 0 {
         rest = rest.dropFirst(count)
+      } else if errno == EAGAIN {
+        // Another program has made it non-blocking.
+        var output = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        poll(&output, 1, -1)
       } else if errno != EINTR {
-        isClosed = true
+        return false
       }
     }
+    return true
   }
 }
 

@@ -20,7 +20,7 @@ final class Watching: @unchecked Sendable {
   private var view = WatchView()
   private let ended = Waiter<CommandFailure?>()
   private let isLive: Bool
-  private let screen = Screen()
+  private let screen: Screen
   private var redraw: LoopTimer?
 
   private static let csvHeader = "time,device,property,value,unit"
@@ -31,6 +31,7 @@ final class Watching: @unchecked Sendable {
     self.access = access
     self.property = property
     self.format = format
+    screen = Screen(on: access.loop)
     isLive = format == .text && screen.isTerminal
   }
 
@@ -58,8 +59,10 @@ final class Watching: @unchecked Sendable {
     if format == .csv { write(Self.csvHeader + "\n") }
     _ = try await access.request("watch", keys)
     interruption.action = { [self] _ in stop() }
+    screen.onProgress = { [weak self] in self?.outputProgressed() }
     let failure = try? await ended.value()
     draw()
+    await screen.finish()
     if let failure { throw failure }
     return .done
   }
@@ -91,11 +94,16 @@ final class Watching: @unchecked Sendable {
     redraw = nil
     guard isLive else { return }
     screen.show(view.lines(mostRows: TerminalSize.rows - 1))
-    if screen.isClosed { stop() }
   }
 
   private func write(_ text: String) {
     screen.write(text)
+    // The gateway then drops what it cannot keep, and counts it.
+    access.client.isPaused = screen.isFull
+  }
+
+  private func outputProgressed() {
+    access.client.isPaused = screen.isFull
     if screen.isClosed { stop() }
   }
 

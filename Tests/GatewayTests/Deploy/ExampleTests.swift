@@ -1,5 +1,5 @@
-import Configuration
 import GATT
+import Glibc
 import JSON
 import MQTT
 import TestSupport
@@ -7,9 +7,10 @@ import Testing
 
 @testable import Bridge
 @testable import Devices
-@testable import HomeAssistant
 
-/// The examples in deploy/ speak of entities, topics and keys that there are.
+private let python = "/usr/bin/python3"
+
+/// The examples in deploy/ for Telegraf and Grafana name topics and keys that exist.
 @Suite struct ExampleTests {
   let contract: TopicContract
 
@@ -21,81 +22,14 @@ import Testing
     String(decoding: try shipped(name), as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  // MARK: Home Assistant
-
-  /// Entities as Home Assistant calls them: by the names of device and entity when it first sees them.
-  func entities() throws -> Set<String> {
-    let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: contract.map)
-    var documents = [discovery.document(ofGatewayIn: nil, adapter: "hci0")]
-    for (index, name) in ["Kitchen", "Living room"].enumerated() {
-      let address = BluetoothAddress(truncating: UInt64(index))
-      var device = DeviceDescription(
-        id: DeviceID(address), identifier: address, profile: contract.profile)
-      device.label = name
-      let topics = contract.map.topics(of: device.id, device.profile)
-      documents.append(discovery.document(of: device, topics: topics))
-    }
-    var entities = Set<String>()
-    for document in documents {
-      guard case .string(let device) = try members(document, "dev")["name"] else { continue }
-      for member in try members(document, "cmps").members {
-        guard case .object(let component) = member.value, case .string(let platform) = component["p"],
-          case .string(let name) = component["name"]
-        else { continue }
-        entities.insert("\(platform).\(slug("\(device) \(name)"))")
-      }
-    }
-    return entities
-  }
-
-  private func members(_ document: DiscoveryDocument, _ key: String) throws -> JSONObject {
-    guard case .object(let whole) = try JSONParser.parse(document.payload),
-      case .object(let part) = whole[key]
-    else { throw Failure("no \(key)") }
-    return part
-  }
-
-  private func slug(_ name: String) -> String {
-    name.lowercased().split { !$0.isLetter && !$0.isNumber }.joined(separator: "_")
-  }
-
-  @Test(arguments: ["deploy/home-assistant/dashboard.yaml", "deploy/home-assistant/automations.yaml"])
-  func entitiesAreThoseOfDiscovery(file: String) throws {
-    let known = try entities()
-    #expect(known.contains("sensor.kitchen_temperature"))
-    let pattern = #/\b(?:sensor|binary_sensor|number|button)\.[a-z0-9_]+/#
-    let named = try lines(file).filter { !$0.contains("action:") }
-      .flatMap { $0.matches(of: pattern).map { String($0.output) } }
-    #expect(named.count > 4)
-    for entity in named { #expect(known.contains(entity), "\(entity)") }
-  }
-
-  @Test func automationsSendWhatTheGatewayUnderstands() throws {
-    let text = try lines("deploy/home-assistant/automations.yaml")
-    let topics = text.filter { $0.contains(" topic: ") }.compactMap { $0.split(separator: " ").last }
-    #expect(topics == ["microbit/all/period/set"])
-    for topic in topics { #expect(contract.map.inbound(String(topic)) == .set(.all, property: "period")) }
-    // The one that is only spoken of.
-    let area = try #require(AreaName("kitchen"))
-    let spoken = try #require(
-      text.joined(separator: " ").firstMatch(of: #/microbit\/area\/[^ ]+/#).map { String($0.output) })
-    #expect(contract.map.inbound(spoken) == .set(.area(area), property: "period"))
-    for match in text.joined().matches(of: #/\{\{ (\d+) if [^}]* else (\d+) \}\}/#) {
-      for period in [match.output.1, match.output.2].compactMap({ Int($0) }) {
-        #expect(Property.microbitPeriod.problem(with: .integer(period)) == nil)
-      }
-    }
-  }
-
-  // MARK: Telegraf and Grafana
-
   @Test func telegrafListensToWhatTheGatewayPublishes() throws {
     let text = try lines("deploy/telegraf/telegraf.conf")
     let topics = text.filter { $0.contains("topics = ") }
       .flatMap { $0.matches(of: #/"([^"]+)"/#).map { String($0.output.1) } }
     #expect(
       topics.map { contract.brings($0).map(\.string) } == [
-        ["microbit/kitchen/readings"], ["microbit/kitchen/availability"], ["microbit/bridge/attic/state"],
+        ["microbit/kitchen/info"], ["microbit/kitchen/readings"], ["microbit/kitchen/availability"],
+        ["microbit/bridge/attic/state"],
       ])
     // One pattern of levels for each, as long as the topics that it takes apart, and with it the tags.
     let parsed = text.filter { $0.contains("    topic = ") }
@@ -134,6 +68,51 @@ import Testing
     #expect(time.utf8.count == "2006-01-02T15:04:05.000Z".utf8.count)
   }
 
+  /// A user name at the broker is taken from the environment; without one, there is no login.
+  @Test func telegrafLogsInAtTheBroker() throws {
+    let text = try lines("deploy/telegraf/telegraf.conf")
+    let inputs = text.count { $0 == "[[inputs.mqtt_consumer]]" }
+    #expect(inputs == 4)
+    #expect(text.count { $0 == #"  username = "${MQTT_USER:-}""# } == inputs)
+    #expect(text.count { $0 == #"  password = "${MQTT_PASSWORD:-}""# } == inputs)
+  }
+
+  /// The script of the processor, which is Starlark, is also Python: labels and areas of `info` become tags.
+  @Test(.enabled(if: access(python, X_OK) == 0, "needs Python"))
+  func telegrafAddsLabelAndArea() async throws {
+    let text = try lines("deploy/telegraf/telegraf.conf").joined(separator: "\n")
+    let script = try #require(text.firstMatch(of: #/source = '''((?s:.*?))'''/#)).output.1
+    let process = try ChildProcess(python, ["-c", Self.metrics, String(script)])
+    #expect(try await process.exitStatus() == 0, "\(process.text)")
+    #expect(
+      process.text.split(separator: "\n") == [
+        "microbit device=kitchen label=kitchen area=no area",
+        "microbit device=kitchen label=Cooker area=Kitchen",
+        "microbit_availability device=kitchen label=Cooker area=Kitchen",
+        "microbit device=hall label=BBC micro:bit [zuvog] area=no area",
+        "microbit device=kitchen label=kitchen area=no area",
+      ])
+  }
+
+  /// Gives metrics to the script as Telegraf does, and prints those that it returns.
+  private static let metrics = """
+    import json, sys, types
+    json.decode = json.loads
+    script = {"json": json, "load": lambda *_: None}
+    exec(sys.argv[1], script)
+    def give(name, device, **fields):
+        metric = script["apply"](types.SimpleNamespace(name=name, tags={"device": device}, fields=fields))
+        if metric: print(name, *(f"{key}={value}" for key, value in metric.tags.items()))
+    give("microbit", "kitchen", value=21)
+    give("microbit_info", "kitchen", info=json.dumps({"name": "x", "label": "Cooker", "area": "Kitchen"}))
+    give("microbit_info", "hall", info=json.dumps({"name": "BBC micro:bit [zuvog]"}))
+    give("microbit", "kitchen", value=21)
+    give("microbit_availability", "kitchen", online=1)
+    give("microbit", "hall", value=20)
+    give("microbit_info", "kitchen", info="")
+    give("microbit", "kitchen", value=21)
+    """
+
   /// Grafana asks for what Telegraf writes.
   @Test func grafanaShowsWhatTelegrafWrites() throws {
     guard case .object(let dashboard) = try JSONParser.parse(shipped("deploy/grafana/dashboard.json")),
@@ -143,7 +122,7 @@ import Testing
     let measurements = text.flatMap {
       $0.matches(of: #/(?:name_override = "|metric_name = "')([a-z_]+)/#).map { String($0.output.1) }
     }
-    #expect(measurements == ["microbit", "microbit_availability", "microbit_gateway"])
+    #expect(measurements == ["microbit_info", "microbit", "microbit_availability", "microbit_gateway"])
     var asked = Set<String>()
     var ids = Set<Int>()
     for case .object(let panel) in panels {
@@ -161,6 +140,7 @@ import Testing
       // The data source is the user's to choose.
       #expect(panel["datasource"] == ["type": "influxdb", "uid": "${datasource}"])
     }
-    #expect(asked == Set(measurements))
+    // The info only names the tags of the others.
+    #expect(asked == Set(measurements.dropFirst()))
   }
 }

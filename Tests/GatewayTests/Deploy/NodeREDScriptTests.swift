@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import Glibc
 import JSON
@@ -49,69 +50,113 @@ struct NodeREDScriptTests {
     return process.text.split(separator: "\n").map(String.init)
   }
 
-  @Test func putsReadingsAtTheirOwnTimes() async throws {
+  @Test func drawsReadingsAtTheirOwnTimesUnderTheNameOfTheDevice() async throws {
     let ends = try await run(
       """
-      [{"from":"microbit-readings","topic":"microbit/kitchen/readings",
+      [{"from":"microbit-readings","topic":"microbit/hall/readings",
+        "payload":{"property":"temperature","value":20,"time":"2026-11-20T18:01:02.345Z"}},
+       {"from":"microbit-info","topic":"microbit/hall/info","payload":{"label":"Hall","area":"Ground floor"}},
+       {"from":"microbit-readings","topic":"microbit/hall/readings",
         "payload":{"property":"temperature","value":21,"time":"2026-11-20T18:01:02.345Z"}},
-       {"from":"microbit-readings","topic":"microbit/kitchen/readings",
+       {"from":"microbit-readings","topic":"microbit/hall/readings",
         "payload":{"property":"light","value":3,"time":"2026-11-20T18:01:02.345Z"}},
-       {"from":"microbit-readings","topic":"microbit/kitchen/readings","payload":null}]
+       {"from":"microbit-readings","topic":"microbit/hall/readings","payload":null}]
       """)
-    #expect(ends == [#"microbit-chart {"topic":"kitchen","payload":{"x":1795197662345,"y":21}}"#])
+    #expect(
+      ends.filter { $0.hasPrefix("microbit-chart") } == [
+        #"microbit-chart {"topic":"Hall","payload":{"x":1795197662345,"y":21}}"#
+      ])
   }
 
-  @Test func setsThePeriodAndShowsWhatCameOfIt() async throws {
+  @Test func setsThePeriodAndShowsTheResult() async throws {
     let ends = try await run(
       """
-      [{"from":"microbit-slider","payload":500},
-       {"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"label":"Kitchen"}},
+      [{"from":"microbit-slider","payload":0.5},
+       {"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"label":"Cooker","area":"Kitchen"}},
        {"from":"microbit-info","topic":"microbit/c5a1b2c3d4e5/info","payload":{}},
        {"from":"microbit-info","topic":"microbit/c5a1b2c3d4e5/info","payload":""},
        {"from":"microbit-period","topic":"microbit/kitchen/period","payload":1000},
        {"from":"microbit-choice","payload":"kitchen"},
-       {"from":"microbit-slider","payload":2000},
+       {"from":"microbit-slider","payload":60},
        {"from":"microbit-result","topic":"microbit/kitchen/period/result",
-        "payload":{"status":"applied","requested":1,"actual":1,"transaction":"somebody else's"}},
+        "payload":{"status":"applied","requested":1,"actual":1,"transaction":"another client's"}},
        {"from":"microbit-result","topic":"microbit/kitchen/period/result",
         "payload":{"status":"applied","requested":1,"actual":1}},
-       {"from":"microbit-period","topic":"microbit/kitchen/period","payload":2000},
+       {"from":"microbit-period","topic":"microbit/kitchen/period","payload":60000},
        {"from":"microbit-period","topic":"microbit/hall/period","payload":3000}]
       """)
     #expect(ends.first == #"microbit-confirmation {"payload":"choose a micro:bit first"}"#)
-    func choices(_ others: String...) -> String {
-      let options = [#"{"label":"All micro:bits","value":"all"}"#] + others
-      return #"microbit-choice {"ui_update":{"options":[\#(options.joined(separator: ","))]}}"#
-    }
-    let kitchen = #"{"label":"Kitchen (kitchen)","value":"kitchen"}"#
-    let nameless = #"{"label":"c5a1b2c3d4e5 (c5a1b2c3d4e5)","value":"c5a1b2c3d4e5"}"#
+    let kitchen = ["area/kitchen": "Area Kitchen", "kitchen": "Cooker"]
+    let choices = try ends.filter { $0.hasPrefix("microbit-choice") }.map(self.choices)
     #expect(
-      Array(ends.dropFirst().prefix(4)) == [
-        choices(kitchen), choices(nameless, kitchen), choices(kitchen), #"microbit-slider {"payload":1000}"#,
-      ])
+      choices == [kitchen, kitchen.merging(["c5a1b2c3d4e5": "c5a1b2c3d4e5"]) { old, _ in old }, kitchen])
+    #expect(Array(ends.dropFirst(4).prefix(1)) == [#"microbit-slider {"payload":1}"#])
     let sent = try #require(ends.dropFirst(5).first)
-    // The gateway takes it for what it is.
-    guard sent.hasPrefix("microbit-set "),
-      case .object(let message) = try JSONParser.parse(Array(sent.utf8.dropFirst("microbit-set ".utf8.count))),
-      let payload = message["payload"]
-    else { throw Failure("not a command: \(sent)") }
+    // The gateway accepts it.
+    let message = try message(sent, to: "microbit-set")
+    guard let payload = message["payload"] else { throw Failure("not a command: \(sent)") }
     #expect(message["topic"] == .string("microbit/kitchen/period/set"))
     let command = try CommandPayload(payload.bytes, for: .microbitPeriod)
-    #expect(command.value == .integer(2000))
+    #expect(command.value == .integer(60000))
     #expect(command.transaction?.hasPrefix("node-red-") == true)
     #expect(
       Array(ends.dropFirst(6)) == [
-        #"microbit-confirmation {"payload":"2000 ms: sent to kitchen"}"#,
-        #"microbit-slider {"payload":2000}"#,
+        #"microbit-confirmation {"payload":"60 s: sent to Cooker"}"#,
+        #"microbit-slider {"payload":60}"#,
       ])
+  }
+
+  private func message(_ end: String, to id: String) throws -> JSONObject {
+    guard end.hasPrefix("\(id) "),
+      case .object(let message) = try JSONParser.parse(Array(end.utf8.dropFirst(id.utf8.count + 1)))
+    else { throw Failure("not for \(id): \(end)") }
+    return message
+  }
+
+  /// The labels that the menu offers, by value, without that of all micro:bits.
+  private func choices(_ end: String) throws -> [String: String] {
+    guard case .object(let update) = try message(end, to: "microbit-choice")["ui_update"],
+      case .array(let options) = update["options"]
+    else { throw Failure("no options: \(end)") }
+    var labels: [String: String] = [:]
+    for case .object(let option) in options {
+      guard case .string(let value) = option["value"], case .string(let label) = option["label"] else {
+        throw Failure("no option: \(option)")
+      }
+      labels[value] = label
+    }
+    #expect(labels.removeValue(forKey: "all") == "All micro:bits")
+    return labels
+  }
+
+  /// Devices of the same name are told apart by their ids, and areas are named in topics as the gateway reads them.
+  @Test func offersEveryDeviceAndEveryArea() async throws {
+    let ends = try await run(
+      """
+      [{"from":"microbit-info","topic":"microbit/one/info","payload":{"label":"Window","area":"Living Room"}},
+       {"from":"microbit-info","topic":"microbit/two/info","payload":{"label":"Window","area":"Living Room"}},
+       {"from":"microbit-choice","payload":"area/living-room"},
+       {"from":"microbit-slider","payload":5}]
+      """)
+    let last = try #require(ends.last { $0.hasPrefix("microbit-choice") })
+    #expect(
+      try choices(last) == [
+        "area/living-room": "Area Living Room", "one": "Window (one)", "two": "Window (two)",
+      ])
+    let sent = try #require(ends.first { $0.hasPrefix("microbit-set") })
+    guard case .string(let topic) = try message(sent, to: "microbit-set")["topic"] else {
+      throw Failure("no topic: \(sent)")
+    }
+    let area = try #require(AreaName("Living Room"))
+    #expect(try TopicContract().map.inbound(topic) == .set(.area(area), property: "period"))
   }
 
   /// The transaction is the script's own: it is taken from the command, and given to results of every kind.
   @Test(arguments: [
-    (#""status":"applied","requested":2000,"actual":2000"#, "2000 ms, confirmed"),
-    (#""status":"adjusted","requested":2000,"actual":2048"#, "2048 ms instead of 2000 ms"),
-    (#""status":"pending","requested":2000"#, "away; it will be set when it is back"),
-    (#""status":"superseded","requested":2000"#, "a later command took its place"),
+    (#""status":"applied","requested":2000,"actual":2000"#, "2 s, confirmed"),
+    (#""status":"adjusted","requested":2000,"actual":2048"#, "2.048 s instead of 2 s"),
+    (#""status":"pending","requested":2000"#, "offline; it will be set when the micro:bit is back"),
+    (#""status":"superseded","requested":2000"#, "replaced by a later command"),
     (#""status":"rejected","reason":"0 is below 20""#, "refused: 0 is below 20"),
     (#""status":"failed","requested":2000,"reason":"x""#, "failed: x"),
     (#""status":"timeout","requested":2000,"reason":"x""#, "no answer: x"),
@@ -120,21 +165,23 @@ struct NodeREDScriptTests {
     // Numbers by chance and by the clock would tell them apart; here they are always the same.
     let prelude = "Math.random = () => 0.5; Date.now = () => 0;"
     let messages = """
-      [{"from":"microbit-choice","payload":"all"},{"from":"microbit-slider","payload":2000},
+      [{"from":"microbit-choice","payload":"all"},{"from":"microbit-slider","payload":2},
        {"from":"microbit-result","topic":"microbit/hall/period/result",
         "payload":{"status":"applied","actual":2000,"transaction":"node-red-0-i"}},
        {"from":"microbit-result","topic":"microbit/attic/period/result",
         "payload":{\(result),"transaction":"node-red-0-i"}}]
       """
     let ends = try await run(messages, prelude: prelude)
-    #expect(ends.last == #"microbit-confirmation {"payload":"attic: \#(text); hall: 2000 ms, confirmed"}"#)
+    #expect(ends.last == #"microbit-confirmation {"payload":"attic: \#(text); hall: 2 s, confirmed"}"#)
   }
 
   @Test func raisesAnAlarmWhenSomethingGoesOffline() async throws {
+    let kitchen = #"{"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"label":"Cooker"}}"#
     func message(_ from: String, _ topic: String, _ payload: String) -> String {
       #"{"from":"microbit-\#(from)","topic":"microbit/\#(topic)","payload":"\#(payload)"}"#
     }
     let messages = [
+      kitchen,
       message("availability", "hall/availability", "offline"),
       message("availability", "kitchen/availability", "online"),
       message("state", "bridge/attic/state", "online"),
@@ -148,14 +195,14 @@ struct NodeREDScriptTests {
     let ends = try await run("[\(messages.joined(separator: ","))]")
     let away = ends.filter { $0.hasPrefix("microbit-away") }
     let expected = [
-      "hall", "hall", "hall", "hall, kitchen", "hall, kitchen", "gateway attic, hall, kitchen",
-      "gateway attic, kitchen", "gateway attic", "none",
+      "hall", "hall", "hall", "Cooker, hall", "Cooker, hall", "Cooker, gateway attic, hall",
+      "Cooker, gateway attic", "gateway attic", "none",
     ]
     #expect(away == expected.map { #"microbit-away {"payload":"\#($0)"}"# })
     let alarms = ends.filter { $0.hasPrefix("microbit-notification") }
     #expect(
       alarms == [
-        #"microbit-notification {"topic":"kitchen","payload":"kitchen is offline"}"#,
+        #"microbit-notification {"topic":"Cooker","payload":"Cooker is offline"}"#,
         #"microbit-notification {"topic":"gateway attic","payload":"gateway attic is offline"}"#,
       ])
     #expect(ends.count { $0.hasPrefix("microbit-log") } == alarms.count)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 import time
 import urllib.error
@@ -21,7 +22,13 @@ logger:
   default: warning
   logs:
     homeassistant.components.mqtt: info
+automation: !include automations.yaml
 """
+BLUEPRINTS = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))),
+    "deploy/home-assistant/blueprints",
+)
+"""Those that users copy into their configuration."""
 CALM = ("DEBUG", "INFO")
 ITS_OWN = ("homeassistant.bootstrap", "aiohttp_fast_zlib", "homeassistant.components.camera.img_util")
 """Loggers of what it complains of at every start, with or without a gateway."""
@@ -39,6 +46,9 @@ class HomeAssistant:
         os.makedirs(self.configuration)
         with open(os.path.join(self.configuration, "configuration.yaml"), "w") as file:
             file.write(CONFIGURATION.format(port=self.port))
+        with open(os.path.join(self.configuration, "automations.yaml"), "w") as file:
+            file.write("[]\n")
+        shutil.copytree(BLUEPRINTS, os.path.join(self.configuration, "blueprints"))
 
     # Life
 
@@ -85,6 +95,9 @@ class HomeAssistant:
         return self.request(
             urllib.request.Request(self.address + path, body, {"Content-Type": "application/json"})
         )
+
+    def delete_resource(self, path):
+        return self.request(urllib.request.Request(self.address + path, method="DELETE"))
 
     def request(self, request):
         if self.token:
@@ -172,6 +185,15 @@ class HomeAssistant:
         """What automations can start with on the device's page."""
         return self.socket.ask("device_automation/trigger/list", device_id=device["id"])
 
+    def notifications(self):
+        """Those in the sidebar, by id."""
+        shown = self.socket.ask("persistent_notification/get")
+        return {notification["notification_id"]: notification for notification in shown}
+
+    def blueprints(self):
+        """Those for automations, by path."""
+        return self.socket.ask("blueprint/list", domain="automation")
+
     def areas(self):
         """Names by id."""
         return {area["area_id"]: area["name"] for area in self.socket.ask("config/area_registry/list")}
@@ -194,6 +216,16 @@ class HomeAssistant:
             device_id=device["id"],
             config_entry_id=self.entry,
         )
+
+    def save_automation(self, name, blueprint, **inputs):
+        """Settings, Automations, Create from a blueprint; or Edit, if there is one of that name."""
+        use = {"path": blueprint, "input": inputs}
+        self.post(f"/api/config/automation/config/{name}", {"alias": name, "use_blueprint": use})
+        self.until(f"the automation {name} is on", lambda: self.state_of(f"automation.{name}") == "on", ANSWER)
+
+    def delete_automation(self, name):
+        self.delete_resource(f"/api/config/automation/config/{name}")
+        self.until(f"the automation {name} is gone", lambda: self.state_of(f"automation.{name}") is None, ANSWER)
 
     # Its warnings and errors
 

@@ -1,0 +1,123 @@
+import GATT
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+@testable import Configuration
+
+/// The documents hold together: their links lead somewhere, and the configurations in them are valid.
+@Suite struct DocumentTests {
+  /// By their paths from the root of the repository.
+  private let documents: [String: Document]
+
+  init() throws {
+    var documents: [String: Document] = [:]
+    for path in try shippedFiles(in: "", endingWith: ".md") {
+      do { documents[path] = try Document(path: path) } catch { throw Failure("\(path): \(error)") }
+    }
+    self.documents = documents
+  }
+
+  /// The paths and anchors that the links of a document lead to, except those to other sites.
+  private func targets(of path: String) throws -> [(link: String, path: String, anchor: String?)] {
+    let document = try #require(documents[path])
+    return try document.links.filter { !$0.contains("://") }.map { link in
+      let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+      var place = path.split(separator: "/")
+      if !parts[0].isEmpty { place.removeLast() }
+      for component in parts[0].split(separator: "/") {
+        if component != ".." {
+          place.append(component)
+        } else if place.popLast() == nil {
+          throw Failure("\(path): \(link) leads out of the repository")
+        }
+      }
+      return (link, place.joined(separator: "/"), parts.count > 1 ? String(parts[1]) : nil)
+    }
+  }
+
+  @Test func everyLinkLeadsSomewhere() throws {
+    var count = 0
+    for path in documents.keys {
+      for (link, target, anchor) in try targets(of: path) {
+        count += 1
+        #expect(access(repositoryPath(target), F_OK) == 0, "\(path): \(link)")
+        guard let anchor else { continue }
+        #expect(documents[target]?.anchors.contains(anchor) == true, "\(path): \(link)")
+      }
+    }
+    #expect(count > 50)
+  }
+
+  /// All that is in `docs` is found from README.md, link by link.
+  @Test func everyPageIsFound() throws {
+    var found: Set = ["README.md"]
+    var next = ["README.md"]
+    while let path = next.popLast() {
+      for (_, target, _) in try targets(of: path) where found.insert(target).inserted {
+        if documents[target] != nil { next.append(target) }
+      }
+    }
+    let pages = try shippedFiles(in: "docs", endingWith: "")
+    #expect(pages.count > 10)
+    for page in pages { #expect(found.contains(page), "\(page)") }
+  }
+
+  /// A block marked `json` is a configuration, one marked `json profiles` a file of profiles.
+  @Test func everyConfigurationIsValid() throws {
+    let profiles = try ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles"))
+    var count = 0
+    for (path, document) in documents {
+      for block in document.blocks where block.language.hasPrefix("json") {
+        let text = block.language == "json" ? block.text : #"{"profiles":\#(block.text)}"#
+        count += 1
+        do throws(ConfigurationErrors) {
+          let json = try Configuration.document(Array(text.utf8)).get()
+          let known = json.value["profiles_directory"] == nil ? [] : profiles
+          let configuration = try Configuration.parse(json, profiles: known).get()
+          #expect(configuration.warnings.isEmpty, "\(path):\n\(text)")
+        } catch {
+          Issue.record("\(path): \(error.errors.map(\.description).joined(separator: "\n"))\n\(text)")
+        }
+      }
+    }
+    #expect(count > 15)
+  }
+
+  /// What CONTRIBUTING.md shows of the sources is there.
+  @Test func contributingShowsTheSources() throws {
+    let blocks = try #require(documents["CONTRIBUTING.md"]).blocks
+    let files = [
+      ("json profiles", "deploy/profiles/battery.json"),
+      ("swift", "Tests/EndToEndTests/ShippedProfileTests.swift"),
+      ("swift", "Sources/GATT/MicrobitProperties.swift"),
+    ]
+    let shown = blocks.filter { block in files.contains { $0.0 == block.language } }
+    try #require(shown.map(\.language) == files.map(\.0))
+    for (block, file) in zip(shown, files) {
+      let source = String(decoding: try shipped(file.1), as: UTF8.self)
+      #expect(source.contains(block.text), "\(file.1):\n\(block.text)")
+    }
+  }
+
+  @Test func linksAndAnchorsAreRead() throws {
+    let document = try Document(
+      """
+      # A *title*: `code` & more
+      ## Twice
+      ## Twice
+      A [link](one.md#two), `[code](no.md)` and a [link over
+      two `lines`](two.md); ![a picture](images/a.svg)
+
+      ```sh
+      # not a heading
+      [not a link](no.md)
+      ```
+      """)
+    #expect(document.anchors == ["a-title-code--more", "twice", "twice-1"])
+    #expect(document.links == ["one.md#two", "two.md", "images/a.svg"])
+    #expect(document.blocks.map(\.language) == ["sh"])
+    #expect(document.blocks.first?.text == "# not a heading\n[not a link](no.md)\n")
+  }
+}

@@ -1,0 +1,25 @@
+import Glibc
+
+/// A terminal without a person: what a program shows is read here, and what is typed is written here.
+public final class PseudoTerminal: Sendable {
+  /// The side of the one who types.
+  let descriptor: Int32
+  /// The file that a program opens as its terminal.
+  public let path: String
+
+  /// A new one, of 24 rows of 80 columns.
+  public init() throws {
+    descriptor = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Failure("/dev/ptmx: errno \(errno)") }
+    var (number, isLocked): (Int32, Int32) = (0, 0)
+    // TIOCSPTLCK and TIOCGPTN of ioctl_tty(2), whose macros Swift does not import.
+    guard ioctl(descriptor, 0x4004_5431, &isLocked) == 0, ioctl(descriptor, 0x8004_5430, &number) == 0 else {
+      throw Failure("no pseudo terminal: errno \(errno)")
+    }
+    path = "/dev/pts/\(number)"
+    var size = winsize(ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0)
+    _ = ioctl(descriptor, UInt(TIOCSWINSZ), &size)
+  }
+
+  deinit { close(descriptor) }
+}
