@@ -167,7 +167,7 @@ import Testing
     var plan = Self.plan([.gateway, .simulator])
     plan.files = ["state": ""]
     try await withFixture(plan) { fixture in
-      try await Self.finds("fault", "state", "cannot write", "sudo chown", in: fixture)
+      try await Self.finds("fault", "state", "/state is not a folder", "move it away: mv ", in: fixture)
     }
   }
 
@@ -178,7 +178,8 @@ import Testing
       try fixture.folder.write(bad, to: "bad.json")
       let (status, text) = try await Self.doctor(fixture, configuration: "bad.json")
       try #require(status == 1)
-      try Self.found("fault", "configuration", "bad.json:5:", "20", in: text)
+      try Self.found(
+        "fault", "configuration", "bad.json:5:25: devices[0].period: 0 is below 20", "correct it", in: text)
       try #require(Self.isFine("broker", in: text), "\(text)")
     }
   }
@@ -255,8 +256,8 @@ import Testing
     try await withFixture(plan) { fixture in
       let (status, text) = try await Self.doctor(fixture)
       try #require(status == 1)
-      try Self.found("fault", "configuration", "period", "20", in: text)
-      try Self.found("fault", "state", "cannot write", "chown", in: text)
+      try Self.found("fault", "configuration", "0 is below 20", "correct it", in: text)
+      try Self.found("fault", "state", "/state is not a folder", "mv ", in: text)
       try Self.found("fault", "bus", "no D-Bus", "dbus", in: text)
       try Self.found("fault", "broker", "the broker cannot be reached", "mosquitto", in: text)
       try #require(text.split(separator: "\n").last?.hasPrefix("4 faults, ") == true, "\(text)")

@@ -122,6 +122,7 @@ struct DeviceCheck {
       ]
     }
     let details = [
+      inspection["name"]?.text.map { Excerpt($0).description },
       inspection["rssi"]?.integer.map { "\($0) dBm" }, isPaired ? "paired" : "not paired",
       "offers \(profile.properties.map(\.name).joined(separator: ", "))",
     ].compactMap { $0 }

@@ -76,7 +76,7 @@ private final class Checkup: @unchecked Sendable {
           remedy: RuntimeFolder.denial(path, gateway: gateway.description))
       ])
     case .absent:
-      report([.ok(.gateway, "no gateway \(gateway) is running: its devices are checked directly")])
+      report([.ok(.gateway, "no gateway \(gateway) is running")])
       if isUsable { await checkDevices(file, gateway) }
     }
     return !output.end()
@@ -122,16 +122,13 @@ private final class Checkup: @unchecked Sendable {
     var reported: [Finding] = []
     var isUsable = false
     for adapter in bluetooth.adapters {
+      let holder = host.adapters.first { $0.name == adapter }?.gateway
       var findings = AdapterCheck(
         report: host, adapter: adapter, version: version, notify: bluetooth.notify,
         block: RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*"),
-        isGatewayRunning: isRunning
+        isGatewayRunning: isRunning || holder != nil
       ).run()
-      // Another gateway than the configured one.
-      if !isRunning, let process = host.adapters.first(where: { $0.name == adapter })?.gateway {
-        findings.append(
-          CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter))
-      }
+      if !isRunning, let holder { findings.append(held(adapter, by: holder)) }
       if findings.allSatisfy({ $0.level != .fault || $0.check == .device }) { isUsable = true }
       findings += WiFiCheck(adapter: adapter).run()
       // Those of the bus and bluetoothd are the same for all adapters.
@@ -143,16 +140,35 @@ private final class Checkup: @unchecked Sendable {
     return isUsable
   }
 
+  /// By another gateway than the configured one.
+  private func held(_ adapter: String, by process: Int32) -> Finding {
+    let finding = CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter)
+    guard let user = RuntimeFolder.owner(ofProcess: process), user != RuntimeFolder.name(ofUser: getuid())
+    else { return finding }
+    return .fault(
+      .adapter, "\(finding.text), of the user \(user)",
+      remedy: "ask it as that user: sudo -u \(user) microbit-gateway doctor; or \(finding.remedy ?? "")")
+  }
+
   private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
-    guard !file.isUnreadable, !file.broken.contains("mqtt") else {
-      return report([
-        .warning(
-          .broker, "not checked, as its part of the configuration has errors",
-          remedy: "correct the configuration, and run doctor again")
-      ])
-    }
+    guard isValid(file, ["mqtt"], for: .broker) else { return }
     let check = BrokerCheck(file.configuration, gateway: gateway, loop: loop)
     report(await within(Self.brokerLimit, .broker) { await check.run() } ?? [])
+  }
+
+  /// Whether these keys of the configuration can be used; otherwise reports that `check` is left out.
+  private func isValid(
+    _ file: ConfigurationCheck.Result, _ keys: Set<String>, for check: Finding.Check
+  ) -> Bool {
+    if !file.isUnreadable, file.broken.isDisjoint(with: keys) { return true }
+    let reason =
+      file.isUnreadable
+      ? "the configuration cannot be read"
+      : "the configuration has errors in \(keys.intersection(file.broken).sorted().joined(separator: ", "))"
+    report([
+      .warning(check, "not checked, as \(reason)", remedy: "see configuration above; then run doctor again")
+    ])
+    return false
   }
 
   // MARK: Devices
@@ -172,14 +188,7 @@ private final class Checkup: @unchecked Sendable {
   }
 
   private func checkDevices(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
-    guard !file.isUnreadable, file.broken.isDisjoint(with: ["devices", "profiles", "profiles_directory"])
-    else {
-      return report([
-        .warning(
-          .device, "not checked, as their part of the configuration has errors",
-          remedy: "correct the configuration, and run doctor again")
-      ])
-    }
+    guard isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) else { return }
     let check = DeviceCheck(configuration: file.configuration, gateway: gateway, loop: loop)
     let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
       do throws(CommandFailure) {

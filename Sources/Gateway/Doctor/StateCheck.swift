@@ -26,9 +26,9 @@ struct StateCheck {
     var existing = folder
     while access(existing, F_OK) != 0, errno == ENOENT || errno == ENOTDIR,
       let slash = existing.lastIndex(of: "/"),
-      slash != existing.startIndex
+      existing != "/"
     {
-      existing = String(existing[..<slash])
+      existing = slash == existing.startIndex ? "/" : String(existing[..<slash])
     }
     let isWritable =
       access(existing, W_OK | X_OK) == 0 && (access(path, F_OK) != 0 || access(path, W_OK) == 0)
@@ -47,18 +47,30 @@ struct StateCheck {
     return [space(in: existing, folder)]
   }
 
+  /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.
   private func notWritable(_ path: String, _ existing: String, _ folder: String) -> Finding {
     var status = stat()
-    let owner = stat(existing, &status) == 0 ? RuntimeFolder.name(ofUser: status.st_uid) : "another user"
+    let isThere = stat(existing, &status) == 0
+    if isThere, status.st_mode & S_IFMT != S_IFDIR {
+      return .fault(
+        .state, "\(existing) is not a folder: changes will be lost on restart",
+        remedy: "move it away: mv \(existing) \(existing).old")
+    }
+    let owner = isThere ? RuntimeFolder.name(ofUser: status.st_uid) : "another user"
     if folder == service {
       return .warning(
         .state, "\(folder) belongs to the service (\(owner)), and cannot be checked by you",
         remedy: "sudo STATE_DIRECTORY=\(service) microbit-gateway doctor")
     }
+    guard existing == folder else {
+      return .fault(
+        .state, "cannot create \(folder): changes will be lost on restart",
+        remedy: "set STATE_DIRECTORY to a folder that you may write")
+    }
+    let item = access(path, F_OK) == 0 ? path : folder
     return .fault(
-      .state,
-      "cannot write \(access(path, F_OK) == 0 ? path : existing), which belongs to \(owner): changes will be lost on restart",
-      remedy: "sudo chown -R $USER \(existing); chmod -R u+rwX \(existing)")
+      .state, "cannot write \(item), which belongs to \(owner): changes will be lost on restart",
+      remedy: "sudo chown -R $USER \(folder); chmod -R u+rwX \(folder)")
   }
 
   private func space(in existing: String, _ folder: String) -> Finding {
