@@ -16,8 +16,20 @@ import Testing
     Set(text.split { !$0.isLetter && $0 != "-" && $0 != "_" })
   }
 
-  private static func options(in text: String) -> Set<Substring> {
-    words(text).filter { $0.hasPrefix("--") && $0.count > 2 }
+  private static func options(in text: some StringProtocol) -> Set<Substring> {
+    words(String(text)).filter { $0.hasPrefix("--") && $0.count > 2 }
+  }
+
+  /// Those that begin a line of the help or follow there before its second column, not those of other programs in the text.
+  private static func options(ofHelp help: String) -> Set<Substring> {
+    var found: Set<Substring> = []
+    for line in help.split(separator: "\n") {
+      let column = line.split(separator: " ", omittingEmptySubsequences: false).drop { $0.isEmpty }
+        .prefix { !$0.isEmpty }
+      guard column.first?.hasPrefix("--") == true else { continue }
+      found.formUnion(options(in: column.joined(separator: " ")))
+    }
+    return found
   }
 
   /// The first words of the lines before `Options:` that begin with two spaces and a word.
@@ -35,7 +47,7 @@ import Testing
 
   @Test(arguments: programs)
   func everyOptionIsInThem(_ name: String) async throws {
-    let options = Self.options(in: try await Self.help(of: name))
+    let options = Self.options(ofHelp: try await Self.help(of: name))
     try #require(options.contains("--help") && options.count > 5)
     let manual = Self.options(in: try Self.text("deploy/man/\(name).1").replacing(#"\-"#, with: "-"))
     let bash = Self.options(in: try Self.text("deploy/completion/bash/\(name)"))
