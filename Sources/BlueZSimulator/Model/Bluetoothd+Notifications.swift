@@ -206,7 +206,7 @@ extension Bluetoothd {
   ) {
     guard !peripherals[index].silent, peripherals[index].inRange else { return }
     peripherals[index].sent += 1
-    let source = Source(peripheral: index.peripheral, handle: handle)
+    let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
     if let channel = subscription.channel {
       emit(.packet(channel, bytes, from: source))
     } else if let path = path(of: handle, in: index) {

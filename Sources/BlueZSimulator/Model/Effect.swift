@@ -12,6 +12,8 @@ struct ChannelID: Hashable, Sendable {
 
 /// The origin of a notification: a characteristic of a peripheral.
 struct Source: Hashable, Sendable {
+  /// The number of the adapter that has the link.
+  let adapter: Int
   let peripheral: Int
   let handle: UInt16
 }
