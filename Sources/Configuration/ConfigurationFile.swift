@@ -23,10 +23,8 @@ package struct ConfigurationFile: Sendable {
   ) throws(ConfigurationFailure) -> ConfigurationFile {
     let (file, bytes) = try find(path, places)
     do throws(ConfigurationErrors) {
-      let document = try Configuration.document(bytes).get().without(excluded)
       let folder = folder(of: file)
-      let profiles = try ProfilesDirectory.profiles(namedBy: document, in: folder)
-      var configuration = try Configuration.parse(document, profiles: profiles).get()
+      var (configuration, document) = try read(bytes, in: folder, without: excluded)
       var resolver = FileResolver(folder: folder)
       resolver.resolve(&configuration.mqtt)
       guard resolver.errors.isEmpty else {
@@ -38,6 +36,22 @@ package struct ConfigurationFile: Sendable {
     } catch {
       throw ConfigurationFailure(file: error.file ?? file, errors: error.errors)
     }
+  }
+
+  /// Reads a configuration as a file in `folder` holds it, with its profiles, but without its other files.
+  package static func parse(
+    _ bytes: [UInt8], in folder: String
+  ) throws(ConfigurationErrors) -> (configuration: Configuration, document: JSONValue) {
+    let (configuration, document) = try read(bytes, in: folder)
+    return (configuration, document.value)
+  }
+
+  private static func read(
+    _ bytes: [UInt8], in folder: String, without excluded: Set<String> = []
+  ) throws(ConfigurationErrors) -> (Configuration, JSONDocument) {
+    let document = try Configuration.document(bytes).get().without(excluded)
+    let profiles = try ProfilesDirectory.profiles(namedBy: document, in: folder)
+    return (try Configuration.parse(document, profiles: profiles).get(), document)
   }
 
   private static func find(
@@ -62,7 +76,8 @@ package struct ConfigurationFile: Sendable {
       ])
   }
 
-  private static func folder(of path: String) -> String {
+  /// The folder of a file.
+  package static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }

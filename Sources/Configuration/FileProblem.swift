@@ -4,9 +4,9 @@ import Glibc
 package struct FileProblem: Error, CustomStringConvertible {
   /// For a person.
   package let description: String
-  var isMissing = false
+  package private(set) var isMissing = false
 
-  private init(_ description: String) {
+  package init(_ description: String) {
     self.description = description
   }
 
@@ -47,5 +47,5 @@ package struct FileProblem: Error, CustomStringConvertible {
 
 extension String {
   /// A file's name as it stands in a file of `folder`: absolute, or relative to that.
-  func resolved(in folder: String) -> String { hasPrefix("/") ? self : "\(folder)/\(self)" }
+  package func resolved(in folder: String) -> String { hasPrefix("/") ? self : "\(folder)/\(self)" }
 }

@@ -28,6 +28,8 @@ public enum GatewayCommand: Sendable, Equatable {
   case profiles(name: String?, configuration: String?)
   /// Checks a file of profiles.
   case checkProfiles(file: String)
+  /// Asks for what a configuration needs, and writes it.
+  case setUp(Setup)
   /// Prints the version.
   case version
 
@@ -57,6 +59,7 @@ public enum GatewayCommand: Sendable, Equatable {
     case .bonds: await Bonds(loop: loop).run()
     case .profiles(let name, let path): Self.profiles(name, path)
     case .checkProfiles(let file): Self.checkProfiles(file)
+    case .setUp(let setup): await setup.run(on: loop)
     case .version: Self.version()
     }
   }

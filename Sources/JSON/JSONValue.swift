@@ -84,6 +84,20 @@ extension JSONValue {
     guard case .object(let mine) = self, case .object(let others) = other else { return self }
     return .object(JSONObject(mine.members + others.members))
   }
+
+  /// The members of this object with another value for one, at its place or at the end; nil removes it.
+  package func setting(_ name: String, to value: JSONValue?) -> JSONValue {
+    var members: [JSONObject.Member] = []
+    if case .object(let object) = self { members = object.members }
+    let index = members.firstIndex { $0.name == name }
+    switch (index, value) {
+    case (let index?, let value?): members[index] = JSONObject.Member(name: name, value: value)
+    case (let index?, nil): members.remove(at: index)
+    case (nil, let value?): members.append(JSONObject.Member(name: name, value: value))
+    case (nil, nil): break
+    }
+    return .object(JSONObject(members))
+  }
 }
 
 extension JSONValue {

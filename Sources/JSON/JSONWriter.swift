@@ -8,25 +8,30 @@ extension JSONValue {
   }
 
   /// The value as text for people: an array or object is on one line if it fits, else each element or member has its own.
-  package func text(indent: Int = 0) -> String {
+  /// - Parameter expanded: of how many levels each element and member has its own line, even if all would fit.
+  package func text(indent: Int = 0, expanded: Int = 0) -> String {
     let line = String(decoding: bytes, as: UTF8.self)
-    if indent + line.utf8.count <= 100 { return line }
+    if expanded == 0 || isEmpty, indent + line.utf8.count <= 100 { return line }
     let space = String(repeating: " ", count: indent)
     func lines(_ parts: [String]) -> String {
       parts.map { "\n  \(space)\($0)" }.joined(separator: ",") + "\n\(space)"
     }
     switch self {
     case .null, .bool, .integer, .number, .string: return line
-    case .array(let elements): return "[\(lines(elements.map { $0.text(indent: indent + 2) }))]"
+    case .array(let elements):
+      return "[\(lines(elements.map { $0.text(indent: indent + 2, expanded: max(0, expanded - 1)) }))]"
     case .object(let object):
       let members = object.members.map { member in
         var name: [UInt8] = []
         Self.append(member.name, to: &name)
-        return "\(String(decoding: name, as: UTF8.self)): \(member.value.text(indent: indent + 2))"
+        let value = member.value.text(indent: indent + 2, expanded: max(0, expanded - 1))
+        return "\(String(decoding: name, as: UTF8.self)): \(value)"
       }
       return "{\(lines(members))}"
     }
   }
+
+  private var isEmpty: Bool { self == [] || self == [:] }
 
   private func append(to bytes: inout [UInt8]) {
     switch self {

@@ -20,11 +20,21 @@ struct Arguments {
     case logLevel = "log-level"
     case logFormat = "log-format"
     case timeout, json, live, csv, gateway, passkey, help, version
+    // Of init.
+    case broker, port, tls
+    case caFile = "ca-file"
+    case username
+    case passwordFile = "password-file"
+    case device, all
+    case noTest = "no-test"
+    case yes
 
     var takesValue: Bool {
       switch self {
-      case .config, .logLevel, .logFormat, .timeout, .gateway, .passkey: true
-      case .json, .live, .csv, .help, .version: false
+      case .config, .logLevel, .logFormat, .timeout, .gateway, .passkey, .broker, .port, .caFile, .username,
+        .passwordFile, .device:
+        true
+      case .json, .live, .csv, .help, .version, .tls, .all, .noTest, .yes: false
       }
     }
   }
@@ -39,6 +49,7 @@ struct Arguments {
     }
     var values: [Option: String] = [:]
     for (option, value) in line.options { values[option] = value }
+    let devices = line.options.filter { $0.option == .device }.map(\.value)
     let words = line.words
     if values[.help] != nil || words == ["help"] { throw .help(Self.help) }
     if values[.version] != nil, words.isEmpty {
@@ -51,7 +62,9 @@ struct Arguments {
       throw Self.wrong("no command given: use \(Self.commands)")
     }
     var rest = words.dropFirst()
-    self.command = try Self.command(name, &rest, &values)
+    self.command =
+      name == "init"
+      ? .setUp(try Self.setup(devices, &values)) : try Self.command(name, &rest, &values)
     guard rest.isEmpty else { throw Self.wrong("unexpected argument: \(rest.joined(separator: " "))") }
     self.logLevel = try Self.level(values.removeValue(forKey: .logLevel))
     self.logFormat = name == "run" ? try Self.format(values.removeValue(forKey: .logFormat)) : nil
@@ -91,8 +104,28 @@ struct Arguments {
   }
 
   private static let commands = """
-    run, check, scan, inspect, read, write, watch, pair, unpair, bonds, doctor, profiles, profile check or version
+    init, run, check, doctor, scan, inspect, read, write, watch, pair, unpair, bonds, profiles, profile check or version
     """
+
+  private static func setup(
+    _ devices: [String], _ values: inout [Option: String]
+  ) throws(Usage) -> Setup {
+    var setup = Setup()
+    setup.configuration = values.removeValue(forKey: .config)
+    setup.devices = devices
+    values[.device] = nil
+    setup.usesAll = values.removeValue(forKey: .all) != nil
+    setup.broker = values.removeValue(forKey: .broker)
+    setup.port = values.removeValue(forKey: .port)
+    setup.caFile = values.removeValue(forKey: .caFile)
+    setup.isEncrypted = values.removeValue(forKey: .tls) != nil || setup.caFile != nil
+    setup.username = values.removeValue(forKey: .username)
+    setup.passwordFile = values.removeValue(forKey: .passwordFile)
+    setup.triesBroker = values.removeValue(forKey: .noTest) == nil
+    setup.isUnattended = values.removeValue(forKey: .yes) != nil
+    setup.timeout = try seconds(values.removeValue(forKey: .timeout))
+    return setup
+  }
 
   private static func deviceCommand(
     _ name: String, _ words: inout ArraySlice<String>, _ values: inout [Option: String]
@@ -182,6 +215,7 @@ struct Arguments {
 
     Bridges BBC micro:bits and other Bluetooth LE peripherals to MQTT.
 
+      init                set up: find micro:bits, ask for the broker, try it, write the configuration
       run                 run until stopped (Ctrl-C)
       check               check the configuration and show the settings of every device
       doctor              find what is wrong (configuration, Bluetooth, broker, devices) and what to do about it
@@ -208,7 +242,7 @@ struct Arguments {
       --log-level LEVEL  debug, info (default of run), notice, warning (default of the others) or error
       --log-format FORMAT
                          run: text (default), or json: one JSON object per line
-      --timeout S        scan: seconds to scan (default: 10);
+      --timeout S        scan, init: seconds to scan (default: 10);
                          commands with an ID: seconds to wait for the device (default: 30)
       --json             scan, inspect, read, write, watch, doctor: print JSON
       --live             scan: a table that is updated continuously, until Ctrl-C
@@ -216,6 +250,17 @@ struct Arguments {
       --gateway ID       commands with an ID: which running gateway, if there are several
       --passkey N        pair: the passkey that the micro:bit displays
       --help             print this help
+
+    Options of init, each the answer to a question; what is not given is asked:
+      --config FILE      the file to write (default: ./config.json; as root /etc/microbit-gateway/config.json)
+      --device ADDRESS[=NAME[,ROOM]]
+                         use this micro:bit; may be repeated
+      --all              use every micro:bit in range, now and later
+      --broker HOST, --port N, --tls, --ca-file FILE, --username NAME
+      --password-file FILE
+                         the file whose first line is the password
+      --no-test          do not try the broker
+      --yes              ask nothing: take the default of what is not given
 
     Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 69 no Bluetooth,
     or the device is not in range; 78 wrong configuration.

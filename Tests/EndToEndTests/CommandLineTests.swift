@@ -58,6 +58,8 @@ import Testing
       (["read", "a", "b", "--csv"], "--csv"), (["bonds", "a"], "unexpected argument: a"),
       (["run", "--log-level", "loud"], "loud"),
       (["run", "--log-format", "xml"], "xml"), (["scan", "--log-format", "json"], "--log-format"),
+      (["init", "--live"], "--live"), (["init", "--timeout", "0"], "--timeout"),
+      (["run", "--yes"], "--yes"), (["init", "--device"], "--device"),
       (["version", "--json"], "--json"), (["run", "-x"], "-x"),
     ] as [([String], String)])
   func usage(arguments: [String], culprit: String) async throws {

@@ -36,11 +36,30 @@ public final class ChildProcess: Sendable {
   ) throws -> (pid_t, Int32) {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw Failure("pipe: errno \(errno)") }
+    defer { close(ends[1]) }
+    do {
+      let pid = try spawn(program, arguments, environment) { actions in
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+        posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+      }
+      return (pid, ends[0])
+    } catch {
+      close(ends[0])
+      throw error
+    }
+  }
+
+  /// - Parameters:
+  ///   - flags: of posix_spawnattr_setflags(3).
+  ///   - connect: sets its standard input, output and error.
+  static func spawn(
+    _ program: String, _ arguments: [String], _ environment: [String: String], flags: Int16 = 0,
+    connect: (inout posix_spawn_file_actions_t) -> Void
+  ) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+    connect(&actions)
     // Nothing else is inherited: neither the pipe of another child, whose reader would never see its end, nor a
     // socket of libmosquitto, which a broker would take for alive as long as the child lives.
     posix_spawn_file_actions_addclosefrom_np(&actions, 3)
@@ -49,11 +68,10 @@ public final class ChildProcess: Sendable {
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK) | flags)
     defer {
       posix_spawn_file_actions_destroy(&actions)
       posix_spawnattr_destroy(&attributes)
-      close(ends[1])
     }
     var merged = Self.environment()
     merged.merge(environment) { $1 }
@@ -62,11 +80,8 @@ public final class ChildProcess: Sendable {
     var pid = pid_t()
     let failure = posix_spawn(&pid, program, &actions, &attributes, &argv, &envp)
     for pointer in argv + envp { free(pointer) }
-    guard failure == 0 else {
-      close(ends[0])
-      throw Failure("\(program): \(String(cString: strerror(failure)))")
-    }
-    return (pid, ends[0])
+    guard failure == 0 else { throw Failure("\(program): \(String(cString: strerror(failure)))") }
+    return pid
   }
 
   private static func environment() -> [String: String] {

@@ -1,0 +1,49 @@
+import EventLoop
+import Glibc
+
+/// The person at standard input and output.
+final class SetupConsole: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let screen: Screen
+  /// The terminal's settings while it does not show what is typed.
+  private var shown: termios?
+
+  init(on loop: EventLoop) { screen = Screen(on: loop) }
+
+  func show(_ lines: [String]) {
+    screen.write(lines.map { $0 + "\n" }.joined())
+  }
+
+  /// Shows a question, and waits for a line.
+  /// - Returns: nil at the end of the input.
+  func ask(_ question: SetupQuestion) async -> String? {
+    // Before the question is seen, and answered.
+    if question.isSecret { hideTyping() }
+    show(question.lines)
+    screen.write(question.text)
+    await screen.finish()
+    // Not on the loop, which has to keep running meanwhile.
+    let line = await EventLoop.blocking { readLine() }
+    showTyping()
+    return line
+  }
+
+  /// Returns when everything is shown.
+  func finish() async { await screen.finish() }
+
+  private func hideTyping() {
+    var settings = termios()
+    guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return }
+    shown = settings
+    settings.c_lflag = settings.c_lflag & ~tcflag_t(ECHO) | tcflag_t(ECHONL)
+    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+  }
+
+  /// Also for the shell after this process.
+  func showTyping() {
+    guard var settings = shown else { return }
+    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    shown = nil
+  }
+}

@@ -1,0 +1,181 @@
+import Configuration
+import JSON
+
+/// The texts of the questions.
+extension SetupDialogue {
+  func question(_ topic: SetupTopic) -> SetupQuestion {
+    switch topic {
+    case .devices: candidates?.isEmpty == false ? whichDevices : nothingFound
+    case .name(let index): name(of: index)
+    case .id(let index):
+      SetupQuestion(
+        topic: topic,
+        lines: [
+          "\(Excerpt(devices[index].name ?? "")) cannot be part of an MQTT topic: choose a short name for topics,",
+          "of the letters a to z, digits and -.",
+        ], prompt: "  Short name",
+        preset: SetupCandidate.letters(of: devices[index].bluetoothName) ?? devices[index].address.compact)
+    case .room(let index):
+      SetupQuestion(
+        topic: topic, prompt: devices[index].room == nil ? "  Room (may be empty)" : "  Room (- for none)",
+        preset: devices[index].room ?? "")
+    case .later:
+      SetupQuestion(
+        topic: topic, lines: [""],
+        prompt: "Also use every other micro:bit that comes into range later? (y/n)",
+        preset: present.hasEveryMicrobit ? "y" : "n")
+    case .host:
+      SetupQuestion(
+        topic: topic,
+        lines: [
+          "", "Where is the MQTT broker? localhost is this computer; with Home Assistant's Mosquitto",
+          "add-on it is the computer with Home Assistant, for example homeassistant.local.",
+        ], prompt: "Broker (name or address)", preset: broker.host)
+    case .tls:
+      SetupQuestion(
+        topic: topic, prompt: "Does it need an encrypted connection (TLS)? (y/n)",
+        preset: broker.isEncrypted || given[.port] == "8883" || given[.caFile] != nil ? "y" : "n")
+    case .caFile:
+      SetupQuestion(
+        topic: topic,
+        prompt: broker.caFile == nil
+          ? "File with the CA certificate (empty: those of this computer)"
+          : "File with the CA certificate (- for those of this computer)", preset: broker.caFile ?? "")
+    case .port: SetupQuestion(topic: topic, prompt: "Port", preset: "\(broker.port)")
+    case .username:
+      SetupQuestion(
+        topic: topic, prompt: broker.username == nil ? "User name (may be empty)" : "User name (- for none)",
+        preset: broker.username ?? "")
+    case .password:
+      SetupQuestion(
+        topic: topic,
+        prompt: broker.password == .none
+          ? "Password (is not shown)" : "Password (is not shown; empty: as before)", preset: "",
+        isSecret: true)
+    case .brokerTrouble:
+      SetupQuestion(
+        topic: topic, lines: brokerTrouble,
+        prompt: "t = try again, c = change the answers, k = keep them anyway")
+    case .confirmation:
+      SetupQuestion(topic: topic, lines: summary, prompt: "Write this? (y/n)", preset: "y")
+    case .service:
+      SetupQuestion(
+        topic: topic,
+        prompt: service == .running
+          ? "Restart the service, so that it uses this? (y/n)"
+          : "Start the service, now and whenever this computer starts? (y/n)", preset: "y")
+    }
+  }
+
+  // MARK: Micro:bits
+
+  private var whichDevices: SetupQuestion {
+    let candidates = candidates ?? []
+    let rows = candidates.enumerated().map { index, candidate in
+      [
+        "  \(index + 1)", candidate.name.map(Excerpt.harmless) ?? "-", candidate.address.description,
+        candidate.signal.map(Self.describe) ?? "connected",
+        present.entry(of: candidate.address).map { entry in
+          "configured" + (entry["id"]?.text.map { " as \(Excerpt.harmless($0))" } ?? "")
+        } ?? "",
+      ]
+    }
+    let known = candidates.indices.filter { present.entry(of: candidates[$0].address) != nil }
+    let preset =
+      !known.isEmpty
+      ? known.map { "\($0 + 1)" }.joined(separator: ",")
+      : present.hasOwnEntries ? "none" : "all"
+    let none = present.hasOwnEntries || present.hasEveryMicrobit ? ", none" : ""
+    return SetupQuestion(
+      topic: .devices, lines: [""] + aligned(rows) + [""],
+      prompt: "Which ones? Numbers (1,3), all\(none), or again to look again", preset: preset)
+  }
+
+  /// `-53 dBm, near`: the user tells micro:bits apart by it.
+  private static func describe(_ signal: Int) -> String {
+    "\(signal) dBm, " + (signal >= -60 ? "strong" : signal >= -80 ? "good" : "weak")
+  }
+
+  private var nothingFound: SetupQuestion {
+    let reason =
+      scanProblem.map { [$0] } ?? [
+        "No micro:bit was found. A program with Bluetooth services must be running on it, and no phone or",
+        "tablet may be connected to it.",
+      ]
+    return SetupQuestion(
+      topic: .devices,
+      lines: [""] + reason + [
+        "You can look again (again), or have every micro:bit used as soon as it is in range (every)."
+      ],
+      prompt: present.hasOwnEntries || present.hasEveryMicrobit
+        ? "again, every, or none to leave the micro:bits as they are" : "again or every",
+      preset: present.hasOwnEntries && scanProblem == nil ? "none" : nil)
+  }
+
+  private func name(of index: Int) -> SetupQuestion {
+    let device = devices[index]
+    let title = device.bluetoothName.map(Excerpt.harmless) ?? device.address.description
+    return SetupQuestion(
+      topic: .name(index), lines: ["", "\(title) (\(device.address))"],
+      prompt: index == 0 ? "  Name, for example Kitchen window" : "  Name", preset: presetName(of: device))
+  }
+
+  func presetName(of device: SetupDevice) -> String {
+    let entry = present.entry(of: device.address)
+    return entry?["name"]?.text ?? entry?["id"]?.text ?? SetupCandidate.letters(of: device.bluetoothName)
+      ?? device.address.compact
+  }
+
+  // MARK: The end
+
+  private var summary: [String] {
+    let plan = plan
+    var lines = [""]
+    if let text = plan.text {
+      if let before = present.document {
+        lines += ["Changes in \(present.path):", ""]
+        lines += SetupDocument.changes(from: SetupDocument.text(before), to: text).map { "  \($0)" }
+      } else {
+        lines += ["\(present.path):", ""] + text.split(separator: "\n").map { "  \($0)" }
+      }
+      lines.append("")
+      if present.isThere { lines.append("The present file is kept as \(backup).") }
+    }
+    if plan.password != nil {
+      lines.append("The password goes to \(plan.passwordFile) beside it, readable only by the gateway.")
+    }
+    return lines.map(Excerpt.harmless)
+  }
+
+  var closing: [String] {
+    service == .absent
+      ? ["Start the gateway with: microbit-gateway run --config \(present.path)"]
+      : ["Start the gateway with: sudo systemctl restart microbit-gateway"]
+  }
+
+  func unattendedFailure(_ question: SetupQuestion) -> String {
+    let lines = question.lines.filter { !$0.isEmpty }
+    let remedy =
+      switch question.topic {
+      case .devices: ["Nothing was changed. Name micro:bits with --device, or use --all."]
+      case .brokerTrouble: ["Nothing was changed. --no-test writes the configuration without this test."]
+      default: ["Nothing was changed."]
+      }
+    let problem = question.topic == .devices ? [scanProblem ?? "no micro:bit was found"] : lines
+    return (problem + remedy).joined(separator: "\n")
+  }
+}
+
+extension SetupTopic {
+  /// The option of the command line that answers it.
+  var option: String? {
+    switch self {
+    case .name, .id, .room: "--device"
+    case .host: "--broker"
+    case .port: "--port"
+    case .caFile: "--ca-file"
+    case .username: "--username"
+    case .devices, .later, .tls, .password, .brokerTrouble, .confirmation, .service: nil
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import GATT
+
+/// What `init` has to know.
+enum SetupTopic: Hashable, Sendable {
+  /// Which of the micro:bits that were found.
+  case devices
+  /// Of the chosen micro:bit with this index.
+  case name(Int)
+  case id(Int)
+  case room(Int)
+  /// Whether micro:bits that come later are used as well.
+  case later
+  case host
+  case tls
+  case caFile
+  case port
+  case username
+  case password
+  /// What to do as the broker cannot be used.
+  case brokerTrouble
+  case confirmation
+  /// Whether to start the service.
+  case service
+}
+
+/// A question of `init`.
+struct SetupQuestion: Equatable {
+  let topic: SetupTopic
+  /// What is shown before it.
+  var lines: [String] = []
+  let prompt: String
+  /// The answer that an empty line stands for; nil: a person has to answer.
+  var preset: String?
+  /// Whether the answer is not shown while it is typed.
+  var isSecret = false
+
+  /// As shown: `Port [1883]: `.
+  var text: String { prompt + (preset.map { $0.isEmpty ? ": " : " [\($0)]: " } ?? ": ") }
+}
+
+/// Why an answer cannot be used.
+struct SetupRefusal: Error, Equatable {
+  let reason: String
+
+  init(_ reason: String) { self.reason = reason }
+}
+
+/// A micro:bit that was found.
+struct SetupCandidate: Equatable, Sendable {
+  let address: BluetoothAddress
+  let name: String?
+  /// In dBm; nil: it is connected, and does not advertise.
+  var signal: Int?
+
+  /// The letters in brackets of `BBC micro:bit [zugev]`.
+  static func letters(of name: String?) -> String? {
+    guard let name, name.hasPrefix(SetupDocument.prefix), name.hasSuffix("]"),
+      let bracket = name.lastIndex(of: "[")
+    else { return nil }
+    let letters = name[name.index(after: bracket)...].dropLast()
+    return letters.isEmpty ? nil : String(letters)
+  }
+}
+
+/// A micro:bit that is to be used.
+struct SetupDevice: Equatable {
+  let address: BluetoothAddress
+  /// Its Bluetooth name; nil: unknown.
+  var bluetoothName: String?
+  /// Nil: the Bluetooth name is used.
+  var name: String?
+  /// Nil: the address is used.
+  var id: String?
+  var room: String?
+}
+
+/// The broker, as answered so far.
+struct SetupBroker: Equatable {
+  enum Password: Equatable {
+    case none
+    /// That of the present configuration; nil if its file cannot be read.
+    case present([UInt8]?)
+    /// To be written to a file.
+    case typed([UInt8])
+    /// In a file of the user's.
+    case file(String, [UInt8])
+
+    var bytes: [UInt8]? {
+      switch self {
+      case .none: nil
+      case .present(let bytes): bytes
+      case .typed(let bytes), .file(_, let bytes): bytes
+      }
+    }
+  }
+
+  var host = "localhost"
+  var port = 1883
+  var isEncrypted = false
+  /// Nil: the certificates of the system.
+  var caFile: String?
+  var username: String?
+  var password = Password.none
+}

@@ -1,0 +1,243 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `init`: from nothing to readings at the broker, and what may go wrong on the way.
+@Suite struct SetupTests {
+  private static let passwords = """
+    fixture:$7$101$HE8HDFYMmlF1Jpv/$jtvTvbBwb4XrHEBlv1b4aHopv4zB2qLLGRR042T2g2UHmpbHpEFos+wFv4LSo+A7/r5qCtHbh5m4qzBEIFVM3w==
+
+    """
+
+  private static func plan() -> Plan {
+    var plan = Plan()
+    plan.devices = 2
+    plan.absent = [.gateway]
+    return plan
+  }
+
+  private func start(_ fixture: Fixture, _ options: [String]) throws -> TerminalProcess {
+    try TerminalProcess(
+      try program("microbit-gateway"), ["init", "--timeout", "2"] + options, environment: fixture.environment)
+  }
+
+  private func run(
+    _ fixture: Fixture, _ options: [String], prefix: [String] = []
+  ) async throws -> (status: Int32, text: String) {
+    let words = prefix + [try program("microbit-gateway"), "init", "--timeout", "2"] + options
+    let process = try ChildProcess(words[0], Array(words.dropFirst()), environment: fixture.environment)
+    return (try await process.exitStatus(within: Fixture.patience), process.text)
+  }
+
+  private func text(_ path: String) -> String? {
+    guard let stream = fopen(path, "r") else { return nil }
+    defer { fclose(stream) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 16)
+    let count = fread(&bytes, 1, bytes.count, stream)
+    return String(decoding: bytes[..<count], as: UTF8.self)
+  }
+
+  private func names(in folder: String) -> [String] {
+    guard let directory = opendir(folder) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
+    }
+    return names.filter { !$0.hasPrefix(".") }.sorted()
+  }
+
+  @Test("A person answers; the configuration is used by run, and a reading arrives")
+  func fromNothingToReadings() async throws {
+    var plan = Self.plan()
+    plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
+    plan.files = ["passwords": Self.passwords]
+    plan.observer = ("fixture", "secret")
+    try await withFixture(plan) { fixture in
+      let devices = try await fixture.simulator.devices()
+      let folder = fixture.folder.path + "/new"
+      let path = folder + "/config.json"
+      let setup = try start(fixture, ["--config", path])
+      try await setup.shows("Looking for micro:bits")
+      try await setup.shows("Which ones?")
+      let number = try #require(
+        setup.text.split(whereSeparator: \.isNewline).first { $0.contains(devices[0].address) }?.split(
+          separator: " "
+        )
+        .first)
+      setup.type("\(number)\n")
+      try await setup.answer("Name", "Kitchen window")
+      try await setup.answer("Room", "Kitchen")
+      try await setup.answer("(y/n) [n]: ", "")
+      try await setup.answer("Broker", "127.0.0.1")
+      try await setup.answer("TLS", "n")
+      try await setup.answer("Port", "\(fixture.broker.port)")
+      try await setup.answer("User name", "fixture")
+      try await setup.answer("Password", "wrong-word")
+      try await setup.shows("the broker rejected the login")
+      try await setup.answer("t = try again", "c")
+      for question in ["Broker", "TLS", "Port", "User name"] { try await setup.answer(question, "") }
+      try await setup.answer("Password", "secret")
+      try await setup.shows("the gateway may publish and receive all that it needs")
+      #expect(names(in: folder).isEmpty)
+      try await setup.answer("Write this?", "")
+      #expect(try await setup.exitStatus() == 0)
+      #expect(!setup.text.contains("secret") && !setup.text.contains("wrong-word"), "\(setup.text)")
+
+      #expect(names(in: folder) == ["config.json", "mqtt-password"])
+      var status = stat()
+      #expect(stat(folder + "/mqtt-password", &status) == 0 && status.st_mode & 0o777 == 0o600)
+      let gateway = try ChildProcess(
+        try program("microbit-gateway"), ["run", "--config", path], environment: fixture.environment)
+      let reading = try await fixture.message("kitchen-window/temperature")
+      #expect(Int(reading.text) != nil)
+      gateway.signal(SIGTERM)
+      #expect(try await gateway.exitStatus() == 0)
+      let check = try ChildProcess(
+        try program("microbit-gateway"), ["check", "--config", path], environment: fixture.environment)
+      #expect(try await check.exitStatus() == 0)
+      #expect(check.text.contains("\(path): valid"), "\(check.text)")
+    }
+  }
+
+  @Test("Interrupted at any question, nothing is changed; the terminal shows again what is typed")
+  func interrupted() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      let questions = [
+        ("Which ones?", "1"), ("Name", ""), ("Room", ""), ("range later?", ""), ("Broker", "127.0.0.1"),
+        ("TLS", ""), ("Port", "\(fixture.broker.port)"), ("User name", "u"), ("Password", "p"),
+        ("Write this?", ""),
+      ]
+      let folder = fixture.folder.path + "/kept"
+      try #require(mkdir(folder, 0o700) == 0)
+      let path = folder + "/config.json"
+      let before = #"{"mqtt":{"host":"old"},"devices":[]}"#
+      try fixture.folder.write(before, to: "kept/config.json")
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for last in questions.indices {
+          for (key, status) in [("\u{3}", Int32(130)), ("\u{4}", 1)] {
+            group.addTask {
+              let setup = try start(fixture, ["--config", path])
+              for (question, answer) in questions[..<last] { try await setup.answer(question, answer) }
+              try await setup.shows(questions[last].0)
+              try await setup.shows(": ")
+              setup.type(key)
+              #expect(try await setup.exitStatus() == status, "\(questions[last].0): \(setup.text)")
+              #expect(setup.text.contains("nothing was changed"), "\(setup.text)")
+              #expect(setup.isTypingShown)
+            }
+          }
+          try await group.waitForAll()
+        }
+      }
+      #expect(names(in: folder) == ["config.json"] && text(path) == before)
+    }
+  }
+
+  @Test("A present file is kept as a copy; without questions, by options")
+  func unattended() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      let device = try await fixture.simulator.device(0)
+      let folder = fixture.folder.path + "/unattended"
+      let options = ["--config", folder + "/config.json", "--yes", "--broker", "127.0.0.1", "--port"]
+      let named = ["\(fixture.broker.port)", "--device", "\(device.address)=Kitchen,Ground floor"]
+      let first = try await run(fixture, options + named)
+      #expect(first.status == 0, "\(first.text)")
+      let written = try #require(text(folder + "/config.json"))
+      #expect(names(in: folder) == ["config.json"])
+      // The same once more.
+      let same = try await run(fixture, options + named)
+      #expect(same.status == 0 && same.text.contains("Nothing has to be changed"), "\(same.text)")
+      let all = try await run(fixture, options + ["\(fixture.broker.port)", "--all"])
+      #expect(all.status == 0, "\(all.text)")
+      let files = names(in: folder)
+      let copy = try #require(files.first { $0.hasPrefix("config.json.bak-") })
+      #expect(files.count == 2 && text("\(folder)/\(copy)") == written)
+      let new = try JSON.parse(try #require(text(folder + "/config.json")))
+      #expect(new["devices"]?.array?.count == 2)
+      #expect(new["devices"]?.array?.first?["id"]?.string == "kitchen")
+      // What is not there, or cannot be, changes nothing.
+      let before = text(folder + "/config.json")
+      for (arguments, expected, reason) in [
+        (["1", "--all"], Int32(69), "the broker cannot be reached"), (["0", "--all"], 64, "--port: "),
+        (["1883", "--device", "kitchen"], 64, "--device kitchen"),
+      ] {
+        let (status, text) = try await run(fixture, options + arguments)
+        #expect(status == expected && text.contains(reason), "\(status) \(text)")
+      }
+      #expect(text(folder + "/config.json") == before && names(in: folder) == files)
+    }
+  }
+
+  @Test("A broker that does not answer is given up, and may be kept anyway")
+  func silentBroker() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      let (port, descriptor) = try boundPort()
+      defer { close(descriptor) }
+      // Connections are accepted by the kernel alone.
+      try #require(listen(descriptor, 16) == 0)
+      let path = fixture.folder.path + "/silent.json"
+      let setup = try start(
+        fixture, ["--config", path, "--all", "--broker", "127.0.0.1", "--port", "\(port)", "--username", ""])
+      try await setup.answer("TLS", "")
+      try await setup.shows("does not answer as a broker")
+      try await setup.answer("t = try again", "k")
+      try await setup.answer("Write this?", "y")
+      #expect(try await setup.exitStatus() == 0, "\(setup.text)")
+      #expect(text(path)?.contains("\"port\": \(port)") == true)
+    }
+  }
+
+  @Test("Without a micro:bit in range, every later one can be used")
+  func nobodyInRange() async throws {
+    var plan = Self.plan()
+    plan.devices = 0
+    try await withFixture(plan) { fixture in
+      let path = fixture.folder.path + "/later.json"
+      let setup = try start(fixture, ["--config", path, "--broker", "127.0.0.1", "--no-test"])
+      try await setup.answer("No micro:bit was found", "again")
+      try await setup.shows("Looking for micro:bits")
+      try await setup.answer("No micro:bit was found", "every")
+      for question in ["TLS", "Port", "User name", "Write this?"] { try await setup.answer(question, "") }
+      #expect(try await setup.exitStatus() == 0, "\(setup.text)")
+      #expect(text(path)?.contains(#"{"match":{"name_prefix":"BBC micro:bit"}}"#) == true)
+    }
+  }
+
+  @Test("A micro:bit that a running gateway has connected is found as well")
+  func besideAGateway() async throws {
+    var plan = Self.plan()
+    plan.absent = []
+    try await withFixture(plan) { fixture in
+      let devices = try await fixture.simulator.devices()
+      for device in devices { try await fixture.online(device.id) }
+      let setup = try start(fixture, ["--config", fixture.folder.path + "/beside.json"])
+      try await setup.shows("Which ones?")
+      for device in devices { #expect(setup.text.contains(device.address), "\(setup.text)") }
+      setup.type("\u{3}")
+      #expect(try await setup.exitStatus() == 130)
+      for device in devices { #expect(try await fixture.simulator.device(device.index).isConnected) }
+    }
+  }
+
+  @Test("A disk that is full or cannot be written is told, and nothing is left")
+  func unwritable() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      let options = ["--yes", "--all", "--no-test"]
+      let path = fixture.folder.path + "/full.json"
+      let full = try await run(
+        fixture, ["--config", path] + options, prefix: ["/usr/bin/prlimit", "--fsize=10"])
+      #expect(full.status == 1, "\(full.text)")
+      #expect(
+        full.text.contains("cannot write \(path): File too large. Nothing was changed."), "\(full.text)")
+      #expect(names(in: fixture.folder.path).allSatisfy { !$0.hasPrefix("full.json") })
+      // Nobody can create a file there, as on a read-only disk; told before any question.
+      let never = try await run(fixture, ["--config", "/dev/null/config.json"])
+      #expect(
+        never.status == 1 && never.text.hasPrefix("cannot write /dev/null/config.json: "), "\(never.text)")
+    }
+  }
+}
