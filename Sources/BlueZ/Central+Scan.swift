@@ -52,9 +52,7 @@ extension Central {
 
   /// The peripherals that bluetoothd knows on the adapter, in range or not.
   public var peripherals: [Peripheral] {
-    tree.devices.keys.sorted().compactMap { path in
-      tree.devices[path]?.adapter == adapterPath ? tree.peripheral(at: path) : nil
-    }
+    tree.devices.keys.sorted().compactMap { tree.peripheral(at: $0) }
   }
 
   /// Reports every known peripheral as ``CentralEvent/seen(_:)`` again.
@@ -140,7 +138,7 @@ extension Central {
     scanner.health = loop.timer(after: limits.scanCheck) { [weak self] in
       self?.assumeIsolated { central in
         guard case .on = central.scanner.phase else { return }
-        if central.tree.adapters[central.adapterPath]?.isDiscovering == true {
+        if central.tree.adapter?.isDiscovering == true {
           central.watchScan()
         } else {
           central.log.notice("bluetoothd has stopped scanning: restarting")

@@ -37,7 +37,7 @@ public actor Central {
   private var backlog: [BlueZEvent]?
   private var conditions: [Condition] = []
 
-  var tree = ObjectTree()
+  var tree: ObjectTree
   private(set) var state = CentralState.noBus("not connected yet")
   private var reportedState: CentralState?
   var links: [PeripheralID: Link] = [:]
@@ -67,6 +67,7 @@ public actor Central {
     handler: @escaping @Sendable (CentralEvent) -> Void
   ) {
     self.adapterName = adapter
+    self.tree = ObjectTree(adapter: "/org/bluez/" + adapter)
     self.notifications = notifications
     self.isExclusive = isExclusive
     self.address = bus
@@ -76,7 +77,7 @@ public actor Central {
     self.handler = handler
   }
 
-  var adapterPath: String { "/org/bluez/" + adapterName }
+  var adapterPath: String { tree.adapterPath }
 
   // MARK: Running
 
@@ -104,7 +105,7 @@ public actor Central {
     if isExclusive { try await lockAdapter(on: bus) }
     let signals = ownerSignals
     // Subscribed before the owner is queried, so that no change between the two is missed.
-    for rule in Self.rules { try await bus.addMatch(rule) }
+    for rule in rules { try await bus.addMatch(rule) }
     let owner = try await currentOwner(on: bus)
     // A signal received on this connection is at least as new as the reply.
     if signals == ownerSignals { ownerChanged(to: owner) }
@@ -113,15 +114,17 @@ public actor Central {
     throw DBusError.disconnected
   }
 
-  /// Match rules for the signals of bluetoothd.
-  private static let rules =
+  /// Match rules for the signals of bluetoothd. Values of other adapters' peripherals do not reach the process.
+  private var rules: [String] {
     [
       "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
       "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.objectManager)'",
     ]
-    + [BlueZName.adapter, BlueZName.device, BlueZName.characteristic].map { interface in
-      "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.properties)',arg0='\(interface)'"
-    }
+      + [BlueZName.adapter, BlueZName.device, BlueZName.characteristic].map { interface in
+        "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.properties)',"
+          + "path_namespace='\(adapterPath)',arg0='\(interface)'"
+      }
+  }
 
   private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {
     do throws(DBusError) {
@@ -219,9 +222,7 @@ public actor Central {
         updateState()
       case .device(let path):
         if connecting?.path == path, tree.devices[path]?.isConnected == true { attemptedLink.up() }
-        if tree.devices[path]?.adapter == adapterPath, let peripheral = tree.peripheral(at: path) {
-          handler(.seen(peripheral))
-        }
+        if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
       case .characteristics(let path):
         servicesChanged(PeripheralID(path: path))
       case .disconnected(let path):
@@ -245,7 +246,7 @@ public actor Central {
   private func updateState() {
     guard owner != nil else { return setState(bus == nil ? state : .noBluetoothd) }
     guard backlog == nil else { return }
-    let adapter = tree.adapters[adapterPath]
+    let adapter = tree.adapter
     if let adapter, adapter.isPowered {
       startup?.cancel()
       startup = nil

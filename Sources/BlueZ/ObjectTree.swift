@@ -1,7 +1,7 @@
 import DBus
 import GATT
 
-/// BlueZ's objects as reported by its signals: adapters, devices, their services and characteristics.
+/// BlueZ's objects as reported by its signals: one adapter, its devices, their services and characteristics.
 ///
 /// A pure state machine: each event returns what it changed. Signals are authoritative, not the replies to calls (the
 /// link may have ended before the reply to Connect is read).
@@ -15,7 +15,6 @@ struct ObjectTree: Sendable {
   }
 
   struct Device: Sendable, Equatable {
-    var adapter = ""
     var address: BluetoothAddress?
     var name: String?
     var rssi: Int?
@@ -47,8 +46,8 @@ struct ObjectTree: Sendable {
   }
 
   enum Change: Sendable, Equatable {
-    /// The adapter at this path was added, changed or removed.
-    case adapter(String)
+    /// The adapter was added, changed or removed.
+    case adapter
     /// The device is new or was changed.
     case device(String)
     /// A characteristic of the device at this path has come or gone, while its services were resolved.
@@ -61,10 +60,14 @@ struct ObjectTree: Sendable {
     case owner(String?)
   }
 
-  private(set) var adapters: [String: Adapter] = [:]
+  let adapterPath: String
+  /// Nil while it is absent.
+  private(set) var adapter: Adapter?
   private(set) var devices: [String: Device] = [:]
   /// Counts the characteristics that have come.
   private var generation = 0
+
+  init(adapter path: String) { adapterPath = path }
 
   // MARK: Queries
 
@@ -100,6 +103,9 @@ struct ObjectTree: Sendable {
 
   mutating func apply(_ event: BlueZEvent) -> [Change] {
     switch event {
+    case .added(let path, _) where !isOwn(path), .removed(let path, _) where !isOwn(path),
+      .changed(let path, _, _, _) where !isOwn(path):
+      return []
     case .added(let path, let interfaces):
       return interfaces.flatMap { add(path, $0.key, $0.value) }
     case .removed(let path, let interfaces):
@@ -108,9 +114,14 @@ struct ObjectTree: Sendable {
       return change(path, interface, properties, invalidated)
     case .owner(let owner):
       let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
-      self = ObjectTree()
+      self = ObjectTree(adapter: adapterPath)
       return gone + [.owner(owner)]
     }
+  }
+
+  /// Whether the object is the adapter or one of its devices' objects.
+  private func isOwn(_ path: String) -> Bool {
+    path.hasPrefix(adapterPath) && [nil, "/"].contains(path.dropFirst(adapterPath.count).first)
   }
 
   private mutating func add(_ path: String, _ interface: String, _ properties: BlueZEvent.Properties)
@@ -118,7 +129,7 @@ struct ObjectTree: Sendable {
   {
     switch interface {
     case BlueZName.adapter:
-      adapters[path] = Adapter()
+      adapter = Adapter()
       return change(path, interface, properties, [])
     case BlueZName.device:
       // An object may be reported twice (by GetManagedObjects and by a signal): keep its state.
@@ -150,7 +161,8 @@ struct ObjectTree: Sendable {
   private mutating func remove(_ path: String, _ interface: String) -> [Change] {
     switch interface {
     case BlueZName.adapter:
-      return adapters.removeValue(forKey: path) == nil ? [] : [.adapter(path)]
+      defer { adapter = nil }
+      return adapter == nil ? [] : [.adapter]
     case BlueZName.device:
       guard let device = devices.removeValue(forKey: path) else { return [] }
       return (device.isConnected ? [.disconnected(path)] : []) + [.deviceRemoved(path)]
@@ -177,17 +189,16 @@ struct ObjectTree: Sendable {
   ) -> [Change] {
     switch interface {
     case BlueZName.adapter:
-      guard var adapter = adapters[path] else { return [] }
+      guard var adapter else { return [] }
       if let address = properties["Address"]?.text { adapter.address = address }
       if let powered = properties["Powered"]?.bool { adapter.isPowered = powered }
       if let discovering = properties["Discovering"]?.bool { adapter.isDiscovering = discovering }
       if let state = properties["PowerState"]?.text { adapter.powerState = state }
-      adapters[path] = adapter
-      return [.adapter(path)]
+      self.adapter = adapter
+      return [.adapter]
     case BlueZName.device:
       guard var device = devices[path] else { return [] }
       let wasConnected = device.isConnected
-      if let adapter = properties["Adapter"]?.text { device.adapter = adapter }
       if let address = properties["Address"]?.text { device.address = BluetoothAddress(address) }
       if let name = properties["Name"]?.text { device.name = name }
       if let rssi = properties["RSSI"]?.integer { device.rssi = rssi }

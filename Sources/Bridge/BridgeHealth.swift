@@ -13,8 +13,8 @@ extension Bridge: RequestHost {
   }
 
   package var health: JSONValue {
-    let (adapter, known, online, found) = context.engine.assumeIsolated { engine in
-      (engine.adapter, engine.deviceCount, engine.onlineCount, engine.findings)
+    let (adapters, known, online, found) = context.engine.assumeIsolated { engine in
+      (engine.adapters, engine.deviceCount, engine.onlineCount, engine.findings)
     }
     // The broker is not checked: a request over MQTT shows that it is connected.
     let findings = found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? [])
@@ -28,7 +28,7 @@ extension Bridge: RequestHost {
       "version": .string(Version.current),
       "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
-      "adapter": .string(adapter.word),
+      "adapters": .array(adapters.map { BridgeInfo.Adapter($0).json }),
       "devices": ["known": .integer(known), "online": .integer(online)],
     ]
   }

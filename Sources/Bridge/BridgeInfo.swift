@@ -69,7 +69,7 @@ struct BridgeInfo: Sendable {
 }
 
 extension BridgeInfo.Adapter {
-  fileprivate var json: JSONValue {
+  var json: JSONValue {
     [
       "name": .string(name), "state": .string(state),
       "address": address.map { .string($0.description) },

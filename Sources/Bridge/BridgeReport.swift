@@ -18,7 +18,6 @@ package final class BridgeReport: @unchecked Sendable {
 
   private unowned let bridge: Bridge
   private let context: BridgeContext
-  let adapterName: String
   private var area: String?
   private var broker: BridgeInfo.Broker
   private var commands: UInt64 = 0
@@ -31,7 +30,6 @@ package final class BridgeReport: @unchecked Sendable {
   init(_ configuration: Configuration, _ bridge: Bridge, _ context: BridgeContext) {
     self.bridge = bridge
     self.context = context
-    adapterName = configuration.bluetooth.adapter
     area = configuration.gateway.area
     broker = BridgeInfo.Broker(
       host: configuration.mqtt.host, port: configuration.mqtt.port,
@@ -100,9 +98,9 @@ package final class BridgeReport: @unchecked Sendable {
   private func info(_ known: Int, _ online: Int) -> BridgeInfo {
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker)
-    let (adapter, counters) = context.engine.assumeIsolated { ($0.adapter, $0.counters) }
+    let (adapters, counters) = context.engine.assumeIsolated { ($0.adapters, $0.counters) }
     info.area = area
-    info.adapters = [BridgeInfo.Adapter(adapter, named: adapterName)]
+    info.adapters = adapters.map(BridgeInfo.Adapter.init)
     info.devices = BridgeInfo.Devices(known: known, online: online)
     info.counters = Self.list(counters, commands: commands, context.mqtt.assumeIsolated { $0.statistics })
     return info
@@ -122,13 +120,10 @@ package final class BridgeReport: @unchecked Sendable {
 }
 
 extension BridgeInfo.Adapter {
-  fileprivate init(_ state: CentralState, named name: String) {
-    switch state {
-    case .on(let adapter, let address):
-      self.init(name: adapter, state: state.word, address: BluetoothAddress(address))
-    case .noBus, .adapterInUse, .noBluetoothd, .adapterAbsent, .adapterOff, .adapterBlocked:
-      self.init(name: name, state: state.word)
-    }
+  init(_ adapter: AdapterStatus) {
+    self.init(
+      name: adapter.name, state: adapter.state.word,
+      address: adapter.state.address.flatMap { BluetoothAddress($0) })
   }
 }
 

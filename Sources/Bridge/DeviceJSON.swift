@@ -37,6 +37,7 @@ extension DeviceDescription {
       "id": .string(id.description),
       "state": .string(isEnabled ? session.rawValue : "disabled"),
       "held_by": owner.map { .string($0.description) },
+      "adapter": adapter.map(JSONValue.string),
       "paired": .bool(isPaired),
     ]
     return own.merging(infoJSON(gateway: gateway, moved: moved))

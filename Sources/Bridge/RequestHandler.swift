@@ -104,11 +104,11 @@ package final class RequestHandler: @unchecked Sendable {
       later(reply) { [engine] () throws(RequestError) in try await engine.inspect(selector).json }
     case .getProperty(let property, let id): try get(property, of: id, reply)
     case .setProperty(let property, let id, let value, let ttl): try set(property, of: id, value, ttl, reply)
-    case .adapterState:
-      let (name, state) = engine.assumeIsolated { ($0.adapterName, $0.adapter) }
+    case .adapterState(let name):
+      let adapter = try onEngine { engine throws(RequestError) in try engine.adapter(named: name) }
       return [
-        "adapter": .string(name), "state": .string(state.word),
-        "address": state.address.map(JSONValue.string),
+        "adapter": .string(adapter.name), "state": .string(adapter.state.word),
+        "address": adapter.state.address.map(JSONValue.string),
       ]
     case .sequence(let id, let steps, let seconds):
       later(reply) { [engine] () throws(RequestError) in
@@ -180,13 +180,10 @@ package final class RequestHandler: @unchecked Sendable {
   }
 
   private func resetAdapter(_ name: String?, _ reply: @escaping Reply) throws(RequestError) {
-    let own = engine.assumeIsolated { $0.adapterName }
-    guard name == nil || name == own else {
-      throw RequestError("this gateway uses \(own), not \(Excerpt(name ?? ""))")
-    }
+    let own = try onEngine { engine throws(RequestError) in try engine.adapter(named: name).name }
     later(reply) { [engine] () throws(RequestError) in
       do throws(CentralError) {
-        try await engine.resetAdapter()
+        try await engine.resetAdapter(own)
       } catch {
         throw RequestError("\(error)")
       }

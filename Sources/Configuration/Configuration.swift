@@ -35,15 +35,36 @@ extension Configuration {
     package init() {}
   }
 
-  /// The Bluetooth adapter and how it is used.
+  /// The Bluetooth adapters and how they are used.
   package struct Bluetooth: Sendable, Equatable {
-    /// As BlueZ names it: `hci0`.
-    package var adapter = "hci0"
+    /// As given by the key `adapters`.
+    private(set) var adapterList: [String]?
+    /// Short for a list of one.
+    package var adapter: String?
+    /// How many links an adapter can have: with another adapter, that one gets the rest.
+    package var links = 7
     /// How notifications are received.
     package var notify = NotificationMethod.signal
 
+    /// The adapters to use, as BlueZ names them; at least one, each once.
+    package var adapters: [String] {
+      get { adapterList ?? [adapter ?? "hci0"] }
+      set { adapterList = newValue }
+    }
+
+    /// The key `adapters`: left out where ``adapter`` is given.
+    var adaptersKey: [String]? {
+      get { adapter == nil ? adapters : nil }
+      set { adapterList = newValue }
+    }
+
     /// The defaults.
     package init() {}
+
+    /// Whichever key names the adapters.
+    package static func == (one: Self, other: Self) -> Bool {
+      one.adapters == other.adapters && one.links == other.links && one.notify == other.notify
+    }
   }
 
   /// The connection to the broker, and what is published.
@@ -134,6 +155,8 @@ extension Configuration {
     package var isEnabled: Bool?
     /// The only gateway that serves it; nil: whichever has it in range.
     package var gateway: GatewayID?
+    /// The only adapter that connects to it; nil: the one that receives it best.
+    package var adapter: String?
     /// True: the gateway pairs before it uses the device; false: only on request; nil: if no value can be
     /// read without.
     package var pair: Bool?

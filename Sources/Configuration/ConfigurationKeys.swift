@@ -34,9 +34,25 @@ extension Configuration.Gateway: ConfigurationSection {
 extension Configuration.Bluetooth: ConfigurationSection {
   package static var keys: [ConfigurationKey<Self>] {
     [
-      ConfigurationKey("adapter", \.adapter, .adapter),
+      ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
+      ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
+      ConfigurationKey("links", \.links, .integer(1...64)),
       ConfigurationKey("notify", \.notify, .choice),
     ]
+  }
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    guard adapter != nil, adapterList != nil else { return [] }
+    return [path.key("adapter").error("adapters is given as well", hint: "list it there, and leave this out")]
+  }
+
+  private static func adapterProblems(
+    _ names: [String], at path: ConfigurationPath
+  ) -> [ConfigurationError] {
+    if names.isEmpty { return [path.error("must not be empty", hint: "leave the key out for hci0")] }
+    return names.indices.filter { names[..<$0].contains(names[$0]) }.map {
+      path.index($0).error("\(names[$0]) is listed already")
+    }
   }
 }
 
@@ -104,6 +120,7 @@ extension Configuration.Device: ConfigurationSection {
       ConfigurationKey("period", \.period, .optional(.period)),
       ConfigurationKey("enabled", \.isEnabled, .optional(.bool)),
       ConfigurationKey("gateway", \.gateway, .optional(.gatewayID)),
+      ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
       ConfigurationKey("pair", \.pair, .optional(.bool)),
       ConfigurationKey("connect", \.connect, .optional(.choice)),
       ConfigurationKey("every", \.every, .optional(.visitInterval)),

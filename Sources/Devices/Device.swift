@@ -58,10 +58,10 @@ final class Device: @unchecked Sendable {
     ["device": id, "address": address, "name": description.name ?? "unknown"]
   }
 
-  /// Runs `body` on the central. Keeps the device, which may be removed meanwhile, until `body` has ended.
+  /// Runs `body` on the central of the session's adapter. Keeps the device, which may be removed meanwhile, until `body` has ended.
   func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
     taskBegins()
-    context.loop.task(of: context.central) { [self] central in
+    context.loop.task(of: session.adapter.central) { [self] central in
       await body(central)
       taskEnded()
     }
@@ -100,11 +100,11 @@ final class Device: @unchecked Sendable {
   // MARK: Identity and settings
 
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
-  func found(_ seen: Peripheral) {
-    if let rssi = seen.rssi { description.rssi = rssi }
-    session.seen(seen)
-    guard description.isPaired != seen.isPaired else { return }
-    description.isPaired = seen.isPaired
+  func found(_ seen: Peripheral, by adapter: Int) {
+    session.seen(seen, by: adapter)
+    if let rssi = seen.rssi, session.isCurrent(adapter) { description.rssi = rssi }
+    guard description.isPaired != session.isPaired else { return }
+    description.isPaired = session.isPaired
     report(.description)
   }
 
@@ -128,7 +128,7 @@ final class Device: @unchecked Sendable {
     description.isEnabled = new.isEnabled.value
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.pairing != before.pairing { session.setPairing(new.pairing) }
-    let isOtherMode = new.visitInterval != before.visitInterval
+    let isOtherMode = new.visitInterval != before.visitInterval || new.adapter != before.adapter
     if isOtherMode, before.isEnabled.value, new.isEnabled.value {
       session.stop()
       session.restart()
@@ -243,6 +243,7 @@ final class Device: @unchecked Sendable {
     }
     description.isOnline = true
     description.connectedSince = .now
+    description.adapter = session.adapter.name
     owner = .this
     learnOffered()
     context.store.change(address) { record in
@@ -258,6 +259,7 @@ final class Device: @unchecked Sendable {
     context.log.notice("offline", fields)
     description.isOnline = false
     description.connectedSince = nil
+    description.adapter = nil
     report(.availability)
   }
 

@@ -7,7 +7,10 @@ final class DeviceContext: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   let loop: EventLoop
-  let central: Central
+  /// In the order of the configuration; at least one.
+  let adapters: [Adapter]
+  /// How many links an adapter can have.
+  let mostLinks: Int
   let store: DeviceStore
   let log = Logger(component: "gateway")
   var counters = DeviceCounters()
@@ -16,9 +19,10 @@ final class DeviceContext: @unchecked Sendable {
   /// Called after the state of a device's session has changed.
   var sessionChanged: (Device) -> Void = { _ in }
 
-  init(loop: EventLoop, central: Central, store: DeviceStore) {
+  init(loop: EventLoop, adapters: [Adapter], mostLinks: Int, store: DeviceStore) {
     self.loop = loop
-    self.central = central
+    self.adapters = adapters
+    self.mostLinks = mostLinks
     self.store = store
   }
 }

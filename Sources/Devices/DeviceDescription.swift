@@ -13,7 +13,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var label: String?
   package internal(set) var area: String?
   package internal(set) var isEnabled = true
-  /// Signal strength in dBm of the last advertisement.
+  /// Signal strength in dBm of the last advertisement that its adapter received.
   package internal(set) var rssi: Int?
   /// Whether bluetoothd has a bond with it.
   package internal(set) var isPaired = false
@@ -22,6 +22,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var isOnline = false
   /// The begin of its link, or of its last visit; nil while it is offline.
   package internal(set) var connectedSince: Timestamp?
+  /// The adapter that has, or had, that link, as BlueZ names it; nil while it is offline.
+  package internal(set) var adapter: String?
   /// The properties that it has offered on any link so far; nil: it was never connected.
   package internal(set) var offered: Set<String>?
   /// Those of them that its last link lacks.

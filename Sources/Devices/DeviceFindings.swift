@@ -3,6 +3,14 @@ import Findings
 import GATT
 
 extension CentralState {
+  /// Whether it is a matter of the bus or of bluetoothd, not of an adapter.
+  var concernsAllAdapters: Bool {
+    switch self {
+    case .noBus, .noBluetoothd: true
+    case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked, .on: false
+    }
+  }
+
   /// Whether Bluetooth can be used; the adapter's name is the configured one.
   package func finding(adapter: String) -> Finding {
     switch self {
@@ -21,7 +29,8 @@ extension CentralState {
     case .adapterAbsent:
       .fault(
         .adapter, "there is no Bluetooth adapter \(adapter)",
-        remedy: "plug one in, or change bluetooth.adapter: bluetoothctl list shows which there are")
+        remedy:
+          "plug it in, or name another one in bluetooth.adapters: bluetoothctl list shows which there are")
     case .adapterOff: .fault(.adapter, "the adapter \(adapter) is off", remedy: "bluetoothctl power on")
     case .adapterBlocked:
       .fault(.adapter, "the adapter \(adapter) is blocked", remedy: "rfkill unblock bluetooth")
@@ -103,12 +112,18 @@ extension DeviceManager {
 
   /// What is wrong with the adapter and with the devices, as far as the engine knows.
   package var findings: [Finding] {
-    let adapter = self.adapter.finding(adapter: adapterName)
+    var faults: [Finding] = []
+    for adapter in adapters where !adapter.state.isOn {
+      let finding = adapter.state.finding(adapter: adapter.name)
+      // The bus and bluetoothd are the same for all adapters.
+      if !faults.contains(finding) { faults.append(finding) }
+    }
     // Without an adapter no device is in range.
-    if adapter.level != .ok { return [adapter] }
-    return Array(
-      registry.all.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
-        .prefix(Self.mostFindings))
+    if !isOn { return faults }
+    return faults
+      + Array(
+        registry.all.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
+          .prefix(Self.mostFindings))
   }
 }
 

@@ -47,17 +47,29 @@ extension DeviceManager {
     try known(id).description
   }
 
-  /// The peripheral at an address; scans for it.
-  func find(_ address: BluetoothAddress) async throws(RequestError) -> Peripheral {
+  /// The peripheral at an address, and the adapter that has a link or a bond with it, or receives it best; scans for it.
+  private func find(
+    _ address: BluetoothAddress
+  ) async throws(RequestError) -> (peripheral: Peripheral, central: Central) {
     let number = try beginScan()
     defer { endScan(number) }
     let deadline = Moment.now + Self.patience
     while true {
-      let known = await central.peripherals.first { $0.address == address }
-      if let known, known.isInRange { return known }
-      guard .now < deadline, adapter.isOn else { throw RequestError("\(address) is not in range") }
+      var best: (peripheral: Peripheral, central: Central)?
+      for adapter in context.adapters where adapter.state.isOn {
+        let known = await adapter.central.peripherals.first { $0.address == address }
+        guard let known, known.isInRange else { continue }
+        if let best, Self.rank(best.peripheral) >= Self.rank(known) { continue }
+        best = (known, adapter.central)
+      }
+      if let best { return best }
+      guard .now < deadline, isOn else { throw RequestError("\(address) is not in range") }
       try? await loop.sleep(for: .milliseconds(100))
     }
+  }
+
+  private static func rank(_ peripheral: Peripheral) -> (Int, Int, Int) {
+    (peripheral.isConnected ? 1 : 0, peripheral.isPaired ? 1 : 0, peripheral.rssi ?? -128)
   }
 
   /// Connects to a peripheral, unless it is connected, and reads what can be read.
@@ -68,7 +80,7 @@ extension DeviceManager {
     }
     inspections += 1
     defer { inspections -= 1 }
-    let peripheral = try await find(address)
+    let (peripheral, central) = try await find(address)
     let characteristics: [Characteristic]
     do throws(CentralError) {
       characteristics = try await central.connect(peripheral.id, isPreferred: true)

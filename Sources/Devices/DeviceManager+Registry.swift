@@ -39,7 +39,7 @@ extension DeviceManager {
     }
     loadKnownDevices()
     registry.ignored = [:]
-    central.assumeIsolated { $0.replayPeripherals() }
+    replayPeripherals()
     updateScan()
     engineChanged()
   }

@@ -24,14 +24,12 @@ package actor DeviceManager {
   var configuration: Configuration
   var registry = Registry()
   var frontEnds: [any FrontEnd] = []
-  package internal(set) var adapter = CentralState.noBus("not connected yet")
   /// Inspections that are running.
   var inspections = 0
   /// The scans that were asked for, and are not over.
   var scans: [UInt64: ScanRequest] = [:]
   private var scanCount: UInt64 = 0
 
-  var central: Central { context.central }
   var store: DeviceStore { context.store }
   var log: Logger { context.log }
 
@@ -43,21 +41,23 @@ package actor DeviceManager {
     self.loop = loop
     self.configuration = configuration
     self.gateway = gateway
-    // The central's events need the engine, which is not complete yet.
+    // The centrals' events need the engine, which is not complete yet.
     let receiver = EventReceiver()
     let bluetooth = configuration.bluetooth
-    let central = Central(
-      adapter: bluetooth.adapter, notifications: bluetooth.notify, bus: bus, loop: loop
-    ) { event in
-      receiver.manager?.assumeIsolated { $0.handle(event) }
+    let adapters = bluetooth.adapters.enumerated().map { index, name in
+      let central = Central(adapter: name, notifications: bluetooth.notify, bus: bus, loop: loop) { event in
+        receiver.manager?.assumeIsolated { $0.handle(event, of: index) }
+      }
+      return Adapter(name: name, central: central)
     }
-    context = DeviceContext(loop: loop, central: central, store: DeviceStore(state, loop: loop))
+    context = DeviceContext(
+      loop: loop, adapters: adapters, mostLinks: bluetooth.links, store: DeviceStore(state, loop: loop))
     receiver.manager = self
     context.sessionChanged = { [weak self] device in self?.assumeIsolated { $0.sessionChanged(device) } }
   }
 
   private final class EventReceiver: @unchecked Sendable {
-    // @unchecked: set once before the central runs, then read on the loop's thread.
+    // @unchecked: set once before the centrals run, then read on the loop's thread.
     weak var manager: DeviceManager?
   }
 
@@ -79,7 +79,11 @@ package actor DeviceManager {
   package func start() { loadKnownDevices() }
 
   /// Works until it is cancelled.
-  package func run() async { await central.run() }
+  package func run() async {
+    await withTaskGroup(of: Void.self) { group in
+      for adapter in context.adapters { group.addTask { await adapter.central.run() } }
+    }
+  }
 
   /// No more commands and readings: every device is offline.
   package func endSessions() {
@@ -93,7 +97,11 @@ package actor DeviceManager {
   }
 
   /// Ends every link, for at most `limit`.
-  package func stop(within limit: Duration) async { await central.stop(within: limit) }
+  package func stop(within limit: Duration) async {
+    await withTaskGroup(of: Void.self) { group in
+      for adapter in context.adapters { group.addTask { await adapter.central.stop(within: limit) } }
+    }
+  }
 
   func engineChanged() { for frontEnd in frontEnds { frontEnd.engineChanged() } }
 
@@ -104,7 +112,10 @@ package actor DeviceManager {
     registry.all.map(\.description).sorted { $0.id.description < $1.id.description }
   }
 
-  package var adapterName: String { configuration.bluetooth.adapter }
+  /// In the order of the configuration with which the gateway was started.
+  package var adapters: [AdapterStatus] {
+    context.adapters.map { AdapterStatus(name: $0.name, state: $0.state) }
+  }
   package var deviceCount: Int { registry.all.count }
   package var onlineCount: Int { registry.all.count { $0.description.isOnline } }
   package var counters: DeviceCounters { context.counters }
@@ -118,40 +129,43 @@ package actor DeviceManager {
       || configuration.devices.contains { $0.match.identifier == address }
   }
 
-  // MARK: The central's events
+  // MARK: The centrals' events
 
-  private func handle(_ event: CentralEvent) {
+  private func handle(_ event: CentralEvent, of adapter: Int) {
     switch event {
     case .state(let state):
-      adapterChanged(state)
+      adapterChanged(adapter, to: state)
     case .seen(let peripheral):
       for number in scans.keys { scans[number]?.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
-      guard device.merge(Advertisement(peripheral)) else { return device.found(peripheral) }
+      guard device.merge(Advertisement(peripheral)) else { return device.found(peripheral, by: adapter) }
       advertisementChanged(of: device)
       // With the new advertisement it may belong to another entry.
-      self.device(of: peripheral)?.found(peripheral)
+      self.device(of: peripheral)?.found(peripheral, by: adapter)
     case .disconnected(let id):
-      registry.byPeripheral[id]?.session.disconnected()
+      registry.byPeripheral[id]?.session.disconnected(id)
     case .servicesChanged(let id, let characteristics):
-      registry.byPeripheral[id]?.session.servicesChanged(characteristics)
+      registry.byPeripheral[id]?.session.servicesChanged(of: id, characteristics)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }
-      device.session.lost()
-      removeIfUnknown(device)
+      device.session.lost(by: adapter)
+      if !device.session.isKnown { removeIfUnknown(device) }
     }
   }
 
-  private func adapterChanged(_ state: CentralState) {
-    adapter = state
+  private func adapterChanged(_ index: Int, to state: CentralState) {
+    let adapter = context.adapters[index]
+    adapter.state = state
+    // The bus and bluetoothd are the same for all adapters.
+    let isNews = !state.concernsAllAdapters || context.adapters.count { $0.state == state } == 1
     if case .on(let adapter, let address) = state {
       log.notice("scanning", ["adapter": adapter, "address": address])
-    } else {
-      let finding = state.finding(adapter: adapterName)
+    } else if isNews {
+      let finding = state.finding(adapter: adapter.name)
       log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")
     }
-    if !state.isOn { for device in registry.all { device.session.adapterWentAway() } }
+    for device in registry.all { device.session.adapterChanged(index, isOn: state.isOn) }
     updateScan()
     engineChanged()
   }
@@ -166,7 +180,7 @@ package actor DeviceManager {
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled.value && $0.isSought }
-    central.assumeIsolated { $0.scan(isNeeded) }
+    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded) } }
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {
@@ -211,14 +225,14 @@ package actor DeviceManager {
   }
 
   func beginScan() throws(RequestError) -> UInt64 {
-    guard adapter.isOn else { throw RequestError("the Bluetooth adapter is missing or off") }
+    guard isOn else { throw RequestError("the Bluetooth adapter is missing or off") }
     guard scans.count < Self.mostScans else {
       throw RequestError("\(Self.mostScans) scans are running: try again later")
     }
     scanCount += 1
     scans[scanCount] = ScanRequest()
     updateScan()
-    central.assumeIsolated { $0.replayPeripherals() }
+    replayPeripherals()
     return scanCount
   }
 
@@ -229,10 +243,30 @@ package actor DeviceManager {
     return scan
   }
 
-  /// Switches the adapter off and on.
-  package func resetAdapter() async throws(CentralError) {
-    log.notice("powering the adapter off and on", ["adapter": configuration.bluetooth.adapter])
-    try await central.resetAdapter()
+  /// Whether any adapter can be used.
+  var isOn: Bool { context.adapters.contains { $0.state.isOn } }
+
+  /// Reports again what the adapters know.
+  func replayPeripherals() {
+    for adapter in context.adapters { adapter.central.assumeIsolated { $0.replayPeripherals() } }
+  }
+
+  /// The adapter that a request names; nil: the only one.
+  package func adapter(named name: String?) throws(RequestError) -> AdapterStatus {
+    let all = adapters
+    if name == nil, all.count == 1 { return all[0] }
+    if let named = all.first(where: { $0.name == name }) { return named }
+    let names = all.map(\.name).joined(separator: " and ")
+    throw RequestError(
+      name.map { "this gateway uses \(names), not \(Excerpt($0))" }
+        ?? "this gateway uses \(names): name one of them by \"adapter\"")
+  }
+
+  /// Switches an adapter off and on.
+  package func resetAdapter(_ name: String) async throws(CentralError) {
+    guard let adapter = context.adapters.first(where: { $0.name == name }) else { throw .unavailable }
+    log.notice("powering the adapter off and on", ["adapter": name])
+    try await adapter.central.resetAdapter()
   }
 }
 

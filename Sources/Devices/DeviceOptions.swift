@@ -107,6 +107,7 @@ extension DeviceOptionsUpdate: ConfigurationSection {
   package static var elsewhere: [String: String] {
     [
       "id": "use the request device/rename", "match": "it can be changed in config.json alone",
+      "adapter": "it can be changed in config.json alone",
       "profile": "it can be changed in config.json, or by device/remove and device/add",
     ]
   }

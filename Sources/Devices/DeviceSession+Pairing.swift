@@ -33,7 +33,7 @@ extension DeviceSession {
       }
       isPasskeyWanted = false
       begin(passkey, reply)
-      return context.central.assumeIsolated { _ = $0.enter(passkey: passkey, for: peripheral) }
+      return adapter.central.assumeIsolated { _ = $0.enter(passkey: passkey, for: peripheral) }
     }
     guard pairingRequest == nil else {
       return reply(.failure(RequestError("it is being paired with already")))
@@ -56,6 +56,7 @@ extension DeviceSession {
 
   /// Deletes the bond.
   func unpair(reply: @escaping @Sendable (Result<Void, RequestError>) -> Void) {
+    chooseBonded()
     guard peripheral != nil else {
       return reply(.failure(RequestError("bluetoothd does not know it: there is no bond")))
     }
@@ -91,7 +92,7 @@ extension DeviceSession {
   private func passkeyWanted(_ peripheral: PeripheralID) {
     guard pairingRequest != nil else {
       // Nobody would enter it.
-      return context.loop.task(of: context.central) { await $0.cancelPairing(peripheral) }
+      return context.loop.task(of: adapter.central) { await $0.cancelPairing(peripheral) }
     }
     context.log.notice("displays a passkey: it is awaited from the request device/pair", device.fields)
     endPairing(.success(.passkeyRequired))

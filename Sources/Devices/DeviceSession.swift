@@ -9,8 +9,13 @@ import Log
 final class DeviceSession: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// The object in the running bluetoothd; nil while there is none.
-  private(set) var peripheral: PeripheralID?
+  /// The objects in the running bluetoothd, by adapter; nil where there is none.
+  private var known: [PeripheralID?]
+  private var choice: AdapterChoice
+  /// Asks ``choice`` again.
+  private var choiceTimer: LoopTimer?
+  /// The adapter whose ``Adapter/links`` include the session.
+  private var occupied: Adapter?
   var machine: PeripheralSession
   /// The number of ``restart()``s: results of tasks from before the last one are ignored.
   private(set) var number = 0
@@ -44,6 +49,9 @@ final class DeviceSession: @unchecked Sendable {
 
   init(of device: Device) {
     self.device = device
+    let adapters = device.context.adapters
+    known = adapters.map { _ in nil }
+    choice = AdapterChoice(isOn: adapters.map(\.state.isOn), pinned: Self.pinned(device))
     (machine, schedule) = Self.machines(device)
   }
 
@@ -55,7 +63,23 @@ final class DeviceSession: @unchecked Sendable {
     return (session, interval.map { VisitSchedule(interval: $0) })
   }
 
+  private static func pinned(_ device: Device) -> Int? {
+    device.context.adapters.firstIndex { $0.name == device.settings.adapter }
+  }
+
   var state: PeripheralSession.State { machine.state }
+
+  /// The adapter of the link, or of the last one.
+  var adapter: Adapter { context.adapters[choice.current ?? 0] }
+  /// The object that the adapter has.
+  var peripheral: PeripheralID? { known[choice.current ?? 0] }
+  /// The objects of all adapters.
+  var peripherals: [PeripheralID] { known.compactMap { $0 } }
+  /// Whether bluetoothd has an object for the device.
+  var isKnown: Bool { known.contains { $0 != nil } }
+  var isPaired: Bool { choice.isPaired }
+  func isCurrent(_ adapter: Int) -> Bool { choice.current == nil || choice.current == adapter }
+
   /// Whether the session uses its link, or is making one.
   var usesLink: Bool {
     switch machine.state {
@@ -84,36 +108,59 @@ final class DeviceSession: @unchecked Sendable {
   /// The last task of the device has ended.
   func tasksEnded() { perform(machine.visitEnded()) }
 
-  func seen(_ seen: Peripheral) {
-    peripheral = seen.id
-    machine.seen(isPaired: seen.isPaired)
-    perform(machine.seen(inRange: seen.isInRange))
+  func seen(_ seen: Peripheral, by adapter: Int) {
+    known[adapter] = seen.id
+    choice.seen(
+      by: adapter, rssi: seen.rssi, isConnected: seen.isConnected, isPaired: seen.isPaired, at: .now)
+    rangeChanged()
   }
 
-  /// bluetoothd has removed the peripheral.
-  func lost() {
-    peripheral = nil
-    perform(machine.lost())
+  /// bluetoothd has removed the peripheral from an adapter.
+  func lost(by adapter: Int) {
+    known[adapter] = nil
+    choice.lost(by: adapter)
+    rangeChanged()
   }
 
-  func disconnected() {
+  /// The link ended.
+  func disconnected(_ id: PeripheralID) {
+    guard id == peripheral else { return }
     linkEnded()
     perform(machine.disconnected(at: .now))
   }
 
-  func adapterWentAway() {
-    linkEnded()
-    perform(machine.adapterWentAway())
+  func adapterChanged(_ adapter: Int, isOn: Bool) {
+    choice.adapterChanged(adapter, isOn: isOn)
+    if !isOn, context.adapters[adapter] === self.adapter {
+      linkEnded()
+      perform(machine.adapterWentAway())
+    }
+    rangeChanged()
+  }
+
+  private func rangeChanged() {
+    machine.seen(isPaired: choice.isPaired)
+    perform(machine.seen(inRange: choice.isInRange))
+    // The adapter that was waited for may have received it.
+    if choiceTimer != nil { connect() }
+  }
+
+  /// Without a link: what follows concerns the adapter that has a bond.
+  func chooseBonded() {
+    if !occupiesLink { choice.chooseBonded() }
   }
 
   /// Starts again after ``stop()``.
   func restart() {
     (machine, schedule) = Self.machines(device)
+    choice.pin(Self.pinned(device))
     number += 1
   }
 
   /// Ends the session and the link.
   func stop() {
+    choiceTimer?.cancel()
+    choiceTimer = nil
     perform(machine.stop())
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
     visitTimer?.cancel()
@@ -122,11 +169,16 @@ final class DeviceSession: @unchecked Sendable {
     resumeWaiting(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     if context.isStopping { return }
     guard let peripheral else { return }
-    context.loop.task(of: context.central) { await $0.disconnect(peripheral) }
+    context.loop.task(of: adapter.central) { await $0.disconnect(peripheral) }
   }
 
   /// The peripheral has changed its services: stops using removed characteristics and starts using added ones.
-  func servicesChanged(_ characteristics: [Characteristic]) {
+  func servicesChanged(of id: PeripheralID, _ characteristics: [Characteristic]) {
+    guard id == peripheral else { return }
+    servicesChanged(characteristics)
+  }
+
+  private func servicesChanged(_ characteristics: [Characteristic]) {
     switch machine.state {
     case .live: break
     case .subscribing: return changedServices = characteristics
@@ -184,6 +236,7 @@ final class DeviceSession: @unchecked Sendable {
     // Most inputs do not change the state.
     guard machine.state != reportedState else { return }
     reportedState = machine.state
+    if !occupiesLink { occupy(nil) }
     device.report(.session)
     context.sessionChanged(device)
   }
@@ -204,9 +257,30 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
+  /// Chooses the adapter, and connects.
   private func connect() {
+    choiceTimer?.cancel()
+    choiceTimer = nil
+    guard machine.state == .connecting else { return }
+    let before = choice.current
+    switch choice.choose(hasFreeLink: context.adapters.map { $0.links < context.mostLinks }, at: .now) {
+    case .use(let index):
+      let adapter = context.adapters[index]
+      if let before, before != index {
+        log.info("changes to the adapter \(adapter.name)", device.fields)
+      }
+      occupy(adapter)
+      machine.seen(isPaired: choice.isPaired)
+      connect(by: adapter)
+    case .wait(let delay):
+      choiceTimer = context.loop.timer(after: delay) { [weak self] in self?.connect() }
+    case .none: perform(machine.connected(.failed(.gone)))
+    }
+  }
+
+  private func connect(by adapter: Adapter) {
     guard let peripheral else { return perform(machine.connected(.failed(.gone))) }
-    log.debug("connecting", device.fields)
+    log.debug("connecting", ["device": device.id, "adapter": adapter.name])
     let number = number
     let wasConnected = context.store.records[device.address]?.id != nil
     device.task { [self] central in
@@ -321,7 +395,17 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
+  /// Whether the session has a link, or may have one.
+  private var occupiesLink: Bool { usesLink || machine.state == .leaving }
+
+  private func occupy(_ adapter: Adapter?) {
+    occupied?.links -= 1
+    adapter?.links += 1
+    occupied = adapter
+  }
+
   private func becameLive() {
+    choice.becameLive()
     if schedule == nil {
       device.becameOnline(hasInformation: !information.isEmpty)
     } else {

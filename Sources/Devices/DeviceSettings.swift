@@ -40,6 +40,8 @@ package struct DeviceSettings: Sendable, Equatable {
   package let isEnabled: Sourced<Bool>
   /// The only gateway that serves it; nil: whichever has it in range.
   package let gateway: Sourced<GatewayID?>
+  /// The only adapter that connects to it; nil: the one that receives it best.
+  package let adapter: String?
   package let pairing: PairingMode
   package let connect: Sourced<Configuration.ConnectMode>
   /// Seconds between two visits, if it is connected on demand.
@@ -115,6 +117,7 @@ extension DeviceSettings {
     let enabled = Self.layered(changes.isEnabled, entry?.isEnabled)
     isEnabled = Sourced(enabled.value ?? true, enabled.source)
     gateway = Self.layered(changes.gateway, entry?.gateway)
+    adapter = entry?.adapter
     pairing = PairingMode(entry?.pair)
     let connect = Self.layered(changes.connect, entry?.connect)
     self.connect = Sourced(connect.value ?? .always, connect.source)

@@ -137,9 +137,6 @@ package struct PeripheralSession: Sendable {
   /// Whether bluetoothd has a bond with it.
   mutating func seen(isPaired: Bool) { pairing.isPaired = isPaired }
 
-  /// bluetoothd has removed it.
-  mutating func lost() -> [Action] { seen(inRange: false) }
-
   mutating func connected(_ connection: Connection) -> [Action] {
     guard state == .connecting else { return [] }
     switch connection {
@@ -363,7 +360,7 @@ package struct PeripheralSession: Sendable {
     return isDemanded ? demanded() : []
   }
 
-  /// There is no adapter that is on: nothing can be in range.
+  /// The adapter of the link, or of the last one, is absent or off: nothing is in range of it.
   mutating func adapterWentAway() -> [Action] {
     isInRange = false
     switch state {

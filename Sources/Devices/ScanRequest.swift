@@ -1,6 +1,7 @@
 import BlueZ
+import GATT
 
-/// The peripherals that were in range during a scan that was asked for.
+/// The peripherals that were in range of any adapter during a scan that was asked for.
 package struct ScanRequest: Sendable {
   private var found: [PeripheralID: Peripheral] = [:]
 
@@ -11,6 +12,10 @@ package struct ScanRequest: Sendable {
     if peripheral.isInRange { found[peripheral.id] = peripheral }
   }
 
-  /// The strongest first.
-  package var peripherals: [Peripheral] { found.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) } }
+  /// The strongest first; each once, as the adapter knows it that receives it best.
+  package var peripherals: [Peripheral] {
+    var addresses: Set<BluetoothAddress> = []
+    return found.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) }
+      .filter { addresses.insert($0.address).inserted }
+  }
 }

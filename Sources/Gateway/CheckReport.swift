@@ -157,6 +157,7 @@ struct CheckReport: CustomStringConvertible {
     ] + desired(device, record) + [
       Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
       Row("gateway", device.gateway.value?.description, device.gateway.source),
+      Row("adapter", device.adapter, source(nil as String?, entry?.adapter)),
       Row("pair", device.pairing.description, source(nil as Bool?, entry?.pair)),
       Row("connect", device.connect.value.rawValue, device.connect.source),
       Row("every", device.connect.value == .onDemand ? "\(device.every.value) s" : nil, device.every.source),

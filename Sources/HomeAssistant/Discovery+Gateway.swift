@@ -8,10 +8,10 @@ extension Discovery {
   /// The document of this gateway, to be published before those of the devices, which refer to it.
   ///
   /// - Parameters:
-  ///   - adapter: the one that its button restarts, as BlueZ names it.
+  ///   - adapters: those that it uses, as BlueZ names them.
   ///   - before: what was announced of the gateway earlier.
   func document(
-    ofGatewayIn area: String?, adapter: String, before: Announced? = nil, isReannouncement: Bool = false
+    ofGatewayIn area: String?, adapters: [String], before: Announced? = nil, isReannouncement: Bool = false
   ) -> DiscoveryDocument {
     DiscoveryDocument(
       object: object(of: .gateway), prefix: prefix,
@@ -21,11 +21,11 @@ extension Discovery {
         "sa": area.flatMap(DisplayName.clean).map(JSONValue.string),
       ],
       availability: [topics.bridgeState], qos: qos,
-      components: statesOfGateway + countersOfGateway + buttonsOfGateway(adapter), before: before,
+      components: statesOfGateway(adapters) + countersOfGateway + buttonsOfGateway(adapters), before: before,
       isReannouncement: isReannouncement)
   }
 
-  private var statesOfGateway: [DiscoveryComponent] {
+  private func statesOfGateway(_ adapters: [String]) -> [DiscoveryComponent] {
     func info(
       _ key: String, _ name: String, _ template: InfoTemplate, deviceClass: String? = nil,
       stateClass: String? = nil, category: String? = "diagnostic", options: [String]? = nil
@@ -33,6 +33,11 @@ extension Discovery {
       .sensor(
         key, name: name, topic: topics.bridgeInfo, template: template, deviceClass: deviceClass,
         stateClass: stateClass, category: category, options: options)
+    }
+    let adapterStates = adapters.enumerated().map { index, adapter in
+      info(
+        Self.key("adapter", of: index, adapters), Self.name("Adapter", of: index, adapters),
+        .adapterState(index), deviceClass: "enum", options: ["on", "off", "blocked", "in_use", "absent"])
     }
     return [
       // Always available, as `offline` is one of its values.
@@ -42,9 +47,7 @@ extension Discovery {
         deviceClass: "timestamp"),
       info(
         "connects", "Broker connections", InfoTemplate("broker", "connects"), stateClass: "total_increasing"),
-      info(
-        "adapter", "Adapter", .adapterState, deviceClass: "enum",
-        options: ["on", "off", "blocked", "in_use", "absent"]),
+    ] + adapterStates + [
       info(
         "known", "Micro:bits known", InfoTemplate("devices", "known"), stateClass: "measurement",
         category: nil),
@@ -52,6 +55,15 @@ extension Discovery {
         "online", "Micro:bits online", InfoTemplate("devices", "online"), stateClass: "measurement",
         category: nil),
     ]
+  }
+
+  /// The first adapter's entities are the same whether there are others or not.
+  private static func key(_ key: String, of index: Int, _ adapters: [String]) -> String {
+    index == 0 ? key : "\(key)_\(adapters[index])"
+  }
+
+  private static func name(_ name: String, of index: Int, _ adapters: [String]) -> String {
+    adapters.count == 1 ? name : "\(name) \(adapters[index])"
   }
 
   /// One for each counter of `info`.
@@ -66,13 +78,16 @@ extension Discovery {
     }
   }
 
-  private func buttonsOfGateway(_ adapter: String) -> [DiscoveryComponent] {
+  private func buttonsOfGateway(_ adapters: [String]) -> [DiscoveryComponent] {
     [
       .button(
-        "scan", name: "Scan", command: topics.bridgeRequest("scan"), request: [:], category: "diagnostic"),
-      .button(
-        "restart", name: "Restart adapter", command: topics.bridgeRequest("adapter/reset"),
-        request: ["adapter": .string(adapter)], category: "diagnostic", deviceClass: "restart"),
+        "scan", name: "Scan", command: topics.bridgeRequest("scan"), request: [:], category: "diagnostic")
     ]
+      + adapters.enumerated().map { index, adapter in
+        .button(
+          Self.key("restart", of: index, adapters), name: Self.name("Restart adapter", of: index, adapters),
+          command: topics.bridgeRequest("adapter/reset"), request: ["adapter": .string(adapter)],
+          category: "diagnostic", deviceClass: "restart")
+      }
   }
 }

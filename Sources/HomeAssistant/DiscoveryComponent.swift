@@ -240,9 +240,11 @@ struct InfoTemplate {
     text = "{{ (\(value)).\(keys.last ?? "")|default(none) }}"
   }
 
-  /// The state of the adapter, the first of the list.
-  static let adapterState = InfoTemplate(
-    text: "{{ ((value_json|default({})).adapters|default([{}],true)|first).state|default(none) }}")
+  /// The state of an adapter, by its place in the list.
+  static func adapterState(_ index: Int) -> InfoTemplate {
+    let adapters = "((value_json|default({})).adapters|default([],true))"
+    return InfoTemplate(text: "{{ (\(adapters)[\(index)]|default({})).state|default(none) }}")
+  }
 
   private init(text: String) {
     self.text = text

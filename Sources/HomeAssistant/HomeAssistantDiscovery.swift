@@ -277,7 +277,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       return
     }
     let document = discovery.document(
-      ofGatewayIn: configuration.gateway.area, adapter: configuration.bluetooth.adapter,
+      ofGatewayIn: configuration.gateway.area, adapters: configuration.bluetooth.adapters,
       before: store.announcedGateway, isReannouncement: stage == .reannounce)
     if let new = publish(document, after: publishedGateway) { publishedGateway = new }
     store.setGateway(announced(by: document, stage, followUp: .gateway(.remove)))

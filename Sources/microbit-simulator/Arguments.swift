@@ -27,6 +27,7 @@ struct Arguments: Sendable {
     Serves org.bluez on a private D-Bus with virtual micro:bits, like bluetoothd 5.66.
     Prints "ready" when it is available; runs until stopped (Ctrl-C).
 
+      --adapters N         number of adapters: hci0, hci1 … (1)
       --devices N          number of micro:bits (3)
       --decoys N           number of peripherals that are not micro:bits (0)
       --peripheral FILE    another peripheral, described in JSON (see below); may be repeated
@@ -87,6 +88,8 @@ struct Arguments: Sendable {
       {"op":"vanish","i":I}, {"op":"return","i":I}
       {"op":"disconnect","i":I}, {"op":"reset","i":I}
       {"op":"adv","i":I,"on":false}   stop advertising
+      {"op":"strength","i":I,"adapter":1,"v":-60}
+                                      how well an adapter (default 0) receives it; without v: out of its range
       {"op":"forget","i":I}           lose the bond, as when a new program is flashed
     Commands for one device, or with "all":true for all, answered by a list of their states:
       {"op":"period","i":I,"v":20}    set the period; without v show it
@@ -102,13 +105,13 @@ struct Arguments: Sendable {
                                       "silence": the next pairing fails
     Other commands:
       {"op":"list"}, {"op":"count"}, {"op":"counters"}
-      {"op":"power","on":false}, {"op":"plug","on":false}
+      {"op":"power","on":false}, {"op":"plug","on":false}, each with "adapter":N (default 0)
       {"op":"restart","how":"term","ms":100}, or how: kill
 
     """
 
   private enum Option: String, CommandLineOption {
-    case devices, decoys, peripheral, profile
+    case adapters, devices, decoys, peripheral, profile
     case directory = "profiles-directory"
     case generate, services, bus
     case systemBus = "system-bus"
@@ -173,6 +176,7 @@ struct Arguments: Sendable {
 
   private mutating func apply(_ kind: Option, _ text: String) throws(CommandLineError) {
     switch kind {
+    case .adapters: options.adapters = Int(try Self.number(kind, text, 1...9))
     case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
     case .decoys: options.decoys = Int(try Self.number(kind, text, 0...10_000))
     case .peripheral:

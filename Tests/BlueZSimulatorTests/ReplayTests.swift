@@ -68,8 +68,8 @@ import Testing
     case "disconnect": fixture.take(fixture.model.hangUp(0, at: now))
     case "adv off": fixture.take(fixture.model.setAdvertising(0, false, at: now))
     case "adv on": fixture.take(fixture.model.setAdvertising(0, true, at: now))
-    case "unplug": fixture.take(fixture.model.plug(false, at: now))
-    case "plug": fixture.take(fixture.model.plug(true, at: now))
+    case "unplug": fixture.take(fixture.model.plug(0, false, at: now))
+    case "plug": fixture.take(fixture.model.plug(0, true, at: now))
     case "terminate": fixture.take(fixture.model.terminate(at: now) + fixture.model.vanish())
     case "start": fixture.take(fixture.model.restart(at: now))
     case "close":

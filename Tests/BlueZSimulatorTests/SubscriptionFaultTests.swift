@@ -68,8 +68,8 @@ import Testing
       fixture.call("A", LinkTests.temperature, Self.read, [Self.none])
       fixture.advance(by: .seconds(1))
       #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-      fixture.take(fixture.model.power(false, at: fixture.now))
-      fixture.take(fixture.model.power(true, at: fixture.now))
+      fixture.take(fixture.model.power(0, false, at: fixture.now))
+      fixture.take(fixture.model.power(0, true, at: fixture.now))
     }
   }
 

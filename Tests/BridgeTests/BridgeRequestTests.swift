@@ -71,6 +71,8 @@ import Testing
         == .sequence(kitchen, [.read(property: "period")], seconds: 5))
     #expect(content("adapter/reset", "") == .resetAdapter(nil))
     #expect(content("adapter/reset", #"{"adapter":"hci1"}"#) == .resetAdapter("hci1"))
+    #expect(content("adapter/state", "") == .adapterState(nil))
+    #expect(content("adapter/state", #"{"adapter":"hci1"}"#) == .adapterState("hci1"))
     #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
   }
 

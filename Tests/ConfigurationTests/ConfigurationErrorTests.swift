@@ -114,6 +114,21 @@ private let oneOf =
     (#"{"mqtt":{"base_topic":""}}"#, "mqtt.base_topic: must not be empty (leave the key out instead)"),
     (##"{"home_assistant":{"prefix":"#"}}"##, ##"home_assistant.prefix: "#" contains a wildcard, + or #"##),
     (#"{"bluetooth":{"adapter":"hci"}}"#, #"bluetooth.adapter: "hci" is not an adapter (example: hci0)"#),
+    (#"{"bluetooth":{"adapters":[]}}"#, "bluetooth.adapters: must not be empty (leave the key out for hci0)"),
+    (#"{"bluetooth":{"adapters":["hci0","hci1","hci0"]}}"#, "bluetooth.adapters[2]: hci0 is listed already"),
+    (
+      #"{"bluetooth":{"adapters":["hci"]}}"#,
+      #"bluetooth.adapters[0]: "hci" is not an adapter (example: hci0)"#
+    ),
+    (
+      #"{"bluetooth":{"adapter":"hci1","adapters":["hci0"]}}"#,
+      "bluetooth.adapter: adapters is given as well (list it there, and leave this out)"
+    ),
+    (#"{"bluetooth":{"links":0}}"#, "bluetooth.links: 0 is below 1"),
+    (
+      #"{"bluetooth":{"adapters":["hci0","hci2"]},"devices":[{"adapter":"hci1"}]}"#,
+      "devices[0].adapter: hci1 is not an adapter of this gateway (bluetooth.adapters has hci0, hci2)"
+    ),
     (#"{"bluetooth":{"adapter":"usb0"}}"#, #"bluetooth.adapter: "usb0" is not an adapter (example: hci0)"#),
     (
       #"{"gateway":{"id":"Living room"}}"#,

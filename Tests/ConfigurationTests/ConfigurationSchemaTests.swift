@@ -27,7 +27,7 @@ import Testing
 
   /// Were the comparison blind, the test above would say nothing.
   @Test(arguments: [
-    (#""maximum": 65535"#, #""maximum": 65536"#), (#""default": "hci0""#, #""default": "hci1""#),
+    (#""maximum": 65535"#, #""maximum": 65536"#), (#""default": ["hci0"]"#, #""default": ["hci1"]"#),
     (#""base_topic": {"#, #""basetopic": {"#), (#""enum": ["5", "3.1.1"]"#, #""enum": ["5"]"#),
     (#""type": "boolean""#, #""type": "string""#),
     (#""additionalProperties": false"#, #""additionalProperties": true"#),

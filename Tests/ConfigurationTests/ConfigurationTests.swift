@@ -7,6 +7,18 @@ import Testing
 @Suite struct ConfigurationTests {
   func parse(_ text: String) throws -> Configuration { try Configuration.parse(Array(text.utf8)).get() }
 
+  @Test(arguments: [
+    (#"{"bluetooth":{"adapters":["hci1","hci0"]}}"#, ["hci1", "hci0"]), (#"{"bluetooth":{}}"#, ["hci0"]),
+    (#"{"bluetooth":{"adapter":"hci2"}}"#, ["hci2"]),
+  ])
+  func adaptersAreAListOrOne(text: String, adapters: [String]) throws {
+    let configuration = try Configuration.parse(Array(text.utf8)).get()
+    #expect(configuration.bluetooth.adapters == adapters)
+    // It is read as it was written.
+    let again = try Configuration.parse(#require(configuration.json).bytes).get()
+    #expect(again == configuration)
+  }
+
   @Test func everyKeyHasADefault() throws {
     let configuration = try parse("{}")
     #expect(configuration == Configuration())

@@ -17,7 +17,8 @@ import Testing
   private static let keys: [(key: String, text: String, isLive: Bool)] = [
     ("gateway.id", #"{"gateway":{"id":"x"}}"#, false),
     ("gateway.area", #"{"gateway":{"area":"x"}}"#, true),
-    ("bluetooth.adapter", #"{"bluetooth":{"adapter":"hci1"}}"#, false),
+    ("bluetooth.adapters", #"{"bluetooth":{"adapters":["hci0","hci1"]}}"#, false),
+    ("bluetooth.links", #"{"bluetooth":{"links":5}}"#, false),
     ("bluetooth.notify", #"{"bluetooth":{"notify":"socket"}}"#, false),
     ("mqtt.host", #"{"mqtt":{"host":"x"}}"#, false),
     ("mqtt.port", #"{"mqtt":{"port":1}}"#, false),
@@ -55,7 +56,7 @@ import Testing
   /// A key that the table above lacks would be none whose effect is known.
   @Test func noKeyIsForgotten() throws {
     var known = Set(Self.keys.map(\.key))
-    known.formUnion(["mqtt.password_file", "$schema"])
+    known.formUnion(["mqtt.password_file", "$schema", "bluetooth.adapter"])
     for key in Configuration.keys {
       guard case .object(let members) = key.shape else {
         #expect(known.contains(key.name))

@@ -100,7 +100,7 @@ import Testing
   @Test(arguments: [CentralError.gone, .unavailable])
   func whatIsGoneIsWaitedForWithoutATimer(error: CentralError) {
     var session = connecting
-    _ = session.lost()
+    _ = session.seen(inRange: false)
     #expect(session.connected(.failed(error)) == [])
     #expect(session.state == .absent)
     #expect(session.seen(inRange: true) == [.connect])
@@ -109,7 +109,7 @@ import Testing
   @Test(arguments: [CentralError.gone, .unavailable])
   func whatIsGoneAndHeardAgainMeanwhileIsTriedAgain(error: CentralError) {
     var session = connecting
-    _ = session.lost()
+    _ = session.seen(inRange: false)
     #expect(session.seen(inRange: true) == [])
     expectTimer(session.connected(.failed(error)), .seconds(1))
     #expect(session.timer(at: start) == [.connect])
@@ -363,7 +363,7 @@ import Testing
 
   @Test func comingIntoRangeDoesNotCutTheBackOffShort() {
     var session = waiting
-    _ = session.lost()
+    _ = session.seen(inRange: false)
     #expect(session.seen(inRange: true) == [])
     #expect(session.timer(at: start) == [.connect])
   }
@@ -502,7 +502,7 @@ import Testing
       #expect(session.state == .stopped)
       // What comes late changes nothing.
       #expect(session.seen(inRange: true) == [])
-      #expect(session.lost() == [])
+      #expect(session.seen(inRange: false) == [])
       #expect(session.connected(.connected) == [])
       #expect(session.connected(.unsuitable) == [])
       #expect(session.connected(.failed(.timedOut("x"))) == [])
@@ -569,7 +569,7 @@ import Testing
         let actions: [Session.Action]
         switch Int.random(in: 0..<16, using: &random) {
         case 0: actions = session.seen(inRange: true)
-        case 1: actions = session.lost()
+        case 1: actions = session.seen(inRange: false)
         case 2 where pending.contains("connect"):
           pending.remove("connect")
           let results: [Session.Connection] = [

@@ -124,7 +124,7 @@ import Testing
 
   @Test func isSoughtIfItIsNotInRange() {
     var session = idle
-    _ = session.lost()
+    _ = session.seen(inRange: false)
     #expect(session.demanded() == [])
     #expect(session.state == .absent)
     #expect(session.seen(inRange: true) == [.connect])

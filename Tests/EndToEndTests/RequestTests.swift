@@ -16,7 +16,7 @@ import Testing
       #expect(health["healthy"]?.bool == true)
       #expect(health["problems"] == .array([]))
       #expect(health["devices"] == .object(["known": .int(2), "online": .int(2)]))
-      #expect(health["adapter"]?.string == "on")
+      #expect(health["adapters"]?.array?.first?["state"]?.string == "on")
       #expect((health["resident_kib"]?.int ?? 0) > 1000)
       try await fixture.simulator.control(#"{"op":"power","on":false}"#)
       try await fixture.logged("the adapter hci0 is off")

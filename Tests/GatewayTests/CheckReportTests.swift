@@ -46,7 +46,9 @@ import Testing
     let expected = """
       gateway.id                lab                  config.json
       gateway.area              –                    default
-      bluetooth.adapter         hci0                 default
+      bluetooth.adapters        ["hci0"]             default
+      bluetooth.adapter         –                    default
+      bluetooth.links           7                    default
       bluetooth.notify          signal               default
       mqtt.host                 broker.example       config.json
       mqtt.port                 1883                 default

@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test func isTheWholeGateway() throws {
-    let document = discovery.document(ofGatewayIn: "Attic", adapter: "hci1")
+    let document = discovery.document(ofGatewayIn: "Attic", adapters: ["hci1"])
     #expect(document.topic.string == "homeassistant/device/ble_gateway_attic/config")
     try expect(
       document, at: "dev",
@@ -55,7 +55,8 @@ import Testing
       { "p": "sensor", "uniq_id": "ble_gateway_attic_adapter", "qos": 1, "name": "Adapter",
         "dev_cla": "enum", "ent_cat": "diagnostic", "ops": ["on", "off", "blocked", "in_use", "absent"],
         "stat_t": "microbit/bridge/attic/info",
-        "val_tpl": "{{ ((value_json|default({})).adapters|default([{}],true)|first).state|default(none) }}" }
+        "val_tpl": 
+          "{{ (((value_json|default({})).adapters|default([],true))[0]|default({})).state|default(none) }}" }
       """)
     try expect(
       components["online"],
@@ -87,8 +88,28 @@ import Testing
     #expect(document.payload.count < 5000)
   }
 
+  /// The first adapter has the same entities as an only one.
+  @Test func eachAdapterHasItsEntities() throws {
+    let document = discovery.document(ofGatewayIn: nil, adapters: ["hci0", "hci1"])
+    let components = try object(document, "cmps")
+    for (key, name) in [
+      ("adapter", "Adapter hci0"), ("adapter_hci1", "Adapter hci1"), ("restart", "Restart adapter hci0"),
+      ("restart_hci1", "Restart adapter hci1"),
+    ] {
+      guard case .object(let component) = components[key] else {
+        Issue.record("\(key) is missing")
+        continue
+      }
+      #expect(component["name"] == .string(name))
+    }
+    guard case .object(let state) = components["adapter_hci1"] else { return }
+    #expect(
+      state["val_tpl"]
+        == "{{ (((value_json|default({})).adapters|default([],true))[1]|default({})).state|default(none) }}")
+  }
+
   @Test func hasAnEntityForEveryCounterOfItsInfo() throws {
-    let document = discovery.document(ofGatewayIn: nil, adapter: "hci0")
+    let document = discovery.document(ofGatewayIn: nil, adapters: ["hci0"])
     let components = try object(document, "cmps")
     for (name, _) in BridgeReport.list(DeviceCounters(), commands: 0, MQTTStatistics()) {
       guard case .object(let component) = components[name] else {
@@ -103,7 +124,7 @@ import Testing
 
   /// An underscore is a letter of gateways' ids: `a` with `b_c` is not to be `a_b` with `c`.
   @Test func entitiesOfTwoGatewaysAreNeverTheSame() throws {
-    let keys = try object(discovery.document(ofGatewayIn: nil, adapter: "hci0"), "cmps").names
+    let keys = try object(discovery.document(ofGatewayIn: nil, adapters: ["hci0"]), "cmps").names
     #expect(Set(keys).count == keys.count)
     for key in keys {
       for other in keys { #expect(!key.hasSuffix("_\(other)")) }
@@ -116,7 +137,7 @@ import Testing
     let description = DeviceDescription(DeviceID(address), address)
     let topics = map.topics(of: description.id, description.profile)
     let device = try object(discovery.document(of: description, topics: topics), "dev")
-    let gateway = try object(discovery.document(ofGatewayIn: nil, adapter: "hci0"), "dev")
+    let gateway = try object(discovery.document(ofGatewayIn: nil, adapters: ["hci0"]), "dev")
     #expect(gateway["ids"] == device["via_device"].map { .array([$0]) })
   }
 

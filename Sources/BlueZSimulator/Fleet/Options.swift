@@ -2,6 +2,8 @@ import Peripherals
 
 /// The simulated peripherals and their timing.
 public struct SimulatorOptions: Sendable {
+  /// The number of adapters.
+  public var adapters = 1
   /// The number of micro:bits.
   public var devices = 3
   /// The number of peripherals that are not micro:bits.
@@ -22,6 +24,8 @@ public struct SimulatorOptions: Sendable {
   public var minimumPeriod: UInt16 = 0
   /// What sets values of each micro:bit.
   package var generators: [Generator] = []
+  /// The signal strengths in dBm by which the adapters receive each micro:bit, by its index; nil: out of range.
+  public var strengths: [Int: [Int?]] = [:]
   /// Whether the micro:bits have the period characteristic.
   public var hasPeriod = true
   /// How the micro:bits require pairing; nil: they are open.

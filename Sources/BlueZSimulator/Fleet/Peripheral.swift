@@ -24,10 +24,10 @@ struct Peripheral: Sendable {
   /// How the next writes of the client configuration fail.
   var subscriptionFault: SubscriptionFault?
   var security = Security()
-  /// Connected to the adapter.
-  var linked = false
-  /// Mean signal strength in dBm.
-  let strength: Int
+  /// The number of the adapter that it is connected to.
+  var linked: Int?
+  /// Mean signal strength in dBm, by adapter; nil: out of its range.
+  var strengths: [Int?]
   /// The number of notifications sent.
   var sent = 0
 
@@ -48,8 +48,8 @@ struct Peripheral: Sendable {
 
   var inRange: Bool { goneSince == nil }
 
-  /// Whether its advertisements are received, and it can be connected to.
-  var isReachable: Bool { inRange && advertises && !linked }
+  /// Whether adapters in its range receive its advertisements, and can connect to it.
+  var isReachable: Bool { inRange && advertises && linked == nil }
 
   /// Applies a write that the flags allow.
   /// - Returns: whether the length was valid; otherwise nothing changes.
@@ -121,6 +121,7 @@ extension SimulatorOptions {
   /// The simulated peripherals: first the micro:bits.
   func peripherals(at now: ContinuousClock.Instant, random: inout SplitMix) -> [Peripheral] {
     var peripherals: [Peripheral] = []
+    func everywhere(_ strength: Int) -> [Int?] { Array(repeating: strength, count: adapters) }
     for index in 0..<devices {
       let security = Security(
         isRequired: pairing != nil, passkey: pairing == .passkey ? 100_000 + index : nil)
@@ -139,14 +140,14 @@ extension SimulatorOptions {
               ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil),
           generators: generators,
           security: security,
-          strength: Int.random(in: -70 ... -48, using: &random)))
+          strengths: strengths[index] ?? everywhere(Int.random(in: -70 ... -48, using: &random))))
     }
     for index in 0..<decoys {
       peripherals.append(
         Peripheral(
           index: devices + index, name: Identity.decoyName(index),
           address: Identity.address(ofDecoy: index), values: PeripheralValues(.decoy),
-          strength: Int.random(in: -90 ... -60, using: &random)))
+          strengths: everywhere(Int.random(in: -90 ... -60, using: &random))))
     }
     for (index, description) in described.enumerated() {
       peripherals.append(
@@ -155,7 +156,7 @@ extension SimulatorOptions {
           address: description.address?.description ?? Identity.address(ofDescribed: index),
           advertised: description.advertises.map(\.description),
           values: PeripheralValues(description.database), generators: description.generators,
-          strength: Int.random(in: -70 ... -48, using: &random)))
+          strengths: everywhere(Int.random(in: -70 ... -48, using: &random))))
     }
     return peripherals
   }

@@ -4,7 +4,6 @@ import Peripherals
 enum BlueZName {
   static let bus = "org.bluez"
   static let managerPath = "/org/bluez"
-  static let adapterPath = "/org/bluez/hci0"
 
   static let adapter = "org.bluez.Adapter1"
   static let device = "org.bluez.Device1"
@@ -20,8 +19,8 @@ enum BlueZName {
   static let network = "org.bluez.NetworkServer1"
   static let advertising = "org.bluez.LEAdvertisingManager1"
 
-  static func devicePath(_ address: String) -> String {
-    "\(adapterPath)/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
+  static func devicePath(_ address: String, of adapter: String) -> String {
+    "\(adapter)/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
   }
 }
 

@@ -4,70 +4,74 @@ import DBus
 extension Bluetoothd {
   // MARK: Power
 
-  /// Powers the adapter on or off, by a Set of Powered or by a control command.
-  mutating func setPowered(_ on: Bool, for call: CallID?, at now: ContinuousClock.Instant) {
-    switch (adapter, on) {
+  /// Powers an adapter on or off, by a Set of Powered or by a control command.
+  mutating func setPowered(_ number: Int, _ on: Bool, for call: CallID?, at now: ContinuousClock.Instant) {
+    switch (adapters[number].power, on) {
     case (.absent, _), (.on, true), (.off, false):
       if let call { emit(.reply(call, [])) }
     case (.off, true):
-      adapter = .on
+      adapters[number].power = .on
       if let call { emit(.reply(call, [])) }
-      change(adapter: [("Powered", .boolean(true))])
+      change(adapter: number, [("Powered", .boolean(true))])
     case (.on, false):
-      adapter = .off
-      endLinks(at: now)
-      for index in devices.keys.sorted() where devices[index]?.temporary == true { removeObject(of: index) }
+      adapters[number].power = .off
+      endLinks(of: number, at: now)
+      for key in keys(of: number) where devices[key]?.temporary == true { removeObject(of: key) }
       if let call { emit(.reply(call, [])) }
-      invalidateStrengths()
-      change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
+      invalidateStrengths(of: number)
+      change(adapter: number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
     }
   }
 
+  /// The devices of an adapter, in order.
+  private func keys(of number: Int) -> [DeviceKey] { devices.keys.filter { $0.adapter == number }.sorted() }
+
   /// Ends discovery, and all links and connection attempts.
-  private mutating func endLinks(at now: ContinuousClock.Instant) {
-    discoverers.removeAll()
-    scan += 1
-    for index in devices.keys.sorted() {
-      lose(index, at: now)
-      cancelConnect(index, .abortByLocal, at: now)
+  private mutating func endLinks(of number: Int, at now: ContinuousClock.Instant) {
+    adapters[number].discoverers.removeAll()
+    adapters[number].scan += 1
+    for key in keys(of: number) {
+      lose(key, at: now)
+      cancelConnect(key, .abortByLocal, at: now)
     }
   }
 
   // MARK: Presence
 
-  mutating func unplug(at now: ContinuousClock.Instant) {
-    guard adapter != .absent else { return }
-    adapter = .off
+  mutating func unplug(_ number: Int, at now: ContinuousClock.Instant) {
+    guard adapters[number].power != .absent else { return }
+    adapters[number].power = .off
     // Calls that wait for a peripheral are never answered.
-    for index in devices.keys {
-      for call in (devices[index]?.operations ?? []).flatMap(\.calls) { emit(.abandon(call)) }
-      devices[index]?.operations = []
+    for key in keys(of: number) {
+      for call in (devices[key]?.operations ?? []).flatMap(\.calls) { emit(.abandon(call)) }
+      devices[key]?.operations = []
     }
-    endLinks(at: now)
-    for index in devices.keys.sorted() { removeObject(of: index) }
-    change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
-    emit(tree.remove(BlueZName.adapterPath))
-    adapter = .absent
+    endLinks(of: number, at: now)
+    for key in keys(of: number) { removeObject(of: key) }
+    change(adapter: number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
+    emit(tree.remove(adapters[number].path))
+    adapters[number].power = .absent
   }
 
-  mutating func replug(at now: ContinuousClock.Instant) {
-    guard adapter == .absent else { return }
-    adapter = .on
-    addAdapter(Describe.adapter(powered: false))
-    addStoredDevices(at: now)
+  mutating func replug(_ number: Int, at now: ContinuousClock.Instant) {
+    guard adapters[number].power == .absent else { return }
+    adapters[number].power = .on
+    addAdapter(number, Describe.adapter(number, powered: false))
+    addStoredDevices(of: number, at: now)
     // Its services register one by one, each with a signal.
     let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
-    for _ in 0..<2 { change(adapter: uuids) }
-    emit(.signal(tree.extend(BlueZName.adapterPath, with: [Describe.advertising])))
-    change(adapter: uuids)
-    change(adapter: [("Powered", .boolean(true))])
-    for _ in 0..<3 { change(adapter: uuids) }
-    change(adapter: [("Alias", .string("BlueZ 5.66"))])
+    for _ in 0..<2 { change(adapter: number, uuids) }
+    emit(.signal(tree.extend(adapters[number].path, with: [Describe.advertising])))
+    change(adapter: number, uuids)
+    change(adapter: number, [("Powered", .boolean(true))])
+    for _ in 0..<3 { change(adapter: number, uuids) }
+    change(adapter: number, [("Alias", .string("BlueZ 5.66"))])
   }
 
-  private mutating func addAdapter(_ interfaces: [ObjectTree.Interface]) {
+  private mutating func addAdapter(_ number: Int, _ interfaces: [ObjectTree.Interface]) {
     emit(
-      .signal(tree.add(BlueZName.adapterPath, .adapter, under: BlueZName.managerPath, interfaces)))
+      .signal(
+        tree.add(adapters[number].path, .adapter(number), under: BlueZName.managerPath, interfaces)))
   }
 
   // MARK: bluetoothd
@@ -75,20 +79,21 @@ extension Bluetoothd {
   /// Creates the initial objects.
   mutating func export() {
     emit(.signal(tree.add(BlueZName.managerPath, .manager, under: "/", Describe.manager)))
-    guard adapter != .absent else { return }
-    addAdapter(Describe.adapter(powered: true) + [Describe.advertising])
+    for adapter in adapters where adapter.power != .absent {
+      addAdapter(adapter.number, Describe.adapter(adapter.number, powered: true) + [Describe.advertising])
+    }
   }
 
   /// bluetoothd ends as by `systemctl stop`, and removes its objects.
   mutating func terminate(at now: ContinuousClock.Instant) -> [Effect] {
-    let hadAdapter = adapter != .absent
-    if hadAdapter {
-      if adapter == .on {
-        adapter = .off
-        endLinks(at: now)
-        change(adapter: [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
+    let present = adapters.filter { $0.power != .absent }
+    for adapter in present {
+      if adapter.power == .on {
+        adapters[adapter.number].power = .off
+        endLinks(of: adapter.number, at: now)
+        change(adapter: adapter.number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
       }
-      emit(.signal(tree.strip(BlueZName.adapterPath, of: [BlueZName.media])))
+      emit(.signal(tree.strip(adapter.path, of: [BlueZName.media])))
     }
     emit(.signal(tree.strip(BlueZName.managerPath, of: [BlueZName.healthManager])))
     emit(
@@ -97,19 +102,21 @@ extension Bluetoothd {
           BlueZName.managerPath,
           of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager])))
     for index in devices.keys.sorted() { removeObject(of: index) }
-    if hadAdapter { emit(tree.remove(BlueZName.adapterPath)) }
+    for adapter in present { emit(tree.remove(adapter.path)) }
     return takeEffects()
   }
 
   /// bluetoothd ends abruptly: its objects are gone without signals. Links are kept by the kernel.
   mutating func vanish() -> [Effect] {
     for index in devices.keys.sorted() { removeObject(of: index) }
-    discoverers.removeAll()
     agents.removeAll()
-    found.removeAll()
-    connecting.removeAll()
-    linking = nil
-    scan += 1
+    for number in adapters.indices {
+      adapters[number].discoverers.removeAll()
+      adapters[number].found.removeAll()
+      adapters[number].connecting.removeAll()
+      adapters[number].linking = nil
+      adapters[number].scan += 1
+    }
     tree = ObjectTree()
     // Only sockets are to be closed: there are no signals.
     return takeEffects().filter { if case .hangUp = $0 { true } else { false } }
@@ -117,9 +124,9 @@ extension Bluetoothd {
 
   /// bluetoothd starts with its stored devices.
   mutating func restart(at now: ContinuousClock.Instant) -> [Effect] {
-    if adapter != .absent { adapter = .on }
+    for number in adapters.indices where adapters[number].power != .absent { adapters[number].power = .on }
     export()
-    if adapter != .absent { addStoredDevices(at: now) }
+    for adapter in adapters where adapter.power != .absent { addStoredDevices(of: adapter.number, at: now) }
     return takeEffects()
   }
 }

@@ -2,124 +2,149 @@ import DBus
 
 /// Discovery and the removal of old devices.
 extension Bluetoothd {
-  var isDiscovering: Bool { discoverers.values.contains { $0.active } }
-
   // MARK: Calls
 
-  mutating func setDiscoveryFilter(_ request: Request) throws(BlueZError) {
-    guard adapter == .on else { throw .notReady }
+  mutating func setDiscoveryFilter(_ request: Request, _ number: Int) throws(BlueZError) {
+    guard adapters[number].power == .on else { throw .notReady }
     let filter = try DiscoveryFilter(request.arguments[0])
-    discoverers[request.sender, default: DiscoveryClient()].filter = filter
+    adapters[number].discoverers[request.sender, default: Adapter.DiscoveryClient()].filter = filter
     emit(.reply(request.id, []))
   }
 
-  mutating func startDiscovery(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
-    guard adapter == .on else { throw .notReady }
-    guard discoverers[request.sender]?.active != true else { throw .alreadyInProgress }
-    let first = !isDiscovering
-    discoverers[request.sender, default: DiscoveryClient()].active = true
+  mutating func startDiscovery(
+    _ request: Request, _ number: Int, at now: ContinuousClock.Instant
+  ) throws(BlueZError) {
+    guard adapters[number].power == .on else { throw .notReady }
+    guard adapters[number].discoverers[request.sender]?.active != true else { throw .alreadyInProgress }
+    let first = !adapters[number].isDiscovering
+    adapters[number].discoverers[request.sender, default: Adapter.DiscoveryClient()].active = true
     emit(.reply(request.id, []))
     guard first else { return }
-    change(adapter: [("Discovering", .boolean(true))])
-    beginScan(at: now)
+    change(adapter: number, [("Discovering", .boolean(true))])
+    beginScan(of: number, at: now)
   }
 
-  mutating func stopDiscovery(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
-    guard adapter == .on else { throw .notReady }
-    guard discoverers[request.sender]?.active == true else { throw .failed("No discovery started") }
-    discoverers[request.sender]?.active = false
+  mutating func stopDiscovery(
+    _ request: Request, _ number: Int, at now: ContinuousClock.Instant
+  ) throws(BlueZError) {
+    guard adapters[number].power == .on else { throw .notReady }
+    guard adapters[number].discoverers[request.sender]?.active == true else {
+      throw .failed("No discovery started")
+    }
+    adapters[number].discoverers[request.sender]?.active = false
     emit(.reply(request.id, []))
-    if !isDiscovering {
-      endDiscovery()
-      startConnects(at: now)
+    if !adapters[number].isDiscovering {
+      endDiscovery(of: number)
+      startConnects(of: number, at: now)
     }
   }
 
   mutating func endDiscovery(ofLeaving name: String) {
-    guard discoverers.removeValue(forKey: name) != nil, !isDiscovering, adapter == .on else { return }
-    // Signalled even if this client had stopped before.
-    endDiscovery()
+    for number in adapters.indices {
+      guard adapters[number].discoverers.removeValue(forKey: name) != nil, !adapters[number].isDiscovering,
+        adapters[number].power == .on
+      else { continue }
+      // Signalled even if this client had stopped before.
+      endDiscovery(of: number)
+    }
   }
 
-  private mutating func endDiscovery() {
-    scan += 1
-    invalidateStrengths()
-    change(adapter: [("Discovering", .boolean(false))])
+  private mutating func endDiscovery(of number: Int) {
+    adapters[number].scan += 1
+    invalidateStrengths(of: number)
+    change(adapter: number, [("Discovering", .boolean(false))])
   }
 
   /// Removes the signal strengths, which are unknown without discovery; that of the last found device first.
-  mutating func invalidateStrengths() {
-    for index in found.reversed() where devices[index] != nil {
-      change(device: index, [("RSSI", nil)])
+  mutating func invalidateStrengths(of number: Int) {
+    for key in adapters[number].found.reversed() where devices[key] != nil {
+      change(device: key, [("RSSI", nil)])
     }
-    found.removeAll()
+    adapters[number].found.removeAll()
   }
 
   // MARK: Scans
 
-  private mutating func beginScan(at now: ContinuousClock.Instant) {
-    scan += 1
-    foundInScan.removeAll(keepingCapacity: true)
-    schedule.add(.scanEnds(scan), at: now + timing.scan)
-    for index in peripherals.indices { expectAdvertisement(of: index, at: now) }
-  }
-
-  /// Schedules the next advertisement of a peripheral. Once per scan: the controller filters duplicates.
-  mutating func expectAdvertisement(of index: Int, at now: ContinuousClock.Instant) {
-    guard isDiscovering, !foundInScan.contains(index), peripherals[index].isReachable else { return }
-    let delay = timing.advertising * Double.random(in: 0..<1, using: &random)
-    schedule.add(.found(peripheral: index, scan: scan), at: now + delay)
-  }
-
-  mutating func endScan(_ scan: UInt64, at now: ContinuousClock.Instant) {
-    guard scan == self.scan else { return }
-    startConnects(at: now, betweenScans: true)
-    beginScan(at: now)
-  }
-
-  mutating func find(_ index: Int, _ scan: UInt64, at now: ContinuousClock.Instant) {
-    guard scan == self.scan, peripherals[index].isReachable, foundInScan.insert(index).inserted else {
-      return
+  private mutating func beginScan(of number: Int, at now: ContinuousClock.Instant) {
+    adapters[number].scan += 1
+    adapters[number].foundInScan.removeAll(keepingCapacity: true)
+    schedule.add(.scanEnds(adapter: number, adapters[number].scan), at: now + timing.scan)
+    for peripheral in peripherals.indices {
+      expectAdvertisement(of: DeviceKey(adapter: number, peripheral: peripheral), at: now)
     }
-    let strength = peripherals[index].strength + Int.random(in: -3...3, using: &random)
-    let isWanted = discoverers.values.contains { client in
-      client.active && client.filter?.matches(peripherals[index], rssi: strength) != false
+  }
+
+  /// Schedules the next advertisement of a peripheral for all adapters.
+  mutating func expectAdvertisement(of peripheral: Int, at now: ContinuousClock.Instant) {
+    for number in adapters.indices {
+      expectAdvertisement(of: DeviceKey(adapter: number, peripheral: peripheral), at: now)
+    }
+  }
+
+  /// Schedules the next advertisement that an adapter receives. Once per scan: the controller filters duplicates.
+  private mutating func expectAdvertisement(of key: DeviceKey, at now: ContinuousClock.Instant) {
+    guard adapters[of: key].isDiscovering, !adapters[of: key].foundInScan.contains(key), isReachable(key)
+    else { return }
+    let delay = timing.advertising * Double.random(in: 0..<1, using: &random)
+    schedule.add(.found(peripheral: key, scan: adapters[of: key].scan), at: now + delay)
+  }
+
+  /// Whether the adapter receives the peripheral's advertisements, and can connect to it.
+  func isReachable(_ key: DeviceKey) -> Bool {
+    peripherals[key].isReachable && peripherals[key].strengths[key.adapter] != nil
+  }
+
+  mutating func endScan(of number: Int, _ scan: UInt64, at now: ContinuousClock.Instant) {
+    guard scan == adapters[number].scan else { return }
+    startConnects(of: number, at: now, betweenScans: true)
+    beginScan(of: number, at: now)
+  }
+
+  mutating func find(_ key: DeviceKey, _ scan: UInt64, at now: ContinuousClock.Instant) {
+    guard scan == adapters[of: key].scan, isReachable(key),
+      let mean = peripherals[key].strengths[key.adapter],
+      adapters[of: key].foundInScan.insert(key).inserted
+    else { return }
+    let strength = mean + Int.random(in: -3...3, using: &random)
+    let isWanted = adapters[of: key].discoverers.values.contains { client in
+      client.active && client.filter?.matches(peripherals[key], rssi: strength) != false
     }
     guard isWanted else { return }
     let rssi = Int16(clamping: strength)
-    if let device = devices[index] {
-      devices[index]?.lastFound = now
+    if let device = devices[key] {
+      devices[key]?.lastFound = now
       if tree.value(device.path, BlueZName.device, "RSSI") != .int16(rssi) {
-        change(device: index, [("RSSI", .int16(rssi))])
+        change(device: key, [("RSSI", .int16(rssi))])
       }
     } else {
-      addDevice(index, rssi: rssi, at: now)
-      awaitExpiry(index, at: now + timing.temporary)
+      addDevice(key, rssi: rssi, at: now)
+      awaitExpiry(key, at: now + timing.temporary)
     }
-    if !found.contains(index) { found.append(index) }
+    if !adapters[of: key].found.contains(key) { adapters[of: key].found.append(key) }
   }
 
   // MARK: Devices
 
-  private mutating func addDevice(_ index: Int, rssi: Int16?, at now: ContinuousClock.Instant) {
+  private mutating func addDevice(_ index: DeviceKey, rssi: Int16?, at now: ContinuousClock.Instant) {
     let peripheral = peripherals[index]
     let known = stored.contains(index)
     var device = Device(
-      path: BlueZName.devicePath(peripheral.address), lastFound: now, expiry: now)
+      path: BlueZName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
+      expiry: now)
     device.temporary = !known
     device.discovered = known
     devices[index] = device
     let interfaces = Describe.device(
-      peripheral, rssi: rssi, connected: peripheral.linked,
+      peripheral, of: adapters[of: index].path, rssi: rssi, connected: peripheral.linked == index.adapter,
       bonded: bonds.contains(index), uuids: known ? peripheral.uuids : peripheral.advertised)
-    emit(.signal(tree.add(device.path, .device(index), under: BlueZName.adapterPath, interfaces)))
+    emit(.signal(tree.add(device.path, .device(index), under: adapters[of: index].path, interfaces)))
   }
 
   /// Adds the stored devices.
-  mutating func addStoredDevices(at now: ContinuousClock.Instant) {
-    for index in stored.sorted() {
+  mutating func addStoredDevices(of number: Int, at now: ContinuousClock.Instant) {
+    for index in stored.sorted() where index.adapter == number {
       addDevice(index, rssi: nil, at: now)
-      guard peripherals[index].linked else { continue }
+      guard peripherals[index].linked == number else { continue }
       // A link that has survived a killed bluetoothd is ended by the next one after its start.
       devices[index]?.link = .disconnecting(Device.Disconnecting(resolved: false))
       let attempt = beginAttempt(index)
@@ -127,12 +152,14 @@ extension Bluetoothd {
     }
   }
 
-  private mutating func awaitExpiry(_ index: Int, at deadline: ContinuousClock.Instant) {
+  private mutating func awaitExpiry(_ index: DeviceKey, at deadline: ContinuousClock.Instant) {
     devices[index]?.expiry = deadline
     schedule.add(.expires(peripheral: index), at: deadline)
   }
 
-  mutating func expire(_ index: Int, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant) {
+  mutating func expire(
+    _ index: DeviceKey, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant
+  ) {
     guard let device = devices[index], device.temporary, device.expiry == deadline else { return }
     let end = device.lastFound + timing.temporary
     guard case .none = device.link, end <= now else {
@@ -142,14 +169,14 @@ extension Bluetoothd {
   }
 
   /// Removes a device object.
-  mutating func removeObject(of index: Int) {
+  mutating func removeObject(of index: DeviceKey) {
     endPairing(index, .failure(.connectionAttemptFailed))
     guard let device = devices.removeValue(forKey: index) else { return }
     for operation in device.operations {
       for call in operation.calls { emit(.abandon(call)) }
     }
     for channel in device.subscriptions.values.compactMap(\.channel) { emit(.hangUp(channel)) }
-    found.removeAll { $0 == index }
+    adapters[of: index].found.removeAll { $0 == index }
     emit(tree.remove(device.path))
   }
 

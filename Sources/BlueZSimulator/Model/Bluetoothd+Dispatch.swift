@@ -18,7 +18,7 @@ extension Bluetoothd {
     }
     let known: Bool
     switch (role, request.interface) {
-    case (.adapter, BlueZName.adapter): known = try adapterCall(request, at: now)
+    case (.adapter(let number), BlueZName.adapter): known = try adapterCall(request, number, at: now)
     case (.device(let index), BlueZName.device): known = try deviceCall(request, index, at: now)
     case (.characteristic(let index, let handle), BlueZName.characteristic):
       known = try characteristicCall(request, index, handle, at: now)
@@ -39,9 +39,9 @@ extension Bluetoothd {
     _ request: Request, at now: ContinuousClock.Instant
   ) throws(BlueZError) -> Bool {
     switch (request.member, request.signature) {
-    case ("SetDiscoveryFilter", "a{sv}"): try setDiscoveryFilter(request)
-    case ("StartDiscovery", ""): try startDiscovery(request, at: now)
-    case ("StopDiscovery", ""): try stopDiscovery(request, at: now)
+    case ("SetDiscoveryFilter", "a{sv}"): try setDiscoveryFilter(request, number)
+    case ("StartDiscovery", ""): try startDiscovery(request, number, at: now)
+    case ("StopDiscovery", ""): try stopDiscovery(request, number, at: now)
     case ("GetDiscoveryFilters", ""): emit(.reply(request.id, [.strings(DiscoveryFilter.keys)]))
     case ("RemoveDevice", "o"): try removeDevice(request, at: now)
     default: return false
@@ -50,7 +50,7 @@ extension Bluetoothd {
   }
 
   private mutating func deviceCall(
-    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
   ) throws(BlueZError) -> Bool {
     switch (request.member, request.signature) {
     case ("Connect", ""): try connect(request, index, at: now)
@@ -63,7 +63,7 @@ extension Bluetoothd {
   }
 
   private mutating func characteristicCall(
-    _ request: Request, _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
   ) throws(BlueZError) -> Bool {
     guard let characteristic = peripherals[index].database.characteristic(handle) else { return false }
     switch (request.member, request.signature) {
@@ -80,7 +80,7 @@ extension Bluetoothd {
   }
 
   private mutating func descriptorCall(
-    _ request: Request, _ index: Int, _ handle: UInt16
+    _ request: Request, _ index: DeviceKey, _ handle: UInt16
   ) throws(BlueZError) -> Bool {
     switch (request.member, request.signature) {
     case ("ReadValue", "a{sv}"):

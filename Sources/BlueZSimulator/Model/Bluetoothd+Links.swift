@@ -5,9 +5,9 @@ extension Bluetoothd {
   // MARK: Connect
 
   mutating func connect(
-    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
   ) throws(BlueZError) {
-    guard adapter == .on else { throw .failed("Input/output error") }
+    guard adapters[of: index].power == .on else { throw .failed("Input/output error") }
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting, .linking, .linked: throw .failed("Operation already in progress")
@@ -17,28 +17,30 @@ extension Bluetoothd {
     }
     let attempt = beginAttempt(index)
     devices[index]?.link = .waiting(request.id)
-    connecting.append(index)
+    adapters[of: index].connecting.append(index)
     schedule.add(.connectTimesOut(peripheral: index, attempt: attempt), at: now + timing.connectTimeout)
-    startConnects(at: now)
+    startConnects(of: index.adapter, at: now)
   }
 
   /// Invalidates the events scheduled for the device's link.
   @discardableResult
-  mutating func beginAttempt(_ index: Int) -> UInt64 {
+  mutating func beginAttempt(_ index: DeviceKey) -> UInt64 {
     attempts += 1
     devices[index]?.attempt = attempts
     return attempts
   }
 
   /// Connects to the first waiting peripheral that advertises. The radio makes one link at a time.
-  mutating func startConnects(at now: ContinuousClock.Instant, betweenScans: Bool = false) {
-    while linking == nil, !isDiscovering || betweenScans {
-      let next = connecting.first { index in
-        if case .waiting = devices[index]?.link { peripherals[index].isReachable } else { false }
+  mutating func startConnects(
+    of number: Int, at now: ContinuousClock.Instant, betweenScans: Bool = false
+  ) {
+    while adapters[number].linking == nil, !adapters[number].isDiscovering || betweenScans {
+      let next = adapters[number].connecting.first { key in
+        if case .waiting = devices[key]?.link { isReachable(key) } else { false }
       }
       guard let next, let device = devices[next], case .waiting(let call) = device.link else { return }
       devices[next]?.link = .linking(call)
-      linking = next
+      adapters[number].linking = next
       // The exchange of features, after Connected is true, is the last eighth.
       let delay = timing.connect * 7 / 8
       if delay > .zero {
@@ -49,31 +51,31 @@ extension Bluetoothd {
     }
   }
 
-  mutating func linked(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func linked(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt, case .linking(let call) = device.link else {
       return
     }
-    linking = nil
-    guard peripherals[index].isReachable else {
+    adapters[of: index].linking = nil
+    guard isReachable(index) else {
       // It has gone out of range: wait again.
       devices[index]?.link = .waiting(call)
-      return startConnects(at: now)
+      return startConnects(of: index.adapter, at: now)
     }
-    connecting.removeAll { $0 == index }
-    peripherals[index].linked = true
+    adapters[of: index].connecting.removeAll { $0 == index }
+    peripherals[index].linked = index.adapter
     devices[index]?.link = .linked(call)
     devices[index]?.temporary = false
     stored.insert(index)
     change(device: index, [("Connected", .boolean(true))])
     if timing.connect > .zero {
       schedule.add(.featured(peripheral: index, attempt: attempt), at: now + timing.connect / 8)
-      startConnects(at: now)
+      startConnects(of: index.adapter, at: now)
     } else {
       featured(index, attempt, at: now)
     }
   }
 
-  mutating func featured(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func featured(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt, case .linked(let call) = device.link else {
       return
     }
@@ -81,7 +83,7 @@ extension Bluetoothd {
     let isPairing = device.pairing?.call == call
     if lacksKey(index) { lose(index, at: now) }
     if !isPairing { emit(.reply(call, [])) }
-    guard case .resolving = devices[index]?.link else { return startConnects(at: now) }
+    guard case .resolving = devices[index]?.link else { return startConnects(of: index.adapter, at: now) }
     beginPairing(index, at: now)
     // With the real one, too, a caller does not find the services immediately after the reply.
     if timing.connect > .zero {
@@ -91,7 +93,7 @@ extension Bluetoothd {
     }
   }
 
-  mutating func resolved(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func resolved(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt, case .resolving = device.link else {
       return
     }
@@ -109,29 +111,29 @@ extension Bluetoothd {
     if bonds.contains(index) { endPairing(index, .success(())) }
   }
 
-  mutating func connectTimesOut(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func connectTimesOut(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt else { return }
     cancelConnect(index, .abortByLocal, at: now)
   }
 
   /// Ends a Connect without a link.
-  mutating func cancelConnect(_ index: Int, _ error: BlueZError, at now: ContinuousClock.Instant) {
+  mutating func cancelConnect(_ index: DeviceKey, _ error: BlueZError, at now: ContinuousClock.Instant) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting(let call), .linking(let call):
       devices[index]?.link = .none
       devices[index]?.lastFound = now
-      connecting.removeAll { $0 == index }
-      if linking == index { linking = nil }
+      adapters[of: index].connecting.removeAll { $0 == index }
+      if adapters[of: index].linking == index { adapters[of: index].linking = nil }
       if device.pairing?.call != call { emit(.refuse(call, error)) }
-      if adapter == .on { startConnects(at: now) }
+      if adapters[of: index].power == .on { startConnects(of: index.adapter, at: now) }
     case .none, .linked, .resolving, .up, .disconnecting: break
     }
   }
 
   // MARK: Disconnect
 
-  mutating func disconnect(_ request: Request, _ index: Int, at now: ContinuousClock.Instant) {
+  mutating func disconnect(_ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .none: emit(.reply(request.id, []))
@@ -144,13 +146,13 @@ extension Bluetoothd {
   }
 
   /// RemoveDevice of a connected device: first the link, then the device.
-  mutating func remove(connected index: Int, for call: CallID, at now: ContinuousClock.Instant) {
+  mutating func remove(connected index: DeviceKey, for call: CallID, at now: ContinuousClock.Instant) {
     beginDisconnecting(index, at: now) { $0.removal = call }
   }
 
   /// Begins to disconnect, or joins a Disconnect in progress.
   private mutating func beginDisconnecting(
-    _ index: Int, at now: ContinuousClock.Instant, _ update: (inout Device.Disconnecting) -> Void
+    _ index: DeviceKey, at now: ContinuousClock.Instant, _ update: (inout Device.Disconnecting) -> Void
   ) {
     guard let device = devices[index] else { return }
     var disconnecting: Device.Disconnecting
@@ -176,7 +178,7 @@ extension Bluetoothd {
   }
 
   /// The delay of a Disconnect is over.
-  mutating func finishDisconnecting(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func finishDisconnecting(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt,
       case .disconnecting(let disconnecting) = device.link
     else { return }
@@ -192,13 +194,13 @@ extension Bluetoothd {
       failOperations(of: index)
       endPairing(index, .failure(.authenticationCanceled))
     }
-    startConnects(at: now)
+    startConnects(of: index.adapter, at: now)
   }
 
   // MARK: Loss
 
   /// The link is ended by the peripheral, the radio, or the adapter's power.
-  mutating func lose(_ index: Int, at now: ContinuousClock.Instant) {
+  mutating func lose(_ index: DeviceKey, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.isConnected else { return }
     unlink(index, at: now)
     switch device.link {
@@ -217,57 +219,57 @@ extension Bluetoothd {
     endPairing(index, .failure(.authenticationCanceled))
   }
 
-  private mutating func loseServices(of index: Int, resolved: Bool) {
+  private mutating func loseServices(of index: DeviceKey, resolved: Bool) {
     let connected: (String, DBusValue?) = ("Connected", .boolean(false))
     change(device: index, resolved ? [("ServicesResolved", .boolean(false)), connected] : [connected])
     hangUpChannels(of: index)
   }
 
-  private mutating func unlink(_ index: Int, at now: ContinuousClock.Instant) {
+  private mutating func unlink(_ index: DeviceKey, at now: ContinuousClock.Instant) {
     devices[index]?.link = .none
     for handle in devices[index]?.subscriptions.keys.sorted() ?? [] {
       devices[index]?.subscriptions[handle]?.isConfigured = false
     }
     beginAttempt(index)
-    peripherals[index].linked = false
-    expectAdvertisement(of: index, at: now)
+    peripherals[index].linked = nil
+    expectAdvertisement(of: index.peripheral, at: now)
   }
 
   /// The sockets of AcquireNotify end with the link; subscriptions by StartNotify do not.
-  private mutating func hangUpChannels(of index: Int) {
+  private mutating func hangUpChannels(of index: DeviceKey) {
     for (handle, subscription) in devices[index]?.subscriptions ?? [:] where subscription.channel != nil {
       releaseSocket(index, handle)
     }
   }
 
-  private mutating func failOperations(of index: Int) {
+  private mutating func failOperations(of index: DeviceKey) {
     let operations = devices[index]?.operations ?? []
     devices[index]?.operations = []
     for operation in operations { fail(operation, .unlikely, index) }
   }
 
   /// A peripheral that does not answer ends the link.
-  mutating func hangUp(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func hangUp(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard devices[index]?.attempt == attempt else { return }
     lose(index, at: now)
-    startConnects(at: now)
+    startConnects(of: index.adapter, at: now)
   }
 
   /// Pairing was not confirmed: link and device end, signalled by the removal of the objects only.
-  mutating func endPairing(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func endPairing(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard devices[index]?.attempt == attempt else { return }
     stored.remove(index)
     unlink(index, at: now)
     removeObject(of: index)
-    startConnects(at: now)
+    startConnects(of: index.adapter, at: now)
   }
 
-  mutating func superviseLink(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func superviseLink(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt,
       // It may have returned and gone again.
       let since = peripherals[index].goneSince, since + timing.supervision <= now
     else { return }
     lose(index, at: now)
-    startConnects(at: now)
+    startConnects(of: index.adapter, at: now)
   }
 }

@@ -6,7 +6,7 @@ extension Bluetoothd {
   // MARK: Calls
 
   mutating func startNotify(
-    _ request: Request, _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard let device = devices[index] else { return }
@@ -32,7 +32,7 @@ extension Bluetoothd {
     perform(.subscribe(characteristic.handle, [subscriber]), index, at: now)
   }
 
-  mutating func stopNotify(_ request: Request, _ index: Int, _ handle: UInt16) throws(BlueZError) {
+  mutating func stopNotify(_ request: Request, _ index: DeviceKey, _ handle: UInt16) throws(BlueZError) {
     switch devices[index]?.subscriptions[handle]?.socket {
     case .stuck: return emit(.crash)
     case .asked, .open:
@@ -48,7 +48,7 @@ extension Bluetoothd {
   }
 
   mutating func acquireNotify(
-    _ request: Request, _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
@@ -69,7 +69,7 @@ extension Bluetoothd {
 
   /// The client configuration has been written: replies to callers of StartNotify.
   mutating func subscribed(
-    _ subscribers: [Device.Subscriber], _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant
+    _ subscribers: [Device.Subscriber], _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
   ) {
     guard let path = path(of: handle, in: index), let subscription = devices[index]?.subscriptions[handle]
     else { return subscribers.compactMap(\.call).forEach { emit(.abandon($0)) } }
@@ -86,7 +86,7 @@ extension Bluetoothd {
 
   /// The client configuration could not be written: the subscriptions end, Notifying does not change.
   mutating func refuse(
-    _ subscribers: [Device.Subscriber], _ error: BlueZError, _ index: Int, _ handle: UInt16
+    _ subscribers: [Device.Subscriber], _ error: BlueZError, _ index: DeviceKey, _ handle: UInt16
   ) {
     for subscriber in subscribers {
       devices[index]?.subscriptions[handle]?.clients.removeAll { $0 == subscriber.client }
@@ -98,7 +98,9 @@ extension Bluetoothd {
   }
 
   /// The client configuration has been written: replies to AcquireNotify with a socket.
-  mutating func acquired(_ call: CallID, _ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
+  mutating func acquired(
+    _ call: CallID, _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
+  ) {
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return emit(.abandon(call)) }
     let channel = makeChannel()
     devices[index]?.subscriptions[handle] = Device.Subscription(socket: .open(channel), isConfigured: true)
@@ -108,18 +110,18 @@ extension Bluetoothd {
   }
 
   /// The client configuration could not be written: there is no reply, and the notifications remain acquired.
-  mutating func leaveStuck(_ call: CallID, _ index: Int, _ handle: UInt16) {
+  mutating func leaveStuck(_ call: CallID, _ index: DeviceKey, _ handle: UInt16) {
     emit(.abandon(call))
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
     devices[index]?.subscriptions[handle]?.socket = .stuck
   }
 
-  func isStuck(_ index: Int) -> Bool {
+  func isStuck(_ index: DeviceKey) -> Bool {
     devices[index]?.subscriptions.values.contains { $0.socket == .stuck } == true
   }
 
   /// bluetoothd subscribes again on a new link.
-  mutating func resubscribe(_ index: Int, at now: ContinuousClock.Instant) {
+  mutating func resubscribe(_ index: DeviceKey, at now: ContinuousClock.Instant) {
     for (handle, subscription) in devices[index]?.subscriptions ?? [:] where !subscription.clients.isEmpty {
       let subscribers = subscription.clients.map { Device.Subscriber(client: $0, call: nil) }
       perform(.subscribe(handle, subscribers), index, at: now)
@@ -138,13 +140,13 @@ extension Bluetoothd {
   }
 
   /// Closes the socket of an AcquireNotify.
-  mutating func releaseSocket(_ index: Int, _ handle: UInt16) {
+  mutating func releaseSocket(_ index: DeviceKey, _ handle: UInt16) {
     if let channel = devices[index]?.subscriptions[handle]?.channel { emit(.hangUp(channel)) }
     devices[index]?.subscriptions[handle] = nil
     change(characteristic: handle, of: index, "NotifyAcquired", .boolean(false))
   }
 
-  private mutating func removeClient(_ name: String, _ index: Int, _ handle: UInt16) {
+  private mutating func removeClient(_ name: String, _ index: DeviceKey, _ handle: UInt16) {
     devices[index]?.subscriptions[handle]?.clients.removeAll { $0 == name }
     guard devices[index]?.subscriptions[handle]?.isActive == false else { return }
     devices[index]?.subscriptions[handle] = nil
@@ -157,21 +159,23 @@ extension Bluetoothd {
   // MARK: Samples
 
   /// Starts the sample events, if the characteristic belongs to a sensor.
-  private mutating func startSampling(_ index: Int, _ handle: UInt16, at now: ContinuousClock.Instant) {
+  private mutating func startSampling(_ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant) {
     guard let sensor = peripherals[index].database.sensor(of: handle) else { return }
     peripherals[index].values.skip(sensor, to: now)
     reschedule(index, sensor)
   }
 
   /// Schedules the next sample; invalidates what was scheduled before.
-  mutating func reschedule(_ index: Int, _ sensor: Sensor) {
+  mutating func reschedule(_ index: DeviceKey, _ sensor: Sensor) {
     guard let next = peripherals[index].values.nextSample(of: sensor) else { return }
-    chains[index][sensor.rawValue] += 1
-    schedule.add(.sample(peripheral: index, sensor, chain: chains[index][sensor.rawValue]), at: next)
+    chains[index.peripheral][sensor.rawValue] += 1
+    schedule.add(
+      .sample(peripheral: index, sensor, chain: chains[index.peripheral][sensor.rawValue]), at: next)
   }
 
-  mutating func sample(_ index: Int, _ sensor: Sensor, _ chain: UInt64, at now: ContinuousClock.Instant) {
-    guard chains[index][sensor.rawValue] == chain,
+  mutating func sample(_ index: DeviceKey, _ sensor: Sensor, _ chain: UInt64, at now: ContinuousClock.Instant)
+  {
+    guard chains[index.peripheral][sensor.rawValue] == chain,
       let handle = peripherals[index].database.handle(of: sensor),
       let subscription = configuredSubscription(index, handle),
       let bytes = peripherals[index].values.sample(sensor, at: now)
@@ -185,12 +189,12 @@ extension Bluetoothd {
   // MARK: Notifications
 
   /// Notifies the subscribers.
-  mutating func notify(_ index: Int, _ handle: UInt16, _ bytes: [UInt8]) {
+  mutating func notify(_ index: DeviceKey, _ handle: UInt16, _ bytes: [UInt8]) {
     if let subscription = configuredSubscription(index, handle) { notify(index, handle, bytes, subscription) }
   }
 
   /// The subscription, if its client configuration has been written on the current link.
-  private func configuredSubscription(_ index: Int, _ handle: UInt16) -> Device.Subscription? {
+  private func configuredSubscription(_ index: DeviceKey, _ handle: UInt16) -> Device.Subscription? {
     guard let device = devices[index], device.isUsable, let subscription = device.subscriptions[handle],
       subscription.isConfigured
     else { return nil }
@@ -198,11 +202,11 @@ extension Bluetoothd {
   }
 
   private mutating func notify(
-    _ index: Int, _ handle: UInt16, _ bytes: [UInt8], _ subscription: Device.Subscription
+    _ index: DeviceKey, _ handle: UInt16, _ bytes: [UInt8], _ subscription: Device.Subscription
   ) {
     guard !peripherals[index].silent, peripherals[index].inRange else { return }
     peripherals[index].sent += 1
-    let source = Source(peripheral: index, handle: handle)
+    let source = Source(peripheral: index.peripheral, handle: handle)
     if let channel = subscription.channel {
       emit(.packet(channel, bytes, from: source))
     } else if let path = path(of: handle, in: index) {

@@ -22,9 +22,9 @@ extension Bluetoothd {
   }
 
   mutating func pair(
-    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
   ) throws(BlueZError) {
-    guard adapter == .on else { throw .notReady }
+    guard adapters[of: index].power == .on else { throw .notReady }
     guard let device = devices[index] else { return }
     guard device.pairing == nil else { throw .inProgress }
     devices[index]?.pairing = Device.Pairing(call: request.id, client: request.sender)
@@ -35,8 +35,8 @@ extension Bluetoothd {
       beginAttempt(index)
       // Without a time-out.
       devices[index]?.link = .waiting(request.id)
-      connecting.append(index)
-      startConnects(at: now)
+      adapters[of: index].connecting.append(index)
+      startConnects(of: index.adapter, at: now)
     case .up: beginPairing(index, at: now)
     // Begins when the link is up.
     case .waiting, .linking, .linked, .resolving, .disconnecting: break
@@ -44,12 +44,12 @@ extension Bluetoothd {
   }
 
   mutating func cancelPairing(
-    _ request: Request, _ index: Int, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard let device = devices[index], device.pairing != nil else { throw .doesNotExist }
     if device.isConnected {
       lose(index, at: now)
-      startConnects(at: now)
+      startConnects(of: index.adapter, at: now)
     } else {
       cancelConnect(index, .authenticationCanceled, at: now)
       endPairing(index, .failure(.authenticationCanceled))
@@ -58,7 +58,7 @@ extension Bluetoothd {
   }
 
   /// The link is up: asks the peripheral to pair.
-  mutating func beginPairing(_ index: Int, at now: ContinuousClock.Instant) {
+  mutating func beginPairing(_ index: DeviceKey, at now: ContinuousClock.Instant) {
     guard let device = devices[index], let pairing = device.pairing, !bonds.contains(index) else { return }
     guard let agent = agents[pairing.client] else {
       return endPairing(index, .failure(.authenticationFailed))
@@ -91,18 +91,18 @@ extension Bluetoothd {
     return takeEffects()
   }
 
-  mutating func endPasskey(_ index: Int, _ call: CallID, at now: ContinuousClock.Instant) {
+  mutating func endPasskey(_ index: DeviceKey, _ call: CallID, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.pairing?.call == call, !bonds.contains(index) else { return }
     hangUp(index, device.attempt, at: now)
   }
 
-  private mutating func refusePairing(_ index: Int, at now: ContinuousClock.Instant) {
+  private mutating func refusePairing(_ index: DeviceKey, at now: ContinuousClock.Instant) {
     guard let device = devices[index] else { return }
     endPairing(index, .failure(.authenticationFailed))
     hangUp(index, device.attempt, at: now)
   }
 
-  private mutating func completePairing(_ index: Int) {
+  private mutating func completePairing(_ index: DeviceKey) {
     bonds.insert(index)
     peripherals[index].security.hasBond = true
     change(device: index, [("Bonded", .boolean(true)), ("Paired", .boolean(true))])
@@ -110,7 +110,7 @@ extension Bluetoothd {
   }
 
   /// Answers the call of Pair.
-  mutating func endPairing(_ index: Int, _ result: Result<Void, BlueZError>) {
+  mutating func endPairing(_ index: DeviceKey, _ result: Result<Void, BlueZError>) {
     guard let pairing = devices[index]?.pairing else { return }
     devices[index]?.pairing = nil
     switch result {
@@ -120,5 +120,5 @@ extension Bluetoothd {
   }
 
   /// Whether the link ends at once, as the peripheral has lost its part of the bond.
-  func lacksKey(_ index: Int) -> Bool { bonds.contains(index) && !peripherals[index].security.hasBond }
+  func lacksKey(_ index: DeviceKey) -> Bool { bonds.contains(index) && !peripherals[index].security.hasBond }
 }

@@ -1,12 +1,23 @@
 import Peripherals
 
-/// Control commands for peripherals and the adapter.
+/// Control commands for peripherals and adapters.
 extension Bluetoothd {
+  /// The peripheral as the adapter knows it that has a link with it; without a link, as the first one does.
+  func key(ofPeripheral index: Int) -> DeviceKey {
+    DeviceKey(adapter: peripherals[index].linked ?? 0, peripheral: index)
+  }
+
+  /// A peripheral advertises again, or the link of one has ended.
+  private mutating func startConnects(at now: ContinuousClock.Instant) {
+    for number in adapters.indices { startConnects(of: number, at: now) }
+  }
+
   /// Goes out of range: a link ends by supervision time-out.
   mutating func vanish(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
     if peripherals[index].inRange { peripherals[index].goneSince = now }
-    if peripherals[index].linked, let device = devices[index] {
-      schedule.add(.linkLost(peripheral: index, attempt: device.attempt), at: now + timing.supervision)
+    let key = key(ofPeripheral: index)
+    if peripherals[index].linked != nil, let device = devices[key] {
+      schedule.add(.linkLost(peripheral: key, attempt: device.attempt), at: now + timing.supervision)
     }
     return takeEffects()
   }
@@ -21,7 +32,7 @@ extension Bluetoothd {
 
   /// The peripheral ends its link.
   mutating func hangUp(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
-    lose(index, at: now)
+    lose(key(ofPeripheral: index), at: now)
     startConnects(at: now)
     return takeEffects()
   }
@@ -29,7 +40,7 @@ extension Bluetoothd {
   /// The reset button: the link ends, RAM is cleared, and it advertises again after 0.3 s.
   mutating func reset(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
     let start = now + .milliseconds(300)
-    lose(index, at: now)
+    lose(key(ofPeripheral: index), at: now)
     peripherals[index].values.reset(at: start)
     if peripherals[index].advertises {
       peripherals[index].advertises = false
@@ -57,9 +68,9 @@ extension Bluetoothd {
     at now: ContinuousClock.Instant
   ) -> Bool {
     guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return false }
-    if characteristic.content == .accelerationPeriod { reschedule(index, .acceleration) }
+    if characteristic.content == .accelerationPeriod { reschedule(key(ofPeripheral: index), .acceleration) }
     if peripherals[index].database.sensor(of: characteristic.handle) == nil {
-      notify(index, characteristic.handle, bytes)
+      notify(key(ofPeripheral: index), characteristic.handle, bytes)
     }
     return true
   }
@@ -91,15 +102,25 @@ extension Bluetoothd {
     return takeEffects()
   }
 
-  /// Powers the adapter, as another program would by rfkill or a Set of Powered.
-  mutating func power(_ on: Bool, at now: ContinuousClock.Instant) -> [Effect] {
-    setPowered(on, for: nil, at: now)
+  /// How well an adapter receives the peripheral; nil: it is out of its range.
+  mutating func setStrength(
+    _ index: Int, _ strength: Int?, of adapter: Int, at now: ContinuousClock.Instant
+  ) -> [Effect] {
+    peripherals[index].strengths[adapter] = strength
+    expectAdvertisement(of: index, at: now)
+    startConnects(at: now)
     return takeEffects()
   }
 
-  /// Removes or adds the adapter.
-  mutating func plug(_ present: Bool, at now: ContinuousClock.Instant) -> [Effect] {
-    if present { replug(at: now) } else { unplug(at: now) }
+  /// Powers an adapter, as another program would by rfkill or a Set of Powered.
+  mutating func power(_ adapter: Int, _ on: Bool, at now: ContinuousClock.Instant) -> [Effect] {
+    setPowered(adapter, on, for: nil, at: now)
+    return takeEffects()
+  }
+
+  /// Removes or adds an adapter.
+  mutating func plug(_ adapter: Int, _ present: Bool, at now: ContinuousClock.Instant) -> [Effect] {
+    if present { replug(adapter, at: now) } else { unplug(adapter, at: now) }
     return takeEffects()
   }
 }

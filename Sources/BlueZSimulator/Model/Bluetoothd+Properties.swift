@@ -42,7 +42,9 @@ extension Bluetoothd {
     let powers = interface == BlueZName.adapter && name == "Powered"
     guard powers || Self.writable.contains([interface, name]) else { throw .readOnly(name) }
     guard property.value?.signature == value.signature else { throw .invalidSignature(name) }
-    if powers, let on = value.bool { return setPowered(on, for: request.id, at: now) }
+    if powers, let on = value.bool, case .adapter(let number) = tree.role(of: request.path) {
+      return setPowered(number, on, for: request.id, at: now)
+    }
     emit(.reply(request.id, []))
     if property.value != value { emit(.signal(tree.set(request.path, interface, [(name, value)]))) }
   }

@@ -8,7 +8,8 @@ extension Bluetoothd {
   /// On a link bluetoothd is told by Service Changed: as recorded (service_changed), the objects of what went are
   /// removed, `UUIDs` is set, then what came is added; `ServicesResolved` stays true, and operations in flight on what
   /// went are never answered. Without a link bluetoothd finds out on the next one.
-  mutating func serve(_ index: Int, _ service: UInt16, _ isServed: Bool) -> [Effect] {
+  mutating func serve(_ peripheral: Int, _ service: UInt16, _ isServed: Bool) -> [Effect] {
+    let index = key(ofPeripheral: peripheral)
     if isServed {
       peripherals[index].hidden.remove(service)
     } else {
@@ -23,7 +24,7 @@ extension Bluetoothd {
   }
 
   /// Adds the objects of services that are not on the bus yet.
-  mutating func exportServices(of index: Int) {
+  mutating func exportServices(of index: DeviceKey) {
     guard let device = devices[index] else { return }
     for service in peripherals[index].services where !device.exported.contains(service.handle) {
       devices[index]?.exported.insert(service.handle)
@@ -50,7 +51,7 @@ extension Bluetoothd {
   }
 
   /// Removes the objects of services that the peripheral no longer has.
-  mutating func withdrawServices(of index: Int) {
+  mutating func withdrawServices(of index: DeviceKey) {
     guard let device = devices[index] else { return }
     let hidden = peripherals[index].hidden
     for service in peripherals[index].database.services

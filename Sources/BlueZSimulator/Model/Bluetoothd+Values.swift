@@ -4,7 +4,7 @@ import Peripherals
 /// Reads and writes.
 extension Bluetoothd {
   mutating func read(
-    _ request: Request, _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
@@ -20,7 +20,7 @@ extension Bluetoothd {
   }
 
   mutating func write(
-    _ request: Request, _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
@@ -64,7 +64,7 @@ extension Bluetoothd {
 
   /// Queues a request: there is one at a time on a link.
   mutating func perform(
-    _ operation: Device.Operation, _ index: Int, at now: ContinuousClock.Instant
+    _ operation: Device.Operation, _ index: DeviceKey, at now: ContinuousClock.Instant
   ) {
     guard let device = devices[index] else { return }
     devices[index]?.operations.append(operation)
@@ -72,7 +72,7 @@ extension Bluetoothd {
   }
 
   /// Sends the first queued request.
-  private mutating func send(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  private mutating func send(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let operation = devices[index]?.operations.first else { return }
     if demandsPairing(index, operation.handle) {
       // bluetoothd asks an agent to confirm the pairing, and there is none.
@@ -89,13 +89,13 @@ extension Bluetoothd {
   }
 
   /// Whether the peripheral requires encryption for a characteristic.
-  private func demandsPairing(_ index: Int, _ handle: UInt16) -> Bool {
+  private func demandsPairing(_ index: DeviceKey, _ handle: UInt16) -> Bool {
     peripherals[index].security.isRequired && !bonds.contains(index)
       && !peripherals[index].database.isOpen(handle)
   }
 
   private mutating func nextSubscriptionFault(
-    _ operation: Device.Operation, _ index: Int
+    _ operation: Device.Operation, _ index: DeviceKey
   ) -> SubscriptionFault.Kind? {
     switch operation {
     case .read, .write: return nil
@@ -112,7 +112,7 @@ extension Bluetoothd {
   }
 
   private mutating func apply(
-    _ fault: SubscriptionFault.Kind, _ operation: Device.Operation, _ index: Int, _ attempt: UInt64,
+    _ fault: SubscriptionFault.Kind, _ operation: Device.Operation, _ index: DeviceKey, _ attempt: UInt64,
     at now: ContinuousClock.Instant
   ) {
     switch fault {
@@ -126,7 +126,7 @@ extension Bluetoothd {
     }
   }
 
-  mutating func answer(_ index: Int, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  mutating func answer(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt, !device.operations.isEmpty,
       // Out of range there is no answer: the request ends with the link.
       peripherals[index].inRange
@@ -137,7 +137,7 @@ extension Bluetoothd {
   }
 
   /// The peripheral has rejected the request, or its link has ended.
-  mutating func fail(_ operation: Device.Operation, _ error: BlueZError, _ index: Int) {
+  mutating func fail(_ operation: Device.Operation, _ error: BlueZError, _ index: DeviceKey) {
     switch operation {
     case .read, .write: for call in operation.calls { emit(.refuse(call, error)) }
     case .subscribe(let handle, let subscribers): refuse(subscribers, error, index, handle)
@@ -146,7 +146,7 @@ extension Bluetoothd {
   }
 
   private mutating func complete(
-    _ operation: Device.Operation, _ index: Int, at now: ContinuousClock.Instant
+    _ operation: Device.Operation, _ index: DeviceKey, at now: ContinuousClock.Instant
   ) {
     switch operation {
     case .read(let handle, let calls, let offset):
@@ -171,7 +171,7 @@ extension Bluetoothd {
 
   /// The peripheral's response to a read.
   private func content(
-    of handle: UInt16, _ index: Int, from offset: Int, at now: ContinuousClock.Instant
+    of handle: UInt16, _ index: DeviceKey, from offset: Int, at now: ContinuousClock.Instant
   ) throws(BlueZError) -> [UInt8] {
     let peripheral = peripherals[index]
     guard let characteristic = peripheral.database.characteristic(handle), characteristic.isReadable else {
@@ -184,7 +184,7 @@ extension Bluetoothd {
 
   /// The peripheral's response to a write.
   private mutating func accept(
-    _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: Int, at now: ContinuousClock.Instant
+    _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: DeviceKey, at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard let characteristic = peripherals[index].database.characteristic(handle), characteristic.isWritable
     else { throw .writeNotPermitted }
@@ -194,7 +194,7 @@ extension Bluetoothd {
 
   /// Applies a write; false if its length is invalid.
   private mutating func apply(
-    _ bytes: [UInt8], _ index: Int, _ characteristic: GATTDatabase.Characteristic,
+    _ bytes: [UInt8], _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
   ) -> Bool {
     guard peripherals[index].write(bytes, to: characteristic, at: now) else { return false }

@@ -1,87 +1,60 @@
 import DBus
 import Peripherals
 
-/// bluetoothd 5.66 with its adapter and the peripherals: a pure state machine.
+/// bluetoothd 5.66 with its adapters and the peripherals: a pure state machine.
 ///
 /// Inputs are method calls, time, clients that leave the bus, and control commands; each returns effects to perform, in
 /// order. The order of signals and replies, the error names and the defaults of ``Timing`` were recorded.
 struct Bluetoothd: Sendable {
   static let mtu: UInt16 = 23
 
-  /// The state of the adapter.
-  enum Adapter: Sendable {
-    /// There is no adapter object.
-    case absent
-    case off
-    case on
-  }
-
   /// A scheduled event. `attempt`, `scan` and `chain` tell events that are no longer valid.
   enum Event: Sendable {
     /// A peripheral advertises.
-    case found(peripheral: Int, scan: UInt64)
+    case found(peripheral: DeviceKey, scan: UInt64)
     /// A scan ends and the next begins.
-    case scanEnds(UInt64)
+    case scanEnds(adapter: Int, UInt64)
     /// A link is established.
-    case linked(peripheral: Int, attempt: UInt64)
+    case linked(peripheral: DeviceKey, attempt: UInt64)
     /// The features are exchanged: Connect is answered.
-    case featured(peripheral: Int, attempt: UInt64)
+    case featured(peripheral: DeviceKey, attempt: UInt64)
     /// Service discovery is complete.
-    case resolved(peripheral: Int, attempt: UInt64)
+    case resolved(peripheral: DeviceKey, attempt: UInt64)
     /// A Connect times out.
-    case connectTimesOut(peripheral: Int, attempt: UInt64)
+    case connectTimesOut(peripheral: DeviceKey, attempt: UInt64)
     /// The delay of a Disconnect is over.
-    case disconnects(peripheral: Int, attempt: UInt64)
+    case disconnects(peripheral: DeviceKey, attempt: UInt64)
     /// The supervision time-out is over.
-    case linkLost(peripheral: Int, attempt: UInt64)
+    case linkLost(peripheral: DeviceKey, attempt: UInt64)
     /// A sensor takes a sample for subscribers.
-    case sample(peripheral: Int, Sensor, chain: UInt64)
+    case sample(peripheral: DeviceKey, Sensor, chain: UInt64)
     /// A generator sets the next value.
     case generates(peripheral: Int, generator: Int)
     /// An ATT request is answered.
-    case answered(peripheral: Int, attempt: UInt64)
+    case answered(peripheral: DeviceKey, attempt: UInt64)
     /// A peripheral that does not answer ends the link.
-    case hangsUp(peripheral: Int, attempt: UInt64)
+    case hangsUp(peripheral: DeviceKey, attempt: UInt64)
     /// Pairing was not confirmed in time.
-    case pairingEnds(peripheral: Int, attempt: UInt64)
+    case pairingEnds(peripheral: DeviceKey, attempt: UInt64)
     /// The passkey for a call of Pair was not entered in time.
-    case passkeyMissing(peripheral: Int, CallID)
+    case passkeyMissing(peripheral: DeviceKey, CallID)
     /// A temporary device may have expired.
-    case expires(peripheral: Int)
+    case expires(peripheral: DeviceKey)
     /// A micro:bit has started after a reset.
     case started(peripheral: Int)
   }
 
-  /// The discovery state of a client.
-  struct DiscoveryClient: Sendable {
-    var filter: DiscoveryFilter?
-    var active = false
-  }
-
   let timing: Timing
   var tree = ObjectTree()
-  var adapter = Adapter.on
+  var adapters: [Adapter]
   var peripherals: [Peripheral]
-  var devices: [Int: Device] = [:]
+  var devices: [DeviceKey: Device] = [:]
   /// The peripherals in bluetoothd's storage: those that were connected and not removed since.
-  var stored: Set<Int> = []
+  var stored: Set<DeviceKey> = []
   /// The peripherals with which bluetoothd has a bond.
-  var bonds: Set<Int> = []
+  var bonds: Set<DeviceKey> = []
   /// The paths of the agents, by the clients that registered them.
   var agents: [String: String] = [:]
-
-  var discoverers: [String: DiscoveryClient] = [:]
-  /// Counts the scans.
-  var scan: UInt64 = 0
-  /// The devices found in this discovery, in order.
-  var found: [Int] = []
-  /// The peripherals found in this scan.
-  var foundInScan: Set<Int> = []
-
-  /// Devices with a pending Connect, in the order of the calls.
-  var connecting: [Int] = []
-  /// The device to which a link is being established.
-  var linking: Int?
 
   /// Counts the attempts of all devices together, so that events of a removed device do not apply to its successor.
   var attempts: UInt64 = 0
@@ -96,6 +69,7 @@ struct Bluetoothd: Sendable {
   init(_ options: SimulatorOptions, at now: ContinuousClock.Instant) {
     var random = SplitMix(seed: options.seed)
     timing = options.timing
+    adapters = (0..<options.adapters).map { Adapter(number: $0) }
     peripherals = options.peripherals(at: now, random: &random)
     chains = Array(repeating: Array(repeating: 0, count: Sensor.allCases.count), count: peripherals.count)
     self.random = random
@@ -120,7 +94,7 @@ struct Bluetoothd: Sendable {
       case .sample(let index, let sensor, let chain): sample(index, sensor, chain, at: now)
       case .generates(let index, let generator): generate(index, generator, deadline, at: now)
       case .found(let index, let scan): find(index, scan, at: now)
-      case .scanEnds(let scan): endScan(scan, at: now)
+      case .scanEnds(let adapter, let scan): endScan(of: adapter, scan, at: now)
       case .linked(let index, let attempt): linked(index, attempt, at: now)
       case .featured(let index, let attempt): featured(index, attempt, at: now)
       case .resolved(let index, let attempt): resolved(index, attempt, at: now)
@@ -182,22 +156,23 @@ struct Bluetoothd: Sendable {
     return ChannelID(number: channels)
   }
 
-  mutating func change(adapter changes: [(String, DBusValue?)]) {
-    emit(.signal(tree.set(BlueZName.adapterPath, BlueZName.adapter, changes)))
+  mutating func change(adapter number: Int, _ changes: [(String, DBusValue?)]) {
+    emit(.signal(tree.set(adapters[number].path, BlueZName.adapter, changes)))
   }
 
-  mutating func change(device index: Int, _ changes: [(String, DBusValue?)]) {
+  mutating func change(device index: DeviceKey, _ changes: [(String, DBusValue?)]) {
     guard let device = devices[index] else { return }
     emit(.signal(tree.set(device.path, BlueZName.device, changes)))
   }
 
-  mutating func change(characteristic handle: UInt16, of index: Int, _ name: String, _ value: DBusValue) {
+  mutating func change(characteristic handle: UInt16, of index: DeviceKey, _ name: String, _ value: DBusValue)
+  {
     guard let path = path(of: handle, in: index) else { return }
     emit(.signal(tree.set(path, BlueZName.characteristic, [(name, value)])))
   }
 
   /// The object path of a characteristic.
-  func path(of handle: UInt16, in index: Int) -> String? {
+  func path(of handle: UInt16, in index: DeviceKey) -> String? {
     guard let device = devices[index], let service = peripherals[index].database.service(of: handle) else {
       return nil
     }

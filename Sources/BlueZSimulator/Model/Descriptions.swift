@@ -18,13 +18,13 @@ enum Describe {
     ["1801", "1800", "1200", "110c", "110e", "180a"].map { "0000\($0)-0000-1000-8000-00805f9b34fb" })
 
   /// The adapter, without ``advertising``.
-  static func adapter(powered: Bool) -> [Interface] {
+  static func adapter(_ number: Int, powered: Bool) -> [Interface] {
     [
       introspectable,
       Interface(
         BlueZName.adapter,
         [
-          Property("Address", .string("02:00:5E:00:53:01")),
+          Property("Address", .string("02:00:5E:00:53:0\(number + 1)")),
           Property("AddressType", .string("public")),
           Property("Name", .string("BlueZ 5.66")),
           Property("Alias", .string("BlueZ 5.66")),
@@ -59,9 +59,9 @@ enum Describe {
       Property("SupportedIncludes", .strings(["tx-power", "appearance", "local-name"])),
     ])
 
-  static func device(_ peripheral: Peripheral, rssi: Int16?, connected: Bool, bonded: Bool, uuids: [String])
-    -> [Interface]
-  {
+  static func device(
+    _ peripheral: Peripheral, of adapter: String, rssi: Int16?, connected: Bool, bonded: Bool, uuids: [String]
+  ) -> [Interface] {
     [
       introspectable,
       Interface(
@@ -79,7 +79,7 @@ enum Describe {
           Property("RSSI", rssi.map(DBusValue.int16)),
           Property("Connected", .boolean(connected)),
           Property("UUIDs", .strings(uuids)),
-          Property("Adapter", .objectPath(BlueZName.adapterPath)),
+          Property("Adapter", .objectPath(adapter)),
           Property("ServicesResolved", .boolean(false)),
         ]),
       properties,

@@ -27,11 +27,12 @@ struct ObjectTree: Sendable {
   enum Role: Sendable, Hashable {
     case root
     case manager
-    case adapter
-    case device(Int)
-    case service(Int)
-    case characteristic(Int, UInt16)
-    case descriptor(Int, UInt16)
+    /// By its number.
+    case adapter(Int)
+    case device(DeviceKey)
+    case service(DeviceKey)
+    case characteristic(DeviceKey, UInt16)
+    case descriptor(DeviceKey, UInt16)
   }
 
   private struct Node: Sendable {

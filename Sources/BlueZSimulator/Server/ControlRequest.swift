@@ -44,9 +44,11 @@ struct ControlRequest: Decodable, Sendable {
     case pairing
     /// Loses its bond.
     case forget
-    /// Powers the adapter on (`on`) or off.
+    /// Sets how well an adapter (`adapter`) receives the peripheral, to `v` dBm; without `v` it is out of its range.
+    case strength
+    /// Powers an adapter (`adapter`) on (`on`) or off.
     case power
-    /// Adds (`on`) or removes the adapter.
+    /// Adds (`on`) or removes an adapter (`adapter`).
     case plug
     /// Ends bluetoothd (`how`: `term` or `kill`) and starts it again after `ms`.
     case restart
@@ -65,6 +67,8 @@ struct ControlRequest: Decodable, Sendable {
 
   let op: Operation
   var i: Int?
+  /// The number of the adapter; 0 if it is left out.
+  var adapter: Int?
   /// For `period`, `subscription` and `pairing`: every micro:bit, instead of `i`.
   var all: Bool?
   var v: Int?
@@ -154,6 +158,8 @@ struct DeviceState: Encodable, Sendable {
   let name: String
   let address: String
   let connected: Bool
+  /// The number of the adapter that has the link.
+  let adapter: Int?
   /// Whether there are subscribers.
   let notifying: Bool
   /// The UUIDs of the characteristics with subscribers.
@@ -207,15 +213,17 @@ extension Bluetoothd {
 
   func state(of index: Int, at now: ContinuousClock.Instant) -> DeviceState {
     let peripheral = peripherals[index]
-    let subscriptions = peripheral.linked ? devices[index]?.subscriptions ?? [:] : [:]
+    let key = key(ofPeripheral: index)
+    let subscriptions = peripheral.linked != nil ? devices[key]?.subscriptions ?? [:] : [:]
     let subscribed = subscriptions.filter(\.value.isConfigured).keys.sorted()
       .compactMap { peripheral.database.characteristic($0)?.uuid }
     return DeviceState(
-      i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.linked,
+      i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.linked != nil,
+      adapter: peripheral.linked,
       notifying: !subscribed.isEmpty, subscribed: subscribed,
       period: peripheral.values.microBit.map { Int($0.period) },
       temp: peripheral.values.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.sent,
-      gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(index),
-      bonded: bonds.contains(index))
+      gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(key),
+      bonded: bonds.contains { $0.peripheral == index })
   }
 }

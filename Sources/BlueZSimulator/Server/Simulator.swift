@@ -223,11 +223,10 @@ public actor Simulator {
     case .list: return .devices(model.states(at: now))
     case .count: return .numbers(model.peripherals.map(\.sent))
     case .counters: return .counters(counters)
-    case .power:
-      perform(model.power(request.on ?? true, at: now))
-      return .done
-    case .plug:
-      perform(model.plug(request.on ?? true, at: now))
+    case .power, .plug:
+      let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
+      guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
+      perform(request.op == .power ? model.power(adapter, on, at: now) : model.plug(adapter, on, at: now))
       return .done
     case .restart: return await restart(request)
     case .period, .subscription, .pairing:
@@ -251,7 +250,7 @@ public actor Simulator {
         return .error("no such characteristic")
       }
       return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
-    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .adv, .reset, .forget:
+    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .adv, .reset, .forget, .strength:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
       if let error = control(request, index, at: now) { return .error(error) }
@@ -284,6 +283,10 @@ public actor Simulator {
         return "no such service: service"
       }
       perform(model.serve(index, service.handle, request.on ?? true))
+    case .strength:
+      let adapter = request.adapter ?? 0
+      guard model.adapters.indices.contains(adapter) else { return "no adapter \(adapter)" }
+      perform(model.setStrength(index, request.v, of: adapter, at: now))
     case .silent: model.peripherals[index].silent = request.on ?? true
     case .vanish: perform(model.vanish(index, at: now))
     case .return: perform(model.comeBack(index, at: now))

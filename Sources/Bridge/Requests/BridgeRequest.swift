@@ -23,7 +23,8 @@ struct BridgeRequest: Sendable, Equatable {
     case getProperty(String, of: DeviceID)
     /// The value as on `…/set`: a string is the payload itself.
     case setProperty(String, of: DeviceID, JSONValue, ttl: Int?)
-    case adapterState
+    /// The adapter's name; nil: the only one.
+    case adapterState(String?)
     case sequence(DeviceID, [SequenceStep], seconds: Int)
     /// Nil: the configured one.
     case resetAdapter(String?)

@@ -57,7 +57,7 @@ enum Verb: String, CaseIterable, Sendable {
         keys.id.flatMap { id in keys.property.map { .getProperty($0, of: id) } }
       }
     case .setProperty: PropertySetKeys.read(json, &errors)?.content
-    case .adapterState: NoKeys.read(json, &errors).map { _ in .adapterState }
+    case .adapterState: AdapterKeys.read(json, &errors).map { .adapterState($0.adapter) }
     case .sequence:
       SequenceKeys.read(json, &errors).flatMap { keys in
         keys.id.map { .sequence($0, keys.steps.compactMap(\.step), seconds: keys.timeout) }

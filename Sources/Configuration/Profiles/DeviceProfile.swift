@@ -41,6 +41,12 @@ extension Configuration {
       let hint = choice(of: name, among: profile.properties.map(\.name))
       errors.append(path.error("the profile \(profile.name) has no property \(Excerpt(name))", hint: hint))
     }
+    if let adapter = device.adapter, !bluetooth.adapters.contains(adapter) {
+      errors.append(
+        path.key("adapter").error(
+          "\(adapter) is not an adapter of this gateway",
+          hint: "bluetooth.adapters has \(bluetooth.adapters.joined(separator: ", "))"))
+    }
     let list = path.key("properties")
     if device.properties?.isEmpty == true {
       errors.append(list.error("must not be empty", hint: "leave the key out instead"))

@@ -2,57 +2,82 @@ import BlueZ
 import Devices
 import EventLoop
 
-/// The peripherals that an adapter knows and finds. It can be used at the same time as a gateway.
+/// The peripherals that adapters know and find. They can be used at the same time by a gateway.
 final class AdapterView: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private(set) var central: Central!
-  private let adapter: String
+  /// By adapter, in order.
+  private(set) var centrals: [(adapter: String, central: Central)] = []
   private let loop: EventLoop
   private let onSeen: (Peripheral) -> Void
-  private var state: CentralState?
+  private var states: [CentralState?]
   private let decided = Waiter<Void>()
-  private var running: Task<Void, Never>?
+  private var running: [Task<Void, Never>] = []
 
-  /// How long the bus, bluetoothd and the adapter may take to answer.
+  /// How long the bus, bluetoothd and the adapters may take to answer.
   private static let patience = Duration.seconds(5)
 
   /// - Parameter onSeen: called on the loop with each peripheral, at each change.
-  init(adapter: String, loop: EventLoop, onSeen: @escaping (Peripheral) -> Void) {
-    self.adapter = adapter
+  init(adapters: [String], loop: EventLoop, onSeen: @escaping (Peripheral) -> Void) {
     self.loop = loop
     self.onSeen = onSeen
-    central = Central(adapter: adapter, isExclusive: false, loop: loop) { [weak self] in self?.handle($0) }
-  }
-
-  /// Returns when the adapter is on.
-  func start() async throws(CommandFailure) {
-    running = Task(executorPreference: loop) { [central] in await central!.run() }
-    let decided = decided
-    _ = try? await loop.withTimeout(Self.patience) { try await decided.value() }
-    guard state?.isOn == true else {
-      throw CommandFailure(
-        .unavailable,
-        "cannot use Bluetooth: \(state.map { Self.describe($0, adapter: adapter) } ?? "bluetoothd does not answer")"
+    states = adapters.map { _ in nil }
+    centrals = adapters.enumerated().map { index, adapter in
+      (
+        adapter,
+        Central(adapter: adapter, isExclusive: false, loop: loop) { [weak self] in
+          self?.handle($0, of: index)
+        }
       )
     }
   }
 
-  func stop() async {
-    await central.stop(within: .seconds(3))
-    // Not awaited: a bus may not answer.
-    running?.cancel()
+  /// Returns when the adapters are on, or one of them if the others do not come on.
+  func start() async throws(CommandFailure) {
+    running = centrals.map { _, central in Task(executorPreference: loop) { await central.run() } }
+    let decided = decided
+    _ = try? await loop.withTimeout(Self.patience) { try await decided.value() }
+    guard states.contains(where: { $0?.isOn == true }) else {
+      throw CommandFailure(
+        .unavailable,
+        "cannot use Bluetooth: \(states[0].map { Self.describe($0, adapter: centrals[0].adapter) } ?? "bluetoothd does not answer")"
+      )
+    }
   }
 
-  private func handle(_ event: CentralEvent) {
+  func scan() async {
+    for (_, central) in centrals { await central.scan(true) }
+  }
+
+  /// Those in range, the strongest first, each once.
+  var inRange: [Peripheral] {
+    get async {
+      var found = ScanRequest()
+      for (_, central) in centrals {
+        for peripheral in await central.peripherals { found.add(peripheral) }
+      }
+      return found.peripherals
+    }
+  }
+
+  func stop() async {
+    for (_, central) in centrals { await central.stop(within: .seconds(3)) }
+    // Not awaited: a bus may not answer.
+    for task in running { task.cancel() }
+  }
+
+  private func handle(_ event: CentralEvent, of index: Int) {
     switch event {
     case .state(let state):
-      self.state = state
-      switch state {
-      case .on, .noBus, .noBluetoothd: decided.resume(.success(()))
-      // The adapter may appear a moment later.
-      case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked: break
+      states[index] = state
+      let isDecided = states.allSatisfy { state in
+        switch state {
+        case .on, .noBus, .noBluetoothd: true
+        // The adapter may appear a moment later.
+        case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked, nil: false
+        }
       }
+      if isDecided { decided.resume(.success(())) }
     case .seen(let peripheral): onSeen(peripheral)
     case .disconnected, .servicesChanged, .lost: break
     }

@@ -3,27 +3,39 @@ import Configuration
 import EventLoop
 import JSON
 
-/// `bonds`: the peripherals that bluetoothd has paired with.
+/// `bonds`: the peripherals that bluetoothd has paired with, on each adapter of the configuration.
 struct Bonds {
   let loop: EventLoop
 
   func run() async -> GatewayCommand.ExitStatus {
-    let view = AdapterView(adapter: Configuration().bluetooth.adapter, loop: loop) { _ in }
-    let status: GatewayCommand.ExitStatus
     do throws(CommandFailure) {
-      try await view.start()
-      let bonded = await view.central.peripherals.filter(\.isPaired)
-      if bonded.isEmpty { printError("no peripheral is paired") }
-      for peripheral in bonded {
-        let name = peripheral.name.map { "  \(Excerpt($0))" } ?? ""
-        print("\(peripheral.address)\(name)\(peripheral.isConnected ? "  (connected)" : "")")
+      let adapters = try GatewayAccess.configuration(nil).bluetooth.adapters
+      let view = AdapterView(adapters: adapters, loop: loop) { _ in }
+      do throws(CommandFailure) {
+        try await view.start()
+      } catch {
+        await view.stop()
+        throw error
       }
-      status = .done
+      await list(view)
+      await view.stop()
+      return .done
     } catch {
       printError(error.text)
-      status = error.status
+      return error.status
     }
-    await view.stop()
-    return status
+  }
+
+  private func list(_ view: AdapterView) async {
+    var count = 0
+    for (adapter, central) in view.centrals {
+      for peripheral in await central.peripherals where peripheral.isPaired {
+        count += 1
+        let name = peripheral.name.map { "  \(Excerpt($0))" } ?? ""
+        let place = view.centrals.count > 1 ? "  \(adapter)" : ""
+        print("\(peripheral.address)\(name)\(place)\(peripheral.isConnected ? "  (connected)" : "")")
+      }
+    }
+    if count == 0 { printError("no peripheral is paired") }
   }
 }

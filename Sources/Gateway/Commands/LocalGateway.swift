@@ -54,11 +54,12 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
     gateway.running = Task(executorPreference: loop) { await engine.run() }
     let ready = gateway.adapterReady
     _ = try? await loop.withTimeout(patience) { try await ready.value() }
-    let state = await engine.adapter
-    guard state.isOn else {
+    let states = await engine.adapters.map(\.state)
+    guard states.contains(where: \.isOn) else {
       await gateway.stop()
       throw CommandFailure(
-        .unavailable, "cannot use Bluetooth: \(describe(state, adapter: configuration.bluetooth.adapter))")
+        .unavailable,
+        "cannot use Bluetooth: \(describe(states[0], adapter: configuration.bluetooth.adapters[0]))")
     }
     return gateway
   }
@@ -141,11 +142,15 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {}
 
   func engineChanged() {
-    switch engine.assumeIsolated({ $0.adapter }) {
-    case .on, .noBus, .noBluetoothd, .adapterInUse: adapterReady.resume(.success(()))
-    // The adapter may appear a moment later.
-    case .adapterAbsent, .adapterOff, .adapterBlocked: break
+    let states = engine.assumeIsolated { $0.adapters.map(\.state) }
+    let isDecided = states.allSatisfy { state in
+      switch state {
+      case .on, .noBus, .noBluetoothd, .adapterInUse: true
+      // The adapter may appear a moment later.
+      case .adapterAbsent, .adapterOff, .adapterBlocked: false
+      }
     }
+    if isDecided || states.contains(where: \.isOn) { adapterReady.resume(.success(())) }
   }
 
   private final class OnlineObserver: DeviceObserver {

@@ -31,9 +31,9 @@ public struct Scan: Sendable, Equatable {
     do throws(CommandFailure) {
       let configuration = try GatewayAccess.configuration(self.configuration)
       let found = Found()
-      let view = AdapterView(adapter: configuration.bluetooth.adapter, loop: loop) { found.request.add($0) }
+      let view = AdapterView(adapters: configuration.bluetooth.adapters, loop: loop) { found.request.add($0) }
       try await start(view)
-      await view.central.scan(true)
+      await view.scan()
       if live {
         await showLive(view, configuration, Pause(interruption, on: loop))
       } else {
@@ -84,7 +84,7 @@ public struct Scan: Sendable, Equatable {
     var printed: Set<String> = []
     let deadline = timeout.map { Moment.now + $0 }
     while true {
-      let peripherals = await view.central.peripherals.filter(\.isInRange).sorted(by: Self.precedes)
+      let peripherals = await view.inRange.sorted(by: Self.precedes)
       let table = table(peripherals, configuration)
       if screen.isTerminal {
         screen.show(

@@ -28,13 +28,13 @@ struct DeviceCheck {
 
   /// What is in range, and the findings about what is not.
   func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let view = AdapterView(adapter: configuration.bluetooth.adapter, loop: loop) { _ in }
+    let view = AdapterView(adapters: configuration.bluetooth.adapters, loop: loop) { _ in }
     let found: [Peripheral]
     do throws(CommandFailure) {
       try await view.start()
-      await view.central.scan(true)
+      await view.scan()
       try? await loop.sleep(for: Self.scanTime)
-      found = await view.central.peripherals.filter(\.isInRange)
+      found = await view.inRange
     } catch {
       await view.stop()
       throw error

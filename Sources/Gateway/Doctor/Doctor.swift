@@ -110,31 +110,32 @@ private final class Checkup: @unchecked Sendable {
     report(await within(Self.limit, .state) { await EventLoop.blocking { check.run() } } ?? [])
   }
 
-  /// - Returns: whether the adapter can be used.
+  /// - Returns: whether an adapter can be used, and no gateway uses one.
   private func checkBluetooth(_ configuration: Configuration, isRunning: Bool) async -> Bool {
     let bluetooth = configuration.bluetooth
-    let adapter = bluetooth.adapter
     let loop = loop
     guard let host = await within(Self.limit, .bus, { await HostReport.read(on: loop) }) else { return false }
     var version: BluetoothdVersion?
     if let process = host.bluetoothd {
       version = await within(Self.limit, .bluetoothd) { await BluetoothdVersion.ofProcess(process) } ?? nil
     }
-    let holder = host.adapters.first { $0.name == adapter }?.gateway
-    let findings = AdapterCheck(
-      report: host, adapter: adapter, version: version, notify: bluetooth.notify,
-      block: RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*"),
-      isGatewayRunning: isRunning || holder != nil
-    ).run()
-    report(findings)
-    report(await within(Self.limit, .kernel) { await EventLoop.blocking { KernelCheck().run() } } ?? [])
-    report(WiFiCheck(adapter: adapter).run())
-    guard findings.allSatisfy({ $0.level != .fault || $0.check == .device }) else { return false }
-    if !isRunning, let holder {
-      report([held(adapter, by: holder)])
-      return false
+    let used = host.adapters.filter { bluetooth.adapters.contains($0.name) }
+    let held = used.filter { $0.gateway != nil }
+    var blocks: [String: RFKill.Block] = [:]
+    for adapter in bluetooth.adapters {
+      blocks[adapter] = RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*")
     }
-    return true
+    report(
+      AdapterCheck(
+        report: host, adapters: bluetooth.adapters, version: version, notify: bluetooth.notify,
+        blocks: blocks,
+        mostLinks: bluetooth.links, isGatewayRunning: isRunning || !held.isEmpty
+      ).run())
+    report(await within(Self.limit, .kernel) { await EventLoop.blocking { KernelCheck().run() } } ?? [])
+    for adapter in bluetooth.adapters { report(WiFiCheck(adapter: adapter).run()) }
+    guard !isRunning else { return false }
+    for adapter in held { report([self.held(adapter.name, by: adapter.gateway ?? 0)]) }
+    return held.isEmpty && used.contains(where: \.isPowered)
   }
 
   /// By another gateway than the configured one.

@@ -10,7 +10,7 @@ import Testing
   private let adapter = Recorded.adapter
 
   private func tree(after events: [BlueZEvent]) -> ObjectTree {
-    var tree = ObjectTree()
+    var tree = ObjectTree(adapter: Recorded.adapter)
     for event in events { _ = tree.apply(event) }
     return tree
   }
@@ -146,7 +146,7 @@ import Testing
   @Test func removalOfAnInterfaceOfNoConcernChangesNothing() {
     var tree = linked
     #expect(tree.apply(.removed(path: adapter, interfaces: ["org.bluez.Media1"])) == [])
-    #expect(tree.adapters[adapter] != nil)
+    #expect(tree.adapter != nil)
     #expect(tree.apply(.removed(path: "/org/bluez", interfaces: ["org.bluez.AgentManager1"])) == [])
   }
 
@@ -159,23 +159,40 @@ import Testing
     changes += tree.apply(Recorded.removed(adapter, "org.bluez.Adapter1"))
     #expect(
       changes == [
-        .disconnected(device), .device(device), .deviceRemoved(device), .adapter(adapter), .adapter(adapter),
+        .disconnected(device), .device(device), .deviceRemoved(device), .adapter, .adapter,
       ])
-    #expect(tree.adapters.isEmpty)
+    #expect(tree.adapter == nil)
     // A change of an unknown adapter is ignored.
     #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [])
-    #expect(tree.apply(Recorded.adapterAdded(powered: false)) == [.adapter(adapter)])
-    #expect(tree.adapters[adapter]?.isPowered == false)
-    #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [.adapter(adapter)])
+    #expect(tree.apply(Recorded.adapterAdded(powered: false)) == [.adapter])
+    #expect(tree.adapter?.isPowered == false)
+    #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [.adapter])
     #expect(
-      tree.adapters[adapter]
+      tree.adapter
         == .init(address: "02:00:5E:00:53:01", isPowered: true, isDiscovering: false, powerState: nil))
+  }
+
+  @Test(arguments: ["/org/bluez/hci1", "/org/bluez/hci01", "/org/bluez/hci"])
+  func objectsOfOtherAdaptersAreIgnored(other: String) {
+    var tree = linked
+    let device = other + "/dev_D0_5A_00_00_C0_DE"
+    let properties: BlueZEvent.Properties = [
+      "Address": .string("D0:5A:00:00:C0:DE"), "Powered": .boolean(false),
+    ]
+    for (path, interface) in [(other, "org.bluez.Adapter1"), (device, "org.bluez.Device1")] {
+      #expect(tree.apply(.added(path: path, interfaces: [interface: properties])) == [])
+      let changed = BlueZEvent.changed(
+        path: path, interface: interface, properties: properties, invalidated: [])
+      #expect(tree.apply(changed) == [])
+      #expect(tree.apply(.removed(path: path, interfaces: [interface])) == [])
+    }
+    #expect(tree.adapter?.isPowered == true && tree.devices.count == 1)
   }
 
   @Test func bluetoothdsEndIsTheEndOfEverything() {
     var tree = linked
     #expect(tree.apply(.owner(nil)) == [.disconnected(device), .deviceRemoved(device), .owner(nil)])
-    #expect(tree.devices.isEmpty && tree.adapters.isEmpty)
+    #expect(tree.devices.isEmpty && tree.adapter == nil)
     #expect(tree.characteristics(of: Recorded.id).isEmpty)
     #expect(tree.apply(.owner(":1.8")) == [.owner(":1.8")])
   }
@@ -183,7 +200,7 @@ import Testing
   @Test func anObjectThatIsToldTwiceDoesNotBlink() {
     var tree = linked
     // In GetManagedObjects after a signal: first the old state, then the new one.
-    #expect(tree.apply(Recorded.adapterAdded()) == [.adapter(adapter)])
+    #expect(tree.apply(Recorded.adapterAdded()) == [.adapter])
     let again = BlueZEvent.added(
       path: device, interfaces: ["org.bluez.Device1": ["Connected": .boolean(true)]])
     #expect(tree.apply(again) == [.device(device)])
@@ -194,7 +211,7 @@ import Testing
   }
 
   @Test func nonsenseIsPassedOver() {
-    var tree = ObjectTree()
+    var tree = ObjectTree(adapter: Recorded.adapter)
     func device(_ properties: BlueZEvent.Properties) -> BlueZEvent {
       .added(path: "/d", interfaces: ["org.bluez.Device1": properties])
     }

@@ -30,9 +30,10 @@ final class EngineUnderTest: Sendable {
   ///   - path: of the state database; nil: in memory.
   ///   - change: of the simulated world, which has one micro:bit at ``address``.
   ///   - isInRange: whether the micro:bit is, from the beginning.
+  ///   - absentAdapter: one that is not there at the beginning.
   init(
     _ configuration: Configuration = Configuration(), state path: String? = nil, isInRange: Bool = true,
-    _ change: (inout SimulatorOptions) -> Void = { _ in }
+    absentAdapter: Int? = nil, _ change: (inout SimulatorOptions) -> Void = { _ in }
   ) async throws {
     var options = SimulatorOptions()
     options.devices = 1
@@ -46,6 +47,9 @@ final class EngineUnderTest: Sendable {
     bus = try await PrivateBus()
     simulator = try await Simulator.start(options, address: bus.address, on: loop)
     if !isInRange { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
+    if let absentAdapter {
+      _ = await simulator.control(ControlRequest(op: .plug, adapter: absentAdapter, on: false))
+    }
     state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
     let engine = DeviceManager(
       configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address), loop: loop
@@ -96,6 +100,14 @@ final class EngineUnderTest: Sendable {
   func vanish() async { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
   func comeBack() async { _ = await simulator.control(ControlRequest(op: .return, i: 0)) }
   func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
+  /// An adapter is added or removed.
+  func plug(_ adapter: Int, _ on: Bool) async {
+    _ = await simulator.control(ControlRequest(op: .plug, adapter: adapter, on: on))
+  }
+  /// An adapter receives the peripheral with this strength, in dBm.
+  func strength(_ strength: Int, of adapter: Int) async {
+    _ = await simulator.control(ControlRequest(op: .strength, i: 0, adapter: adapter, v: strength))
+  }
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isServed: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isServed)
@@ -167,8 +179,8 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   }
 
   let events = Record<Event>()
-  /// Whether the adapter was on when the engine told of a change.
-  private let adapter = Record<Bool>()
+  /// The adapters when the engine told of a change.
+  let adapters = Record<[AdapterStatus]>()
   weak var engine: DeviceManager?
 
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
@@ -176,7 +188,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     return Observer(events)
   }
   func engineChanged() {
-    if let engine { adapter.append(engine.assumeIsolated { $0.adapter.isOn }) }
+    if let engine { adapters.append(engine.assumeIsolated { $0.adapters }) }
   }
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) { events.append(.orphan(id, address)) }
 
@@ -195,7 +207,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   // MARK: Waiting
 
   func adapterIsOn() async throws {
-    _ = try await adapter.first(within: patience, "an adapter that is on") { $0 }
+    _ = try await adapters.first(within: patience, "an adapter that is on") { $0[0].state.isOn }
   }
 
   /// The first event from place `start` on for which `condition` holds.

@@ -10,6 +10,8 @@ final class VirtualBlueZ: Sendable {
     let name: String
     let address: String
     let isConnected: Bool
+    /// The number of the adapter that has the link.
+    let adapter: Int?
     let isNotifying: Bool
     /// In ms, as the micro:bit holds it; nil for a stranger.
     let period: Int?
@@ -82,7 +84,8 @@ final class VirtualBlueZ: Sendable {
       let isBonded = json["bonded"]?.bool
     else { throw Failure("no peripheral: \(json)") }
     return Device(
-      index: index, name: name, address: address, isConnected: isConnected, isNotifying: isNotifying,
+      index: index, name: name, address: address, isConnected: isConnected, adapter: json["adapter"]?.int,
+      isNotifying: isNotifying,
       period: json["period"]?.int, sent: sent, armed: armed, isStuck: isStuck, isBonded: isBonded)
   }
 

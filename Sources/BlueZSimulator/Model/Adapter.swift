@@ -1,0 +1,60 @@
+/// One of bluetoothd's adapters.
+struct Adapter: Sendable {
+  enum Power: Sendable {
+    /// There is no adapter object.
+    case absent
+    case off
+    case on
+  }
+
+  /// The discovery state of a client.
+  struct DiscoveryClient: Sendable {
+    var filter: DiscoveryFilter?
+    var active = false
+  }
+
+  /// In the order of the kernel: 0 is hci0.
+  let number: Int
+  var power = Power.on
+  var discoverers: [String: DiscoveryClient] = [:]
+  /// Counts the scans.
+  var scan: UInt64 = 0
+  /// The devices found in this discovery, in order.
+  var found: [DeviceKey] = []
+  /// The peripherals found in this scan.
+  var foundInScan: Set<DeviceKey> = []
+  /// Devices with a pending Connect, in the order of the calls.
+  var connecting: [DeviceKey] = []
+  /// The device to which a link is being established.
+  var linking: DeviceKey?
+
+  var path: String { "\(BlueZName.managerPath)/hci\(number)" }
+  var isDiscovering: Bool { discoverers.values.contains { $0.active } }
+}
+
+/// A peripheral as one adapter knows it.
+struct DeviceKey: Sendable, Hashable, Comparable {
+  /// The adapter's number.
+  let adapter: Int
+  /// The peripheral's index.
+  let peripheral: Int
+
+  static func < (one: Self, other: Self) -> Bool {
+    (one.adapter, one.peripheral) < (other.adapter, other.peripheral)
+  }
+}
+
+extension [Peripheral] {
+  subscript(key: DeviceKey) -> Peripheral {
+    get { self[key.peripheral] }
+    _modify { yield &self[key.peripheral] }
+  }
+}
+
+extension [Adapter] {
+  /// The adapter of a device.
+  subscript(of key: DeviceKey) -> Adapter {
+    get { self[key.adapter] }
+    _modify { yield &self[key.adapter] }
+  }
+}

@@ -1,0 +1,25 @@
+import BlueZ
+
+/// One of the gateway's Bluetooth adapters.
+final class Adapter: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// As BlueZ names it: `hci0`.
+  let name: String
+  let central: Central
+  var state = CentralState.noBus("not connected yet")
+  /// How many sessions have a link, or are making one.
+  var links = 0
+
+  init(name: String, central: Central) {
+    self.name = name
+    self.central = central
+  }
+}
+
+/// The state of an adapter.
+package struct AdapterStatus: Sendable, Equatable {
+  /// As BlueZ names it: `hci0`.
+  package let name: String
+  package let state: CentralState
+}

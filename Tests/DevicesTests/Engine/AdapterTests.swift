@@ -1,0 +1,133 @@
+import BlueZ
+import Configuration
+import TestSupport
+import Testing
+
+@testable import BlueZSimulator
+@testable import Devices
+
+/// An engine with two adapters.
+@Suite struct AdapterTests {
+  private typealias Engine = EngineUnderTest
+
+  private static func configuration(adapter: String? = nil) -> Configuration {
+    var configuration = Configuration()
+    configuration.bluetooth.adapters = ["hci0", "hci1"]
+    var entry = Configuration.Device(match: .identifier(Engine.address))
+    entry.adapter = adapter
+    configuration.devices = [entry]
+    return configuration
+  }
+
+  /// - Parameter strengths: in dBm, by adapter.
+  private static func engine(
+    _ configuration: Configuration = configuration(), _ strengths: [Int?], absentAdapter: Int? = nil
+  ) async throws -> Engine {
+    try await Engine(configuration, absentAdapter: absentAdapter) { options in
+      options.adapters = 2
+      options.strengths = [0: strengths]
+    }
+  }
+
+  /// The device is online, and its readings arrive.
+  private static func online(_ tested: Engine, after mark: Int = 0) async throws -> String? {
+    let device = try await tested.frontEnd.availability(true, from: mark)
+    try await tested.frontEnd.event(from: tested.frontEnd.events.elements.count, "a reading") {
+      if case .reading(Engine.temperature, _, _) = $0 { true } else { false }
+    }
+    return device.adapter
+  }
+
+  @Test(arguments: [[-80, -50], [-50, -80], [nil, -70], [-70, nil]] as [[Int?]])
+  func theAdapterThatReceivesItBestConnects(strengths: [Int?]) async throws {
+    let tested = try await Self.engine(strengths)
+    #expect(
+      try await Self.online(tested) == ((strengths[0] ?? -99) > (strengths[1] ?? -99) ? "hci0" : "hci1"))
+    await tested.end()
+  }
+
+  @Test func aPinnedDeviceIsConnectedByItsAdapterAlone() async throws {
+    let tested = try await Self.engine(Self.configuration(adapter: "hci0"), [-80, -50])
+    #expect(try await Self.online(tested) == "hci0")
+    // Pinned to the other adapter, it moves at once.
+    let mark = tested.frontEnd.events.elements.count
+    await tested.engine.configure(Self.configuration(adapter: "hci1"))
+    #expect(try await Self.online(tested, after: mark) == "hci1")
+    await tested.end()
+  }
+
+  @Test func movesWhenItsAdapterGoesAndStaysWhenItIsBack() async throws {
+    let tested = try await Self.engine([-50, -70])
+    #expect(try await Self.online(tested) == "hci0")
+    let gone = tested.frontEnd.events.elements.count
+    await tested.plug(0, false)
+    try await tested.frontEnd.availability(false, from: gone)
+    #expect(try await Self.online(tested, after: gone) == "hci1")
+
+    let back = tested.frontEnd.events.elements.count
+    let changes = tested.frontEnd.adapters.elements.count
+    await tested.plug(0, true)
+    _ = try await tested.frontEnd.adapters.first(from: changes, within: patience, "hci0 on") {
+      $0[0].state.isOn
+    }
+    // The stronger adapter scans again, and the link stays where it is.
+    for _ in 0..<20 {
+      try await tested.frontEnd.event(from: tested.frontEnd.events.elements.count, "a reading") {
+        if case .reading(Engine.temperature, _, _) = $0 { true } else { false }
+      }
+    }
+    #expect(
+      !tested.frontEnd.events.elements[back...].contains {
+        if case .changed(.availability, _) = $0 { true } else { false }
+      })
+    #expect(await tested.engine.device(Engine.id)?.adapter == "hci1")
+    await tested.end()
+  }
+
+  /// A signal that is better by a little does not move it, and one that is better by much does, on the next link.
+  @Test(arguments: [(-49, "hci0"), (-20, "hci1")])
+  func afterALinkOnlyAMuchBetterSignalCounts(strength: Int, adapter: String) async throws {
+    let tested = try await Self.engine([-50, -70])
+    #expect(try await Self.online(tested) == "hci0")
+    await tested.strength(strength, of: 1)
+    let mark = tested.frontEnd.events.elements.count
+    await tested.hangUp()
+    #expect(try await Self.online(tested, after: mark) == adapter)
+    await tested.end()
+  }
+
+  @Test func anAbsentAdapterDoesNotStopTheOther() async throws {
+    let tested = try await Self.engine([-50, -70], absentAdapter: 0)
+    #expect(try await Self.online(tested) == "hci1")
+    _ = try await tested.frontEnd.adapters.first(within: patience, "hci0 absent") {
+      $0.map(\.name) == ["hci0", "hci1"] && $0[0].state == .adapterAbsent && $0[1].state.isOn
+    }
+    let reset = await Task { () throws(RequestError) in try await tested.engine.adapter(named: nil) }.result
+    #expect(throws: RequestError("this gateway uses hci0 and hci1: name one of them by \"adapter\"")) {
+      _ = try reset.get()
+    }
+    await tested.end()
+  }
+
+  @Test func anAdapterWithoutAFreeLinkIsNotChosen() async throws {
+    var configuration = Self.configuration()
+    configuration.bluetooth.links = 1
+    configuration.devices = [Configuration.Device()]
+    let tested = try await Engine(configuration) { options in
+      options.adapters = 2
+      options.devices = 2
+      options.strengths = [0: [-50, -70], 1: [-50, -70]]
+    }
+    let first = try await tested.frontEnd.availability(true)
+    let second = try await tested.frontEnd.event("another device online") {
+      if case .changed(.availability, let device) = $0 {
+        device.isOnline && device.id != first.id
+      } else {
+        false
+      }
+    }
+    guard case .changed(_, let other) = second else { throw Failure("no description") }
+    #expect(first.adapter == "hci0" && other.adapter == "hci1")
+    await tested.end()
+  }
+}

@@ -1,0 +1,67 @@
+import TestSupport
+import Testing
+
+/// One gateway with two adapters.
+@Suite struct TwoAdaptersTests {
+  private static let plan: Plan = {
+    var plan = Plan()
+    plan.simulator = ["--adapters", "2"]
+    plan.bluetooth = #""adapters": ["hci0", "hci1"]"#
+    plan.absent = [.gateway]
+    return plan
+  }()
+
+  /// The adapter that the list of devices names, after `mark`.
+  private static func wait(for adapter: String, in fixture: Fixture, after mark: Int = 0) async throws {
+    try await fixture.message("bridge/\(fixture.plan.id)/devices", after: mark) { message in
+      (try? message.json())?.array?.first?["adapter"]?.string == adapter
+    }
+  }
+
+  @Test("The best adapter connects, and when it goes, the readings go on through the other one")
+  func adapterGoes() async throws {
+    try await withFixture(Self.plan) { fixture in
+      let simulator = try fixture.simulator
+      try await simulator.control("strength", 0, #""adapter":0,"v":-80"#)
+      try await simulator.control("strength", 0, #""adapter":1,"v":-50"#)
+      try fixture.startGateway()
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await Self.wait(for: "hci1", in: fixture)
+      #expect(try await simulator.device(0).adapter == 1)
+      try await fixture.message("bridge/\(fixture.plan.id)/info") { message in
+        let adapters = (try? message.json())?["adapters"]?.array
+        return adapters?.map { $0["name"]?.string } == ["hci0", "hci1"]
+          && adapters?.allSatisfy { $0["state"]?.string == "on" } == true
+      }
+
+      let mark = try fixture.observer.mark
+      try await simulator.control(#"{"op":"plug","adapter":1,"on":false}"#)
+      let offline = try await fixture.offline(id, after: mark)
+      let online = try await fixture.online(id, after: offline.number)
+      try await fixture.reading(id, after: online.number) { _ in true }
+      try await Self.wait(for: "hci0", in: fixture, after: mark)
+      let health = try await fixture.done("health")
+      #expect(health["healthy"]?.bool == false)
+      #expect(health["problems"]?.array?.map { $0.string } == ["the adapter hci1 is absent"])
+      #expect(health["adapters"]?.array?.map { $0["state"]?.string } == ["on", "absent"])
+
+      let state = try await fixture.done("adapter/state", #"{"adapter":"hci1"}"#)
+      #expect(state["state"]?.string == "absent")
+      for request in ["adapter/state", "adapter/reset"] {
+        #expect(try await fixture.refusal(request).contains("uses hci0 and hci1: name one of them"))
+      }
+
+      // The adapter is back: it scans again, and the link stays where it is.
+      let back = try fixture.observer.mark
+      try await simulator.control(#"{"op":"plug","adapter":1,"on":true}"#)
+      try await fixture.message("bridge/\(fixture.plan.id)/info", after: back) { message in
+        (try? message.json())?["adapters"]?.array?.allSatisfy { $0["state"]?.string == "on" } == true
+      }
+      let sent = try await simulator.device(0).sent
+      try await simulator.waitUntil(0, hasSent: sent + 40)
+      #expect(try await simulator.device(0).adapter == 0)
+      #expect(try fixture.observer.messages(on: "microbit/\(id)/availability", after: back).isEmpty)
+    }
+  }
+}
