@@ -106,10 +106,12 @@ extension Central {
       if case .busy = error { return .on }
       if case .unavailable = error { return .off }
       scanner.failures += 1
-      if scanner.failures == 1 { log.warning("cannot start scanning", ["error": error]) }
+      if scanner.failures == 1 {
+        log.warning("cannot start scanning", ["adapter": adapterName, "error": error])
+      }
       return .failed
     }
-    if scanner.failures > 0 { log.notice("scanning again") }
+    if scanner.failures > 0 { log.notice("scanning again", ["adapter": adapterName]) }
     scanner.failures = 0
     return .on
   }
@@ -141,7 +143,8 @@ extension Central {
         if central.tree.adapter?.isDiscovering == true {
           central.watchScan()
         } else {
-          central.log.notice("bluetoothd has stopped scanning: restarting")
+          central.log.notice(
+            "bluetoothd has stopped scanning: restarting", ["adapter": central.adapterName])
           central.change { await $0.stopDiscovery() }
         }
       }

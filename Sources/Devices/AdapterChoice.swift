@@ -138,8 +138,8 @@ struct AdapterChoice: Sendable {
     {
       return use(current, at: now)
     }
-    // The first of several that are equal.
-    let best = usable.reversed().max { score($0, at: now) < score($1, at: now) }
+    // `max` gives the first of several that are equal.
+    let best = usable.max { score($0, at: now) < score($1, at: now) }
     return use(best ?? usable[0], at: now)
   }
 

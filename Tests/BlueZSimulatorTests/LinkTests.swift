@@ -47,7 +47,7 @@ import Testing
 
   @Test func connectsAreServedOneAfterTheOther() {
     let fixture = Self.discovered { $0.devices = 3 }
-    let paths = (0..<3).map { BlueZName.devicePath(Identity.address(ofMicroBit: $0)) }
+    let paths = (0..<3).map { BlueZName.devicePath(Identity.address(ofMicroBit: $0), of: Self.adapter) }
     for path in paths { fixture.call("A", path, "org.bluez.Device1.Connect") }
     var order: [String] = []
     var connects: [ContinuousClock.Instant] = []
@@ -154,7 +154,7 @@ import Testing
     #expect(fixture.model.peripherals[0].values.microBit?.period == 1000)
     fixture.call("A", Self.device, "org.bluez.Device1.Connect")
     fixture.advance(by: .milliseconds(299))
-    #expect(fixture.model.linking == nil)
+    #expect(fixture.model.adapters[0].linking == nil)
     fixture.advance(by: .milliseconds(600))
     #expect(fixture.takeLines().contains(Self.connected))
   }

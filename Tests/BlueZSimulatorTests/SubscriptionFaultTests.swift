@@ -55,7 +55,7 @@ import Testing
     Self.fail(fixture)
     #expect(!fixture.takeLines().contains { $0.contains("AcquireNotify") || $0.contains("NotifyAcquired") })
     #expect(fixture.unanswered == 0)
-    #expect(fixture.model.isStuck(0))
+    #expect(fixture.model.isStuck(DeviceKey(adapter: 0, peripheral: 0)))
     // It is true although it was not signalled.
     #expect(property("NotifyAcquired", in: fixture) == .boolean(true))
     #expect(property("Notifying", in: fixture) == .boolean(false))
@@ -117,7 +117,7 @@ import Testing
     #expect(fixture.takeLines().last == "<\tA\tStopNotify\tok")
     fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
     #expect(fixture.takeLines().last == LinkTests.lost)
-    #expect(fixture.model.isStuck(0))
+    #expect(fixture.model.isStuck(DeviceKey(adapter: 0, peripheral: 0)))
   }
 
   @Test func theErrorIsTheOneThatWasAskedFor() {

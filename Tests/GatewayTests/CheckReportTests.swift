@@ -71,6 +71,7 @@ import Testing
         period                  5000 ms              command
         enabled                 true                 default
         gateway                 –                    default
+        adapter                 –                    default
         pair                    when needed          default
         connect                 always               default
         every                   –                    default

@@ -36,7 +36,7 @@ extension Bluetoothd {
   }
 
   private mutating func adapterCall(
-    _ request: Request, at now: ContinuousClock.Instant
+    _ request: Request, _ number: Int, at now: ContinuousClock.Instant
   ) throws(BlueZError) -> Bool {
     switch (request.member, request.signature) {
     case ("SetDiscoveryFilter", "a{sv}"): try setDiscoveryFilter(request, number)

@@ -233,6 +233,8 @@ extension Bluetoothd {
     beginAttempt(index)
     peripherals[index].linked = nil
     expectAdvertisement(of: index.peripheral, at: now)
+    // Other adapters may wait for it.
+    for number in adapters.indices where number != index.adapter { startConnects(of: number, at: now) }
   }
 
   /// The sockets of AcquireNotify end with the link; subscriptions by StartNotify do not.

@@ -213,34 +213,47 @@ import Testing
   @Test func nonsenseIsPassedOver() {
     var tree = ObjectTree(adapter: Recorded.adapter)
     func device(_ properties: BlueZEvent.Properties) -> BlueZEvent {
-      .added(path: "/d", interfaces: ["org.bluez.Device1": properties])
+      .added(path: "/org/bluez/hci0/d", interfaces: ["org.bluez.Device1": properties])
     }
     _ = tree.apply(device([:]))
-    #expect(tree.peripheral(at: "/d") == nil)
+    #expect(tree.peripheral(at: "/org/bluez/hci0/d") == nil)
     _ = tree.apply(
       device([
         "Address": .string("nowhere"), "Name": .byte(7), "RSSI": .string("loud"), "Connected": .string("yes"),
         "ServicesResolved": .int32(1),
       ]))
-    #expect(tree.peripheral(at: "/d") == nil)
-    #expect(tree.devices["/d"]?.isConnected == false)
+    #expect(tree.peripheral(at: "/org/bluez/hci0/d") == nil)
+    #expect(tree.devices["/org/bluez/hci0/d"]?.isConnected == false)
     for properties: BlueZEvent.Properties in [
-      [:], ["UUID": .string("x"), "Device": .objectPath("/d"), "Service": .objectPath("/s")],
-      ["UUID": .string("180a")], ["Device": .objectPath("/d"), "Service": .objectPath("/s")],
+      [:],
+      [
+        "UUID": .string("x"), "Device": .objectPath("/org/bluez/hci0/d"),
+        "Service": .objectPath("/org/bluez/hci0/s"),
+      ],
+      ["UUID": .string("180a")],
+      ["Device": .objectPath("/org/bluez/hci0/d"), "Service": .objectPath("/org/bluez/hci0/s")],
     ] {
-      #expect(tree.apply(.added(path: "/s", interfaces: ["org.bluez.GattService1": properties])) == [])
-      #expect(tree.apply(.added(path: "/c", interfaces: ["org.bluez.GattCharacteristic1": properties])) == [])
+      #expect(
+        tree.apply(.added(path: "/org/bluez/hci0/s", interfaces: ["org.bluez.GattService1": properties]))
+          == [])
+      #expect(
+        tree.apply(
+          .added(path: "/org/bluez/hci0/c", interfaces: ["org.bluez.GattCharacteristic1": properties])) == [])
     }
     // A characteristic of an unknown service.
     _ = tree.apply(
       .added(
-        path: "/c",
+        path: "/org/bluez/hci0/c",
         interfaces: [
-          "org.bluez.GattCharacteristic1": ["UUID": .string("2a6e"), "Service": .objectPath("/s")]
+          "org.bluez.GattCharacteristic1": [
+            "UUID": .string("2a6e"), "Service": .objectPath("/org/bluez/hci0/s"),
+          ]
         ]))
-    #expect(tree.characteristics(of: PeripheralID(path: "/d")).isEmpty)
+    #expect(tree.characteristics(of: PeripheralID(path: "/org/bluez/hci0/d")).isEmpty)
     #expect(
-      tree.apply(.changed(path: "/x", interface: "org.bluez.Device1", properties: [:], invalidated: [])) == []
+      tree.apply(
+        .changed(path: "/org/bluez/hci0/x", interface: "org.bluez.Device1", properties: [:], invalidated: []))
+        == []
     )
   }
 }

@@ -11,6 +11,7 @@ The answer is its state after the operation.
                                       scrolling_delay; analog_pins, input_pins, outputs, pulses; uart_read (by
                                       the program), uart_writes (time, length), uart_lost; events_wanted,
                                       events_received. Of described ones: writes, by characteristic
+  {"op":"unplug","adapter":1}         removes an adapter, as if a USB stick were unplugged; the answer is empty
   {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"button","button":"a","v":1}  0: released, 1: pressed, 2: held; notified if it is another value
@@ -132,9 +133,9 @@ async def main():
 
     air = Air()
     adapter = Adapter("hci0", link=air, public_address="02:00:5E:00:53:01")
-    Vhci(adapter)
+    plugs = [Vhci(adapter)]
     if arguments.second_adapter:
-        Vhci(Adapter("hci1", link=air, public_address="02:00:5E:00:53:02"))
+        plugs.append(Vhci(Adapter("hci1", link=air, public_address="02:00:5E:00:53:02")))
     microbits = [Microbit(i, air, adapter, services, arguments.model) for i in range(arguments.count)]
     others = []
     if arguments.describe:
@@ -150,6 +151,9 @@ async def main():
         if request["op"] == "list":
             kinds = {"microbits": microbits, "others": others, "strangers": strangers}
             return {kind: [p.state() for p in peripherals] for kind, peripherals in kinds.items()}
+        if request["op"] == "unplug":
+            plugs[request["adapter"]].unplug()
+            return {}
         return await operate((microbits + others)[request.get("i", 0)], request)
 
     async def serve(reader, writer):

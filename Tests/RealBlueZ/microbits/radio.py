@@ -278,8 +278,20 @@ class Vhci:
                 self.controller.on_packet(data)
 
     def on_packet(self, data):
+        if self.fd is None:
+            return
         try:
             os.write(self.fd, data)
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
+
+    def unplug(self):
+        """Removes the adapter, as if a USB stick were unplugged: its links fail."""
+        asyncio.get_running_loop().remove_reader(self.fd)
+        os.close(self.fd)
+        self.fd = None
+        air = self.controller.link
+        for link in list(self.controller.le_connections.values()):
+            air.cut(link.peer_address, TIMED_OUT)
+        air.remove_controller(self.controller)

@@ -14,5 +14,6 @@ from scenarios import (
     services,
     subscriptions,
     system_faults,
+    two_adapters,
 )  # noqa: F401 (they register)
 from scenarios.common import scenarios  # noqa: F401
