@@ -21,7 +21,8 @@ extension CentralState {
     case .adapterAbsent:
       .fault(
         .adapter, "there is no Bluetooth adapter \(adapter)",
-        remedy: "plug it in, or change bluetooth.adapters: bluetoothctl list shows which there are")
+        remedy:
+          "plug it in, or name another one in bluetooth.adapters: bluetoothctl list shows which there are")
     case .adapterOff: .fault(.adapter, "the adapter \(adapter) is off", remedy: "bluetoothctl power on")
     case .adapterBlocked:
       .fault(.adapter, "the adapter \(adapter) is blocked", remedy: "rfkill unblock bluetooth")

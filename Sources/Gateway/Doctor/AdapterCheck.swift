@@ -3,28 +3,27 @@ import Devices
 import Findings
 import GATT
 
-/// The bus, bluetoothd and the adapter, by what they report. Pure.
+/// The bus, bluetoothd and the adapters, by what they report. Pure.
 struct AdapterCheck {
   let report: HostReport
-  /// The configured one: `hci0`.
-  let adapter: String
+  /// The configured ones: `hci0`.
+  let adapters: [String]
   /// Nil: not known.
   let version: BluetoothdVersion?
   let notify: NotificationMethod
-  /// What blocks the adapter.
-  let block: RFKill.Block?
+  /// What blocks adapters.
+  let blocks: [String: RFKill.Block]
+  /// The configured `bluetooth.links`.
+  let mostLinks: Int
   /// Whether the gateway runs, which may scan and hold notifications itself.
   let isGatewayRunning: Bool
 
-  /// Many adapters have no more links.
-  private static let mostLinks = 7
-
   func run() -> [Finding] {
-    if let problem = report.busProblem { return [CentralState.noBus(problem).finding(adapter: adapter)] }
+    if let problem = report.busProblem { return [CentralState.noBus(problem).finding(adapter: "")] }
     let bus = Finding.ok(.bus, "the system bus answers")
-    guard report.bluetoothd != nil else { return [bus, CentralState.noBluetoothd.finding(adapter: adapter)] }
+    guard report.bluetoothd != nil else { return [bus, CentralState.noBluetoothd.finding(adapter: "")] }
     if let refusal = report.refusal { return [bus, refused(refusal)] }
-    return [bus, bluetoothd] + ofAdapter
+    return [bus, bluetoothd] + adapters.flatMap(findings)
   }
 
   private var bluetoothd: Finding { version?.finding(notify) ?? .ok(.bluetoothd, "bluetoothd is running") }
@@ -38,23 +37,23 @@ struct AdapterCheck {
         ? "sudo usermod -aG bluetooth $USER, then log in again" : "sudo systemctl restart bluetooth")
   }
 
-  private var ofAdapter: [Finding] {
-    guard let found = report.adapters.first(where: { $0.name == adapter }) else { return [absent] }
-    if let block, !found.isPowered { return [blocked(by: block)] }
+  private func findings(_ adapter: String) -> [Finding] {
+    guard let found = report.adapters.first(where: { $0.name == adapter }) else { return [absent(adapter)] }
+    if let block = blocks[adapter], !found.isPowered { return [blocked(adapter, by: block)] }
     guard found.isPowered else { return [CentralState.adapterOff.finding(adapter: adapter)] }
     return [on(found)] + (isGatewayRunning ? [] : otherPrograms(found))
   }
 
-  private var absent: Finding {
-    let others = report.adapters.map(\.name)
+  private func absent(_ adapter: String) -> Finding {
+    let others = report.adapters.map(\.name).filter { !adapters.contains($0) }
     let finding = CentralState.adapterAbsent.finding(adapter: adapter)
     guard let first = others.first else { return finding }
     return .fault(
       .adapter, "\(finding.text); there is \(others.joined(separator: ", "))",
-      remedy: "set bluetooth.adapters to [\"\(first)\"] in the configuration, or plug the other one in")
+      remedy: "name \(first) in bluetooth.adapters of the configuration, or plug \(adapter) in")
   }
 
-  private func blocked(by block: RFKill.Block) -> Finding {
+  private func blocked(_ adapter: String, by block: RFKill.Block) -> Finding {
     switch block {
     case .software: CentralState.adapterBlocked.finding(adapter: adapter)
     case .hardware:
@@ -66,22 +65,22 @@ struct AdapterCheck {
 
   private func on(_ found: HostReport.Adapter) -> Finding {
     let links = found.links == 1 ? "1 link is in use" : "\(found.links) links are in use"
-    if found.links >= Self.mostLinks {
+    if found.links >= mostLinks {
       return .warning(
-        .adapter, "\(links) on \(adapter): many adapters have no more than \(Self.mostLinks)",
+        .adapter, "\(links) on \(found.name): no more are made (bluetooth.links)",
         remedy: #"connect some devices on demand ("connect": "on_demand"), or use another adapter for them"#)
     }
-    let state = CentralState.on(adapter: adapter, address: found.address).finding(adapter: adapter)
+    let state = CentralState.on(adapter: found.name, address: found.address).finding(adapter: found.name)
     return .ok(.adapter, "\(state.text); \(links)")
   }
 
   private func otherPrograms(_ found: HostReport.Adapter) -> [Finding] {
     let scanning = Finding.warning(
-      .adapter, "another program scans with \(adapter): connecting takes longer",
+      .adapter, "another program scans with \(found.name): connecting takes longer",
       remedy: "end it (bluetoothctl scan off, or close the Bluetooth settings); if there is none: "
         + "sudo systemctl restart bluetooth")
     return (found.isDiscovering ? [scanning] : [])
-      + report.acquired.filter { $0.adapter == adapter }.map { acquired in
+      + report.acquired.filter { $0.adapter == found.name }.map { acquired in
         let property = Profile.microbit.properties.first { $0.characteristic == acquired.characteristic }
         return .notificationsTaken(
           of: property?.name ?? acquired.characteristic.description, device: acquired.device.description)

@@ -110,7 +110,7 @@ private final class Checkup: @unchecked Sendable {
     report(await within(Self.limit, .state) { await EventLoop.blocking { check.run() } } ?? [])
   }
 
-  /// - Returns: whether an adapter can be used.
+  /// - Returns: whether an adapter can be used, and no gateway uses one.
   private func checkBluetooth(_ configuration: Configuration, isRunning: Bool) async -> Bool {
     let bluetooth = configuration.bluetooth
     let loop = loop
@@ -119,25 +119,23 @@ private final class Checkup: @unchecked Sendable {
     if let process = host.bluetoothd {
       version = await within(Self.limit, .bluetoothd) { await BluetoothdVersion.ofProcess(process) } ?? nil
     }
-    var reported: [Finding] = []
-    var isUsable = false
+    let used = host.adapters.filter { bluetooth.adapters.contains($0.name) }
+    let held = used.filter { $0.gateway != nil }
+    var blocks: [String: RFKill.Block] = [:]
     for adapter in bluetooth.adapters {
-      let holder = host.adapters.first { $0.name == adapter }?.gateway
-      var findings = AdapterCheck(
-        report: host, adapter: adapter, version: version, notify: bluetooth.notify,
-        block: RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*"),
-        isGatewayRunning: isRunning || holder != nil
-      ).run()
-      if !isRunning, let holder { findings.append(held(adapter, by: holder)) }
-      if findings.allSatisfy({ $0.level != .fault || $0.check == .device }) { isUsable = true }
-      findings += WiFiCheck(adapter: adapter).run()
-      // Those of the bus and bluetoothd are the same for all adapters.
-      let new = findings.filter { !reported.contains($0) }
-      report(new)
-      reported += new
+      blocks[adapter] = RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*")
     }
+    report(
+      AdapterCheck(
+        report: host, adapters: bluetooth.adapters, version: version, notify: bluetooth.notify,
+        blocks: blocks,
+        mostLinks: bluetooth.links, isGatewayRunning: isRunning || !held.isEmpty
+      ).run())
     report(await within(Self.limit, .kernel) { await EventLoop.blocking { KernelCheck().run() } } ?? [])
-    return isUsable
+    for adapter in bluetooth.adapters { report(WiFiCheck(adapter: adapter).run()) }
+    guard !isRunning else { return false }
+    for adapter in held { report([self.held(adapter.name, by: adapter.gateway ?? 0)]) }
+    return held.isEmpty && used.contains(where: \.isPowered)
   }
 
   /// By another gateway than the configured one.

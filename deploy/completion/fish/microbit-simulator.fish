@@ -2,6 +2,7 @@
 
 complete -c microbit-simulator -f
 complete -c microbit-simulator -l devices -x -d 'number of micro:bits'
+complete -c microbit-simulator -l adapters -x -d 'number of adapters'
 complete -c microbit-simulator -l decoys -x -d 'number of other peripherals'
 complete -c microbit-simulator -l peripheral -rF -d 'another peripheral, described in JSON'
 complete -c microbit-simulator -l profile -rF -d 'another peripheral, of a profile'
