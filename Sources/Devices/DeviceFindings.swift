@@ -110,7 +110,7 @@ extension DeviceManager {
       if !faults.contains(fault) { faults.append(fault) }
     }
     // Without an adapter no device is in range.
-    guard adapters.contains(where: \.state.isOn) else { return faults }
+    guard isOn else { return faults }
     return faults
       + Array(
         registry.all.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)

@@ -22,9 +22,8 @@ import Testing
       let kitchen = try #require(devices.array?.first { $0["id"]?.string == "kitchen" })
       #expect(
         kitchen.keys == [
-          "id", "state", "held_by", "paired", "name", "label", "area", "identifier", "gateway", "profile",
-          "properties",
-          "enabled", "rssi", "connected_since", "model", "firmware", "serial",
+          "id", "state", "held_by", "adapter", "paired", "name", "label", "area", "identifier", "gateway",
+          "profile", "properties", "enabled", "rssi", "connected_since", "model", "firmware", "serial",
         ])
       try #require(devices.array?.contains { $0["id"]?.string == other } == true)
 

@@ -43,7 +43,7 @@ import Testing
       try await Self.wait(for: "hci0", in: fixture, after: mark)
       let health = try await fixture.done("health")
       #expect(health["healthy"]?.bool == false)
-      #expect(health["problems"]?.array?.map { $0.string } == ["the adapter hci1 is absent"])
+      #expect(health["problems"]?.array?.map { $0.string } == ["there is no Bluetooth adapter hci1"])
       #expect(health["adapters"]?.array?.map { $0["state"]?.string } == ["on", "absent"])
 
       let state = try await fixture.done("adapter/state", #"{"adapter":"hci1"}"#)
