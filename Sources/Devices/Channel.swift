@@ -209,7 +209,7 @@ final class Channel: @unchecked Sendable {
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
     {
-      command.timeToLive = TimeToLive(seconds: DeviceSession.linkLimit, from: .now)
+      command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
     }
     writer.execute(command)
   }

@@ -25,9 +25,7 @@ final class DeviceSession: @unchecked Sendable {
   /// Nil: the device is always connected.
   private var schedule: VisitSchedule?
   private var visitTimer: LoopTimer?
-  /// Reads and sequences that wait for the next link of a device that is connected on demand.
-  private var waiting: [LinkWaiter] = []
-  private var waiterCount: UInt64 = 0
+  private let waiters: LinkWaiters
   /// The first values of properties that are only notified, during a visit.
   private var firstValues: [(channel: Channel, value: Waiter<Void>)] = []
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
@@ -43,8 +41,8 @@ final class DeviceSession: @unchecked Sendable {
   unowned let device: Device
 
   var context: DeviceContext { device.context }
-  private var log: Logger { context.log }
-  private var profile: Profile { device.description.profile }
+  var log: Logger { context.log }
+  var profile: Profile { device.description.profile }
   private var channels: [Channel] { device.channels }
 
   init(of device: Device) {
@@ -52,6 +50,7 @@ final class DeviceSession: @unchecked Sendable {
     let adapters = device.context.adapters
     known = adapters.map { _ in nil }
     choice = AdapterChoice(isOn: adapters.map(\.state.isOn), pinned: Self.pinned(device))
+    waiters = LinkWaiters(device.context.loop)
     (machine, schedule) = Self.machines(device)
   }
 
@@ -166,7 +165,7 @@ final class DeviceSession: @unchecked Sendable {
     visitTimer?.cancel()
     perform(schedule?.stop() ?? [])
     linkEnded()
-    resumeWaiting(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
+    waiters.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     if context.isStopping { return }
     guard let peripheral else { return }
     context.loop.task(of: adapter.central) { await $0.disconnect(peripheral) }
@@ -413,7 +412,7 @@ final class DeviceSession: @unchecked Sendable {
     }
     for channel in channels { channel.linkUp() }
     readInformation()
-    resumeWaiting(nil)
+    waiters.resume(nil)
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
   }
@@ -449,17 +448,6 @@ final class DeviceSession: @unchecked Sendable {
 
   // MARK: Links on demand
 
-  private struct LinkWaiter {
-    let number: UInt64
-    let timer: LoopTimer
-    let body: @Sendable (_ obstacle: String?) -> Void
-  }
-
-  private static let mostWaiting = 64
-
-  /// How long commands and requests wait for a link that is made for them.
-  static let linkLimit = 60
-
   /// Whether a link can be made on demand: there is none, and the device was visited lately.
   var isConnectable: Bool { schedule?.isOnline == true && machine.state != .live }
 
@@ -476,59 +464,7 @@ final class DeviceSession: @unchecked Sendable {
   func withLink(_ body: @escaping @Sendable (_ obstacle: String?) -> Void) {
     if machine.state == .live { return body(nil) }
     guard isConnectable else { return body(device.obstacle ?? "the device is offline") }
-    guard waiting.count < Self.mostWaiting else {
-      return body("\(Self.mostWaiting) requests are waiting for the device already")
-    }
-    waiterCount += 1
-    let number = waiterCount
-    let timer = context.loop.timer(after: .seconds(Self.linkLimit)) { [weak self] in
-      self?.waiting.removeAll { $0.number == number }
-      body("the device could not be connected within \(Self.linkLimit) s")
-    }
-    waiting.append(LinkWaiter(number: number, timer: timer, body: body))
-    perform(machine.demanded())
-  }
-
-  private func resumeWaiting(_ obstacle: String?) {
-    let all = waiting
-    waiting = []
-    for waiter in all {
-      waiter.timer.cancel()
-      waiter.body(obstacle)
-    }
-  }
-
-  // MARK: Log
-
-  private func log(_ trouble: PeripheralSession.Trouble) {
-    let remedy = trouble.remedy(device.id.description, profile).map { " (\($0))" } ?? ""
-    let line = "\(trouble.text(profile))\(remedy)"
-    if case .connectFailed = trouble {
-      log.info("\(line)", device.fields)
-    } else {
-      log.warning("\(line)", device.fields)
-    }
-  }
-
-  private static let mostLogged = 100
-
-  /// Logs each characteristic with the property that uses it.
-  private func logCharacteristics(_ characteristics: [Characteristic], _ resolution: Resolution) {
-    guard Logger.isEnabled(.debug) else { return }
-    for characteristic in characteristics.prefix(Self.mostLogged) {
-      let index = resolution.characteristics.firstIndex(of: characteristic)
-      log.debug(
-        "characteristic",
-        [
-          "device": device.id, "address": device.address, "service": characteristic.service,
-          "uuid": characteristic.uuid, "flags": characteristic.flags,
-          "property": index.map { profile.properties[$0].name } ?? "-",
-        ])
-    }
-    let rest = characteristics.count - Self.mostLogged
-    if rest > 0 {
-      log.debug("more characteristics", ["device": device.id, "address": device.address, "count": rest])
-    }
+    if waiters.add(body) { perform(machine.demanded()) }
   }
 }
 

@@ -25,52 +25,6 @@ package struct PeripheralSession: Sendable {
     case stopped
   }
 
-  enum Action: Sendable, Equatable {
-    case connect
-    /// Read, subscribe, then call ``PeripheralSession/subscribed(_:at:)``.
-    case subscribe
-    /// End the link, then call ``PeripheralSession/left()``.
-    case disconnect
-    /// Delete what bluetoothd knows of it, bond and services, then call ``PeripheralSession/left()``.
-    case forget
-    case online
-    case offline
-    case setTimer(Duration)
-    case cancelTimer
-    /// For the user, once for each kind of trouble in a row.
-    case report(Trouble)
-  }
-
-  package enum Trouble: Sendable, Equatable {
-    /// Connected, and it lacks what the profile requires.
-    case unsuitable
-    case connectFailed(String)
-    case subscribeFailed(String)
-    /// Its services are known, but no value can be read, on two links in a row.
-    case wantsPairing
-    /// The link ends as soon as a value is read, on several links in a row.
-    case endsLinks
-    /// Pairing failed, and is tried again.
-    case pairingFailed(String)
-    /// The peripheral has lost its bond. `isMended`: whether the gateway pairs with it again.
-    case bondLost(isMended: Bool)
-    /// Connected, and no reading for this long.
-    case silent(Duration)
-    /// An operation was not answered in time.
-    case unresponsive
-    /// The peripheral removed services that the profile requires, on a live link.
-    case servicesLost
-  }
-
-  /// How an attempt to connect ended.
-  enum Connection: Sendable {
-    case connected
-    /// Its services are not those of the profile.
-    case unsuitable
-    case failed(CentralError)
-    case notPaired(PairingError)
-  }
-
   private(set) var state = State.absent
   private var isInRange = false
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60))
@@ -431,27 +385,5 @@ package struct PeripheralSession: Sendable {
     if trouble == lastTrouble { return [] }
     lastTrouble = trouble
     return [.report(trouble)]
-  }
-}
-
-/// How long a live peripheral may send nothing: three periods, at least 30 s.
-///
-/// A new period starts after the sample that is scheduled already (up to 65 s away), so until the next reading
-/// the longer of the two counts.
-private struct Silence: Sendable {
-  private static let least = Duration.seconds(30)
-
-  private var present = Duration.seconds(1)
-  private var next: Duration?
-
-  var limit: Duration { max(Self.least, max(present, next ?? .zero) * 3) }
-
-  mutating func periodIs(_ period: Duration) { next = period }
-
-  mutating func ended() {
-    if let next {
-      present = next
-      self.next = nil
-    }
   }
 }

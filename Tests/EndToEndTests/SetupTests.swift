@@ -63,11 +63,9 @@ import Testing
       let setup = try start(fixture, ["--config", path])
       try await setup.shows("Looking for micro:bits")
       try await setup.shows("Which ones?")
-      let number = try #require(
-        setup.text.split(whereSeparator: \.isNewline).first { $0.contains(devices[0].address) }?.split(
-          separator: " "
-        )
-        .first)
+      let lines = setup.text.split(whereSeparator: \.isNewline)
+      let line = try #require(lines.first { $0.contains(devices[0].address) })
+      let number = try #require(line.split(separator: " ").first)
       setup.type("\(number)\n")
       try await setup.answer("Name", "Kitchen window")
       try await setup.answer("Room", "Kitchen")

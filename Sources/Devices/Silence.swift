@@ -1,0 +1,21 @@
+/// How long a live peripheral may send nothing: three periods, at least 30 s.
+///
+/// A new period starts after the sample that is scheduled already (up to 65 s away), so until the next reading
+/// the longer of the two counts.
+struct Silence: Sendable {
+  private static let least = Duration.seconds(30)
+
+  private var present = Duration.seconds(1)
+  private var next: Duration?
+
+  var limit: Duration { max(Self.least, max(present, next ?? .zero) * 3) }
+
+  mutating func periodIs(_ period: Duration) { next = period }
+
+  mutating func ended() {
+    if let next {
+      present = next
+      self.next = nil
+    }
+  }
+}
