@@ -41,6 +41,7 @@ in_root() {
     mount -t proc proc "$root/proc"
     mount --bind "$root/proc/sys" "$root/proc/sys"
     mount -o remount,bind,ro "$root/proc/sys"
+    mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
     directory=/
     if [ "$1" = --tree ]; then
       shift

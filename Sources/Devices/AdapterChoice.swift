@@ -103,7 +103,11 @@ struct AdapterChoice: Sendable {
   }
 
   /// Another adapter is configured as the only one, or none.
-  mutating func pin(_ adapter: Int?) { pinned = adapter }
+  mutating func pin(_ adapter: Int?) {
+    pinned = adapter
+    undecidedSince = nil
+    current = adapter ?? current
+  }
 
   /// There is no link: chooses an adapter that has a bond, if there is one.
   mutating func chooseBonded() {
@@ -160,9 +164,9 @@ struct AdapterChoice: Sendable {
   /// Whether the chosen adapter, or any if none was chosen, has a bond with the device.
   var isPaired: Bool { current.map { candidates[$0].isPaired } ?? candidates.contains { $0.isPaired } }
 
-  /// The adapter that a link may use: the pinned one, or those that have a bond if there are any, or all. An adapter that
+  /// The adapters that a link may use: the pinned one, or those that have a bond if there are any, or all. An adapter that
   /// is absent keeps its bond.
-  private var eligible: [Int] {
+  var eligible: [Int] {
     if let pinned { return [pinned] }
     let bonded = candidates.indices.filter {
       candidates[$0].isPaired && (candidates[$0].isKnown || !candidates[$0].isOn)

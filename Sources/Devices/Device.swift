@@ -101,6 +101,8 @@ final class Device: @unchecked Sendable {
 
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral, by adapter: Int) {
+    // Before the session reports, and afterwards, as it may have another adapter then.
+    if let rssi = seen.rssi, session.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
     if let rssi = seen.rssi, session.isCurrent(adapter) { description.rssi = rssi }
     guard description.isPaired != session.isPaired else { return }

@@ -22,10 +22,17 @@ extension CentralState {
       .fault(
         .adapter, "there is no Bluetooth adapter \(adapter)",
         remedy:
-          "plug it in, or name another one in bluetooth.adapters: bluetoothctl list shows which there are")
-    case .adapterOff: .fault(.adapter, "the adapter \(adapter) is off", remedy: "bluetoothctl power on")
+          "plug it in, or name another one in bluetooth.adapters: ls /sys/class/bluetooth shows which there are"
+      )
+    case .adapterOff:
+      .fault(
+        .adapter, "the adapter \(adapter) is off",
+        // bluetoothctl knows one adapter by default.
+        remedy: adapter == "hci0"
+          ? "bluetoothctl power on"
+          : "busctl set-property org.bluez /org/bluez/\(adapter) org.bluez.Adapter1 Powered b true")
     case .adapterBlocked:
-      .fault(.adapter, "the adapter \(adapter) is blocked", remedy: "rfkill unblock bluetooth")
+      .fault(.adapter, "the adapter \(adapter) is blocked", remedy: "sudo rfkill unblock bluetooth")
     case .on(let adapter, let address): .ok(.adapter, "\(adapter) (\(address)) is on")
     }
   }

@@ -56,7 +56,9 @@ extension DeviceManager {
     let deadline = Moment.now + Self.patience
     while true {
       var best: (peripheral: Peripheral, central: Central)?
-      for adapter in context.adapters where adapter.state.isOn {
+      let session = registry.byAddress[address]?.session
+      for (index, adapter) in context.adapters.enumerated()
+      where adapter.state.isOn && session?.mayUse(index) != false {
         let known = await adapter.central.peripherals.first { $0.address == address }
         guard let known, known.isInRange else { continue }
         if let best, Self.rank(best.peripheral) >= Self.rank(known) { continue }
@@ -99,7 +101,9 @@ extension DeviceManager {
       }
     }
     // A link that was there before may be another program's.
-    if !peripheral.isConnected, registry.byAddress[peripheral.address]?.session.usesLink != true {
+    let session = registry.byAddress[peripheral.address]?.session
+    let isUsed = session.map { $0.usesLink && $0.adapter.central === central } ?? false
+    if !peripheral.isConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }
     return inspection

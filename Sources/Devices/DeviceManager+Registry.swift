@@ -68,7 +68,9 @@ extension DeviceManager {
   func device(of peripheral: Peripheral) -> Device? {
     if let device = registry.byPeripheral[peripheral.id] { return device }
     let advertisement = Advertisement(peripheral)
-    if let ignored = registry.ignored[peripheral.id], ignored.holds(for: advertisement, rssi: peripheral.rssi)
+    // Another adapter may have received it better.
+    if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
+      ignored.holds(for: advertisement, rssi: peripheral.rssi)
     {
       return nil
     }

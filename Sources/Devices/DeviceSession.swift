@@ -77,6 +77,10 @@ final class DeviceSession: @unchecked Sendable {
   /// Whether bluetoothd has an object for the device.
   var isKnown: Bool { known.contains { $0 != nil } }
   var isPaired: Bool { choice.isPaired }
+  /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
+  func mayUse(_ adapter: Int) -> Bool {
+    occupiesLink ? choice.current == adapter : choice.eligible.contains(adapter)
+  }
   func isCurrent(_ adapter: Int) -> Bool { choice.current == nil || choice.current == adapter }
 
   /// Whether the session uses its link, or is making one.
@@ -261,6 +265,8 @@ final class DeviceSession: @unchecked Sendable {
     choiceTimer?.cancel()
     choiceTimer = nil
     guard machine.state == .connecting else { return }
+    // The last link has ended.
+    occupy(nil)
     let before = choice.current
     switch choice.choose(hasFreeLink: context.adapters.map { $0.links < context.mostLinks }, at: .now) {
     case .use(let index):

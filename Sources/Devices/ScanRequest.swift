@@ -12,10 +12,17 @@ package struct ScanRequest: Sendable {
     if peripheral.isInRange { found[peripheral.id] = peripheral }
   }
 
-  /// The strongest first; each once, as the adapter knows it that receives it best.
+  /// The strongest first; each once, as the adapter knows it that has a link, or receives it best.
   package var peripherals: [Peripheral] {
-    var addresses: Set<BluetoothAddress> = []
-    return found.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) }
-      .filter { addresses.insert($0.address).inserted }
+    var best: [BluetoothAddress: Peripheral] = [:]
+    for peripheral in found.values {
+      if let other = best[peripheral.address], Self.rank(other) >= Self.rank(peripheral) { continue }
+      best[peripheral.address] = peripheral
+    }
+    return best.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) }
+  }
+
+  private static func rank(_ peripheral: Peripheral) -> (Int, Int) {
+    (peripheral.isConnected ? 1 : 0, peripheral.rssi ?? -128)
   }
 }

@@ -189,7 +189,8 @@ package actor GATTServer {
       try await set("Powered", .boolean(true), on: bus)
     } catch {
       isPowered = false
-      throw RegistrationError("\(adapter) cannot be powered on: \(error) (try: rfkill unblock bluetooth)")
+      throw RegistrationError(
+        "\(adapter) cannot be powered on: \(error) (try: sudo rfkill unblock bluetooth)")
     }
   }
 

@@ -28,7 +28,7 @@ struct LineSink {
   mutating func write(_ line: LogLine) {
     if dropped > 0 {
       let lost = LogLine(
-        level: .warning, component: "log", message: "lines dropped: stderr was not read",
+        level: .warning, component: "log", message: "lines dropped: the log was not read fast enough",
         ["count": dropped])
       guard put(lost) else {
         dropped += 1

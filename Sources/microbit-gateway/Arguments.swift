@@ -247,7 +247,7 @@ struct Arguments {
       --json             scan, inspect, read, write, watch, doctor: print JSON
       --live             scan: a table that is updated continuously, until Ctrl-C
       --csv              watch: print a spreadsheet: time, device, property, value, unit
-      --gateway ID       commands with an ID: which running gateway, if there are several
+      --gateway ID       commands with an ID, watch: which running gateway, if there are several
       --passkey N        pair: the passkey that the micro:bit displays
       --help             print this help
 

@@ -31,6 +31,17 @@ public final class TemporaryFolder: Sendable {
     guard fwrite(bytes, 1, bytes.count, stream) == bytes.count else { throw Failure("\(file): short write") }
     return file
   }
+
+  /// Writes a shell script that can be executed; returns its path.
+  ///
+  /// Another process writes it: the kernel executes no file that is open for writing (ETXTBSY), as it would be in a program
+  /// that another test starts at this moment.
+  public func script(_ text: String, named name: String) throws -> String {
+    let source = try write("#!/bin/sh\n" + text, to: name + ".sh")
+    let program = path + "/" + name
+    try ChildProcess("/usr/bin/install", ["-m", "755", source, program]).waitForExit()
+    return program
+  }
 }
 
 /// Something that a test needed did not happen.

@@ -21,8 +21,8 @@ struct AdapterCheck {
   func run() -> [Finding] {
     if let problem = report.busProblem { return [CentralState.noBus(problem).finding(adapter: "")] }
     let bus = Finding.ok(.bus, "the system bus answers")
+    if let refusal = report.refusal { return (report.bluetoothd == nil ? [] : [bus]) + [refused(refusal)] }
     guard report.bluetoothd != nil else { return [bus, CentralState.noBluetoothd.finding(adapter: "")] }
-    if let refusal = report.refusal { return [bus, refused(refusal)] }
     return [bus, bluetoothd] + adapters.flatMap(findings)
   }
 

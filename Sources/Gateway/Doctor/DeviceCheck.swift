@@ -55,7 +55,7 @@ struct DeviceCheck {
         findings.append(
           .warning(
             .device, "\(peripheral.address): a micro:bit that no entry of the configuration matches",
-            remedy: "microbit-gateway scan prints an entry for devices in config.json"))
+            remedy: "add it: sudo microbit-gateway init"))
       case .here, .elsewhere, .unmatched, .removed: break
       }
     }

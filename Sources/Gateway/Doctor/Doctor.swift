@@ -76,7 +76,15 @@ private final class Checkup: @unchecked Sendable {
           remedy: RuntimeFolder.denial(path, gateway: gateway.description))
       ])
     case .absent:
-      report([.ok(.gateway, "no gateway \(gateway) is running")])
+      let service = await within(Self.limit, .gateway) { await EventLoop.blocking { ServiceUnit().state } }
+      report([
+        service == .stopped
+          ? .warning(
+            .gateway, "no gateway \(gateway) is running, although the service is installed",
+            remedy: "sudo systemctl enable --now microbit-gateway; if it ends: "
+              + "journalctl -u microbit-gateway -n 20")
+          : .ok(.gateway, "no gateway \(gateway) is running")
+      ])
       if isUsable { await checkDevices(file, gateway) }
     }
     return !output.end()

@@ -81,6 +81,10 @@ private final class SetupRun: @unchecked Sendable {
     present = PresentConfiguration(readingFrom: path)
     files = SetupFiles(path: present.path)
     if let problem = files.problem { throw CommandFailure(.refused, problem) }
+    if setup.isUnattended, let problem = present.problem {
+      throw CommandFailure(
+        .configuration, "\(problem)\nNothing was changed: correct it, or move the file away.")
+    }
     dialogue = try setup.dialogue(present, backup: SetupFiles.backupName(of: present.path))
   }
 
@@ -92,6 +96,10 @@ private final class SetupRun: @unchecked Sendable {
       switch step {
       case .ask(let question):
         guard let answer = await console.ask(question) else {
+          if question.topic == .service {
+            console.show([""] + dialogue.closing)
+            return .done
+          }
           throw CommandFailure(.refused, "\nThe input has ended: nothing was changed.")
         }
         step = dialogue.answer(answer)
@@ -121,6 +129,11 @@ private final class SetupRun: @unchecked Sendable {
       + (present.problem == nil
         ? []
         : ["To keep what is in it, press Ctrl-C and correct it first; a copy of it is kept in any case."])
+      + (setup.configuration == nil && geteuid() != 0 && access(SetupFiles.serviceConfiguration, F_OK) == 0
+        ? [
+          "The installed service does not use this file, but \(SetupFiles.serviceConfiguration): for that one press",
+          "Ctrl-C, and use: sudo microbit-gateway init",
+        ] : [])
   }
 
   // MARK: Steps
@@ -199,8 +212,10 @@ private final class SetupRun: @unchecked Sendable {
     let isRunning = await EventLoop.blocking { ServiceUnit().start(again: restart) }
     guard isRunning else {
       throw CommandFailure(
-        .unavailable, "the service does not start: see journalctl -u microbit-gateway -n 20")
+        .unavailable,
+        "the service does not start: see journalctl -u microbit-gateway -n 20"
+          + (present.isThere ? "; the file before is \(dialogue.backup)" : ""))
     }
-    console.show(["The gateway is running. Its readings: microbit-gateway watch"])
+    console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
   }
 }

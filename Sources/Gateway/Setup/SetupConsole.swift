@@ -37,6 +37,8 @@ final class SetupConsole: @unchecked Sendable {
     guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return }
     shown = settings
     settings.c_lflag = settings.c_lflag & ~tcflag_t(ECHO) | tcflag_t(ECHONL)
+    // VQUIT and VSUSP: neither Ctrl-\ nor Ctrl-Z leaves the terminal like this.
+    (settings.c_cc.1, settings.c_cc.10) = (0, 0)
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)
   }
 

@@ -30,7 +30,7 @@ extension SetupDialogue {
 
   /// The indices for `1,3-4`, each once.
   private static func numbers(_ text: String, upTo count: Int) throws(SetupRefusal) -> [Int] {
-    guard count > 0 else { throw SetupRefusal("Please answer again or every.") }
+    guard count > 0 else { throw SetupRefusal("Please type the word again, or the word every.") }
     var indices: [Int] = []
     for part in text.split(whereSeparator: { $0 == "," || $0 == " " }) {
       let ends = part.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
@@ -173,6 +173,12 @@ extension SetupDialogue {
         Array(SetupDocument.text(document).utf8), in: present.folder
       ).configuration
       configuration.mqtt.password = broker.password.bytes
+      if var tls = configuration.mqtt.tls {
+        tls.caFile = tls.caFile?.resolved(in: present.folder)
+        tls.certFile = tls.certFile?.resolved(in: present.folder)
+        tls.keyFile = tls.keyFile?.resolved(in: present.folder)
+        configuration.mqtt.tls = tls
+      }
       return .success(configuration)
     } catch {
       return .failure(

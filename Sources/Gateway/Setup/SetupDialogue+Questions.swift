@@ -14,7 +14,8 @@ extension SetupDialogue {
           "\(Excerpt(devices[index].name ?? "")) cannot be part of an MQTT topic: choose a short name for topics,",
           "of the letters a to z, digits and -.",
         ], prompt: "  Short name",
-        preset: SetupCandidate.letters(of: devices[index].bluetoothName) ?? devices[index].address.compact)
+        preset: SetupCandidate.letters(of: devices[index].bluetoothName).flatMap(TopicWord.similar)
+          ?? devices[index].address.compact)
     case .room(let index):
       SetupQuestion(
         topic: topic, prompt: devices[index].room == nil ? "  Room (may be empty)" : "  Room (- for none)",
@@ -150,7 +151,7 @@ extension SetupDialogue {
   var closing: [String] {
     service == .absent
       ? ["Start the gateway with: microbit-gateway run --config \(present.path)"]
-      : ["Start the gateway with: sudo systemctl restart microbit-gateway"]
+      : ["Start the gateway with: sudo systemctl enable --now microbit-gateway"]
   }
 
   func unattendedFailure(_ question: SetupQuestion) -> String {

@@ -103,7 +103,10 @@ struct SetupDialogue {
   /// - Parameter service: whether there is a service that uses this configuration.
   mutating func written(_ service: ServiceUnit.State) -> Step {
     self.service = service
-    return service == .absent ? .end(closing) : ask(.service)
+    if service == .absent { return .end(closing) }
+    // Nothing has changed: a restart would only end the links.
+    if plan.isEmpty, service == .running { return .end([]) }
+    return ask(.service)
   }
 
   // MARK: Steps
@@ -169,7 +172,10 @@ struct SetupDialogue {
         broker.host = answer
       }
     case .tls: setEncryption(try isYes(answer, question))
-    case .caFile: broker.caFile = try optional(answer, question) { _ throws(SetupRefusal) in }
+    case .caFile:
+      let file = try optional(answer, question) { _ throws(SetupRefusal) in }
+      // A typed name is meant from where the user is, one in config.json from there.
+      broker.caFile = file == question.preset ? file : file.map(Setup.absolute)
     case .port: try setPort(answer.isEmpty ? question.preset ?? "" : answer)
     case .username: try setUsername(answer, question)
     case .password:

@@ -57,8 +57,8 @@ struct SetupFiles: Sendable {
       }
       for (index, file) in new.enumerated() {
         // The password is replaced first; its old content returns if config.json cannot be replaced.
-        let old = index + 1 < new.count ? try? read(file.path) : nil
         let status = Status(file.path)
+        let old = index + 1 < new.count && status != nil ? try read(file.path) : nil
         try SystemFailure.check(rename(file.temporary, file.path), file.path)
         undo.append {
           if let old, let status {

@@ -60,14 +60,16 @@ extension Setup {
       let line = try FileProblem.read(path, limit: 1 << 20)
         .prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
       guard !line.isEmpty else { throw FileProblem("its first line is empty") }
-      return .file(path, Array(line))
+      // The service cannot read what belongs to root or lies in /home: it gets a copy.
+      let isOfService = present.path == SetupFiles.serviceConfiguration && geteuid() == 0
+      return isOfService ? .typed(Array(line)) : .file(path, Array(line))
     } catch {
       throw CommandFailure(.usage, "--password-file \(passwordFile): \(error)")
     }
   }
 
   /// As config.json may be in another folder.
-  private static func absolute(_ path: String) -> String {
+  static func absolute(_ path: String) -> String {
     guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
     defer { free(folder) }
     return "\(String(cString: folder))/\(path)"

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 
 /// What `init` has to know.
 enum SetupTopic: Hashable, Sendable {
@@ -35,7 +36,9 @@ struct SetupQuestion: Equatable {
   var isSecret = false
 
   /// As shown: `Port [1883]: `.
-  var text: String { prompt + (preset.map { $0.isEmpty ? ": " : " [\($0)]: " } ?? ": ") }
+  var text: String {
+    prompt + (preset.map { $0.isEmpty ? ": " : " [\(Excerpt.harmless($0))]: " } ?? ": ")
+  }
 }
 
 /// Why an answer cannot be used.

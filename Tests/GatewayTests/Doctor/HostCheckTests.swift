@@ -56,8 +56,7 @@ struct BluetoothdVersionTests {
 
   @Test func theProgramOfTheProcessIsAsked() async throws {
     let folder = try TemporaryFolder()
-    let program = try folder.write("#!/bin/sh\necho 5.66\n", to: "bluetoothd")
-    chmod(program, 0o700)
+    let program = try folder.script("echo 5.66\n", named: "bluetoothd")
     mkdir(folder.path + "/7", 0o700)
     mkdir(folder.path + "/8", 0o700)
     try folder.write("\(program)\0--nodetach\0", to: "7/cmdline")
@@ -136,7 +135,7 @@ struct AdapterCheckTests {
 
   @Test func theAdapterIsBlocked() {
     let off = report([adapter(isPowered: false)])
-    #expect(findings(off, block: .software).last?.remedy == "rfkill unblock bluetooth")
+    #expect(findings(off, block: .software).last?.remedy == "sudo rfkill unblock bluetooth")
     #expect(
       findings(off, block: .hardware).last?.text == "the adapter hci0 is blocked by a switch of this machine")
   }

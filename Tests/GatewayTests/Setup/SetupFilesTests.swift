@@ -98,8 +98,7 @@ import Testing
 
   /// A program in the place of systemctl.
   private func unit(_ folder: TemporaryFolder, _ script: String) throws -> ServiceUnit {
-    let program = try folder.write("#!/bin/sh\necho $* >> \(folder.path)/calls\n\(script)\n", to: "systemctl")
-    chmod(program, 0o755)
+    let program = try folder.script("echo $* >> \(folder.path)/calls\n\(script)\n", named: "systemctl")
     return ServiceUnit(bootFolder: folder.path, program: program)
   }
 
