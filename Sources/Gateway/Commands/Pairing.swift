@@ -42,7 +42,7 @@ struct Pairing {
     printError(
       "\(target.label) shows a passkey (a micro:bit after button A was pressed). Enter its six digits:")
     // Not on the loop, which has to keep running meanwhile.
-    let line = await EventLoop.blocking { readLine() ?? "" }
+    let line = await EventLoop.blocking { StandardInput.line() ?? "" }
     guard let passkey = Int(line), (0...999_999).contains(passkey) else {
       throw CommandFailure(.usage, "a passkey has six digits")
     }

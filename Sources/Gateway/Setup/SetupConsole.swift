@@ -24,7 +24,7 @@ final class SetupConsole: @unchecked Sendable {
     screen.write(question.text)
     await screen.finish()
     // Not on the loop, which has to keep running meanwhile.
-    let line = await EventLoop.blocking { readLine() }
+    let line = await EventLoop.blocking { StandardInput.line() }
     showTyping()
     return line
   }

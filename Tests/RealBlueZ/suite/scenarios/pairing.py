@@ -171,10 +171,16 @@ def pairs_before_anything_else(world):
     device.wait_availability("offline", CONNECT, after=mark)
 
 
+def pairing_suggested(world):
+    """The log says how to pair."""
+    suggestion = "pair: microbit-gateway pair "
+    world.gateway.output.wait(lambda line: suggestion in line, 3 * RETURN, "advice to pair")
+
+
 @scenario(debians=BOTH)
 def pairs_by_request(world):
     device = start(world, "just_works", pair=False)
-    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    pairing_suggested(world)
     expect(world.microbits.ask("state")["bonds"] == 0, "paired by itself")
     pair(world, device)
     answer = request(world, "pair", device)()
@@ -184,7 +190,7 @@ def pairs_by_request(world):
 @scenario(debians=BOTH)
 def pairs_with_a_passkey(world):
     device = start(world, "passkey", pair=False)
-    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    pairing_suggested(world)
     for _ in range(3):
         expect(request(world, "pair", device)()["data"]["passkey_required"], "no passkey is required")
         displayed = world.microbits.ask("state")["passkey"]
@@ -200,7 +206,7 @@ def pairs_with_a_passkey(world):
 def pairing_fails(world):
     """The micro:bit refuses; the link drops; it stops responding; it is out of range."""
     device = start(world, "just_works", pairs=False, pair=False)
-    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    pairing_suggested(world)
     expect_refused(request(world, "pair", device)(), "refuses")
     for how, reason in (("drop", "the link ended"), ("silence", "the link ended")):
         world.microbits.ask("security", mode="just_works")
@@ -225,7 +231,7 @@ def bond_lost(world):
 @scenario(debians=BOTH)
 def bond_lost_and_told(world):
     device = start(world, "just_works", pair=False)
-    world.gateway.output.wait(lambda line: "device/pair" in line, 3 * RETURN, "word of the request")
+    pairing_suggested(world)
     request(world, "pair", device)()
     expect_paired(world, device)
     world.microbits.ask("forget")
