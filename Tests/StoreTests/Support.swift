@@ -51,20 +51,6 @@ func contents(_ path: String) throws -> [UInt8] {
   return Array(buffer[..<fread(&buffer, 1, buffer.count, stream)])
 }
 
-/// The names in a folder, sorted.
-func names(in folder: String) throws -> [String] {
-  guard let directory = opendir(folder) else { throw Failure("\(folder): errno \(errno)") }
-  defer { closedir(directory) }
-  var names: [String] = []
-  while let entry = readdir(directory) {
-    let name = withUnsafePointer(to: &entry.pointee.d_name) {
-      $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-    }
-    if name != ".", name != ".." { names.append(name) }
-  }
-  return names.sorted()
-}
-
 /// The rights of a file or folder, in octal.
 func rights(_ path: String) -> String {
   var status = stat()

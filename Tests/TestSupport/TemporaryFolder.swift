@@ -44,6 +44,20 @@ public final class TemporaryFolder: Sendable {
   }
 }
 
+/// The names in a folder, sorted.
+public func names(in folder: String) throws -> [String] {
+  guard let directory = opendir(folder) else { throw Failure("\(folder): errno \(errno)") }
+  defer { closedir(directory) }
+  var names: [String] = []
+  while let entry = readdir(directory) {
+    let name = withUnsafePointer(to: &entry.pointee.d_name) {
+      $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    if name != ".", name != ".." { names.append(name) }
+  }
+  return names.sorted()
+}
+
 /// Something that a test needed did not happen.
 public struct Failure: Error, CustomStringConvertible {
   /// What did not happen, for the person who reads the report.

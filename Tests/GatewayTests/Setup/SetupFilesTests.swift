@@ -24,19 +24,6 @@ import Testing
     return status
   }
 
-  private func names() throws -> [String] {
-    let directory = try #require(opendir(folder.path))
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        })
-    }
-    return names.filter { !$0.hasPrefix(".") }.sorted()
-  }
-
   private static let plan = SetupPlan(text: "{}\n", password: Array("secret".utf8))
 
   @Test func newFilesInANewFolder() throws {
@@ -53,7 +40,7 @@ import Testing
     let path = try folder.write("old", to: "config.json")
     chmod(path, 0o640)
     _ = try SetupFiles(path: path).write(Self.plan, backup: "backup")
-    #expect(try names() == ["backup", "config.json", "mqtt-password"])
+    #expect(try names(in: folder.path) == ["backup", "config.json", "mqtt-password"])
     #expect(text("backup") == "old" && text("config.json") == "{}\n")
     #expect(try status("config.json").st_mode & 0o777 == 0o640)
     #expect(try status("backup").st_mode & 0o777 == 0o640)
@@ -80,7 +67,7 @@ import Testing
     // A folder cannot be replaced by a file.
     try #require(mkdir("\(folder.path)/\(name)", 0o700) == 0)
     #expect(throws: CommandFailure.self) { try files.write(Self.plan, backup: "backup") }
-    #expect(try names() == ["config.json", "mqtt-password"])
+    #expect(try names(in: folder.path) == ["config.json", "mqtt-password"])
     #expect(text(other) == "old")
   }
 
