@@ -1,6 +1,7 @@
 import Bridge
 import EventLoop
 import JSON
+import Sockets
 
 /// A client of the gateway's socket.
 package final class ControlClient: @unchecked Sendable {

@@ -3,6 +3,7 @@ import Configuration
 import Devices
 import EventLoop
 import JSON
+import Sockets
 
 /// One client of the socket. Each line is a request, answered by a line; after `watch`, a line for each
 /// reading.

@@ -2,12 +2,12 @@ import Peripherals
 
 /// Names of the BlueZ D-Bus API (BlueZ sources, `doc/*-api.txt`).
 enum BlueZName {
-  static let bus = "org.bluez"
+  static let busName = "org.bluez"
   static let managerPath = "/org/bluez"
 
   static let adapter = "org.bluez.Adapter1"
   static let device = "org.bluez.Device1"
-  static let service = "org.bluez.GattService1"
+  static let gattService = "org.bluez.GattService1"
   static let characteristic = "org.bluez.GattCharacteristic1"
   static let descriptor = "org.bluez.GattDescriptor1"
   static let agentManager = "org.bluez.AgentManager1"

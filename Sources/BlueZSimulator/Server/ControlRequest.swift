@@ -135,6 +135,7 @@ enum ControlAnswer: Sendable {
   case done
   case error(String)
 
+  /// In JSON, without the end of the line.
   var line: [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
@@ -148,7 +149,7 @@ enum ControlAnswer: Sendable {
       case .done: try? encoder.encode(["status": "ok"])
       case .error(let text): try? encoder.encode(["error": text])
       }
-    return Array(data ?? Data("{}".utf8)) + [10]
+    return Array(data ?? Data("{}".utf8))
   }
 }
 

@@ -3,6 +3,7 @@ import Control
 import EventLoop
 import GATT
 import JSON
+import Sockets
 
 /// The gateway that a command uses: a running one, through its socket, or one in this process for this
 /// command only.

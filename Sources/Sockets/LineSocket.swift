@@ -32,14 +32,12 @@ package final class LineSocket: @unchecked Sendable {
   package var onDrained: () -> Void = {}
 
   /// - Parameters:
-  ///   - descriptor: owned from now on.
+  ///   - descriptor: one that does not block, owned from now on.
   ///   - longestLine: a longer one ends the connection; in bytes.
   package init(_ descriptor: Int32, longestLine: Int = longestRequest, loop: EventLoop) {
     self.descriptor = descriptor
     self.longestLine = longestLine
     self.loop = loop
-    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     watch = loop.watch(descriptor, for: .readable) { [weak self] in self?.handle($0) }
   }
 
