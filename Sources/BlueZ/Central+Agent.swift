@@ -67,9 +67,6 @@ extension Central {
 
   /// The pairing in progress, if the call names its peripheral.
   private func pairing(about call: DBusCall) -> Pairing? {
-    guard let attempt = queue.current, call.arguments.first?.text == attempt.peripheral.path else {
-      return nil
-    }
-    return attempt.pairing
+    call.arguments.first?.text.flatMap { pairing(of: PeripheralID(path: $0)) }
   }
 }

@@ -37,7 +37,7 @@ extension Central {
   }
 
   /// The pairing in progress, if it is with this peripheral.
-  private func pairing(of id: PeripheralID) -> Pairing? {
+  func pairing(of id: PeripheralID) -> Pairing? {
     guard let attempt = queue.current, attempt.peripheral == id else { return nil }
     return attempt.pairing
   }
