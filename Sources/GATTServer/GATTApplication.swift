@@ -50,7 +50,7 @@ struct GATTApplication: Sendable {
   /// The path of a characteristic; nil for those of bluetoothd's own services.
   func path(of handle: UInt16) -> String? { paths[handle] }
 
-  private static func digits(_ handle: UInt16) -> String { hex(Int(handle), digits: 4).lowercased() }
+  private static func digits(_ handle: UInt16) -> String { Hexadecimal.text(handle, bytes: 2) }
 
   // MARK: Properties
 

@@ -1,4 +1,4 @@
-import Peripherals
+import GATT
 
 /// Names of the BlueZ D-Bus API (BlueZ sources, `doc/*-api.txt`).
 enum BlueZName {
@@ -69,7 +69,7 @@ struct BlueZError: Error, Sendable, Equatable {
     case 0x07: invalidOffset
     case 0x08: bluez("NotAuthorized", "Operation Not Authorized")
     case 0x0D: invalidLength
-    default: failed("Operation failed with ATT error: 0x\(hex(Int(code), digits: 2).lowercased())")
+    default: failed("Operation failed with ATT error: 0x\(Hexadecimal.text(code, bytes: 1))")
     }
   }
 

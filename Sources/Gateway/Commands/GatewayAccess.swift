@@ -81,7 +81,7 @@ final class GatewayAccess: @unchecked Sendable {
     do throws(ControlError) {
       return try await client.request(verb, keys, within: limit)
     } catch {
-      throw CommandFailure(.unavailable, error.reason)
+      throw CommandFailure(GatewayCommand.ExitStatus(error.code), error.reason)
     }
   }
 
