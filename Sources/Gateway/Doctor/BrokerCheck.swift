@@ -2,6 +2,7 @@ import Bridge
 import Configuration
 import EventLoop
 import Findings
+import GATT
 import MQTT
 
 /// Connects to the broker as the gateway does, and tries every kind of topic that the gateway needs.
@@ -195,7 +196,9 @@ private final class BrokerSession: @unchecked Sendable {
     case .message(let message):
       if message.topic == status {
         isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
-      } else if received.count < Self.mostReceived, message.topic.string.contains(BrokerProbes.marker) {
+      } else if received.count < Self.mostReceived,
+        message.topic.string.hasOccurrence(of: BrokerProbes.marker)
+      {
         received.append(message)
       }
     }
