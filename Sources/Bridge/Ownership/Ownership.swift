@@ -45,6 +45,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
+  /// Whether another gateway has the id.
+  var hasIDConflict: Bool { idGuard.isReported }
   /// Whether no other gateway is online.
   var isAlone: Bool { gatewaysOnline.isEmpty }
 
