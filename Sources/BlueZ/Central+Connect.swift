@@ -176,7 +176,7 @@ extension Central {
       log.debug("RemoveDevice", ["error": error])
       throw error
     }
-    handler(.seen(peripheral.outOfRange))
+    handler(.seen(peripheral.removed))
     loop.task(of: self) { central in
       let isBack = await central.wait(central.limits.rediscovery) { $0.tree.devices[id.path] != nil }
       central.awaitingRediscovery.remove(id)

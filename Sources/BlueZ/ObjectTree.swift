@@ -18,6 +18,8 @@ struct ObjectTree: Sendable {
     var address: BluetoothAddress?
     var name: String?
     var rssi: Int?
+    /// How many signals have reported `RSSI`.
+    var advertisements = 0
     var isConnected = false
     /// How many signals have reported `Connected`.
     var linkChanges = 0
@@ -76,7 +78,7 @@ struct ObjectTree: Sendable {
     return Peripheral(
       id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
       isConnected: device.isConnected, isPaired: device.isPaired, services: device.uuids,
-      manufacturers: device.manufacturers)
+      manufacturers: device.manufacturers, advertisements: device.advertisements)
   }
 
   /// The characteristics of a device in the order of their handles.
@@ -201,7 +203,10 @@ struct ObjectTree: Sendable {
       let wasConnected = device.isConnected
       if let address = properties["Address"]?.text { device.address = BluetoothAddress(address) }
       if let name = properties["Name"]?.text { device.name = name }
-      if let rssi = properties["RSSI"]?.integer { device.rssi = rssi }
+      if let rssi = properties["RSSI"]?.integer {
+        device.rssi = rssi
+        device.advertisements &+= 1
+      }
       if invalidated.contains("RSSI") { device.rssi = nil }
       if let connected = properties["Connected"]?.bool {
         device.isConnected = connected

@@ -24,11 +24,16 @@ public struct Peripheral: Sendable, Equatable {
   /// The Bluetooth SIG company identifiers in its manufacturer data, in ascending order.
   public internal(set) var manufacturers: [Int] = []
 
-  var outOfRange: Peripheral {
+  /// How many advertisements bluetoothd has reported with a signal strength.
+  public internal(set) var advertisements = 0
+  /// The central has removed it from bluetoothd, which has not found it again yet.
+  public internal(set) var isRemoved = false
+
+  /// As it is reported when the central has removed it.
+  var removed: Peripheral {
     Peripheral(
       id: id, address: address, name: name, rssi: nil, isConnected: false, isPaired: false,
-      services: services,
-      manufacturers: manufacturers)
+      services: services, manufacturers: manufacturers, isRemoved: true)
   }
 
   /// Whether a connection attempt may succeed: it is advertising, connected, or bonded (bonded micro:bits may be in

@@ -1,4 +1,5 @@
 import BlueZ
+import EventLoop
 
 /// One of the gateway's Bluetooth adapters.
 final class Adapter: @unchecked Sendable {
@@ -10,6 +11,8 @@ final class Adapter: @unchecked Sendable {
   var state = CentralState.noBus("not connected yet")
   /// How many sessions have a link, or are making one.
   var links = 0
+  /// While it cannot be used: runs out when its bonds no longer count.
+  var bondTimer: LoopTimer?
 
   init(name: String, central: Central) {
     self.name = name

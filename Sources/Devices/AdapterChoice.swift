@@ -17,25 +17,43 @@ struct AdapterChoice: Sendable {
   private struct Candidate {
     /// The adapter can be used.
     var isOn: Bool
+    /// When it could last be used, unless it can now.
+    var offSince: Moment?
     /// bluetoothd has an object for the device.
     var isKnown = false
+    /// When bluetoothd removed that object last.
+    var lostAt: Moment?
     var isConnected = false
-    /// Kept while the adapter is absent.
+    /// Kept for a while if the adapter goes.
     var isPaired = false
-    /// In dBm; nil while bluetoothd reports none.
-    var rssi: Int?
-    /// The last one that was reported, and when it became outdated.
-    var last: (rssi: Int, at: Moment)?
+    /// bluetoothd reports a signal strength, which may be old.
+    var hasRSSI = false
+    /// The last advertisement that the adapter received: its number, and its strength in dBm.
+    var last: (number: Int, rssi: Int, at: Moment)?
     /// Attempts to connect since the last link that had readings, and when the last one was begun.
     var attempts = 0
     var lastAttempt: Moment?
 
-    var isInRange: Bool { isOn && isKnown && (rssi != nil || isConnected || isPaired) }
+    init(isOn: Bool) { self.isOn = isOn }
+
+    var isInRange: Bool { isOn && isKnown && (hasRSSI || isConnected || isPaired) }
+
+    /// Whether the device belongs to the adapter. An adapter that has gone may come back with its bond.
+    func hasBond(at now: Moment) -> Bool {
+      guard isPaired else { return false }
+      guard let offSince, !isOn else { return isKnown }
+      return offSince.duration(to: now) < AdapterChoice.bondMemory
+    }
 
     func level(at now: Moment) -> Int? {
-      if let rssi { return rssi }
       guard let last, last.at.duration(to: now) < AdapterChoice.memory else { return nil }
       return last.rssi
+    }
+
+    mutating func outOfRange() {
+      hasRSSI = false
+      last = nil
+      isConnected = false
     }
   }
 
@@ -55,8 +73,13 @@ struct AdapterChoice: Sendable {
   static let dwell = Duration.seconds(60)
   /// How long to wait for the other adapters to receive the device: after the end of a link they do so one by one.
   static let grace = Duration.seconds(2)
-  /// A signal counts this long after bluetoothd has dropped it: it does so while scanning is paused for connects.
-  static let memory = Duration.seconds(30)
+  /// How long a signal counts: bluetoothd reports each peripheral about every 15 s, and none while scanning is paused
+  /// for a connect, but keeps the last strength as long as it scans.
+  static let memory = Duration.seconds(60)
+  /// How long a device waits for an adapter that has gone and has a bond with it.
+  static let bondMemory = Duration.seconds(60)
+  /// If an adapter is removed, bluetoothd removes its devices first.
+  private static let removal = Duration.seconds(2)
   /// Each failed attempt counts as a signal weaker by this, in dB, until a link has readings, or for this long.
   static let attemptPenalty = 10
   static let attemptMemory = Duration.seconds(300)
@@ -72,29 +95,46 @@ struct AdapterChoice: Sendable {
   // MARK: Inputs
 
   /// bluetoothd reports what an adapter knows of the device.
-  mutating func seen(by adapter: Int, rssi: Int?, isConnected: Bool, isPaired: Bool, at now: Moment) {
-    if rssi == nil, let last = candidates[adapter].rssi { candidates[adapter].last = (last, now) }
+  ///
+  /// - Parameter advertisement: the number of the last advertisement that the adapter has received.
+  mutating func seen(
+    by adapter: Int, rssi: Int?, advertisement: Int, isConnected: Bool, isPaired: Bool, at now: Moment
+  ) {
     candidates[adapter].isKnown = true
-    candidates[adapter].rssi = rssi
+    candidates[adapter].hasRSSI = rssi != nil
+    if let rssi, candidates[adapter].last?.number != advertisement {
+      candidates[adapter].last = (advertisement, rssi, now)
+    }
     candidates[adapter].isConnected = isConnected
     candidates[adapter].isPaired = isPaired
   }
 
-  /// bluetoothd has removed the device from an adapter, which may be absent itself by now.
-  mutating func lost(by adapter: Int) {
+  /// The gateway has removed the device from an adapter, with its bond.
+  mutating func removed(from adapter: Int) {
     candidates[adapter].isKnown = false
-    outOfRange(of: adapter)
+    candidates[adapter].isPaired = false
+    candidates[adapter].outOfRange()
   }
 
-  mutating func adapterChanged(_ adapter: Int, isOn: Bool) {
+  /// bluetoothd has removed the device from an adapter, which may be absent itself by now.
+  mutating func lost(by adapter: Int, at now: Moment) {
+    candidates[adapter].isKnown = false
+    candidates[adapter].lostAt = now
+    candidates[adapter].outOfRange()
+  }
+
+  mutating func adapterChanged(_ adapter: Int, isOn: Bool, at now: Moment) {
+    let wasOn = candidates[adapter].isOn
     candidates[adapter].isOn = isOn
-    if !isOn { outOfRange(of: adapter) }
-  }
-
-  private mutating func outOfRange(of adapter: Int) {
-    candidates[adapter].rssi = nil
-    candidates[adapter].last = nil
-    candidates[adapter].isConnected = false
+    if wasOn { candidates[adapter].offSince = now }
+    guard !isOn else { return }
+    candidates[adapter].outOfRange()
+    // Another program had removed the device, with its bond.
+    if let lostAt = candidates[adapter].lostAt, !candidates[adapter].isKnown,
+      lostAt.duration(to: now) >= Self.removal
+    {
+      candidates[adapter].isPaired = false
+    }
   }
 
   /// A link has readings.
@@ -110,14 +150,22 @@ struct AdapterChoice: Sendable {
   }
 
   /// There is no link: chooses an adapter that has a bond, if there is one.
-  mutating func chooseBonded() {
-    current = eligible.first { candidates[$0].isPaired && candidates[$0].isKnown } ?? current
+  mutating func chooseBonded(at now: Moment) {
+    current = eligible(at: now).first { candidates[$0].isPaired && candidates[$0].isKnown } ?? current
+  }
+
+  /// The device is not to wait for adapters that have gone.
+  mutating func dropBondsOfAbsentAdapters() {
+    for index in candidates.indices where !candidates[index].isOn { candidates[index].isPaired = false }
   }
 
   /// There is no link: which adapter to use for the next one.
   ///
-  /// - Parameter hasFreeLink: of each adapter, whether it can have one more link.
-  mutating func choose(hasFreeLink: [Bool], at now: Moment) -> Decision {
+  /// - Parameters:
+  ///   - hasFreeLink: of each adapter, whether it can have one more link.
+  ///   - startEnd: until when adapters that are not on yet are waited for.
+  mutating func choose(hasFreeLink: [Bool], startEnd: Moment? = nil, at now: Moment) -> Decision {
+    let eligible = eligible(at: now)
     let reachable = eligible.filter {
       let candidate = candidates[$0]
       return candidate.isInRange || candidate.isOn && candidate.isKnown && candidate.level(at: now) != nil
@@ -127,9 +175,14 @@ struct AdapterChoice: Sendable {
       undecidedSince = nil
       return .none
     }
-    let isComplete = eligible.allSatisfy {
-      !candidates[$0].isOn || candidates[$0].isPaired || candidates[$0].level(at: now) != nil
+    if let startEnd, now < startEnd, eligible.contains(where: { !candidates[$0].isOn }) {
+      return .wait(now.duration(to: startEnd))
     }
+    let isComplete =
+      eligible.count == 1
+      || eligible.allSatisfy {
+        !candidates[$0].isOn || candidates[$0].hasBond(at: now) || candidates[$0].level(at: now) != nil
+      }
     let waited = (undecidedSince ?? now).duration(to: now)
     if !isComplete, waited < Self.grace {
       undecidedSince = undecidedSince ?? now
@@ -159,19 +212,28 @@ struct AdapterChoice: Sendable {
   // MARK: Queries
 
   /// Whether an attempt to connect may succeed.
-  var isInRange: Bool { eligible.contains { candidates[$0].isInRange } }
+  func isInRange(at now: Moment) -> Bool { eligible(at: now).contains { candidates[$0].isInRange } }
 
   /// Whether the chosen adapter, or any if none was chosen, has a bond with the device.
   var isPaired: Bool { current.map { candidates[$0].isPaired } ?? candidates.contains { $0.isPaired } }
 
-  /// The adapters that a link may use: the pinned one, or those that have a bond if there are any, or all. An adapter that
-  /// is absent keeps its bond.
-  var eligible: [Int] {
+  /// The adapters that a link may use: the pinned one, or those that have a bond if there are any, or all.
+  func eligible(at now: Moment) -> [Int] {
     if let pinned { return [pinned] }
-    let bonded = candidates.indices.filter {
-      candidates[$0].isPaired && (candidates[$0].isKnown || !candidates[$0].isOn)
-    }
+    let bonded = candidates.indices.filter { candidates[$0].hasBond(at: now) }
     return bonded.isEmpty ? Array(candidates.indices) : bonded
+  }
+
+  /// The adapters from which to remove the device besides the chosen one.
+  ///
+  /// - Parameter isUnpairing: to delete all bonds. Otherwise the chosen one has an outdated bond, which says nothing of
+  ///   the others, or outdated services, which the others have too; then their bonds are kept.
+  func othersToRemove(isUnpairing: Bool) -> [Int] {
+    candidates.indices.filter { index in
+      guard index != current else { return false }
+      if isUnpairing { return candidates[index].isPaired }
+      return !isPaired && !candidates[index].isPaired && candidates[index].isKnown && candidates[index].isOn
+    }
   }
 
   private func attempts(_ adapter: Int, at now: Moment) -> Int {

@@ -102,11 +102,11 @@ final class Device: @unchecked Sendable {
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral, by adapter: Int) {
     // Before the session reports, and afterwards, as it may have another adapter then.
-    if let rssi = seen.rssi, session.isCurrent(adapter) { description.rssi = rssi }
+    if let rssi = seen.rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
-    if let rssi = seen.rssi, session.isCurrent(adapter) { description.rssi = rssi }
-    guard description.isPaired != session.isPaired else { return }
-    description.isPaired = session.isPaired
+    if let rssi = seen.rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
+    guard description.isPaired != session.adapters.isPaired else { return }
+    description.isPaired = session.adapters.isPaired
     report(.description)
   }
 
@@ -130,7 +130,11 @@ final class Device: @unchecked Sendable {
     description.isEnabled = new.isEnabled.value
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.pairing != before.pairing { session.setPairing(new.pairing) }
-    let isOtherMode = new.visitInterval != before.visitInterval || new.adapter != before.adapter
+    if new.adapter != before.adapter, let adapter = new.adapter, !context.uses(adapter: adapter) {
+      context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
+    }
+    let isPinChanged = new.adapter != before.adapter && new.adapter.map(context.uses(adapter:)) != false
+    let isOtherMode = new.visitInterval != before.visitInterval || isPinChanged
     if isOtherMode, before.isEnabled.value, new.isEnabled.value {
       session.stop()
       session.restart()

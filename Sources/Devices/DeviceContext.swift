@@ -14,6 +14,8 @@ final class DeviceContext: @unchecked Sendable {
   let store: DeviceStore
   let log = Logger(component: "gateway")
   var counters = DeviceCounters()
+  /// Until when a device waits for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
+  var startEnd: Moment?
   /// No more commands: what waits is kept for the next start.
   var isStopping = false
   /// Called after the state of a device's session has changed.
@@ -25,6 +27,9 @@ final class DeviceContext: @unchecked Sendable {
     self.mostLinks = mostLinks
     self.store = store
   }
+
+  func index(ofAdapter name: String) -> Int? { adapters.firstIndex { $0.name == name } }
+  func uses(adapter name: String) -> Bool { index(ofAdapter: name) != nil }
 }
 
 /// What happened how often in this run.

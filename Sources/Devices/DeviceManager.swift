@@ -150,12 +150,17 @@ package actor DeviceManager {
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }
       device.session.lost(by: adapter)
-      if !device.session.isKnown { removeIfUnknown(device) }
+      if device.session.adapters.peripherals.isEmpty { removeIfUnknown(device) }
     }
   }
 
+  /// From the first adapter that is on until the others are no longer waited for.
+  private static let startLimit = Duration.seconds(5)
+
   private func adapterChanged(_ index: Int, to state: CentralState) {
     let adapter = context.adapters[index]
+    // The gateway or bluetoothd has started.
+    if !isOn, state.isOn { context.startEnd = .now + Self.startLimit }
     adapter.state = state
     let finding = state.finding(adapter: adapter.name)
     if case .on(let name, let address) = state {
@@ -164,6 +169,13 @@ package actor DeviceManager {
       // The bus and bluetoothd are the same for all adapters.
       log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")
     }
+    adapter.bondTimer?.cancel()
+    adapter.bondTimer =
+      state.isOn
+      ? nil
+      : loop.timer(after: AdapterChoice.bondMemory) { [weak self] in
+        self?.assumeIsolated { for device in $0.registry.all { device.session.rangeChanged() } }
+      }
     for device in registry.all { device.session.adapterChanged(index, isOn: state.isOn) }
     updateScan()
     engineChanged()

@@ -38,9 +38,12 @@ extension DeviceSession {
     guard pairingRequest == nil else {
       return reply(.failure(RequestError("it is being paired with already")))
     }
+    if !occupiesLink { adapters.dropBondsOfAbsentAdapters() }
+    machine.seen(isPaired: adapters.isPaired)
     if machine.pairing.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
     begin(passkey, reply)
     perform(machine.pair(device.settings.pairing))
+    rangeChanged()
   }
 
   private func begin(_ passkey: Int?, _ reply: @escaping PairingReply) {
@@ -54,10 +57,10 @@ extension DeviceSession {
     pairingRequest = PairingRequest(passkey: passkey, reply: reply, deadline: deadline)
   }
 
-  /// Deletes the bond.
+  /// Deletes the bonds of all adapters.
   func unpair(reply: @escaping @Sendable (Result<Void, RequestError>) -> Void) {
-    chooseBonded()
-    guard peripheral != nil else {
+    if !occupiesLink { adapters.chooseBonded() }
+    guard !adapters.peripherals.isEmpty else {
       return reply(.failure(RequestError("bluetoothd does not know it: there is no bond")))
     }
     endPairing(.failure(RequestError("a request to unpair has ended it")))
@@ -114,19 +117,34 @@ extension DeviceSession {
     let peripheral = peripheral
     let replies = unpairReplies
     unpairReplies = []
+    let others = adapters.othersToRemove(isUnpairing: !replies.isEmpty)
     device.task { [self] central in
       var result = Result<Void, RequestError>.success(())
       do throws(CentralError) {
         if let peripheral { try await central.unpair(peripheral) }
       } catch {
-        context.log.warning("cannot remove it from bluetoothd: \(error)", device.fields)
-        result = .failure(RequestError("\(error)"))
+        result = removalFailed(error, of: adapter)
         machine.bondRemains()
         endPairing(.failure(RequestError("\(error)")))
+      }
+      for other in others {
+        do throws(CentralError) {
+          guard let peripheral = other.peripheral else { throw .unavailable }
+          try await other.adapter.central.unpair(peripheral)
+        } catch {
+          result = removalFailed(error, of: other.adapter)
+        }
       }
       for reply in replies { reply(result) }
       perform(machine.left())
     }
+  }
+
+  private func removalFailed(_ error: CentralError, of adapter: Adapter) -> Result<Void, RequestError> {
+    context.log.warning(
+      "cannot remove it from bluetoothd: \(error)",
+      ["device": device.id, "address": device.address, "adapter": adapter.name])
+    return .failure(RequestError("\(adapter.name): \(error)"))
   }
 }
 

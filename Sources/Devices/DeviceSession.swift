@@ -9,13 +9,7 @@ import Log
 final class DeviceSession: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// The objects in the running bluetoothd, by adapter; nil where there is none.
-  private var known: [PeripheralID?]
-  private var choice: AdapterChoice
-  /// Asks ``choice`` again.
-  private var choiceTimer: LoopTimer?
-  /// The adapter whose ``Adapter/links`` include the session.
-  private var occupied: Adapter?
+  let adapters: DeviceAdapters
   var machine: PeripheralSession
   /// The number of ``restart()``s: results of tasks from before the last one are ignored.
   private(set) var number = 0
@@ -47,9 +41,7 @@ final class DeviceSession: @unchecked Sendable {
 
   init(of device: Device) {
     self.device = device
-    let adapters = device.context.adapters
-    known = adapters.map { _ in nil }
-    choice = AdapterChoice(isOn: adapters.map(\.state.isOn), pinned: Self.pinned(device))
+    adapters = DeviceAdapters(device.context, pinned: device.settings.adapter)
     waiters = LinkWaiters(device.context.loop)
     (machine, schedule) = Self.machines(device)
   }
@@ -62,26 +54,16 @@ final class DeviceSession: @unchecked Sendable {
     return (session, interval.map { VisitSchedule(interval: $0) })
   }
 
-  private static func pinned(_ device: Device) -> Int? {
-    device.context.adapters.firstIndex { $0.name == device.settings.adapter }
-  }
-
   var state: PeripheralSession.State { machine.state }
 
   /// The adapter of the link, or of the last one.
-  var adapter: Adapter { context.adapters[choice.current ?? 0] }
+  var adapter: Adapter { adapters.current }
   /// The object that the adapter has.
-  var peripheral: PeripheralID? { known[choice.current ?? 0] }
-  /// The objects of all adapters.
-  var peripherals: [PeripheralID] { known.compactMap { $0 } }
-  /// Whether bluetoothd has an object for the device.
-  var isKnown: Bool { known.contains { $0 != nil } }
-  var isPaired: Bool { choice.isPaired }
+  var peripheral: PeripheralID? { adapters.peripheral }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
   func mayUse(_ adapter: Int) -> Bool {
-    occupiesLink ? choice.current == adapter : choice.eligible.contains(adapter)
+    occupiesLink ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
-  func isCurrent(_ adapter: Int) -> Bool { choice.current == nil || choice.current == adapter }
 
   /// Whether the session uses its link, or is making one.
   var usesLink: Bool {
@@ -112,16 +94,13 @@ final class DeviceSession: @unchecked Sendable {
   func tasksEnded() { perform(machine.visitEnded()) }
 
   func seen(_ seen: Peripheral, by adapter: Int) {
-    known[adapter] = seen.id
-    choice.seen(
-      by: adapter, rssi: seen.rssi, isConnected: seen.isConnected, isPaired: seen.isPaired, at: .now)
+    adapters.seen(seen, by: adapter)
     rangeChanged()
   }
 
   /// bluetoothd has removed the peripheral from an adapter.
   func lost(by adapter: Int) {
-    known[adapter] = nil
-    choice.lost(by: adapter)
+    adapters.lost(by: adapter)
     rangeChanged()
   }
 
@@ -133,7 +112,7 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   func adapterChanged(_ adapter: Int, isOn: Bool) {
-    choice.adapterChanged(adapter, isOn: isOn)
+    adapters.adapterChanged(adapter, isOn: isOn)
     if !isOn, context.adapters[adapter] === self.adapter {
       linkEnded()
       perform(machine.adapterWentAway())
@@ -141,29 +120,24 @@ final class DeviceSession: @unchecked Sendable {
     rangeChanged()
   }
 
-  private func rangeChanged() {
-    machine.seen(isPaired: choice.isPaired)
-    perform(machine.seen(inRange: choice.isInRange))
+  /// What the adapters know of the device has changed, or for how long.
+  func rangeChanged() {
+    machine.seen(isPaired: adapters.isPaired)
+    perform(machine.seen(inRange: adapters.isInRange))
     // The adapter that was waited for may have received it.
-    if choiceTimer != nil { connect() }
-  }
-
-  /// Without a link: what follows concerns the adapter that has a bond.
-  func chooseBonded() {
-    if !occupiesLink { choice.chooseBonded() }
+    if adapters.isWaiting { connect() }
   }
 
   /// Starts again after ``stop()``.
   func restart() {
     (machine, schedule) = Self.machines(device)
-    choice.pin(Self.pinned(device))
+    adapters.pin(device.settings.adapter)
     number += 1
   }
 
   /// Ends the session and the link.
   func stop() {
-    choiceTimer?.cancel()
-    choiceTimer = nil
+    adapters.stopWaiting()
     perform(machine.stop())
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
     visitTimer?.cancel()
@@ -239,7 +213,7 @@ final class DeviceSession: @unchecked Sendable {
     // Most inputs do not change the state.
     guard machine.state != reportedState else { return }
     reportedState = machine.state
-    if !occupiesLink { occupy(nil) }
+    if !occupiesLink { adapters.occupyNone() }
     device.report(.session)
     context.sessionChanged(device)
   }
@@ -262,23 +236,13 @@ final class DeviceSession: @unchecked Sendable {
 
   /// Chooses the adapter, and connects.
   private func connect() {
-    choiceTimer?.cancel()
-    choiceTimer = nil
-    guard machine.state == .connecting else { return }
-    // The last link has ended.
-    occupy(nil)
-    let before = choice.current
-    switch choice.choose(hasFreeLink: context.adapters.map { $0.links < context.mostLinks }, at: .now) {
-    case .use(let index):
-      let adapter = context.adapters[index]
-      if let before, before != index {
-        log.info("changes to the adapter \(adapter.name)", device.fields)
-      }
-      occupy(adapter)
-      machine.seen(isPaired: choice.isPaired)
+    guard machine.state == .connecting else { return adapters.stopWaiting() }
+    switch adapters.choose(orWait: { [weak self] in self?.connect() }) {
+    case .use(let adapter, let isMove):
+      if isMove { log.info("changes to the adapter \(adapter.name)", device.fields) }
+      machine.seen(isPaired: adapters.isPaired)
       connect(by: adapter)
-    case .wait(let delay):
-      choiceTimer = context.loop.timer(after: delay) { [weak self] in self?.connect() }
+    case .wait: break
     case .none: perform(machine.connected(.failed(.gone)))
     }
   }
@@ -401,16 +365,10 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   /// Whether the session has a link, or may have one.
-  private var occupiesLink: Bool { usesLink || machine.state == .leaving }
-
-  private func occupy(_ adapter: Adapter?) {
-    occupied?.links -= 1
-    adapter?.links += 1
-    occupied = adapter
-  }
+  var occupiesLink: Bool { usesLink || machine.state == .leaving }
 
   private func becameLive() {
-    choice.becameLive()
+    adapters.becameLive()
     if schedule == nil {
       device.becameOnline(hasInformation: !information.isEmpty)
     } else {

@@ -20,7 +20,7 @@ struct Registry {
   mutating func remove(_ device: Device) {
     byAddress[device.address] = nil
     if byID[device.id] === device { byID[device.id] = nil }
-    for peripheral in device.session.peripherals { byPeripheral[peripheral] = nil }
+    for peripheral in device.session.adapters.peripherals { byPeripheral[peripheral] = nil }
   }
 
   /// Changes its id, by `rename`, which must not look it up here.

@@ -23,15 +23,17 @@ import Testing
     _ choice: inout AdapterChoice, _ adapter: Int, _ rssi: Int?, isConnected: Bool = false,
     isPaired: Bool = false, at seconds: Int = 0
   ) {
-    choice.seen(by: adapter, rssi: rssi, isConnected: isConnected, isPaired: isPaired, at: at(seconds))
+    choice.seen(
+      by: adapter, rssi: rssi, advertisement: seconds, isConnected: isConnected, isPaired: isPaired,
+      at: at(seconds))
   }
 
   @Test func oneAdapterIsUsedWithoutWaiting() {
     var choice = AdapterChoice(isOn: [true], pinned: nil)
     #expect(choice.choose(hasFreeLink: [true], at: start) == .none)
-    #expect(!choice.isInRange)
+    #expect(!choice.isInRange(at: start))
     see(&choice, 0, -90)
-    #expect(choice.isInRange)
+    #expect(choice.isInRange(at: start))
     for second in 0..<5 { #expect(choice.choose(hasFreeLink: [false], at: at(second)) == .use(0)) }
   }
 
@@ -54,14 +56,14 @@ import Testing
 
   @Test func anAdapterThatIsOffIsNotWaitedFor() {
     var choice = choice(-80, nil)
-    choice.adapterChanged(1, isOn: false)
+    choice.adapterChanged(1, isOn: false, at: start)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
-    choice.adapterChanged(0, isOn: false)
-    #expect(!choice.isInRange)
+    choice.adapterChanged(0, isOn: false, at: start)
+    #expect(!choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .none)
     // Back, it has to receive the device again.
-    choice.adapterChanged(0, isOn: true)
-    #expect(!choice.isInRange)
+    choice.adapterChanged(0, isOn: true, at: start)
+    #expect(!choice.isInRange(at: start))
   }
 
   @Test(arguments: [(-58, 0), (-59, 0), (-57, 0), (-51, 0), (-49, 1), (-30, 1)])
@@ -69,6 +71,7 @@ import Testing
     var choice = choice(-58, -70)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     choice.becameLive()
+    see(&choice, 0, -58, at: 100)
     see(&choice, 1, other, at: 100)
     #expect(choice.choose(hasFreeLink: free, at: at(100)) == .use(expected))
   }
@@ -84,6 +87,8 @@ import Testing
     see(&choice, 1, -80, at: 20)
     #expect(choice.choose(hasFreeLink: free, at: at(20)) == .use(1))
     choice.becameLive()
+    #expect(choice.choose(hasFreeLink: free, at: at(69)) == .use(1))
+    choice.becameLive()
     #expect(choice.choose(hasFreeLink: free, at: at(70)) == .use(0))
   }
 
@@ -95,8 +100,12 @@ import Testing
     #expect(used == [.use(0), .use(0), .use(0), .use(1)])
     choice.becameLive()
     // They are forgotten after a while.
+    see(&choice, 0, -50, at: 100)
+    see(&choice, 1, -70, at: 100)
     #expect(choice.choose(hasFreeLink: free, at: at(100)) == .use(1))
     choice.becameLive()
+    see(&choice, 0, -50, at: 400)
+    see(&choice, 1, -70, at: 400)
     #expect(choice.choose(hasFreeLink: free, at: at(400)) == .use(0))
   }
 
@@ -124,8 +133,46 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(20)) == .use(0))
     choice.becameLive()
     // It has been out of range of the first one for too long.
-    #expect(choice.choose(hasFreeLink: free, at: at(41)) == .wait(.seconds(2)))
-    #expect(choice.choose(hasFreeLink: free, at: at(43)) == .use(1))
+    see(&choice, 1, -80, at: 50)
+    #expect(choice.choose(hasFreeLink: free, at: at(60)) == .wait(.seconds(2)))
+    #expect(choice.choose(hasFreeLink: free, at: at(62)) == .use(1))
+  }
+
+  /// bluetoothd keeps the strength as long as it scans: during a link that can be for hours.
+  @Test func anOldSignalDoesNotCount() {
+    var choice = choice(-50, -30)
+    #expect(choice.choose(hasFreeLink: free, at: start) == .use(1))
+    choice.becameLive()
+    see(&choice, 0, -60, at: 1000)
+    // Reported again for another reason, without a new advertisement.
+    choice.seen(by: 1, rssi: -30, advertisement: 0, isConnected: false, isPaired: false, at: at(1000))
+    #expect(choice.choose(hasFreeLink: free, at: at(1000)) == .wait(.seconds(2)))
+    #expect(choice.choose(hasFreeLink: free, at: at(1002)) == .use(0))
+  }
+
+  @Test func withOneAdapterAnOldSignalIsEnough() {
+    var choice = AdapterChoice(isOn: [true], pinned: nil)
+    see(&choice, 0, -90)
+    #expect(choice.choose(hasFreeLink: [true], at: at(1000)) == .use(0))
+  }
+
+  @Test func anAdapterThatIsNotUpAtTheStartIsWaitedFor() {
+    var choice = AdapterChoice(isOn: [true, false], pinned: nil)
+    see(&choice, 0, -80)
+    let decision = choice.choose(hasFreeLink: free, startEnd: at(5), at: start)
+    #expect(decision == .wait(.seconds(5)))
+    var late = choice
+    #expect(late.choose(hasFreeLink: free, startEnd: at(5), at: at(5)) == .use(0))
+    choice.adapterChanged(1, isOn: true, at: at(1))
+    #expect(choice.choose(hasFreeLink: free, startEnd: at(5), at: at(1)) == .wait(.seconds(2)))
+    see(&choice, 1, -50, at: 2)
+    #expect(choice.choose(hasFreeLink: free, startEnd: at(5), at: at(2)) == .use(1))
+  }
+
+  @Test func anAdapterThatThePinRulesOutIsNotWaitedFor() {
+    var choice = AdapterChoice(isOn: [true, false], pinned: 0)
+    see(&choice, 0, -80)
+    #expect(choice.choose(hasFreeLink: free, startEnd: at(5), at: start) == .use(0))
   }
 
   @Test func anExistingLinkIsUsed() {
@@ -137,11 +184,11 @@ import Testing
   @Test func onlyThePinnedAdapterCounts() {
     var choice = choice(-30, -90, pinned: 1)
     #expect(choice.choose(hasFreeLink: [true, false], at: start) == .use(1))
-    choice.adapterChanged(1, isOn: false)
-    #expect(!choice.isInRange)
+    choice.adapterChanged(1, isOn: false, at: start)
+    #expect(!choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .none)
     choice.pin(nil)
-    #expect(choice.isInRange)
+    #expect(choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .use(0))
   }
 
@@ -151,25 +198,87 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     #expect(choice.isPaired)
     // The adapter is unplugged: its objects go first.
-    choice.lost(by: 0)
-    choice.adapterChanged(0, isOn: false)
-    #expect(!choice.isInRange)
+    choice.lost(by: 0, at: start)
+    choice.adapterChanged(0, isOn: false, at: start)
+    #expect(!choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .none)
     // It is back.
-    choice.adapterChanged(0, isOn: true)
+    choice.adapterChanged(0, isOn: true, at: start)
     see(&choice, 0, nil, isPaired: true, at: 2)
     #expect(choice.choose(hasFreeLink: free, at: at(2)) == .use(0))
     // The bond is deleted.
-    choice.lost(by: 0)
-    #expect(choice.isInRange)
-    see(&choice, 0, -90, at: 100)
+    choice.lost(by: 0, at: start)
+    #expect(choice.isInRange(at: start))
+    see(&choice, 0, -90, at: 400)
+    see(&choice, 1, -30, at: 400)
     #expect(choice.choose(hasFreeLink: free, at: at(400)) == .use(1))
+  }
+
+  @Test func anAdapterFromWhichTheGatewayHasRemovedItIsNotUsed() {
+    var choice = choice(-30, -80)
+    see(&choice, 0, -30, isPaired: true)
+    #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
+    // The bond was lost. Until the first adapter has found the device again, it has nothing to connect to.
+    choice.removed(from: 0)
+    #expect(choice.isInRange(at: start))
+    _ = choice.choose(hasFreeLink: free, at: start)
+    #expect(choice.choose(hasFreeLink: free, at: at(2)) == .use(1))
+  }
+
+  @Test func anAbsentAdapterKeepsItsDevicesForAMinute() {
+    var choice = choice(-30, -80)
+    see(&choice, 0, -30, isPaired: true)
+    #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
+    choice.lost(by: 0, at: at(9))
+    choice.adapterChanged(0, isOn: false, at: at(10))
+    see(&choice, 1, -80, at: 60)
+    #expect(!choice.isInRange(at: at(69)))
+    #expect(choice.isInRange(at: at(70)))
+    #expect(choice.choose(hasFreeLink: free, at: at(70)) == .use(1))
+    #expect(!choice.isPaired)
+    // It is back, with the bond.
+    choice.adapterChanged(0, isOn: true, at: at(80))
+    see(&choice, 0, -30, isPaired: true, at: 80)
+    #expect(choice.choose(hasFreeLink: free, at: at(80)) == .use(0))
+  }
+
+  @Test func aBondThatAnotherProgramHasDeletedDoesNotCountWhenTheAdapterGoes() {
+    var choice = choice(-30, -80)
+    see(&choice, 0, -30, isPaired: true)
+    choice.lost(by: 0, at: at(5))
+    choice.adapterChanged(0, isOn: false, at: at(10))
+    #expect(choice.isInRange(at: at(10)))
+    #expect(choice.choose(hasFreeLink: free, at: at(10)) == .use(1))
+  }
+
+  @Test func bondsOfAbsentAdaptersAreDropped() {
+    var choice = choice(-30, -80)
+    see(&choice, 0, -30, isPaired: true)
+    choice.adapterChanged(0, isOn: false, at: start)
+    #expect(!choice.isInRange(at: start))
+    choice.dropBondsOfAbsentAdapters()
+    #expect(choice.isInRange(at: start))
+  }
+
+  @Test func whereElseItIsRemoved() {
+    var choice = choice(-30, -80)
+    #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
+    // Outdated services.
+    #expect(choice.othersToRemove(isUnpairing: false) == [1])
+    #expect(choice.othersToRemove(isUnpairing: true) == [])
+    see(&choice, 1, -80, isPaired: true)
+    #expect(choice.othersToRemove(isUnpairing: false) == [])
+    #expect(choice.othersToRemove(isUnpairing: true) == [1])
+    // An outdated bond.
+    see(&choice, 0, -30, isPaired: true)
+    see(&choice, 1, -80)
+    #expect(choice.othersToRemove(isUnpairing: false) == [])
   }
 
   @Test func theBondedAdapterIsChosenToDeleteTheBond() {
     var choice = choice(-30, -90)
     see(&choice, 1, -90, isPaired: true)
-    choice.chooseBonded()
+    choice.chooseBonded(at: start)
     #expect(choice.current == 1)
   }
 }

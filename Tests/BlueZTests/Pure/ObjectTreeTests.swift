@@ -27,18 +27,21 @@ import Testing
     #expect(tree.apply(Recorded.deviceAdded) == [.device(device)])
     var expected = Peripheral(
       id: Recorded.id, address: BluetoothAddress("D0:5A:00:00:C0:DE")!, name: "BBC micro:bit [zugev]",
-      rssi: -50, isConnected: false, isPaired: false)
+      rssi: -50, isConnected: false, isPaired: false, advertisements: 1)
     #expect(tree.peripheral(at: device) == expected)
     #expect(expected.isInRange)
     // Discovery has stopped.
     #expect(tree.apply(Recorded.device([:], invalidated: ["RSSI"])) == [.device(device)])
     expected = Peripheral(
       id: expected.id, address: expected.address, name: expected.name, rssi: nil, isConnected: false,
-      isPaired: false)
+      isPaired: false, advertisements: 1)
     #expect(tree.peripheral(at: device) == expected)
     #expect(!expected.isInRange)
     #expect(tree.apply(Recorded.device(["RSSI": .int16(-53)])) == [.device(device)])
     #expect(tree.peripheral(at: device)?.rssi == -53)
+    // The same strength again is another advertisement.
+    #expect(tree.apply(Recorded.device(["RSSI": .int16(-53)])) == [.device(device)])
+    #expect(tree.peripheral(at: device)?.advertisements == 3)
   }
 
   @Test func whatAPeripheralAdvertisesIsKept() {
@@ -66,7 +69,7 @@ import Testing
       Recorded.device(["RSSI": .int16(-53), "ManufacturerData": .boolean(true), "UUIDs": .string("x")]))
     #expect(tree.peripheral(at: device)?.services == services)
     #expect(tree.peripheral(at: device)?.manufacturers == [0x4C, 0x0106])
-    #expect(tree.peripheral(at: device)?.outOfRange.services == services)
+    #expect(tree.peripheral(at: device)?.removed.services == services)
     _ = tree.apply(Recorded.device(["UUIDs": .strings([])]))
     #expect(tree.peripheral(at: device)?.services == [])
   }

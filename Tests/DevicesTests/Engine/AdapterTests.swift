@@ -134,4 +134,80 @@ import Testing
     #expect(Set([first.adapter, other.adapter]) == ["hci0", "hci1"])
     await tested.end()
   }
+
+  // MARK: Start and reload
+
+  @Test func atStartTheAdaptersThatAreNotUpYetAreWaitedFor() async throws {
+    let tested = try await Self.engine([-80, -50], absentAdapter: 1)
+    try await tested.frontEnd.change("connecting") { $0.session == .connecting }
+    await tested.plug(1, true)
+    #expect(try await Self.online(tested) == "hci1")
+    await tested.end()
+  }
+
+  /// `bluetooth.adapters` takes effect at the next start, and so does a pin to an adapter that a reload adds.
+  @Test func aPinToAnAdapterThatIsNotUsedYetLeavesTheDeviceWhereItIs() async throws {
+    let tested = try await Self.engine([-80, -50], Self.configuration(adapter: "hci0"))
+    #expect(try await Self.online(tested) == "hci0")
+    let mark = tested.frontEnd.events.count
+    await tested.engine.configure(Self.configuration(adapter: "hci2"))
+    for _ in 0..<20 {
+      try await tested.frontEnd.event(from: tested.frontEnd.events.count, "a reading") {
+        if case .reading(Engine.temperature, _, _) = $0 { true } else { false }
+      }
+    }
+    #expect(
+      !tested.frontEnd.events.elements[mark...].contains {
+        if case .changed(.availability, _) = $0 { true } else { false }
+      })
+    // The pin to the first adapter still holds for the next link.
+    await tested.hangUp()
+    try await tested.frontEnd.availability(false, from: mark)
+    #expect(try await Self.online(tested, after: mark) == "hci0")
+    await tested.end()
+  }
+
+  // MARK: Bonds
+
+  /// The peripheral requires pairing, and is paired with before anything else.
+  private static func pairingEngine(adapter: String? = nil) async throws -> Engine {
+    try await Engine(pairing(adapter: adapter)) { options in
+      options.adapters = 2
+      options.strengths = [0: [-50, -70]]
+      options.pairing = .justWorks
+    }
+  }
+
+  private static func pairing(adapter: String? = nil) -> Configuration {
+    var configuration = configuration(adapter: adapter)
+    configuration.devices[0].pair = true
+    return configuration
+  }
+
+  @Test func unpairingDeletesTheBondsOfAllAdapters() async throws {
+    let tested = try await Self.pairingEngine(adapter: "hci0")
+    #expect(try await Self.online(tested) == "hci0")
+    let mark = tested.frontEnd.events.count
+    await tested.engine.configure(Self.pairing(adapter: "hci1"))
+    #expect(try await Self.online(tested, after: mark) == "hci1")
+    let replies = Record<Result<Void, RequestError>>()
+    try await tested.engine.unpair(.id(Engine.id)) { replies.append($0) }
+    let reply = try await replies.first("a reply") { _ in true }
+    #expect(throws: Never.self) { try reply.get() }
+    #expect(await tested.isBonded() == false)
+    await tested.end()
+  }
+
+  @Test func aRequestToPairPassesOverTheBondOfAnAbsentAdapter() async throws {
+    let tested = try await Self.pairingEngine()
+    #expect(try await Self.online(tested) == "hci0")
+    let mark = tested.frontEnd.events.count
+    await tested.plug(0, false)
+    try await tested.frontEnd.availability(false, from: mark)
+    let replies = Record<Result<PairingProgress, RequestError>>()
+    try await tested.engine.pair(.id(Engine.id), passkey: nil) { replies.append($0) }
+    #expect(try await Self.online(tested, after: mark) == "hci1")
+    #expect(try await replies.first("a reply") { _ in true }.get() == .paired)
+    await tested.end()
+  }
 }

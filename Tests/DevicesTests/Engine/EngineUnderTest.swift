@@ -130,6 +130,11 @@ final class EngineUnderTest: Sendable {
     guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
     return states[0].connected
   }
+  /// Whether any adapter has a bond with the peripheral.
+  func isBonded() async -> Bool? {
+    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
+    return states[0].bonded
+  }
 
   /// Waits until a characteristic has a subscriber. Nothing tells of it, hence by asking.
   func notifies(_ characteristic: BluetoothUUID) async throws {

@@ -1,0 +1,122 @@
+import BlueZ
+import EventLoop
+
+/// The adapters as one device sees them: its object on each of them, and which one it uses. Runs ``AdapterChoice``.
+final class DeviceAdapters: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  enum Decision {
+    /// - Parameter isMove: whether the last link was another adapter's.
+    case use(Adapter, isMove: Bool)
+    /// The adapter will be chosen later.
+    case wait
+    /// The device is out of range of all adapters.
+    case none
+  }
+
+  private let context: DeviceContext
+  /// The objects in the running bluetoothd, by adapter; nil where there is none.
+  private var objects: [PeripheralID?]
+  private var choice: AdapterChoice
+  /// Asks ``choice`` again.
+  private var timer: LoopTimer?
+  /// The adapter whose ``Adapter/links`` include the device's.
+  private var occupied: Adapter?
+
+  /// - Parameter pinned: the name of the only adapter that may be used; nil: any.
+  init(_ context: DeviceContext, pinned: String?) {
+    self.context = context
+    objects = context.adapters.map { _ in nil }
+    choice = AdapterChoice(
+      isOn: context.adapters.map(\.state.isOn), pinned: pinned.flatMap(context.index(ofAdapter:)))
+  }
+
+  // MARK: Inputs
+
+  func seen(_ seen: Peripheral, by adapter: Int) {
+    objects[adapter] = seen.id
+    if seen.isRemoved { return choice.removed(from: adapter) }
+    choice.seen(
+      by: adapter, rssi: seen.rssi, advertisement: seen.advertisements, isConnected: seen.isConnected,
+      isPaired: seen.isPaired, at: .now)
+  }
+
+  func lost(by adapter: Int) {
+    objects[adapter] = nil
+    choice.lost(by: adapter, at: .now)
+  }
+
+  func adapterChanged(_ adapter: Int, isOn: Bool) { choice.adapterChanged(adapter, isOn: isOn, at: .now) }
+
+  /// A link has readings.
+  func becameLive() { choice.becameLive() }
+
+  /// Sets the only adapter that may be used; nil: any. One that the gateway does not use yet changes nothing.
+  func pin(_ name: String?) {
+    guard let name else { return choice.pin(nil) }
+    if let index = context.index(ofAdapter: name) { choice.pin(index) }
+  }
+
+  /// Without a link: what follows concerns an adapter that has a bond, if there is one.
+  func chooseBonded() { choice.chooseBonded(at: .now) }
+
+  func dropBondsOfAbsentAdapters() { choice.dropBondsOfAbsentAdapters() }
+
+  // MARK: The choice
+
+  /// Chooses the adapter for the next link, and occupies one of its links.
+  ///
+  /// - Parameter again: called when the decision was to wait, and the time is over.
+  func choose(orWait again: @escaping @Sendable () -> Void) -> Decision {
+    stopWaiting()
+    occupyNone()
+    let before = choice.current
+    let hasFreeLink = context.adapters.map { $0.links < context.mostLinks }
+    switch choice.choose(hasFreeLink: hasFreeLink, startEnd: context.startEnd, at: .now) {
+    case .use(let index):
+      let adapter = context.adapters[index]
+      adapter.links += 1
+      occupied = adapter
+      return .use(adapter, isMove: before.map { $0 != index } ?? false)
+    case .wait(let delay):
+      timer = context.loop.timer(after: delay, again)
+      return .wait
+    case .none: return .none
+    }
+  }
+
+  var isWaiting: Bool { timer != nil }
+
+  func stopWaiting() {
+    timer?.cancel()
+    timer = nil
+  }
+
+  /// There is no link.
+  func occupyNone() {
+    occupied?.links -= 1
+    occupied = nil
+  }
+
+  // MARK: Queries
+
+  /// That of the link, or of the last one.
+  var current: Adapter { context.adapters[choice.current ?? 0] }
+  /// The object that the current adapter has.
+  var peripheral: PeripheralID? { objects[choice.current ?? 0] }
+  /// The objects of all adapters.
+  var peripherals: [PeripheralID] { objects.compactMap { $0 } }
+  var isPaired: Bool { choice.isPaired }
+  var isInRange: Bool { choice.isInRange(at: .now) }
+
+  /// Whether what the adapter reports of the device counts: it is the current one, or none was chosen.
+  func isCurrent(_ adapter: Int) -> Bool { choice.current == nil || choice.current == adapter }
+  func isEligible(_ adapter: Int) -> Bool { choice.eligible(at: .now).contains(adapter) }
+
+  /// The adapters besides the current one from which to remove the device as well, and its objects there.
+  ///
+  /// - Parameter isUnpairing: to delete all bonds.
+  func othersToRemove(isUnpairing: Bool) -> [(adapter: Adapter, peripheral: PeripheralID?)] {
+    choice.othersToRemove(isUnpairing: isUnpairing).map { (context.adapters[$0], objects[$0]) }
+  }
+}
