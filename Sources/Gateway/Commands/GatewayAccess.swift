@@ -44,7 +44,7 @@ final class GatewayAccess: @unchecked Sendable {
       return try ConfigurationFile.load(path: path).configuration
     } catch {
       if path == nil, error.file == nil { return Configuration() }
-      throw CommandFailure(.configuration, error.description)
+      throw CommandFailure(.configuration, error.advice)
     }
   }
 
