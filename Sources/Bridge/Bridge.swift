@@ -46,8 +46,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Subscribes and publishes; the client does so on each connection.
   package func start() async {
     await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
-    for filter in context.topics.ownership { context.subscribe(filter) }
-    context.subscribe(context.topics.barriers)
+    context.mqtt.subscribe(context.topics.ownership + [context.topics.barriers])
     publishOnline()
     report.start()
   }
@@ -130,13 +129,13 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// the device can send it one.
   private func subscribe(_ publisher: DevicePublisher) {
     ownership.removeOrphan(publisher.device.id)
-    for filter in publisher.topics.ownership { context.subscribe(filter) }
-    publisher.barrier = ownership.sendBarrier()
+    context.mqtt.subscribe(publisher.topics.ownership)
+    publisher.awaits(ownership.sendBarrier())
     if ownership.isAdmitted { commands.subscribe(publisher) }
   }
 
   func unsubscribe(_ publisher: DevicePublisher) {
-    for filter in publisher.topics.ownership { context.unsubscribe(filter) }
+    context.mqtt.unsubscribe(publisher.topics.ownership)
     commands.unsubscribe(publisher)
   }
 
@@ -174,8 +173,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       ownership.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
-      context.unsubscribe(context.topics.requests)
-      context.subscribe(context.topics.barriers)
+      context.mqtt.unsubscribe([context.topics.requests])
+      context.mqtt.subscribe([context.topics.barriers])
       companion?.disconnected()
     case .connectFailed, .subscriptionRefused, .publicationRefused:
       // The client logs it.
@@ -187,8 +186,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   /// The id is free, and the owners of the devices are known.
   func admitted() {
-    context.unsubscribe(context.topics.barriers)
-    context.subscribe(context.topics.requests)
+    context.mqtt.unsubscribe([context.topics.barriers])
+    context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
     context.mqtt.assumeIsolated { $0.admit() }
     companion?.admitted()

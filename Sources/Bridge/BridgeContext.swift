@@ -37,23 +37,11 @@ package final class BridgeContext: @unchecked Sendable {
 
   // MARK: Sending
 
-  package func publishState(_ topic: TopicName, _ payload: [UInt8], atOnce: Bool = false) {
-    loop.enter(mqtt, (topic, payload, qos, atOnce)) { mqtt, state in
-      mqtt.setState(state.0, state.1, qos: state.2, atOnce: state.3)
-    }
-  }
+  /// Publishes retained state with the configured QoS.
+  func publishState(_ topic: TopicName, _ payload: [UInt8]) { mqtt.setState(topic, payload, qos: qos) }
 
   /// Removes what the broker retains on `topic`.
-  package func clearState(_ topic: TopicName) {
-    mqtt.assumeIsolated { [qos] in $0.clearState(topic, qos: qos) }
-  }
-
-  /// Another gateway publishes `topic` from now on.
-  func releaseState(_ topic: TopicName) { mqtt.assumeIsolated { $0.releaseState(topic) } }
-
-  package func publish(_ message: MQTTMessage, atOnce: Bool = false) {
-    loop.enter(mqtt, (message, atOnce)) { $0.publish($1.0, atOnce: $1.1) }
-  }
+  package func clearState(_ topic: TopicName) { mqtt.clearState(topic, qos: qos) }
 
   func reply(_ payload: [UInt8], to address: ReplyAddress) {
     var messages = [MQTTMessage(topic: address.topic, payload: payload, qos: qos)]
@@ -63,17 +51,9 @@ package final class BridgeContext: @unchecked Sendable {
     }
     for message in messages {
       log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
-      publish(message, atOnce: true)
+      mqtt.publish(message, atOnce: true)
     }
   }
-
-  // MARK: Subscriptions
-
-  package func subscribe(_ filter: TopicFilter, options: SubscribeOptions = []) {
-    mqtt.assumeIsolated { $0.subscribe(filter, options: options) }
-  }
-
-  package func unsubscribe(_ filter: TopicFilter) { mqtt.assumeIsolated { $0.unsubscribe(filter) } }
 }
 
 /// Where the reply to a command or a request goes, and how its sender recognises it.

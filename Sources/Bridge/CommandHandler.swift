@@ -42,7 +42,7 @@ final class CommandHandler: @unchecked Sendable {
 
   func disconnected() {
     for publisher in bridge.publishers { unsubscribe(publisher) }
-    for filter in context.topics.groupCommands { context.unsubscribe(filter) }
+    context.mqtt.unsubscribe(context.topics.groupCommands)
   }
 
   func subscribe(_ publisher: DevicePublisher) {
@@ -59,11 +59,11 @@ final class CommandHandler: @unchecked Sendable {
   }
 
   private func subscribeOwn(_ publisher: DevicePublisher) {
-    for filter in publisher.topics.commands { context.subscribe(filter, options: .retainAsPublished) }
+    context.mqtt.subscribe(publisher.topics.commands, options: .retainAsPublished)
   }
 
   func unsubscribe(_ publisher: DevicePublisher) {
-    for filter in publisher.topics.commands { context.unsubscribe(filter) }
+    context.mqtt.unsubscribe(publisher.topics.commands)
   }
 
   /// Retained commands are carried out again if the device comes back.
@@ -73,7 +73,7 @@ final class CommandHandler: @unchecked Sendable {
   }
 
   private func subscribeGroups() {
-    for filter in context.topics.groupCommands { context.subscribe(filter, options: .retainAsPublished) }
+    context.mqtt.subscribe(context.topics.groupCommands, options: .retainAsPublished)
     barrier = bridge.sendBarrier()
   }
 

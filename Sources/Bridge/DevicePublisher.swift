@@ -15,7 +15,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package private(set) var topics: DeviceTopics
   private(set) var ownership: DeviceOwnership
   /// Arrives after the retained messages of the device; nil: it has arrived.
-  var barrier: UInt64?
+  private var barrier: UInt64?
   private let properties: [PropertyPublisher]
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
@@ -115,11 +115,21 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   /// Another gateway publishes the device's topics from now on.
-  func release() { for topic in topics.states { context.releaseState(topic) } }
+  func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
   private func clear(_ topics: DeviceTopics) { for topic in topics.states { context.clearState(topic) } }
 
   // MARK: Ownership
+
+  /// The retained messages of the device arrive before this barrier.
+  func awaits(_ barrier: UInt64) { self.barrier = barrier }
+
+  /// - Parameter isAlone: whether no other gateway is online.
+  func barrierArrived(_ number: UInt64, isAlone: Bool) {
+    guard let barrier, barrier <= number else { return }
+    self.barrier = nil
+    reconcile(isAlone: isAlone)
+  }
 
   /// The retained `info`, from any gateway.
   func received(info payload: [UInt8]) {
@@ -197,7 +207,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   /// The retained messages of the device have arrived. What an earlier run published may be out of date.
-  func reconcile(isAlone: Bool) {
+  private func reconcile(isAlone: Bool) {
     guard !device.isOnline else { return }
     switch ownership.owner {
     case .other: break

@@ -35,10 +35,10 @@ final class PropertyPublisher: @unchecked Sendable {
       let payload = encoder.encodeEvent(reading, sequence: sequence)
       var message = MQTTMessage(topic: topics.value, payload: payload, qos: context.qos)
       message.endsWithConnection = true
-      context.publish(message, atOnce: true)
+      context.mqtt.publish(message, atOnce: true)
     }
     guard context.sendsReadings, let sequence = reading.sequence else { return }
-    context.publish(
+    context.mqtt.publish(
       MQTTMessage(
         topic: readings, payload: encoder.encode(reading, sequence: sequence), qos: context.qos,
         replayTransform: ReadingEncoder.markReplayed), atOnce: true)
@@ -61,7 +61,7 @@ final class PropertyPublisher: @unchecked Sendable {
   private func publish(_ value: Value) {
     let payload = Payload.value(value, property.codec)
     self.payload = payload
-    context.publishState(topics.value, payload, atOnce: true)
+    context.mqtt.setState(topics.value, payload, qos: context.qos, atOnce: true)
     publishImage()
   }
 

@@ -98,16 +98,17 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   private func subscribe() {
     if let discovery {
-      context.subscribe(TopicFilter(discovery.status))
-      context.subscribe(TopicFilter(discovery.topic(of: .gateway)), options: [.noLocal, .noRetained])
+      context.mqtt.subscribe([TopicFilter(discovery.status)])
+      context.mqtt.subscribe([TopicFilter(discovery.topic(of: .gateway))], options: [.noLocal, .noRetained])
     }
     for device in context.engine.assumeIsolated({ $0.devices }) { subscribe(to: device.identifier) }
     for removal in store.removals.values { subscribe(removal) }
   }
 
   private func unsubscribe(_ discovery: Discovery) {
-    context.unsubscribe(TopicFilter(discovery.status))
-    context.unsubscribe(TopicFilter(discovery.topic(of: .gateway)))
+    context.mqtt.unsubscribe([
+      TopicFilter(discovery.status), TopicFilter(discovery.topic(of: .gateway)),
+    ])
     for device in context.engine.assumeIsolated({ $0.devices }) {
       unsubscribe(from: device.identifier, discovery)
     }
@@ -115,30 +116,30 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   private func subscribe(to address: BluetoothAddress) {
     guard let topic = discovery?.topic(of: .device(address)) else { return }
-    context.subscribe(TopicFilter(topic), options: [.noLocal, .noRetained])
+    context.mqtt.subscribe([TopicFilter(topic)], options: [.noLocal, .noRetained])
   }
 
   private func unsubscribe(from address: BluetoothAddress, _ discovery: Discovery) {
     let topic = discovery.topic(of: .device(address))
-    context.unsubscribe(TopicFilter(topic))
+    context.mqtt.unsubscribe([TopicFilter(topic)])
     if let removal = store.removals[topic.string] { subscribe(removal) }
   }
 
   private func subscribe(_ removal: Removal) {
-    context.subscribe(TopicFilter(removal.status))
+    context.mqtt.subscribe([TopicFilter(removal.status)])
     guard !isSubscribed(removal.topic) else { return }
     // With what is retained: another gateway may own the device by now.
-    context.subscribe(TopicFilter(removal.topic), options: .noLocal)
+    context.mqtt.subscribe([TopicFilter(removal.topic)], options: .noLocal)
   }
 
   private func unsubscribe(_ removal: Removal) {
     if removal.announced.prefix != discovery?.prefix,
       !store.removals.values.contains(where: { $0.announced.prefix == removal.announced.prefix })
     {
-      context.unsubscribe(TopicFilter(removal.status))
+      context.mqtt.unsubscribe([TopicFilter(removal.status)])
     }
     guard !isSubscribed(removal.topic) else { return }
-    context.unsubscribe(TopicFilter(removal.topic))
+    context.mqtt.unsubscribe([TopicFilter(removal.topic)])
   }
 
   /// Whether it is subscribed to as the discovery topic of a known device or of the gateway.
@@ -288,7 +289,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     let hash = document.payload.hashValue
     guard hash != last?.hash else { return nil }
     removeRemoval(document.topic.string)
-    context.publish(MQTTMessage(topic: document.topic, payload: document.payload, retain: true))
+    context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload, retain: true))
     return Published(hash: hash, time: .now)
   }
 
@@ -312,7 +313,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       schedule.addFollowUp(.removal(removal.topic.string, .remove))
       // Not retained: if the gateway ends now, the broker keeps nothing.
       let document = removal.reannouncement(qos: context.qos)
-      context.publish(MQTTMessage(topic: document.topic, payload: document.payload))
+      context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload))
     case .remove:
       removeRemoval(removal.topic.string)
       context.clearState(removal.topic)

@@ -67,9 +67,10 @@ final class BrokerSocket: @unchecked Sendable {
     handle.accepted()
   }
 
-  func subscribe(_ filter: TopicFilter, qos: QoS, _ options: SubscribeOptions) throws(MQTTError) -> Int32 {
+  /// Returns the packet identifier.
+  func subscribe(_ request: Subscriptions.Request) throws(MQTTError) -> Int32 {
     // libmosquitto would send the options with 3.1.1 too, where the bits are reserved (3.8.3).
-    try handle.subscribe(filter, qos: qos, version == .v5 ? options : [])
+    try handle.subscribe(request.filters, version == .v5 ? request.options : [])
   }
 
   /// Sends DISCONNECT; `activity` is called when the connection is closed.

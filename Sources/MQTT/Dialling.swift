@@ -7,7 +7,7 @@ struct Dialling: Sendable {
   let options: MQTTOptions
   /// For a host with both IPv4 and IPv6 addresses, use the second family: libmosquitto only tries the first address
   /// completely, and the broker may only listen on the other one.
-  let takesSecondFamily: Bool
+  var takesSecondFamily: Bool
 
   /// Blocks. The returned handle has a socket that is connecting.
   func callAsFunction() -> Result<MosquittoHandle, MQTTError> {
@@ -51,7 +51,7 @@ struct Dialling: Sendable {
     if options.username != nil || options.password != nil {
       try handle.setCredentials(username: options.username, password: options.password)
     }
-    if let will = options.will { try handle.setWill(will, version: options.protocolVersion) }
+    if let will = options.will { try handle.setWill(will) }
     if let tls = options.tls { try handle.setTLS(tls) }
   }
 

@@ -4,46 +4,34 @@ import Log
 /// A client of one broker, which reconnects automatically and queues messages meanwhile.
 ///
 /// Subscriptions and messages belong to the client, not to a connection: every new connection begins with the
-/// subscriptions, then all retained state, then the waiting events. Another actor on the same loop may call it
-/// synchronously by `assumeIsolated`.
+/// subscriptions, then all retained state, then the waiting messages. Publishing and subscribing are synchronous calls, on
+/// the loop's thread only.
 public actor MQTTClient: IterationEndHandler {
   nonisolated let loop: EventLoop
   /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  private let options: MQTTOptions
+  /// Of the current or next attempt to connect.
+  private var dialling: Dialling
   private let log: MQTTLog
   private var handler: (@Sendable (MQTTEvent) -> Void)?
 
   private var link: BrokerLink
   private var outbox: Outbox
   private var outages: OutageLog
-  private struct Subscription {
-    let filter: TopicFilter
-    let qos: QoS
-    let options: SubscribeOptions
-  }
-  private var subscriptions: [Subscription] = []
-  /// Subscriptions awaiting SUBACK, by packet identifier.
-  private var subscribing: [Int32: TopicFilter] = [:]
+  private var subscriptions = Subscriptions()
   private var counters = MQTTStatistics()
 
-  private var socket: BrokerSocket?
-  /// Whether queued messages may be sent on this connection.
-  private var isAdmitted = false
-  private var isPumpScheduled = false
-  /// The number of messages sent immediately in an iteration of the loop.
-  private var immediate = (iteration: UInt64(0), count: 0)
+  private var connection: Connection?
   private var timer: LoopTimer?
-  private var takesSecondFamily = false
   private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
   /// Messages and subscriptions are queued until ``run()``.
   /// - Parameters:
-  ///   - loop: the executor of the client, and of all who call it by `assumeIsolated`.
+  ///   - loop: the executor of the client, and of its callers.
   ///   - log: called on the loop; must not call the client.
   public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = MQTTClient.standardLog) {
-    self.options = options
+    dialling = Dialling(options: options, takesSecondFamily: false)
     self.loop = loop
     self.log = log
     link = BrokerLink(
@@ -52,6 +40,14 @@ public actor MQTTClient: IterationEndHandler {
     outbox = Outbox(limits: options.outbox)
     outages = OutageLog(options)
   }
+
+  /// An attempt to connect after the name resolution, and what becomes of it.
+  private struct Connection {
+    let socket: BrokerSocket
+    var schedule: SendSchedule
+  }
+
+  private var options: MQTTOptions { dialling.options }
 
   /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:atOnce:)`` or a
   /// similar method. It may call the client.
@@ -80,8 +76,8 @@ public actor MQTTClient: IterationEndHandler {
 
   /// With ``MQTTOptions/awaitsAdmission``: starts sending queued messages on the current connection.
   public func admit() {
-    guard session != nil, !isAdmitted else { return }
-    isAdmitted = true
+    guard session != nil else { return }
+    connection?.schedule.admit()
     schedulePump()
   }
 
@@ -105,71 +101,97 @@ public actor MQTTClient: IterationEndHandler {
     return result
   }
 
-  // MARK: Publishing
+  // MARK: Publishing and subscribing, on the loop
 
   /// Publishes `message`, or queues it; if the queue is full, the oldest is dropped.
   ///
   /// - Parameter atOnce: send without delay. Otherwise the message is sent at the end of the loop's iteration, together
   ///   with others.
-  public func publish(_ message: MQTTMessage, atOnce: Bool = false) {
-    let lost = outbox.lost
-    outbox.append(message)
-    if outbox.lost != lost { write(outages.lost()) }
-    schedulePump(atOnce)
+  public nonisolated func publish(_ message: MQTTMessage, atOnce: Bool = false) {
+    loop.enter(self, (message, atOnce)) { client, new in
+      let lost = client.outbox.lost
+      client.outbox.append(new.0)
+      if client.outbox.lost != lost { client.write(client.outages.lost()) }
+      client.schedulePump(atOnce: new.1)
+    }
   }
 
   /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set. Every
   /// value is sent while the broker keeps up; otherwise only the newest.
-  public func setState(
+  public nonisolated func setState(
     _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
   ) {
-    outbox.setState(topic, payload, qos: qos)
-    schedulePump(atOnce)
+    loop.enter(self, (topic, payload, qos, atOnce)) { client, state in
+      client.outbox.setState(state.0, state.1, qos: state.2)
+      client.schedulePump(atOnce: state.3)
+    }
   }
 
   /// Deletes the retained state of `topic`.
-  public func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {
-    outbox.clearState(topic, qos: qos)
-    schedulePump()
+  public nonisolated func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {
+    loop.enter(self, (topic, qos)) { client, state in
+      client.outbox.clearState(state.0, qos: state.1)
+      client.schedulePump()
+    }
   }
 
   /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
-  public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
+  public nonisolated func releaseState(_ topic: TopicName) {
+    loop.enter(self, topic) { client, topic in client.outbox.releaseState(topic) }
+  }
 
   /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
-  public func send(_ message: MQTTMessage) {
-    guard let socket = session else { return }
-    send(outbox.packet(once: message), over: socket)
-    socket.updateInterest()
+  public nonisolated func send(_ message: MQTTMessage) {
+    loop.enter(self, message) { client, message in
+      guard let socket = client.session else { return }
+      client.send(Outbox.packet(once: message), over: socket)
+      socket.updateInterest()
+    }
   }
 
-  /// Messages of one iteration are sent together at its end, in as few segments as possible. The first few that must be
-  /// sent at once are; with many of those, waiting for the end is faster.
-  private func schedulePump(_ atOnce: Bool = false) {
-    guard isAdmitted, session != nil else { return }
-    if atOnce, maySendImmediately() { return pump() }
-    guard !isPumpScheduled else { return }
-    isPumpScheduled = true
-    loop.atEndOfIteration(self)
+  /// Subscribes with QoS 1, now and on every new connection.
+  public nonisolated func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
+    loop.enter(self, (filters, options)) { client, new in
+      client.send(client.subscriptions.add(new.0, new.1))
+    }
   }
 
-  private func maySendImmediately() -> Bool {
-    if immediate.iteration != loop.iteration { immediate = (loop.iteration, 0) }
-    immediate.count += 1
-    return immediate.count <= 4
+  /// Unsubscribes. Messages on their way still arrive.
+  public nonisolated func unsubscribe(_ filters: [TopicFilter]) {
+    loop.enter(self, filters) { client, filters in
+      let filters = client.subscriptions.remove(filters)
+      guard let socket = client.session, !filters.isEmpty else { return }
+      do throws(MQTTError) {
+        try socket.handle.unsubscribe(filters)
+        socket.updateInterest()
+      } catch {
+        socket.fail(error)
+      }
+    }
+  }
+
+  // MARK: Sending
+
+  private func schedulePump(atOnce: Bool = false) {
+    guard session != nil else { return }
+    switch connection?.schedule.queued(atOnce: atOnce, in: loop.iteration) {
+    case .now: pump()
+    case .atEndOfIteration: loop.atEndOfIteration(self)
+    case .wait, nil: break
+    }
   }
 
   /// Called by the loop.
   public nonisolated func iterationEnds() {
     loop.enter(self, ()) { client, _ in
-      client.isPumpScheduled = false
+      client.connection?.schedule.iterationEnds()
       client.pump()
     }
   }
 
   /// Sends as many packets as the broker and the socket accept now.
   private func pump() {
-    guard isAdmitted, let socket = session else { return }
+    guard let socket = session, connection?.schedule.isAdmitted == true else { return }
     let isCorked = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.handle.wantsWrite
     if isCorked { socket.setCork(true) }
     send(over: socket)
@@ -212,36 +234,10 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  // MARK: Subscribing
-
-  /// Subscribes, now and on every new connection.
-  public func subscribe(
-    _ filter: TopicFilter, qos: QoS = .atLeastOnce, options: SubscribeOptions = []
-  ) {
-    let subscription = Subscription(filter: filter, qos: qos, options: options)
-    // Appended: on every connection the retained messages of earlier subscriptions arrive first.
-    subscriptions.removeAll { $0.filter == filter }
-    subscriptions.append(subscription)
-    if let session { send(subscription, to: session) }
-  }
-
-  /// Unsubscribes. Messages on their way still arrive.
-  public func unsubscribe(_ filter: TopicFilter) {
-    guard let index = subscriptions.firstIndex(where: { $0.filter == filter }) else { return }
-    subscriptions.remove(at: index)
-    guard let session else { return }
+  private func send(_ requests: [Subscriptions.Request]) {
+    guard let socket = session else { return }
     do throws(MQTTError) {
-      try session.handle.unsubscribe(filter)
-      session.updateInterest()
-    } catch {
-      session.fail(error)
-    }
-  }
-
-  private func send(_ subscription: Subscription, to socket: BrokerSocket) {
-    do throws(MQTTError) {
-      let identifier = try socket.subscribe(subscription.filter, qos: subscription.qos, subscription.options)
-      subscribing[identifier] = subscription.filter
+      for request in requests { subscriptions.sent(request, as: try socket.subscribe(request)) }
       socket.updateInterest()
     } catch {
       socket.fail(error)
@@ -252,7 +248,7 @@ public actor MQTTClient: IterationEndHandler {
 
   /// The connection, if packets can be sent.
   private var session: BrokerSocket? {
-    guard link.isUp, let socket, !socket.hasFailed else { return nil }
+    guard link.isUp, let socket = connection?.socket, !socket.hasFailed else { return nil }
     return socket
   }
 
@@ -262,10 +258,9 @@ public actor MQTTClient: IterationEndHandler {
       case .dial: dial()
       case .setTimer(let duration): setTimer(duration)
       case .cancelTimer: timer?.cancel()
-      case .begin:
-        if let socket { for subscription in subscriptions { send(subscription, to: socket) } }
+      case .begin: send(subscriptions.all)
       case .drop: drop()
-      case .disconnect: socket?.disconnect()
+      case .disconnect: connection?.socket.disconnect()
       case .reportFailure(let error, let delay):
         write(outages.failed(error, retryIn: delay))
         handler?(.connectFailed(error, retryIn: delay ?? .zero))
@@ -287,14 +282,13 @@ public actor MQTTClient: IterationEndHandler {
   }
 
   private func timeout() {
-    let phase = socket?.phase ?? .lookUp
+    let phase = connection?.socket.phase ?? .lookUp
     perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
-    if phase == .connect { takesSecondFamily.toggle() }
+    if phase == .connect { dialling.takesSecondFamily.toggle() }
   }
 
   private func dial() {
-    let dialling = Dialling(options: options, takesSecondFamily: takesSecondFamily)
-    loop.task(of: self) { client in
+    loop.task(of: self) { [dialling] client in
       switch await EventLoop.blocking({ dialling() }) {
       case .success(let handle): client.dialled(handle)
       case .failure(let error): client.failed(error)
@@ -308,30 +302,30 @@ public actor MQTTClient: IterationEndHandler {
     let socket = BrokerSocket(handle, options, loop: loop) { [weak self] socket, error in
       self?.assumeIsolated { $0.handleActivity(of: socket, error) }
     }
-    self.socket = socket
+    connection = Connection(
+      socket: socket, schedule: SendSchedule(isAdmitted: !options.awaitsAdmission))
     perform(link.dialled())
     socket.start()
   }
 
   private func failed(_ error: MQTTError) {
-    if case .unreachable = error { takesSecondFamily.toggle() }
+    if case .unreachable = error { dialling.takesSecondFamily.toggle() }
     perform(link.failed(error, at: .now, jitter: options.jitter()))
   }
 
   private func drop() {
-    let wasConnected = socket.map { $0.phase == nil } ?? false
-    socket?.close()
-    socket = nil
-    isAdmitted = false
-    subscribing = [:]
-    guard wasConnected else { return }
+    guard let socket = connection?.socket else { return }
+    socket.close()
+    connection = nil
+    guard socket.phase == nil else { return }
+    subscriptions.disconnected()
     outbox.disconnected()
     if link.state == .stopped { handler?(.disconnected(nil)) }
   }
 
   /// There may be events, or the connection has ended.
   private func handleActivity(of socket: BrokerSocket, _ error: MQTTError?) {
-    guard socket === self.socket else { return }
+    guard socket === connection?.socket else { return }
     let events = socket.handle.takeEvents()
     var error = error ?? (socket.isOpen ? nil : .connectionLost(reason: "closed by the other end"))
     if let reason = events.disconnectReason {
@@ -348,13 +342,12 @@ public actor MQTTClient: IterationEndHandler {
     }
     handle(events)
     // The handler may have stopped the client.
-    guard socket === self.socket else { return }
+    guard socket === connection?.socket else { return }
     if let error { failed(error) } else { pump() }
   }
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted(connection)
-    isAdmitted = !options.awaitsAdmission
     counters.connects += 1
     outbox.connected(
       Outbox.Peer(
@@ -369,7 +362,7 @@ public actor MQTTClient: IterationEndHandler {
       )
     }
     perform(link.accepted(at: .now))
-    if socket === self.socket { handler?(.connected(connection)) }
+    if socket === self.connection?.socket { handler?(.connected(connection)) }
   }
 
   private func handle(_ events: MosquittoHandle.Events) {
@@ -381,20 +374,23 @@ public actor MQTTClient: IterationEndHandler {
       write(outages.refused(topic, text))
       handler?(.publicationRefused(topic, reason: text))
     }
-    for (packet, reason) in events.subscriptions {
-      guard let filter = subscribing.removeValue(forKey: packet) else { continue }
-      guard reason >= 0x80 else {
-        if Logger.isEnabled(.debug) { log(.debug, "subscribed to \(filter)") }
-        continue
-      }
-      let text = MosquittoText.reason(reason)
-      log(.error, "the broker refused the subscription to \(filter): \(text)")
-      handler?(.subscriptionRefused(filter, reason: text))
+    for (packet, reasons) in events.subscriptions {
+      for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
     counters.ignored += events.ignored
     for message in events.messages {
       counters.received += 1
       handler?(.message(message))
     }
+  }
+
+  private func acknowledged(_ filter: TopicFilter, _ reason: Int32) {
+    guard reason >= 0x80 else {
+      if Logger.isEnabled(.debug) { log(.debug, "subscribed to \(filter)") }
+      return
+    }
+    let text = MosquittoText.reason(reason)
+    log(.error, "the broker refused the subscription to \(filter): \(text)")
+    handler?(.subscriptionRefused(filter, reason: text))
   }
 }

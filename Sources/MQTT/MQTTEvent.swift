@@ -38,7 +38,7 @@ public struct MQTTStatistics: Sendable, Equatable {
   public var received = 0
   /// Connections that were established.
   public var connects = 0
-  /// Events dropped because the queue was full, the oldest first.
+  /// Messages dropped because the queue was full, the oldest first.
   public var lost = 0
   /// Messages that the broker refused, or that are larger than it accepts.
   public var refused = 0

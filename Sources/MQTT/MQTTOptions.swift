@@ -58,7 +58,6 @@ public struct MQTTOptions: Sendable {
   /// Not validated: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if an option is invalid.
   /// `password` without `username` requires MQTT 5.
   /// - Parameters:
-  ///   - host: a name, resolved for each attempt, or an address.
   ///   - host: a name or an address of either family, looked up anew at each attempt.
   ///   - port: usually 1883 without TLS, 8883 with TLS.
   public init(
@@ -78,8 +77,8 @@ public struct MQTTOptions: Sendable {
 
 /// The limits of the queues for a broker that is away or slow.
 struct OutboxLimits: Sendable, Equatable {
-  /// Events, and their bytes (topics and payloads). Beyond either, the oldest are dropped.
-  var events = 10_000
+  /// Messages, and their bytes (topics and payloads). Beyond either, the oldest are dropped.
+  var messages = 10_000
   var bytes = 4 * 1024 * 1024
   /// Unacknowledged QoS 1 messages; a broker may allow fewer.
   var inFlight = 64

@@ -13,8 +13,8 @@ final class MosquittoHandle: @unchecked Sendable {
     var connack: Connack?
     /// PUBACKs: packet identifier and reason code.
     var acknowledgements: [(packet: Int32, reason: Int32)] = []
-    /// SUBACKs: packet identifier and the first reason code.
-    var subscriptions: [(packet: Int32, reason: Int32)] = []
+    /// SUBACKs: packet identifier and a reason code for each filter.
+    var subscriptions: [(packet: Int32, reasons: [Int32])] = []
     var messages: [MQTTReceived] = []
     /// Messages that were too large or had an invalid topic.
     var ignored = 0
@@ -78,19 +78,12 @@ final class MosquittoHandle: @unchecked Sendable {
       }, "the user name or password")
   }
 
-  func setWill(_ will: MQTTMessage, version: MQTTOptions.ProtocolVersion) throws(MQTTError) {
-    var properties: OpaquePointer?
-    if version == .v5 {
-      properties = Properties.of(
-        responseTopic: will.responseTopic, correlationData: will.correlationData)
-    }
+  func setWill(_ will: MQTTMessage) throws(MQTTError) {
     let code = will.payload.withUnsafeBytes { bytes in
-      mosquitto_will_set_v5(
+      mosquitto_will_set(
         raw, will.topic.string, Int32(clamping: bytes.count), bytes.baseAddress, Int32(will.qos.rawValue),
-        will.retain, properties)
+        will.retain)
     }
-    // On success libmosquitto owns the properties.
-    if code != MOSQ_ERR_SUCCESS.code { mosquitto_property_free_all(&properties) }
     try check(code, "the will")
   }
 
@@ -210,18 +203,21 @@ final class MosquittoHandle: @unchecked Sendable {
   }
 
   /// Returns the packet identifier.
-  func subscribe(
-    _ filter: TopicFilter, qos: QoS, _ options: SubscribeOptions
-  ) throws(MQTTError) -> Int32 {
+  func subscribe(_ filters: [TopicFilter], _ options: SubscribeOptions) throws(MQTTError) -> Int32 {
     var identifier: Int32 = 0
-    let code = mosquitto_subscribe_v5(
-      raw, &identifier, filter.string, Int32(qos.rawValue), options.rawValue, nil)
+    let code = withCStrings(filters) { strings in
+      mosquitto_subscribe_multiple(
+        raw, &identifier, Int32(filters.count), strings, Int32(QoS.atLeastOnce.rawValue), options.rawValue,
+        nil)
+    }
     if code != 0 { throw error(code, errno: errno) }
     return identifier
   }
 
-  func unsubscribe(_ filter: TopicFilter) throws(MQTTError) {
-    let code = mosquitto_unsubscribe(raw, nil, filter.string)
+  func unsubscribe(_ filters: [TopicFilter]) throws(MQTTError) {
+    let code = withCStrings(filters) { strings in
+      mosquitto_unsubscribe_multiple(raw, nil, Int32(filters.count), strings, nil)
+    }
     if code != 0 { throw error(code, errno: errno) }
   }
 
@@ -271,7 +267,8 @@ final class MosquittoHandle: @unchecked Sendable {
     }
     mosquitto_subscribe_v5_callback_set(raw) { _, context, identifier, count, reasons, _ in
       guard count > 0, let reasons else { return }
-      MosquittoHandle.of(context).events.subscriptions.append((identifier, reasons[0]))
+      let codes = Array(UnsafeBufferPointer(start: reasons, count: Int(count)))
+      MosquittoHandle.of(context).events.subscriptions.append((identifier, codes))
     }
     mosquitto_message_v5_callback_set(raw) { _, context, message, properties in
       guard let message else { return }
@@ -306,4 +303,12 @@ final class MosquittoHandle: @unchecked Sendable {
 private func withOptionalCString<R>(_ string: String?, _ body: (UnsafePointer<CChar>?) -> R) -> R {
   if let string { return string.withCString(body) }
   return body(nil)
+}
+
+private func withCStrings<R>(
+  _ filters: [TopicFilter], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R
+) -> R {
+  let copies = filters.map { strdup($0.string) }
+  defer { for copy in copies { free(copy) } }
+  return body(copies)
 }

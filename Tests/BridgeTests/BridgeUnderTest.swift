@@ -40,7 +40,7 @@ final class BridgeUnderTest: Sendable {
     await observer.setHandler { [messages] event in
       if case .message(let message) = event { messages.append(message) }
     }
-    await observer.subscribe(topicFilter("#"))
+    Self.observerLoop.onLoop { [observer] in observer.subscribe([topicFilter("#")]) }
     let gateway = GatewayID(hostName: "here")
     let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
     let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
@@ -74,8 +74,9 @@ final class BridgeUnderTest: Sendable {
   /// Publishes below the base topic, and waits until the observer has the message.
   func publish(_ topic: String, _ payload: String, retain: Bool = false) async throws {
     let start = messages.count
-    await observer.publish(
-      MQTTMessage(topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain))
+    let message = MQTTMessage(
+      topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain)
+    Self.observerLoop.onLoop { [observer] in observer.publish(message) }
     _ = try await messages.first(from: start, within: Self.patience, topic) {
       $0.topic.string == "microbit/" + topic
     }
@@ -105,12 +106,13 @@ final class BridgeUnderTest: Sendable {
       log: { _, _ in })
     let messages = Record<MQTTReceived>()
     await late.setHandler { if case .message(let message) = $0 { messages.append(message) } }
-    await late.subscribe(topicFilter("microbit/#"))
-    await late.subscribe(topicFilter("end"))
     let life = Task(executorPreference: observerLoop) { try await late.run() }
     defer { life.cancel() }
-    // Arrives after all that is retained.
-    await late.publish(MQTTMessage(topic: topicName("end"), payload: []))
+    observerLoop.onLoop {
+      late.subscribe([topicFilter("microbit/#"), topicFilter("end")])
+      // Arrives after all that is retained.
+      late.publish(MQTTMessage(topic: topicName("end"), payload: []))
+    }
     _ = try await messages.first(within: patience, "end") { $0.topic.string == "end" }
     return messages.elements.filter(\.retain).map(\.topic.string)
   }

@@ -9,21 +9,21 @@ import Testing
   func theSessionIsRenewedAfterARestart(_ version: MQTTOptions.ProtocolVersion) async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port, version)) {
-      $0.subscribe(filter("cmd/#"))
+      $0.subscribe([filter("cmd/#")])
       $0.setState(topic("state/a"), Array("1".utf8))
       $0.setState(topic("state/b"), Array("2".utf8))
     }
     try await client.connected()
-    await client.client.setState(topic("state/a"), Array("3".utf8))
+    await client.setState(topic("state/a"), Array("3".utf8))
     try await broker.stop()
     #expect(try await client.disconnected()?.remedy == .retry)
-    await client.client.setState(topic("state/b"), Array("4".utf8))
-    await client.client.clearState(topic("state/a"))
-    await client.client.setState(topic("state/c"), Array("5".utf8))
+    await client.setState(topic("state/b"), Array("4".utf8))
+    await client.clearState(topic("state/a"))
+    await client.setState(topic("state/c"), Array("5".utf8))
     try await broker.start()
     try await client.connected()
 
-    let other = await TestClient(.local(broker.port)) { $0.subscribe(filter("state/#")) }
+    let other = await TestClient(.local(broker.port)) { $0.subscribe([filter("state/#")]) }
     var seen: Set<String> = []
     for _ in 0..<2 {
       let message = try await other.message()
@@ -31,18 +31,18 @@ import Testing
     }
     #expect(seen == ["state/b=4", "state/c=5"])
 
-    await other.client.publish(MQTTMessage(topic: topic("cmd/x"), payload: Array("go".utf8)))
+    await other.publish(MQTTMessage(topic: topic("cmd/x"), payload: Array("go".utf8)))
     #expect(try await client.message().text == "go")
     #expect(await client.client.statistics.connects == 2)
   }
 
   @Test func eventsAreKeptInOrderAndMarked() async throws {
     let broker = try await MosquittoBroker()
-    let client = await TestClient(.local(broker.port)) { $0.subscribe(filter("e")) }
+    let client = await TestClient(.local(broker.port)) { $0.subscribe([filter("e")]) }
     try await client.connected()
     func publish(_ numbers: Range<Int>) async {
       for number in numbers {
-        await client.client.publish(
+        await client.publish(
           MQTTMessage(
             topic: topic("e"), payload: Array("\(number)".utf8), replayTransform: { $0 + Array(" held".utf8) }
           ))
@@ -64,11 +64,11 @@ import Testing
   /// The broker is stopped in the middle of the exchange: what it had not acknowledged comes again.
   @Test func theUnacknowledgedComeAgain() async throws {
     let broker = try await MosquittoBroker()
-    let client = await TestClient(.local(broker.port)) { $0.subscribe(filter("e")) }
+    let client = await TestClient(.local(broker.port)) { $0.subscribe([filter("e")]) }
     try await client.connected()
     broker.freeze(true)
     for number in 0..<200 {
-      await client.client.publish(
+      await client.publish(
         MQTTMessage(
           topic: topic("e"), payload: Array("\(number)".utf8), replayTransform: { $0 + Array(" held".utf8) }))
     }
@@ -84,13 +84,13 @@ import Testing
   @Test func beyondTheBoundTheOldestAreLost() async throws {
     let broker = try await MosquittoBroker()
     var options = MQTTOptions.local(broker.port)
-    options.outbox.events = 100
-    let client = await TestClient(options) { $0.subscribe(filter("e")) }
+    options.outbox.messages = 100
+    let client = await TestClient(options) { $0.subscribe([filter("e")]) }
     try await client.connected()
     try await broker.kill()
     _ = try await client.disconnected()
     for number in 0..<250 {
-      await client.client.publish(MQTTMessage(topic: topic("e"), payload: Array("\(number)".utf8)))
+      await client.publish(MQTTMessage(topic: topic("e"), payload: Array("\(number)".utf8)))
     }
     #expect(await client.client.statistics.lost == 150)
     try await broker.start()

@@ -5,14 +5,14 @@ import Testing
 @Suite struct OutboxTests {
   private func topic(_ text: String) -> TopicName { TopicName(text)! }
 
-  private func event(_ text: String, qos: QoS = .atLeastOnce) -> MQTTMessage {
+  private func message(_ text: String, qos: QoS = .atLeastOnce) -> MQTTMessage {
     MQTTMessage(
       topic: topic("e"), payload: Array(text.utf8), qos: qos, replayTransform: { Array("held ".utf8) + $0 })
   }
 
-  private func outbox(events: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {
+  private func outbox(messages: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {
     var limits = OutboxLimits()
-    limits.events = events
+    limits.messages = messages
     limits.bytes = bytes
     return Outbox(limits: limits)
   }
@@ -43,18 +43,18 @@ import Testing
 
   @Test func nothingGoesOutWithoutABroker() {
     var outbox = outbox()
-    outbox.append(event("1"))
+    outbox.append(message("1"))
     outbox.setState(topic("s"), [1], qos: .atMostOnce)
     #expect(outbox.next() == nil)
     #expect(!outbox.isEmpty)
   }
 
-  @Test func eventsAndStateGoOutInTheOrderTheyWereGiven() {
+  @Test func messagesAndStateGoOutInTheOrderTheyWereGiven() {
     var outbox = outbox()
     outbox.connected(peer())
-    outbox.append(event("1"))
+    outbox.append(message("1"))
     outbox.setState(topic("a"), Array("x".utf8), qos: .atLeastOnce)
-    outbox.append(event("2"))
+    outbox.append(message("2"))
     outbox.setState(topic("b"), Array("y".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox) == ["e=1", "a=x", "e=2", "b=y"])
     #expect(outbox.inFlightCount == 4)
@@ -66,7 +66,7 @@ import Testing
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
-    outbox.append(event("1"))
+    outbox.append(message("1"))
     outbox.setState(topic("a"), Array("2".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox) == ["a=2", "e=1"])
   }
@@ -84,7 +84,7 @@ import Testing
     var outbox = outbox()
     outbox.setState(topic("z"), Array("1".utf8), qos: .atMostOnce)
     outbox.setState(topic("a"), Array("2".utf8), qos: .atMostOnce)
-    outbox.append(event("1"))
+    outbox.append(message("1"))
     outbox.setState(topic("z"), Array("3".utf8), qos: .atMostOnce)
     for _ in 1...2 {
       outbox.connected(peer())
@@ -96,13 +96,13 @@ import Testing
   @Test func whatIsUnacknowledgedComesAgainFirstAndHeld() {
     var outbox = outbox()
     outbox.connected(peer(window: 3))
-    for number in 1...5 { outbox.append(event("\(number)")) }
+    for number in 1...5 { outbox.append(message("\(number)")) }
     #expect(sendAll(&outbox) == ["e=1", "e=2", "e=3"])
     #expect(outbox.acknowledged(2) != nil)
     outbox.disconnected()
-    outbox.append(event("6"))
+    outbox.append(message("6"))
     outbox.connected(peer())
-    outbox.append(event("7"))
+    outbox.append(message("7"))
     #expect(
       sendAll(&outbox, first: 10)
         == ["e=held 1", "e=held 3", "e=held 4", "e=held 5", "e=held 6", "e=7"])
@@ -110,7 +110,7 @@ import Testing
 
   @Test func aSecondOutageDoesNotHoldTwice() {
     var outbox = outbox()
-    outbox.append(event("1"))
+    outbox.append(message("1"))
     for _ in 1...3 {
       outbox.connected(peer())
       #expect(sendAll(&outbox) == ["e=held 1"])
@@ -121,7 +121,7 @@ import Testing
   @Test func theWindowHoldsBackAndLetsGo() {
     var outbox = outbox()
     outbox.connected(peer(window: 2))
-    for number in 1...4 { outbox.append(event("\(number)")) }
+    for number in 1...4 { outbox.append(message("\(number)")) }
     #expect(sendAll(&outbox) == ["e=1", "e=2"])
     #expect(outbox.acknowledged(7) == nil)
     #expect(sendAll(&outbox).isEmpty)
@@ -132,7 +132,7 @@ import Testing
   @Test func qosZeroIsDoneWhenSentAndNeedsNoWindow() {
     var outbox = outbox()
     outbox.connected(peer(window: 1))
-    for number in 1...3 { outbox.append(event("\(number)", qos: .atMostOnce)) }
+    for number in 1...3 { outbox.append(message("\(number)", qos: .atMostOnce)) }
     #expect(sendAll(&outbox).count == 3)
     #expect(outbox.isEmpty)
     outbox.disconnected()
@@ -143,14 +143,14 @@ import Testing
   @Test func theHighestQoSOfTheBrokerIsKeptTo() {
     var outbox = outbox()
     outbox.connected(peer(maximumQoS: .atMostOnce))
-    outbox.append(event("1"))
+    outbox.append(message("1"))
     #expect(outbox.next()?.qos == .atMostOnce)
   }
 
-  @Test func ofTooManyEventsTheOldestAreLostAndStateIsNot() {
-    var outbox = outbox(events: 3)
+  @Test func ofTooManyMessagesTheOldestAreLostAndStateIsNot() {
+    var outbox = outbox(messages: 3)
     outbox.setState(topic("a"), [], qos: .atMostOnce)
-    for number in 1...5 { outbox.append(event("\(number)")) }
+    for number in 1...5 { outbox.append(message("\(number)")) }
     outbox.setState(topic("b"), [], qos: .atMostOnce)
     #expect(outbox.lost == 2)
     outbox.connected(peer())
@@ -159,18 +159,18 @@ import Testing
 
   @Test func ofTooManyBytesTheOldestAreLost() {
     var outbox = outbox(bytes: 25)
-    for number in 1...5 { outbox.append(event("12345678\(number)")) }
+    for number in 1...5 { outbox.append(message("12345678\(number)")) }
     #expect(outbox.lost == 3)
-    outbox.append(event(String(repeating: "x", count: 30)))
+    outbox.append(message(String(repeating: "x", count: 30)))
     #expect(outbox.lost == 6)
     #expect(outbox.queuedCount == 0)
   }
 
   @Test func theUnacknowledgedAreTheOldestWhenTheQueueIsFull() {
-    var outbox = outbox(events: 2)
+    var outbox = outbox(messages: 2)
     outbox.connected(peer(window: 2))
     for number in 1...4 {
-      outbox.append(event("\(number)"))
+      outbox.append(message("\(number)"))
       if number <= 2 { _ = sendAll(&outbox, first: Int32(number)) }
     }
     outbox.disconnected()
@@ -211,8 +211,8 @@ import Testing
     // PUBLISH of MQTT 5, QoS 1: 1 + 1 bytes of header, 2 + 1 topic, 2 identifier, 1 properties, payload.
     var outbox = outbox()
     outbox.connected(peer(maximumPacket: 18))
-    outbox.append(event("12345678901"))
-    outbox.append(event("1234567890"))
+    outbox.append(message("12345678901"))
+    outbox.append(message("1234567890"))
     let packet = try next(&outbox)
     #expect(packet.payload.count == 10)
     #expect(packet.size(hasProperties: true) == 18)
@@ -238,12 +238,12 @@ import Testing
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
-    outbox.append(event("1"))
-    outbox.append(event("2"))
+    outbox.append(message("1"))
+    outbox.append(message("2"))
     outbox.unsent(try next(&outbox))
     #expect(sendAll(&outbox) == ["a=1", "e=1", "e=2"])
-    outbox.append(event("3"))
-    outbox.append(event("4"))
+    outbox.append(message("3"))
+    outbox.append(message("4"))
     outbox.unsent(try next(&outbox))
     #expect(sendAll(&outbox, first: 4) == ["e=3", "e=4"])
   }
@@ -251,7 +251,7 @@ import Testing
   @Test func theRefusedAreDoneAndCounted() {
     var outbox = outbox()
     outbox.connected(peer())
-    outbox.append(event("1"))
+    outbox.append(message("1"))
     _ = sendAll(&outbox)
     outbox.acknowledged(1, isRefusal: true)
     #expect(outbox.refused == 1)
@@ -264,7 +264,7 @@ import Testing
     outbox.connected(peer())
     outbox.setState(topic("old"), Array("1".utf8), qos: .atLeastOnce)
     outbox.releaseState(topic("old"))
-    outbox.append(event("2"))
+    outbox.append(message("2"))
     outbox.setState(topic("new"), Array("3".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox) == ["e=2", "new=3"])
   }

@@ -6,12 +6,12 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct PublishTests {
   private func subscriber(_ port: UInt16, _ filters: String...) async throws -> TestClient {
     let client = await TestClient(.local(port)) { client in
-      for text in filters { client.subscribe(filter(text)) }
+      client.subscribe(filters.map(filter))
     }
     try await client.connected()
     // The subscriptions are in force when what is published after them comes back.
     let probe = topic(filters[0].replacing("#", with: "probe"))
-    await client.client.publish(MQTTMessage(topic: probe, payload: []))
+    await client.publish(MQTTMessage(topic: probe, payload: []))
     _ = try await client.message()
     return client
   }
@@ -23,7 +23,7 @@ import Testing
     let publisher = await TestClient(.local(broker.port, version))
     try await publisher.connected()
     for number in 0..<500 {
-      await publisher.client.publish(
+      await publisher.publish(
         MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8), qos: qos))
     }
     #expect(try await subscriber.texts(500) == (0..<500).map(String.init))
@@ -63,7 +63,7 @@ import Testing
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
     let data = (0...255).map { UInt8($0) }
-    await subscriber.client.publish(
+    await subscriber.publish(
       MQTTMessage(
         topic: topic("t/ask"), payload: [1], responseTopic: topic("t/answer"), correlationData: data))
     let message = try await subscriber.message()
@@ -89,7 +89,7 @@ import Testing
       try await leaving.connected()
       await leaving.client.stop(deadline: patience)
       #expect(try await leaving.disconnected() == nil)
-      await subscriber.client.publish(MQTTMessage(topic: topic("t/next"), payload: []))
+      await subscriber.publish(MQTTMessage(topic: topic("t/next"), payload: []))
       #expect(try await subscriber.message().topic == topic("t/next"))
     }
   }
@@ -100,7 +100,7 @@ import Testing
     let publisher = await TestClient(.local(broker.port))
     try await publisher.connected()
     for number in 0..<1000 {
-      await publisher.client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
+      await publisher.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
     }
     await publisher.client.stop(deadline: patience)
     #expect(await publisher.client.statistics.acknowledged == 1000)
@@ -112,7 +112,7 @@ import Testing
     let publisher = await TestClient(.local(broker.port))
     try await publisher.connected()
     broker.freeze(true)
-    await publisher.client.publish(MQTTMessage(topic: topic("t"), payload: []))
+    await publisher.publish(MQTTMessage(topic: topic("t"), payload: []))
     let client = publisher.client
     try await deadline(.seconds(20), "the end of stop") { await client.stop(deadline: .milliseconds(200)) }
     #expect(await publisher.client.statistics.acknowledged == 0)
@@ -128,7 +128,7 @@ import Testing
     let publisher = await TestClient(options)
     try await publisher.connected()
     broker.freeze(true)
-    await publisher.client.publish(MQTTMessage(topic: topic("t/x"), payload: []))
+    await publisher.publish(MQTTMessage(topic: topic("t/x"), payload: []))
     await publisher.client.stop(deadline: .milliseconds(200))
     broker.freeze(false)
     #expect(try await subscriber.message().text == "offline")
@@ -137,14 +137,14 @@ import Testing
   @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
   func hugeMessagesDoNotArrive(_ version: MQTTOptions.ProtocolVersion) async throws {
     let broker = try await MosquittoBroker()
-    let victim = await TestClient(.local(broker.port, version)) { $0.subscribe(filter("set")) }
+    let victim = await TestClient(.local(broker.port, version)) { $0.subscribe([filter("set")]) }
     try await victim.connected()
     try await broker.logLine { $0.contains("SUBACK") }
     let sender = await TestClient(.local(broker.port))
     try await sender.connected()
     let huge = [UInt8](repeating: UInt8(ascii: "9"), count: 1_000_000)
     for payload in [huge, Array("2000".utf8)] {
-      await sender.client.publish(MQTTMessage(topic: topic("set"), payload: payload))
+      await sender.publish(MQTTMessage(topic: topic("set"), payload: payload))
     }
     let message = try await victim.message()
     #expect(message.text == "2000")
@@ -154,11 +154,11 @@ import Testing
 
   @Test func whatIsLargerThanTheBrokerTakesIsDroppedAndTheRestGoesOn() async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\nmax_packet_size 1000" }
-    let client = await TestClient(.local(broker.port)) { $0.subscribe(filter("t/#")) }
+    let client = await TestClient(.local(broker.port)) { $0.subscribe([filter("t/#")]) }
     #expect(try await client.connected().maximumPacketSize == 1000)
     // 3 bytes of header, 5 topic, 2 identifier, 1 properties: 989 bytes fit, and 990 do not.
     for size in [2000, 990, 989] {
-      await client.client.publish(
+      await client.publish(
         MQTTMessage(topic: topic("t/x"), payload: [UInt8](repeating: 46, count: size)))
     }
     #expect(try await client.message().payload.count == 989)
@@ -173,7 +173,7 @@ import Testing
     let client = await TestClient(.local(broker.port))
     #expect(try await client.connected().receiveMaximum == 3)
     for number in 0..<100 {
-      await client.client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
+      await client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
       #expect(await client.client.statistics.inFlight <= 3)
     }
     #expect(try await subscriber.texts(100) == (0..<100).map(String.init))
@@ -210,9 +210,9 @@ import Testing
   @Test func anUnsubscribedTopicIsSilent() async throws {
     let broker = try await MosquittoBroker()
     let client = try await subscriber(broker.port, "a/#", "b/#")
-    await client.client.unsubscribe(filter("a/#"))
-    await client.client.publish(MQTTMessage(topic: topic("a/x"), payload: []))
-    await client.client.publish(MQTTMessage(topic: topic("b/x"), payload: []))
+    await client.unsubscribe(filter("a/#"))
+    await client.publish(MQTTMessage(topic: topic("a/x"), payload: []))
+    await client.publish(MQTTMessage(topic: topic("b/x"), payload: []))
     #expect(try await client.message().topic == topic("b/x"))
   }
 }

@@ -58,7 +58,7 @@ import Testing
     options.host = host
     options.tls = MQTTOptions.TLS(
       caFile: ca.map { path + $0 }, certFile: cert.map { path + $0 }, keyFile: key.map { path + $0 })
-    return await TestClient(options) { $0.subscribe(filter("t")) }
+    return await TestClient(options) { $0.subscribe([filter("t")]) }
   }
 
   private func reason(_ client: TestClient) async throws -> String {
@@ -75,7 +75,7 @@ import Testing
     try await client.connected()
     let large = [UInt8](repeating: 1, count: 200_000)
     for payload in [[1], large, [2]] {
-      await client.client.publish(MQTTMessage(topic: topic("t"), payload: payload))
+      await client.publish(MQTTMessage(topic: topic("t"), payload: payload))
     }
     #expect(try await client.message().payload == [1])
     #expect(try await client.message().payload == large)

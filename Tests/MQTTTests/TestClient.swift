@@ -38,6 +38,16 @@ final class TestClient: Sendable {
     _ = await task.result
   }
 
+  func publish(_ message: MQTTMessage) async { await client.isolated { $0.publish(message) } }
+
+  func setState(_ topic: TopicName, _ payload: [UInt8]) async {
+    await client.isolated { $0.setState(topic, payload) }
+  }
+
+  func clearState(_ topic: TopicName) async { await client.isolated { $0.clearState(topic) } }
+
+  func unsubscribe(_ filter: TopicFilter) async { await client.isolated { $0.unsubscribe([filter]) } }
+
   @discardableResult
   func connected() async throws -> MQTTConnection {
     try await events.next("a connection") {

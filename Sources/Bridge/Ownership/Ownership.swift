@@ -45,8 +45,6 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
-  /// Whether no other gateway is online.
-  var isAlone: Bool { gatewaysOnline.isEmpty }
 
   func connected() {
     isConnected = true
@@ -80,9 +78,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     isBarrierDue = false
     let number = lastSent
     let payload: JSONValue = ["transaction": .string("\(context.run)-\(number)")]
-    context.mqtt.assumeIsolated { [topics = context.topics] in
-      $0.send(MQTTMessage(topic: topics.bridgeRequest(Verb.health.rawValue), payload: payload.bytes))
-    }
+    context.mqtt.send(
+      MQTTMessage(topic: context.topics.bridgeRequest(Verb.health.rawValue), payload: payload.bytes))
     context.loop.timer(after: Self.patience) { [weak self] in
       guard let self else { return }
       if number == guardBarrier { perform(idGuard.timeout()) }
@@ -108,9 +105,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   private func reconcile(upTo number: UInt64) {
     guard isAdmitted else { return }
     for publisher in bridge.publishers {
-      guard let barrier = publisher.barrier, barrier <= number else { continue }
-      publisher.barrier = nil
-      publisher.reconcile(isAlone: isAlone)
+      publisher.barrierArrived(number, isAlone: gatewaysOnline.isEmpty)
     }
     for (id, orphan) in orphans where orphan.barrier <= number { clear(orphan, id) }
   }
@@ -122,7 +117,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
       switch action {
       case .sendBarrier:
         guardBarrier = sendBarrier()
-        for publisher in bridge.publishers { publisher.barrier = guardBarrier }
+        for publisher in bridge.publishers { publisher.awaits(guardBarrier) }
         for id in orphans.keys { orphans[id]?.barrier = guardBarrier }
       case .admit:
         bridge.admitted()
@@ -185,7 +180,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// to own it.
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {
     guard orphans[id] == nil, bridge.publisher(id) == nil else { return }
-    context.subscribe(TopicFilter(topics(of: id).info))
+    context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(address: address, barrier: sendBarrier())
   }
 
@@ -200,7 +195,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// The id is in use again.
   func removeOrphan(_ id: DeviceID) {
     guard let orphan = orphans.removeValue(forKey: id) else { return }
-    context.unsubscribe(TopicFilter(topics(of: id).info))
+    context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
     context.engine.assumeIsolated { $0.forgetID(of: orphan.address) }
   }
 
@@ -209,7 +204,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     let topics = topics(of: id)
     if context.engine.assumeIsolated({ $0.isPinnedElsewhere(orphan.address) }) {
       // That gateway has not found it yet.
-      context.publish(
+      context.mqtt.publish(
         MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
     } else {
       for topic in topics.states { context.clearState(topic) }

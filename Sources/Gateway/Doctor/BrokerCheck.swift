@@ -2,6 +2,7 @@ import Bridge
 import Configuration
 import EventLoop
 import Findings
+import GATT
 import MQTT
 
 /// Connects to the broker as the gateway does, and tries every kind of topic that the gateway needs.
@@ -46,7 +47,7 @@ struct BrokerCheck {
     guard await session.wait(Self.connectLimit * 3, until: { $0.isDecided }),
       session.connection != nil
     else { return [fault(session.failure ?? .timedOut(.lookUp))] }
-    for message in probes.messages { await session.client.publish(message) }
+    for message in probes.messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
     _ = await session.wait(Self.returnLimit) { session in
       session.connection == nil || probes.list.allSatisfy { session.outcome(of: $0).isDecided(isMQTT5) }
@@ -84,14 +85,14 @@ struct BrokerCheck {
     // If the topic is not allowed, that has been found already.
     guard session.has(probes.retained) else { return nil }
     let payload = Array("offline".utf8)
-    await session.client.publish(MQTTMessage(topic: probes.retained, payload: payload, retain: true))
+    session.client.publish(MQTTMessage(topic: probes.retained, payload: payload, retain: true))
     // Retained before the subscription.
     _ = await session.wait(Self.returnLimit) { $0.connection == nil || $0.has(probes.retained, payload) }
-    await session.client.subscribe(probes.retainedFilter)
+    session.client.subscribe([probes.retainedFilter])
     let isDelivered = await session.wait(Self.returnLimit) {
       $0.connection == nil || $0.has(probes.retained, payload, retained: true)
     }
-    await session.client.publish(MQTTMessage(topic: probes.retained, payload: [], retain: true))
+    session.client.publish(MQTTMessage(topic: probes.retained, payload: [], retain: true))
     if isDelivered { return .ok(.retained, "retained messages and subscriptions with wildcards work") }
     return .fault(
       .retained,
@@ -143,7 +144,7 @@ private final class BrokerSession: @unchecked Sendable {
 
   func start(_ filters: [TopicFilter]) async {
     await client.setHandler { [weak self] in self?.handle($0) }
-    for filter in filters { await client.subscribe(filter) }
+    client.subscribe(filters)
     running = Task(executorPreference: loop) { [client] in try await client.run() }
   }
 
@@ -195,7 +196,9 @@ private final class BrokerSession: @unchecked Sendable {
     case .message(let message):
       if message.topic == status {
         isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
-      } else if received.count < Self.mostReceived, message.topic.string.contains(BrokerProbes.marker) {
+      } else if received.count < Self.mostReceived,
+        message.topic.string.hasOccurrence(of: BrokerProbes.marker)
+      {
         received.append(message)
       }
     }

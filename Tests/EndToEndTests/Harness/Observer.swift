@@ -51,7 +51,8 @@ final class Observer: Sendable {
           retain: message.retain, correlationData: message.correlationData, arrived: .now)
       }
     }
-    await client.subscribe(try filter("#"), qos: .atLeastOnce)
+    let all = try filter("#")
+    Self.loop.onLoop { client.subscribe([all]) }
     life = Task(executorPreference: Self.loop) { try await client.run() }
     try await synchronize()
   }
@@ -92,7 +93,7 @@ final class Observer: Sendable {
     let message = MQTTMessage(
       topic: try name(topic), payload: payload, retain: retain, responseTopic: try responseTopic.map(name),
       correlationData: correlationData)
-    await client.publish(message)
+    Self.loop.onLoop { [client] in client.publish(message) }
   }
 
   func publish(_ topic: String, _ payload: String, retain: Bool = false) async throws {

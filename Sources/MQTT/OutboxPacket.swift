@@ -1,0 +1,52 @@
+extension Outbox {
+  /// A PUBLISH to send now. It has been removed from the queue: pass it to ``sent(_:as:)`` or ``unsent(_:)``.
+  struct Packet {
+    var topic: TopicName
+    var payload: [UInt8]
+    var qos: QoS
+    var retain: Bool
+    var responseTopic: TopicName?
+    var correlationData: [UInt8]?
+    let source: Source
+  }
+
+  /// What a packet was made of.
+  enum Source {
+    case message(MessageQueue.Entry)
+    case state(StateTable.Version)
+    /// Not queued, and never sent again.
+    case once(TopicName)
+
+    var topic: TopicName {
+      switch self {
+      case .message(let entry): entry.message.topic
+      case .state(let version): version.topic
+      case .once(let topic): topic
+      }
+    }
+  }
+}
+
+extension Outbox.Packet {
+  /// The size of the PUBLISH packet in bytes (MQTT 5, 3.3; 3.1.1 has no properties).
+  func size(hasProperties: Bool) -> Int {
+    var remaining = 2 + topic.string.utf8.count + payload.count + (qos == .atMostOnce ? 0 : 2)
+    if hasProperties {
+      var properties = 0
+      if let responseTopic { properties += 3 + responseTopic.string.utf8.count }
+      if let correlationData { properties += 3 + correlationData.count }
+      remaining += lengthOfLength(properties) + properties
+    }
+    return 1 + lengthOfLength(remaining) + remaining
+  }
+
+  /// The size of a Variable Byte Integer (MQTT 5, 1.5.5).
+  private func lengthOfLength(_ value: Int) -> Int {
+    switch value {
+    case ..<128: 1
+    case ..<16_384: 2
+    case ..<2_097_152: 3
+    default: 4
+    }
+  }
+}

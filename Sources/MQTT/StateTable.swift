@@ -1,0 +1,122 @@
+/// The retained state: the newest payload of each topic, and the queue of topics to be sent. Pure.
+///
+/// A topic has a slot, which does not change: it is looked up once, when its state is set. It is queued at most once, and
+/// its payload is read when it is sent.
+struct StateTable {
+  /// A payload of a topic.
+  struct Version {
+    let topic: TopicName
+    fileprivate let slot: Int
+    /// Tells a late PUBACK from that of a newer payload.
+    fileprivate let number: UInt64
+  }
+
+  private struct State {
+    var topic: TopicName
+    var payload: [UInt8]
+    var qos: QoS
+    /// The sequence number of the payload.
+    var version: UInt64
+    /// That of the first payload: the order in which a new connection publishes the topics.
+    var order: UInt64
+    /// That of its entry in the queue, if there is one.
+    var queued: UInt64?
+    /// To be removed when the broker has acknowledged it.
+    var isCleared = false
+  }
+
+  private var states: [State] = []
+  private var slots: [TopicName: Int] = [:]
+  private var freeSlots: [Int] = []
+  private var queue = Deque<(slot: Int, sequence: UInt64)>()
+
+  var queuedCount: Int { queue.count }
+
+  /// - Parameters:
+  ///   - sequence: its place among all that is queued.
+  ///   - isQueued: whether it is to be sent, and not only on a new connection.
+  mutating func set(
+    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, sequence: UInt64, isQueued: Bool
+  ) {
+    let slot = slots[topic] ?? makeSlot(of: topic, order: sequence)
+    states[slot].payload = payload
+    states[slot].qos = qos
+    states[slot].version = sequence
+    states[slot].isCleared = isCleared
+    if isQueued, states[slot].queued == nil {
+      states[slot].queued = sequence
+      queue.append((slot, sequence))
+    }
+  }
+
+  mutating func remove(_ topic: TopicName) {
+    if let slot = slots[topic] { free(slot, of: topic) }
+  }
+
+  // MARK: The queue
+
+  mutating func queueAll() {
+    queue.removeAll()
+    for slot in slots.values.sorted(by: { states[$0].order < states[$1].order }) {
+      states[slot].queued = 0
+      queue.append((slot, 0))
+    }
+  }
+
+  mutating func unqueueAll() {
+    while let entry = queue.popFirst() { states[entry.slot].queued = nil }
+  }
+
+  /// What is first in the queue.
+  mutating func first() -> (sequence: UInt64, qos: QoS)? {
+    while let (slot, sequence) = queue.first {
+      if states[slot].queued == sequence { return (sequence, states[slot].qos) }
+      // The state was removed; the slot may be in use by another.
+      _ = queue.popFirst()
+    }
+    return nil
+  }
+
+  /// The packet of the ``first()`` state.
+  mutating func takeFirst(for peer: Outbox.Peer) -> Outbox.Packet? {
+    guard let slot = queue.popFirst()?.slot else { return nil }
+    states[slot].queued = nil
+    let state = states[slot]
+    return Outbox.Packet(
+      topic: state.topic, payload: state.payload, qos: min(state.qos, peer.maximumQoS), retain: true,
+      source: .state(Version(topic: state.topic, slot: slot, number: state.version)))
+  }
+
+  /// It could not be sent, and becomes the first again, unless a newer payload is queued.
+  mutating func putBack(_ version: Version) {
+    let slot = version.slot
+    guard slots[version.topic] == slot, states[slot].queued == nil else { return }
+    states[slot].queued = 0
+    queue.prepend((slot, 0))
+  }
+
+  /// It needs not be sent again on this connection.
+  mutating func complete(_ version: Version) {
+    let slot = version.slot
+    guard states[slot].isCleared, states[slot].version == version.number else { return }
+    free(slot, of: version.topic)
+  }
+
+  // MARK: Slots
+
+  private mutating func makeSlot(of topic: TopicName, order: UInt64) -> Int {
+    let state = State(topic: topic, payload: [], qos: .atMostOnce, version: order, order: order)
+    let slot = freeSlots.popLast() ?? states.count
+    if slot < states.count { states[slot] = state } else { states.append(state) }
+    slots[topic] = slot
+    return slot
+  }
+
+  /// An entry of the slot in the queue is skipped.
+  private mutating func free(_ slot: Int, of topic: TopicName) {
+    states[slot].isCleared = false
+    states[slot].queued = nil
+    slots[topic] = nil
+    freeSlots.append(slot)
+  }
+}

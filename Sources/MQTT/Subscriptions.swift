@@ -1,0 +1,67 @@
+/// The subscriptions of a client, in the order in which they were made. Pure.
+struct Subscriptions {
+  /// The contents of a SUBSCRIBE packet.
+  struct Request: Equatable {
+    var filters: [TopicFilter]
+    let options: SubscribeOptions
+  }
+
+  /// In one packet: AWS IoT accepts no more.
+  private static let mostFilters = 8
+
+  private struct Subscription {
+    let options: SubscribeOptions
+    let order: UInt64
+  }
+
+  private var subscriptions: [TopicFilter: Subscription] = [:]
+  private var last: UInt64 = 0
+  /// Awaiting SUBACK, by packet identifier.
+  private var unacknowledged: [Int32: [TopicFilter]] = [:]
+
+  /// The packets of a new connection: the retained messages of earlier subscriptions arrive first.
+  var all: [Request] {
+    let sorted = subscriptions.sorted { $0.value.order < $1.value.order }
+    return Self.requests(sorted.map { ($0.key, $0.value.options) })
+  }
+
+  /// A filter that is already subscribed to is subscribed to again, as the last one.
+  /// - Returns: the packets to send.
+  mutating func add(_ filters: [TopicFilter], _ options: SubscribeOptions) -> [Request] {
+    for filter in filters {
+      last += 1
+      subscriptions[filter] = Subscription(options: options, order: last)
+    }
+    return Self.requests(filters.map { ($0, options) })
+  }
+
+  /// - Returns: those that were subscribed to.
+  mutating func remove(_ filters: [TopicFilter]) -> [TopicFilter] {
+    filters.filter { subscriptions.removeValue(forKey: $0) != nil }
+  }
+
+  private static func requests(_ list: [(filter: TopicFilter, options: SubscribeOptions)]) -> [Request] {
+    var requests: [Request] = []
+    for (filter, options) in list {
+      if let last = requests.last, last.options == options, last.filters.count < mostFilters {
+        requests[requests.count - 1].filters.append(filter)
+      } else {
+        requests.append(Request(filters: [filter], options: options))
+      }
+    }
+    return requests
+  }
+
+  mutating func sent(_ request: Request, as identifier: Int32) {
+    unacknowledged[identifier] = request.filters
+  }
+
+  /// A SUBACK was received, with a reason code for each filter.
+  mutating func acknowledged(_ identifier: Int32, _ reasons: [Int32]) -> [(
+    filter: TopicFilter, reason: Int32
+  )] {
+    Array(zip(unacknowledged.removeValue(forKey: identifier) ?? [], reasons)).map { ($0, $1) }
+  }
+
+  mutating func disconnected() { unacknowledged = [:] }
+}

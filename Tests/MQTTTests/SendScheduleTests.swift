@@ -1,0 +1,23 @@
+import Testing
+
+@testable import MQTT
+
+@Suite struct SendScheduleTests {
+  @Test func nothingIsSentBeforeTheAdmission() {
+    var schedule = SendSchedule(isAdmitted: false)
+    #expect(schedule.queued(atOnce: true, in: 1) == .wait)
+    schedule.admit()
+    #expect(schedule.queued(atOnce: false, in: 1) == .atEndOfIteration)
+    #expect(schedule.queued(atOnce: false, in: 1) == .wait)
+    schedule.iterationEnds()
+    #expect(schedule.queued(atOnce: false, in: 2) == .atEndOfIteration)
+  }
+
+  @Test func fourOfAnIterationAreSentAtOnce() {
+    var schedule = SendSchedule(isAdmitted: true)
+    for _ in 0..<4 { #expect(schedule.queued(atOnce: true, in: 1) == .now) }
+    #expect(schedule.queued(atOnce: true, in: 1) == .atEndOfIteration)
+    schedule.iterationEnds()
+    #expect(schedule.queued(atOnce: true, in: 2) == .now)
+  }
+}
