@@ -127,10 +127,9 @@ final class CommandHandler: @unchecked Sendable {
       return reject(
         message, publisher, name, Rejection(reason, CommandPayload.transaction(in: message.payload)))
     }
-    guard property.isWritable else {
+    if let problem = property.writeProblem {
       return reject(
-        message, publisher, name,
-        Rejection("\(name) can only be read", CommandPayload.transaction(in: message.payload)))
+        message, publisher, name, Rejection(problem, CommandPayload.transaction(in: message.payload)))
     }
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
@@ -168,9 +167,6 @@ final class CommandHandler: @unchecked Sendable {
       return reject(message, publisher, name, Rejection("there is no such property", transaction))
     }
     let property = publisher.device.profile.properties[index]
-    guard property.isReadable, property.kind == .state else {
-      return reject(message, publisher, name, Rejection("\(name) cannot be read", transaction))
-    }
     let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
     let id = publisher.device.id
     context.engine.assumeIsolated { [context] in

@@ -114,27 +114,55 @@ extension Codec.Scalar {
 }
 
 extension Property {
+  /// Why the property cannot be read on demand; nil when it can.
+  package var readProblem: String? {
+    isReadable && kind == .state ? nil : "\(name) cannot be read"
+  }
+
+  /// Why the property cannot be set; nil when it can.
+  package var writeProblem: String? { isWritable ? nil : "\(name) cannot be set" }
+
   /// Why the property cannot be set to `value`; nil when it can.
   package func problem(with value: Value) -> String? {
-    if let range = range ?? codec.range, let number = value.doubleValue {
-      if number > range.upperBound {
-        return "\(value) is above the largest \(name), \(text(range.upperBound))"
-      }
-      if number < range.lowerBound {
-        return "\(value) is below the smallest \(name), \(text(range.lowerBound))"
-      }
-    }
-    do throws(CodecError) {
-      let count = try codec.encode(value).count
-      if let maxLength, count > maxLength { return "\(name) has \(count) bytes, \(maxLength) are the most" }
+    do throws(ValueProblem) {
+      _ = try bytes(of: value)
       return nil
     } catch {
-      return "\(error)"
+      return error.reason
     }
+  }
+
+  /// The bytes of a value that the property can be set to.
+  package func bytes(of value: Value) throws(ValueProblem) -> [UInt8] {
+    if let range = range ?? codec.range, let number = value.doubleValue {
+      if number > range.upperBound {
+        throw ValueProblem("\(value) is above the largest \(name), \(text(range.upperBound))")
+      }
+      if number < range.lowerBound {
+        throw ValueProblem("\(value) is below the smallest \(name), \(text(range.lowerBound))")
+      }
+    }
+    let bytes: [UInt8]
+    do throws(CodecError) {
+      bytes = try codec.encode(value)
+    } catch {
+      throw ValueProblem("\(error)")
+    }
+    if let maxLength, bytes.count > maxLength {
+      throw ValueProblem("\(name) has \(bytes.count) bytes, \(maxLength) are the most")
+    }
+    return bytes
   }
 
   private func text(_ number: Double) -> String {
     let digits = Int(exactly: number).map(String.init) ?? "\(number)"
     return unit.map { "\(digits) \($0)" } ?? digits
   }
+}
+
+/// Why a property cannot be set to a value.
+package struct ValueProblem: Error, Sendable {
+  package let reason: String
+
+  init(_ reason: String) { self.reason = reason }
 }

@@ -205,17 +205,18 @@ final class Channel: @unchecked Sendable {
   // MARK: Commands
 
   func execute(_ command: Command) {
-    guard let writer else { return command.reply(.rejected(reason: "\(property.name) cannot be set")) }
+    if let problem = property.writeProblem { return command.reply(.rejected(reason: problem)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
     {
       command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
     }
-    writer.execute(command)
+    writer?.execute(command)
   }
 
   /// Reads the value now; connects to a device that is connected on demand.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
+    if let problem = property.readProblem { return reply(.rejected(reason: problem)) }
     device.session.withLink { [self, device] obstacle in
       withExtendedLifetime(device) {
         if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }

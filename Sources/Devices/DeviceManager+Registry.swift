@@ -1,6 +1,7 @@
 import BlueZ
 import Configuration
 import GATT
+import JSON
 import Log
 
 /// Which devices there are: by the configuration, by requests, and by what comes into range.
@@ -97,19 +98,19 @@ extension DeviceManager {
 
   /// The devices that are known before they are seen: those that the configuration names, and those of earlier runs.
   func loadKnownDevices() {
-    let records = store.records.values.sorted { $0.identifier.description < $1.identifier.description }
+    let records = store.records.values.sorted { $0.address.description < $1.address.description }
     // The device that had the id of a prefix gets it again, whichever else matches the prefix.
     let owners = records.filter {
-      $0.id != nil && settings(of: $0.identifier, $0.advertisement)?.id.value == $0.id
+      $0.id != nil && settings(of: $0.address, $0.advertisement)?.id.value == $0.id
     }
-    for record in owners + records { _ = makeDevice(record.identifier, record.advertisement) }
+    for record in owners + records { _ = makeDevice(record.address, record.advertisement) }
     // A device behind a pattern may match that entry first, which only its advertisements show.
     for entry in configuration.devices.prefix(while: \.match.isIdentifier) {
       if let address = entry.match.identifier { _ = makeDevice(address, Advertisement()) }
     }
     for record in records {
-      guard let id = record.id, registry.byAddress[record.identifier]?.id != id else { continue }
-      for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: record.identifier) }
+      guard let id = record.id, registry.byAddress[record.address]?.id != id else { continue }
+      for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: record.address) }
     }
   }
 
@@ -129,7 +130,7 @@ extension DeviceManager {
     var id = settings.id.value
     if registry.byID[id] != nil { id = DeviceID(address) }
     guard registry.byID[id] == nil else { return nil }
-    dropUnusable(settings)
+    checkRecord(against: settings)
     let device = Device(
       description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
     )
@@ -140,27 +141,32 @@ extension DeviceManager {
     return device
   }
 
-  /// Earlier versions had other ranges, and a profile may have changed.
-  private func dropUnusable(_ settings: DeviceSettings) {
-    guard let record = store.records[settings.identifier] else { return }
+  /// Earlier versions had other ranges, and a profile may have changed or gone.
+  private func checkRecord(against settings: DeviceSettings) {
+    guard let record = store.records[settings.address] else { return }
+    if let name = record.changes.profile, configuration.profile(named: name) == nil {
+      log.warning(
+        "the profile that a request named is gone: using \(settings.profile.name)",
+        ["device": settings.id.value, "address": settings.address, "profile": Excerpt(name)])
+    }
     for (name, desired) in record.desired
     where settings.profile.property(named: name) != nil && settings.override(name, record) == nil {
       log.warning(
         "a remembered value is out of range: dropped",
         [
-          "device": settings.id.value, "address": settings.identifier, "property": name,
+          "device": settings.id.value, "address": settings.address, "property": name,
           "value": String(decoding: desired.value.bytes, as: UTF8.self),
         ])
-      store.change(settings.identifier) { $0.desired[name] = nil }
+      store.change(settings.address) { $0.desired[name] = nil }
     }
   }
 
   private func description(
     _ id: DeviceID, name: String?, _ settings: DeviceSettings
   ) -> DeviceDescription {
-    let record = store.records[settings.identifier]
+    let record = store.records[settings.address]
     return DeviceDescription(
-      id: id, identifier: settings.identifier, profile: settings.profile, name: name,
+      id: id, identifier: settings.address, profile: settings.profile, name: name,
       label: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
       offered: record?.offered, model: record?.model, firmware: record?.firmware, serial: record?.serial)
   }

@@ -39,7 +39,7 @@ extension DeviceManager {
     if registry.byAddress[address] == nil, deviceCount >= Self.capacity {
       throw RequestError("the limit of \(Self.capacity) devices is reached")
     }
-    let before = store.records[address] ?? DeviceRecord(identifier: address)
+    let before = store.records[address] ?? DeviceRecord(address: address)
     var record = before
     record.isAdded = true
     record.isRemoved = false
@@ -62,7 +62,7 @@ extension DeviceManager {
     let isConfigured = configuration.device(matching: device.address, device.advertisement) != nil
     store.change(device.address) { record in
       let before = record
-      record = DeviceRecord(identifier: device.address)
+      record = DeviceRecord(address: device.address)
       (record.id, record.advertisement) = (before.id, before.advertisement)
       record.isRemoved = isConfigured
     }
@@ -90,7 +90,7 @@ extension DeviceManager {
     if !desired.isEmpty, case .other(let gateway) = device.owner {
       throw RequestError("\(id) is owned by the gateway \(gateway): its desired values are set there")
     }
-    var record = store.records[device.address] ?? DeviceRecord(identifier: device.address)
+    var record = store.records[device.address] ?? DeviceRecord(address: device.address)
     record.changes.apply(update)
     try apply(
       properties: update.properties.value, desired: desired, to: &record, at: .root.key("options"))
@@ -106,7 +106,7 @@ extension DeviceManager {
     profile: String? = nil, properties: [String]?, desired: [Named<JSONValue>], to record: inout DeviceRecord,
     at path: ConfigurationPath
   ) throws(RequestError) {
-    let address = record.identifier
+    let address = record.address
     let advertisement = registry.byAddress[address]?.advertisement ?? record.advertisement
     let matching = configuration.device(matching: address, advertisement)
     let current = DeviceSettings(address, matching, record, in: configuration).profile
@@ -162,7 +162,7 @@ extension DeviceManager {
   /// Deletes the bond with a device.
   /// - Parameter reply: called on the loop, once.
   package func unpair(
-    _ device: DeviceReference, reply: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    _ device: DeviceReference, reply: @escaping UnpairingReply
   ) throws(RequestError) {
     try known(device).session.unpair(reply: reply)
   }

@@ -110,16 +110,16 @@ extension DeviceManager {
     case .read(let name):
       let index = try index(name, path.key("read"))
       let property = profile.properties[index]
-      guard property.isReadable, property.kind == .state else {
-        throw RequestError(.invalid, path.key("read").error("\(name) cannot be read").description)
+      if let problem = property.readProblem {
+        throw RequestError(.invalid, path.key("read").error(problem).description)
       }
       return Step(index: index, property: property, value: nil)
     case .write(let name, let json):
       let path = path.key("write")
       let index = try index(name, path.key("property"))
       let property = profile.properties[index]
-      guard property.isWritable else {
-        throw RequestError(.invalid, path.key("property").error("\(name) cannot be set").description)
+      if let problem = property.writeProblem {
+        throw RequestError(.invalid, path.key("property").error(problem).description)
       }
       guard let value = property.codec.value(json) else {
         let problem = "expected \(property.codec.valueDescription), found \(json.kind)"

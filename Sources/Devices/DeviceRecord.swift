@@ -4,7 +4,7 @@ import JSON
 
 /// What is kept of a device from one run of the gateway to the next.
 package struct DeviceRecord: Sendable, Equatable {
-  package let identifier: BluetoothAddress
+  package let address: BluetoothAddress
   /// The id whose topics it had last: to be given back to it, or to clear them.
   package var id: DeviceID?
   /// The Bluetooth name, as it was last received.
@@ -33,8 +33,8 @@ package struct DeviceRecord: Sendable, Equatable {
     let source: ValueSource
   }
 
-  package init(identifier: BluetoothAddress) {
-    self.identifier = identifier
+  package init(address: BluetoothAddress) {
+    self.address = address
   }
 
   /// Whether this gateway has been connected to it, or a request was about it. Commands alone do not count: one for a
@@ -78,17 +78,17 @@ extension DeviceRecord {
   }
 
   /// Reads a record. Keys of other versions are ignored; nil if it is not a record.
-  package init?(identifier: BluetoothAddress, bytes: [UInt8]) {
+  package init?(address: BluetoothAddress, bytes: [UInt8]) {
     guard case .object(let object) = try? JSONParser.parse(bytes) else { return nil }
     do throws(Broken) {
-      self = try DeviceRecord(identifier, object)
+      self = try DeviceRecord(address, object)
     } catch {
       return nil
     }
   }
 
-  private init(_ identifier: BluetoothAddress, _ object: JSONObject) throws(Broken) {
-    self.identifier = identifier
+  private init(_ address: BluetoothAddress, _ object: JSONObject) throws(Broken) {
+    self.address = address
     id = try object.value("id", .deviceID)
     name = try object.member("name", as: Self.text)
     services = try object.member("services", as: Self.texts)?.compactMap { BluetoothUUID($0) } ?? []

@@ -1,24 +1,6 @@
 import BlueZ
 import EventLoop
 
-/// The result of a request to pair.
-package enum PairingProgress: Sendable, Equatable {
-  case paired
-  /// The peripheral displays a passkey: another request has to give it within 30 s.
-  case passkeyRequired
-}
-
-/// The answer to a request to pair.
-package typealias PairingReply = @Sendable (Result<PairingProgress, RequestError>) -> Void
-
-/// A request to pair that is being carried out.
-struct PairingRequest: Sendable {
-  let passkey: Int?
-  let reply: PairingReply
-  /// Ends a request that others delay for too long.
-  var deadline: LoopTimer
-}
-
 extension DeviceSession {
   /// For a request to pair: a few attempts to connect to other peripherals may come first.
   private static let pairingLimit = Duration.seconds(120)
@@ -27,16 +9,15 @@ extension DeviceSession {
 
   /// Pairs on a new link. If the peripheral displays a passkey, another call gives it.
   func pair(passkey: Int?, reply: @escaping PairingReply) {
-    if isPasskeyWanted {
+    if requests.isPasskeyDisplayed {
       guard let passkey, let peripheral else {
         return reply(
           .failure(RequestError(.invalid, "it displays a passkey: repeat the request with passkey")))
       }
-      isPasskeyWanted = false
       begin(passkey, reply)
       return adapter.central.assumeIsolated { _ = $0.enter(passkey: passkey, for: peripheral) }
     }
-    guard pairingRequest == nil else {
+    guard !requests.isPairing else {
       return reply(.failure(RequestError("it is being paired with already")))
     }
     if !occupiesLink { adapters.dropBondsOfAbsentAdapters() }
@@ -51,21 +32,22 @@ extension DeviceSession {
     let deadline = context.loop.timer(after: Self.hearingLimit) { [weak self] in
       guard let self else { return }
       if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
-      pairingRequest?.deadline = context.loop.timer(after: Self.pairingLimit) { [weak self] in
-        self?.endPairing(.failure(RequestError(.refused, "not paired within \(Self.pairingLimit)")))
-      }
+      requests.extend(
+        to: context.loop.timer(after: Self.pairingLimit) { [weak self] in
+          self?.endPairing(.failure(RequestError(.refused, "not paired within \(Self.pairingLimit)")))
+        })
     }
-    pairingRequest = PairingRequest(passkey: passkey, reply: reply, deadline: deadline)
+    requests.pair(passkey, deadline: deadline, reply)
   }
 
   /// Deletes the bonds of all adapters.
-  func unpair(reply: @escaping @Sendable (Result<Void, RequestError>) -> Void) {
+  func unpair(reply: @escaping UnpairingReply) {
     if !occupiesLink { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
       return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: there is no bond")))
     }
     endPairing(.failure(RequestError("a request to unpair has ended it")))
-    unpairReplies.append(reply)
+    requests.unpair(reply)
     perform(machine.unpair())
   }
 
@@ -78,7 +60,7 @@ extension DeviceSession {
     context.log.notice("pairing", device.fields)
     do throws(PairingError) {
       try await central.pair(
-        peripheral, passkey: pairingRequest?.passkey,
+        peripheral, passkey: requests.passkey,
         while: { self.number == number && self.machine.state == .connecting },
         passkeyWanted: { [weak self] in self?.passkeyWanted(peripheral) })
       context.log.notice("paired", device.fields)
@@ -94,30 +76,22 @@ extension DeviceSession {
   }
 
   private func passkeyWanted(_ peripheral: PeripheralID) {
-    guard pairingRequest != nil else {
+    guard requests.isPairing else {
       // Nobody would enter it.
       return context.loop.task(of: adapter.central) { await $0.cancelPairing(peripheral) }
     }
     context.log.notice("displays a passkey: it is awaited from the request device/pair", device.fields)
-    endPairing(.success(.passkeyRequired))
-    isPasskeyWanted = true
+    requests.passkeyIsDisplayed()?(.success(.passkeyRequired))
   }
 
   /// Answers the request to pair, if there is one.
-  func endPairing(_ result: Result<PairingProgress, RequestError>) {
-    isPasskeyWanted = false
-    let request = pairingRequest
-    pairingRequest = nil
-    request?.deadline.cancel()
-    request?.reply(result)
-  }
+  func endPairing(_ result: Result<PairingProgress, RequestError>) { requests.takePairing()?(result) }
 
   /// Removes the peripheral from bluetoothd, with its bond and its services.
   func forget() {
     linkEnded()
     let peripheral = peripheral
-    let replies = unpairReplies
-    unpairReplies = []
+    let replies = requests.takeUnpairing()
     let others = adapters.othersToRemove(isUnpairing: !replies.isEmpty)
     device.task { [self] central in
       var result = Result<Void, RequestError>.success(())

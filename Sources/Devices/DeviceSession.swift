@@ -17,21 +17,12 @@ final class DeviceSession: @unchecked Sendable {
   private var reportedState = PeripheralSession.State.absent
   private var timer: LoopTimer?
   /// Nil: the device is always connected.
-  private var schedule: VisitSchedule?
-  private var visitTimer: LoopTimer?
-  private let waiters: LinkWaiters
-  /// The first values of properties that are only notified, during a visit.
-  private var firstValues: [(channel: Channel, value: Waiter<Void>)] = []
+  private var visits: Visits?
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   private var changedServices: [Characteristic]?
-  /// The request to pair that awaits its answer.
-  var pairingRequest: PairingRequest?
-  /// The peripheral displays a passkey, which a request has to give.
-  var isPasskeyWanted = false
-  /// The requests to unpair that await their answer.
-  var unpairReplies: [@Sendable (Result<Void, RequestError>) -> Void] = []
+  var requests = PairingRequests()
   unowned let device: Device
 
   var context: DeviceContext { device.context }
@@ -42,16 +33,14 @@ final class DeviceSession: @unchecked Sendable {
   init(of device: Device) {
     self.device = device
     adapters = DeviceAdapters(device.context, pinned: device.settings.adapter)
-    waiters = LinkWaiters(device.context.loop)
-    (machine, schedule) = Self.machines(device)
+    machine = Self.machine(device)
+    visits = device.settings.visitInterval.map { Visits(every: $0, of: self) }
   }
 
-  private static func machines(_ device: Device) -> (PeripheralSession, VisitSchedule?) {
-    let interval = device.settings.visitInterval
-    let session = PeripheralSession(
-      now: .now, endsForSilence: device.description.profile.alive != nil, isOnDemand: interval != nil,
-      pairing: device.settings.pairing)
-    return (session, interval.map { VisitSchedule(interval: $0) })
+  private static func machine(_ device: Device) -> PeripheralSession {
+    PeripheralSession(
+      now: .now, endsForSilence: device.description.profile.alive != nil,
+      isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
   }
 
   var state: PeripheralSession.State { machine.state }
@@ -87,8 +76,11 @@ final class DeviceSession: @unchecked Sendable {
 
   func handedOver() {
     perform(machine.handedOver())
-    perform(schedule?.visitedElsewhere(at: .now) ?? [])
+    visits?.visitedElsewhere()
   }
+
+  /// A visit is due, or something waits for a link.
+  func demanded() { perform(machine.demanded()) }
 
   /// The last task of the device has ended.
   func tasksEnded() { perform(machine.visitEnded()) }
@@ -130,7 +122,8 @@ final class DeviceSession: @unchecked Sendable {
 
   /// Starts again after ``stop()``.
   func restart() {
-    (machine, schedule) = Self.machines(device)
+    machine = Self.machine(device)
+    visits = device.settings.visitInterval.map { Visits(every: $0, of: self) }
     adapters.pin(device.settings.adapter)
     number += 1
   }
@@ -140,10 +133,8 @@ final class DeviceSession: @unchecked Sendable {
     adapters.stopWaiting()
     perform(machine.stop())
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
-    visitTimer?.cancel()
-    perform(schedule?.stop() ?? [])
+    visits?.stop(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     linkEnded()
-    waiters.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     if context.isStopping { return }
     guard let peripheral else { return }
     context.loop.task(of: adapter.central) { await $0.disconnect(peripheral) }
@@ -159,6 +150,9 @@ final class DeviceSession: @unchecked Sendable {
     switch machine.state {
     case .live: break
     case .subscribing: return changedServices = characteristics
+    case .connecting where machine.awaitsServices:
+      if resolve(characteristics) { perform(machine.connected(.connected)) }
+      return
     case .absent, .waiting, .connecting, .leaving, .idle, .stopped: return
     }
     log.info("services changed", device.fields)
@@ -199,7 +193,7 @@ final class DeviceSession: @unchecked Sendable {
       case .disconnect: disconnect()
       case .forget: forget()
       case .online: becameLive()
-      case .offline: if schedule == nil { device.becameOffline() }
+      case .offline: if visits == nil { device.becameOffline() }
       case .setTimer(let delay):
         timer?.cancel()
         timer = context.loop.timer(after: delay) { [weak self] in
@@ -216,22 +210,6 @@ final class DeviceSession: @unchecked Sendable {
     if !occupiesLink { adapters.occupyNone() }
     device.report(.session)
     context.sessionChanged(device)
-  }
-
-  private func perform(_ actions: [VisitSchedule.Action]) {
-    for action in actions {
-      switch action {
-      case .connect: perform(machine.demanded())
-      case .online: device.becameOnline(hasInformation: !information.isEmpty)
-      case .offline: device.becameOffline()
-      case .setTimer(let delay):
-        visitTimer?.cancel()
-        visitTimer = context.loop.timer(after: delay) { [weak self] in
-          guard let self else { return }
-          perform(schedule?.timer(at: .now) ?? [])
-        }
-      }
-    }
   }
 
   /// Chooses the adapter, and connects.
@@ -293,7 +271,7 @@ final class DeviceSession: @unchecked Sendable {
     device.task { [self] central in
       do throws(CentralError) {
         for channel in channels { try await subscribe(channel, on: central) }
-        await awaitFirstValues(on: central)
+        await visits?.awaitFirstValues(on: central)
         guard self.number == number else { return }
         perform(machine.subscribed(nil, at: .now))
       } catch {
@@ -323,36 +301,11 @@ final class DeviceSession: @unchecked Sendable {
 
   /// Reads the property, and subscribes to it if the link is to last.
   private func use(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
-    if schedule == nil {
+    if let visits {
+      try await visits.use(channel, on: central)
+    } else {
       try await channel.subscribe(on: central)
-    } else if let value = try await channel.visit(on: central) {
-      firstValues.append((channel, value))
     }
-  }
-
-  /// How long a visit waits for the values of properties that are only notified.
-  private static let firstValueLimit = Duration.seconds(10)
-
-  private func awaitFirstValues(on central: isolated Central) async {
-    let awaited = firstValues
-    guard !awaited.isEmpty else { return }
-    let timer = context.loop.timer(after: Self.firstValueLimit) { [weak self] in
-      self?.endFirstValues()
-    }
-    for (channel, value) in awaited {
-      do {
-        try await value.value()
-      } catch {
-        log.info("no value of \(channel.property.name) was notified during the visit", device.fields)
-      }
-    }
-    timer.cancel()
-    endFirstValues()
-  }
-
-  private func endFirstValues() {
-    for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
-    firstValues = []
   }
 
   private func disconnect() {
@@ -369,17 +322,15 @@ final class DeviceSession: @unchecked Sendable {
 
   private func becameLive() {
     adapters.becameLive()
-    if schedule == nil {
-      device.becameOnline(hasInformation: !information.isEmpty)
-    } else {
-      perform(schedule?.visited(at: .now) ?? [])
-    }
+    if let visits { visits.visited() } else { becameOnline() }
     for channel in channels { channel.linkUp() }
     readInformation()
-    waiters.resume(nil)
+    visits?.linkUp()
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
   }
+
+  func becameOnline() { device.becameOnline(hasInformation: !information.isEmpty) }
 
   /// Reads model, firmware and serial number, last, as nothing depends on them.
   private func readInformation() {
@@ -407,28 +358,24 @@ final class DeviceSession: @unchecked Sendable {
     for channel in channels { channel.linkDown() }
     information = []
     changedServices = nil
-    endFirstValues()
+    visits?.endFirstValues()
   }
 
   // MARK: Links on demand
 
   /// Whether a link can be made on demand: there is none, and the device was visited lately.
-  var isConnectable: Bool { schedule?.isOnline == true && machine.state != .live }
+  var isConnectable: Bool { visits?.isOnline == true && machine.state != .live }
 
   /// A command waits for a link.
   /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
-  func demand(before deadline: Moment?) {
-    guard let schedule else { return }
-    if let deadline, schedule.isDue(before: deadline) { return }
-    perform(machine.demanded())
-  }
+  func demand(before deadline: Moment?) { visits?.demand(before: deadline) }
 
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
   /// there is none.
-  func withLink(_ body: @escaping @Sendable (_ obstacle: String?) -> Void) {
+  func withLink(_ body: @escaping LinkWaiters.Body) {
     if machine.state == .live { return body(nil) }
-    guard isConnectable else { return body(device.obstacle ?? "the device is offline") }
-    if waiters.add(body) { perform(machine.demanded()) }
+    guard let visits, isConnectable else { return body(device.obstacle ?? "the device is offline") }
+    visits.awaitLink(body)
   }
 }
 

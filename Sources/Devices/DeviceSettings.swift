@@ -25,7 +25,7 @@ package struct Sourced<Value: Sendable & Equatable>: Sendable, Equatable {
 
 /// What holds for a device: its entry in the configuration, and over it what requests and commands changed.
 package struct DeviceSettings: Sendable, Equatable {
-  package let identifier: BluetoothAddress
+  package let address: BluetoothAddress
   /// Its id in topics. Where ``hasSharedID``, the first device that comes gets it, and the others go by their addresses.
   package let id: Sourced<DeviceID>
   /// The id is that of an entry that several devices may match.
@@ -63,20 +63,20 @@ package enum Assignment: Sendable, Equatable {
 }
 
 extension Configuration {
-  /// Which gateway serves the device at `identifier`, and what holds for it.
+  /// Which gateway serves the device at `address`, and what holds for it.
   ///
   /// - Parameters:
   ///   - advertisement: what was received in this run; what is recorded of the device counts as well.
   ///   - gateway: this gateway.
   package func assignment(
-    _ identifier: BluetoothAddress, _ advertisement: Advertisement, record: DeviceRecord?,
+    _ address: BluetoothAddress, _ advertisement: Advertisement, record: DeviceRecord?,
     in gateway: GatewayID
   ) -> Assignment {
     if let record, record.isRemoved { return .removed }
     let known = record.map { advertisement.adding(to: $0.advertisement) } ?? advertisement
-    let entry = device(matching: identifier, known)
+    let entry = device(matching: address, known)
     guard entry != nil || record?.isAdded == true else { return .unmatched }
-    let device = DeviceSettings(identifier, entry, record, in: self)
+    let device = DeviceSettings(address, entry, record, in: self)
     guard let pinned = device.gateway.value, pinned != gateway else { return .here(device) }
     return .elsewhere(pinned, device)
   }
@@ -101,13 +101,13 @@ extension Configuration {
 extension DeviceSettings {
   /// - Parameter entry: that of the configuration which matches; nil: none, a request added the device.
   package init(
-    _ identifier: BluetoothAddress, _ entry: Configuration.Device?, _ record: DeviceRecord?,
+    _ address: BluetoothAddress, _ entry: Configuration.Device?, _ record: DeviceRecord?,
     in configuration: Configuration
   ) {
     let changes = record?.changes ?? DeviceOptions()
-    self.identifier = identifier
+    self.address = address
     let id = Self.layered(changes.id, entry?.id)
-    self.id = Sourced(id.value ?? DeviceID(identifier), id.source)
+    self.id = Sourced(id.value ?? DeviceID(address), id.source)
     hasSharedID = id.source == .configuration && entry?.match.isIdentifier == false
     name = Self.layered(changes.name, entry?.name)
     self.area = Self.layered(changes.area, entry?.area ?? configuration.gateway.area)

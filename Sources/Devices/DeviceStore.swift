@@ -30,7 +30,7 @@ final class DeviceStore: @unchecked Sendable {
   static func records(_ stored: [String: [UInt8]]) -> [BluetoothAddress: DeviceRecord] {
     var records: [BluetoothAddress: DeviceRecord] = [:]
     for (key, bytes) in stored {
-      guard let address = BluetoothAddress(key), let record = DeviceRecord(identifier: address, bytes: bytes)
+      guard let address = BluetoothAddress(key), let record = DeviceRecord(address: address, bytes: bytes)
       else {
         Self.log.warning("ignoring an unreadable record of the state database", ["key": Excerpt(key)])
         continue
@@ -42,7 +42,7 @@ final class DeviceStore: @unchecked Sendable {
 
   /// Changes the record of the device at `address`; one that says nothing is not kept.
   func change(_ address: BluetoothAddress, _ body: (inout DeviceRecord) -> Void) {
-    let new = DeviceRecord(identifier: address)
+    let new = DeviceRecord(address: address)
     let before = records[address] ?? new
     var record = before
     body(&record)
@@ -52,7 +52,7 @@ final class DeviceStore: @unchecked Sendable {
     changed.insert(address)
   }
 
-  func remove(_ address: BluetoothAddress) { change(address) { $0 = DeviceRecord(identifier: address) } }
+  func remove(_ address: BluetoothAddress) { change(address) { $0 = DeviceRecord(address: address) } }
 
   /// Hands all changes to the database.
   func flush() {
@@ -64,6 +64,6 @@ final class DeviceStore: @unchecked Sendable {
 extension DeviceRecord {
   /// The records in a section of the state database, in the order of their addresses.
   package static func records(_ section: [String: [UInt8]]) -> [DeviceRecord] {
-    DeviceStore.records(section).values.sorted { $0.identifier.value < $1.identifier.value }
+    DeviceStore.records(section).values.sorted { $0.address.value < $1.address.value }
   }
 }

@@ -11,7 +11,8 @@ package struct PeripheralSession: Sendable {
     case absent
     /// An attempt failed or a link ended; the back-off runs → connecting, absent.
     case waiting
-    /// In the queue for the adapter, or being connected and resolved → subscribing, waiting, leaving, absent.
+    /// In the queue for the adapter, or being connected and resolved; or it is awaited whether a peripheral that lacks
+    /// services adds them → subscribing, waiting, leaving, absent.
     case connecting
     /// Linked; first values are read and notifications asked for → live, leaving, waiting.
     case subscribing
@@ -30,33 +31,27 @@ package struct PeripheralSession: Sendable {
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60))
   /// For a peripheral that cannot be served: it is tried less and less often.
   private var longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
-  /// How long to wait after the end of the link; nil: until a link is demanded.
-  private var leavingFor: Duration? = .zero
+  private var afterLeaving = AfterLeaving.wait(.zero)
   private let isOnDemand: Bool
-  /// A link was demanded while the last one was being ended.
-  private var isDemanded = false
   /// Nil once the session is live.
   private(set) var lastTrouble: Trouble?
-  /// Links in a row on which no value could be read.
-  private var unreadableLinks = 0
+  /// Connected to a peripheral that lacks what the profile requires, which may still come.
+  private(set) var awaitsServices = false
   private(set) var pairing: PairingPlan
-  /// Links in a row on which the services were not usable.
-  private var unusableLinks = 0
-  /// Links in a row that ended before a value was read.
-  private var endedLinks = 0
-  /// Whether there was a reading on this link.
-  private var hasReading = false
+  private var failures = LinkFailures()
+  private var liveness: Liveness
 
-  private var liveSince: Moment?
-  private var lastSign: Moment
-  /// Nil: the link alone keeps it alive.
-  private var silence: Silence?
+  /// What follows the end of a link from this side.
+  private enum AfterLeaving {
+    case wait(Duration)
+    /// Until a link is demanded.
+    case idle
+    /// A link was demanded meanwhile.
+    case connect
+  }
 
-  /// After a link that lasted this long, the back-off starts anew.
-  private static let goodLink = Duration.seconds(30)
-  /// A peripheral that refuses to pair ends the link when bluetoothd asks it to, after the first read. A bad link seldom
-  /// ends so often at this point.
-  private static let mostEndedLinks = 5
+  /// For services that the peripheral adds after it was connected to.
+  private static let servicesLimit = Duration.seconds(3)
 
   /// - Parameters:
   ///   - endsForSilence: whether a link on which no reading comes is ended.
@@ -64,8 +59,7 @@ package struct PeripheralSession: Sendable {
   init(
     now: Moment, endsForSilence: Bool = true, isOnDemand: Bool = false, pairing: PairingMode = .whenNeeded
   ) {
-    lastSign = now
-    silence = endsForSilence && !isOnDemand ? Silence() : nil
+    liveness = Liveness(now: now, endsForSilence: endsForSilence && !isOnDemand)
     self.isOnDemand = isOnDemand
     self.pairing = PairingPlan(pairing)
   }
@@ -93,19 +87,21 @@ package struct PeripheralSession: Sendable {
 
   mutating func connected(_ connection: Connection) -> [Action] {
     guard state == .connecting else { return [] }
+    awaitsServices = false
     switch connection {
     case .connected where pairing.pairsFirst && pairing.isDue:
       // Asked for while it was being connected.
       return leave(for: .zero)
     case .connected:
       pairing.connected()
-      hasReading = false
+      liveness.linked()
       state = .subscribing
       return [.subscribe]
     case .unsuitable:
       pairing.connected()
       if isStale() { return forget(for: .zero) }
-      return trouble(.unsuitable) + leave(for: longBackOff.next())
+      awaitsServices = true
+      return trouble(.unsuitable) + [.setTimer(Self.servicesLimit)]
     case .failed(.gone), .failed(.unavailable):
       // It may have come back while the attempt failed, which is reported only once.
       if isInRange { return wait(backOff.next()) }
@@ -126,8 +122,7 @@ package struct PeripheralSession: Sendable {
 
   mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
     guard state == .subscribing else { return [] }
-    unreadableLinks = 0
-    endedLinks = 0
+    failures.answered()
     if let failure {
       let trouble = trouble(.subscribeFailed(failure.description))
       switch failure {
@@ -140,13 +135,12 @@ package struct PeripheralSession: Sendable {
       }
     }
     state = .live
-    unusableLinks = 0
+    failures.becameLive()
     pairing.becameLive()
-    liveSince = now
-    lastSign = now
+    liveness.becameLive(at: now)
     lastTrouble = nil
     longBackOff.reset()
-    return [.online, silence.map { .setTimer($0.limit) } ?? .cancelTimer]
+    return [.online, liveness.limit.map { .setTimer($0) } ?? .cancelTimer]
   }
 
   /// No value could be read, though the services are known and the link lasts.
@@ -156,8 +150,7 @@ package struct PeripheralSession: Sendable {
   /// link its services are not resolved.
   mutating func unreadable(_ failure: CentralError) -> [Action] {
     guard state == .subscribing else { return [] }
-    unreadableLinks += 1
-    if unreadableLinks == 1 {
+    guard failures.wasUnreadable() else {
       return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
     }
     if pairing.wasUnreadable() { return leave(for: .zero) }
@@ -165,28 +158,24 @@ package struct PeripheralSession: Sendable {
   }
 
   /// A reading: on the path of every notification.
-  mutating func received(at now: Moment) {
-    lastSign = now
-    hasReading = true
-    silence?.ended()
-  }
+  mutating func received(at now: Moment) { liveness.received(at: now) }
 
   /// The peripheral sends a reading every `milliseconds` from its next sample on.
   mutating func periodIs(_ milliseconds: Int) -> [Action] {
-    silence?.periodIs(.milliseconds(milliseconds))
-    guard let silence, state == .live else { return [] }
-    return [.setTimer(silence.limit)]
+    liveness.periodIs(.milliseconds(milliseconds))
+    guard let limit = liveness.limit, state == .live else { return [] }
+    return [.setTimer(limit)]
   }
 
   /// The link ended.
   mutating func disconnected(at now: Moment) -> [Action] {
     switch state {
     case .absent, .waiting, .idle, .stopped: return []
+    case .connecting where awaitsServices: return wait(longBackOff.next())
     // The operation in progress reports it.
     case .connecting, .leaving: return []
     case .subscribing:
-      if !hasReading, !pairing.isPaired { endedLinks += 1 }
-      let isRefused = endedLinks >= Self.mostEndedLinks
+      let isRefused = failures.endedEarly(!liveness.hasReading && !pairing.isPaired)
       return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next())
     case .live:
       linkWasGood(until: now)
@@ -197,14 +186,14 @@ package struct PeripheralSession: Sendable {
   /// An operation on the live link was not answered in time.
   mutating func unresponsive() -> [Action] {
     guard state == .live else { return [] }
-    linkWasGood(until: lastSign)
+    linkWasGood(until: liveness.lastSign)
     return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
   }
 
   /// The peripheral has removed what the profile requires, or bluetoothd has lost it: the next link shows which.
   mutating func servicesLost() -> [Action] {
     guard state == .live else { return [] }
-    linkWasGood(until: lastSign)
+    linkWasGood(until: liveness.lastSign)
     return [.offline] + trouble(.servicesLost) + leave(for: backOff.next())
   }
 
@@ -212,7 +201,7 @@ package struct PeripheralSession: Sendable {
   mutating func handedOver() -> [Action] {
     switch state {
     case .live:
-      linkWasGood(until: lastSign)
+      linkWasGood(until: liveness.lastSign)
       return [.offline] + leave(for: isOnDemand ? nil : backOff.next())
     case .absent where isOnDemand, .waiting where isOnDemand:
       state = .idle
@@ -228,7 +217,7 @@ package struct PeripheralSession: Sendable {
       state = isInRange ? .connecting : .absent
       return isInRange ? [.connect] : []
     case .leaving:
-      isDemanded = true
+      if case .idle = afterLeaving { afterLeaving = .connect }
       return []
     case .absent, .waiting, .connecting, .subscribing, .live, .stopped: return []
     }
@@ -238,7 +227,6 @@ package struct PeripheralSession: Sendable {
   mutating func visitEnded() -> [Action] {
     guard isOnDemand, state == .live else { return [] }
     backOff.reset()
-    isDemanded = false
     return [.offline] + leave(for: nil)
   }
 
@@ -249,6 +237,7 @@ package struct PeripheralSession: Sendable {
     switch state {
     case .live: return [.offline] + leave(for: .zero)
     case .subscribing: return leave(for: .zero)
+    case .connecting where awaitsServices: return leave(for: .zero)
     case .idle: return demanded()
     case .waiting where isInRange:
       state = .connecting
@@ -264,7 +253,7 @@ package struct PeripheralSession: Sendable {
     switch state {
     case .waiting where isBondLost: return forget(for: .zero)
     case .leaving:
-      leavingFor = .zero
+      afterLeaving = .wait(.zero)
       return []
     case .waiting where !isInRange:
       // It is connected as soon as it is in range.
@@ -291,27 +280,33 @@ package struct PeripheralSession: Sendable {
   /// The timer that was set has run out.
   mutating func timer(at now: Moment) -> [Action] {
     switch state {
-    case .absent, .connecting, .subscribing, .leaving, .idle, .stopped:
-      return []
+    case .absent, .subscribing, .leaving, .idle, .stopped: return []
+    case .connecting: return awaitsServices ? leave(for: longBackOff.next()) : []
     case .waiting:
       state = isInRange ? .connecting : .absent
       return isInRange ? [.connect] : []
     case .live:
-      guard let silence else { return [] }
-      let quiet = lastSign.duration(to: now)
-      if quiet < silence.limit { return [.setTimer(silence.limit - quiet)] }
-      linkWasGood(until: lastSign)
-      let trouble = [.offline] + trouble(.silent(silence.limit))
-      return trouble + (!hasReading && isStale() ? forget(for: backOff.next()) : leave(for: backOff.next()))
+      guard let limit = liveness.limit, let remaining = liveness.remaining(at: now) else { return [] }
+      if remaining > .zero { return [.setTimer(remaining)] }
+      linkWasGood(until: liveness.lastSign)
+      let trouble = [.offline] + trouble(.silent(limit))
+      return trouble
+        + (!liveness.hasReading && isStale() ? forget(for: backOff.next()) : leave(for: backOff.next()))
     }
   }
 
   /// The link has been ended from this side.
   mutating func left() -> [Action] {
     guard state == .leaving else { return [] }
-    if let leavingFor { return wait(leavingFor) }
-    state = .idle
-    return isDemanded ? demanded() : []
+    switch afterLeaving {
+    case .wait(let delay): return wait(delay)
+    case .idle:
+      state = .idle
+      return []
+    case .connect:
+      state = .idle
+      return demanded()
+    }
   }
 
   /// The adapter of the link, or of the last one, is absent or off: nothing is in range of it.
@@ -338,23 +333,25 @@ package struct PeripheralSession: Sendable {
 
   /// The link had readings until `end`: if that was long enough, earlier failures no longer count.
   private mutating func linkWasGood(until end: Moment) {
-    if let liveSince, liveSince.duration(to: end) >= Self.goodLink { backOff.reset() }
+    if liveness.wasGood(until: end) { backOff.reset() }
   }
 
   private mutating func wait(_ delay: Duration) -> [Action] {
+    awaitsServices = false
     state = .waiting
     return [.setTimer(delay)]
   }
 
+  /// - Parameter delay: how long to wait after the end of the link; nil: until a link is demanded.
   private mutating func leave(for delay: Duration?) -> [Action] {
+    awaitsServices = false
     state = .leaving
-    leavingFor = delay
+    afterLeaving = delay.map { .wait($0) } ?? .idle
     return [.cancelTimer, .disconnect]
   }
 
   private mutating func forget(for delay: Duration?) -> [Action] {
-    state = .leaving
-    leavingFor = delay
+    _ = leave(for: delay)
     pairing.forget()
     return [.cancelTimer, .forget]
   }
@@ -373,12 +370,10 @@ package struct PeripheralSession: Sendable {
     return trouble(.bondLost(isMended: true)) + forget(for: .zero)
   }
 
-  /// Counts a link whose services are not usable. bluetoothd may have cached them from an earlier program of
-  /// the peripheral: if a service has the same handles, it takes the characteristics from its cache. To
-  /// delete the cache, the device is removed, once in a row of such links, unless there is a bond.
+  /// The services of the link are not usable.
+  /// - Returns: whether to delete what bluetoothd has cached of the device, by removing it; not if there is a bond.
   private mutating func isStale(after links: Int = 1) -> Bool {
-    unusableLinks += 1
-    return unusableLinks == links && !pairing.isPaired
+    failures.wasUnusable(deletingAfter: links) && !pairing.isPaired
   }
 
   private mutating func trouble(_ trouble: Trouble) -> [Action] {

@@ -42,13 +42,13 @@ final class PropertyWriter: @unchecked Sendable {
   func abandon(reason: String) { perform { $0.abandon(reason: reason) } }
 
   func execute(_ command: Command) {
-    if let problem = property.problem(with: command.value) {
-      return command.reply(.rejected(reason: problem))
+    let value: EncodedValue
+    do throws(ValueProblem) {
+      value = EncodedValue(value: command.value, bytes: try property.bytes(of: command.value))
+    } catch {
+      return command.reply(.rejected(reason: error.reason))
     }
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
-    guard let value = property.encoded(command.value) else {
-      return command.reply(.rejected(reason: "\(property.name) cannot be encoded"))
-    }
     perform {
       $0.command(
         WriteCommand(

@@ -95,7 +95,7 @@ struct CheckReport: CustomStringConvertible {
     _ configuration: Configuration, _ records: [DeviceRecord], _ deleted: Set<BluetoothAddress>,
     _ gateway: GatewayID
   ) -> [Block] {
-    var others = Dictionary(records.map { ($0.identifier, $0) }, uniquingKeysWith: { first, _ in first })
+    var others = Dictionary(records.map { ($0.address, $0) }, uniquingKeysWith: { first, _ in first })
     func block(_ address: BluetoothAddress, _ record: DeviceRecord?) -> Block {
       device(address, record, configuration, isDeleted: deleted.contains(address), gateway)
     }
@@ -107,7 +107,7 @@ struct CheckReport: CustomStringConvertible {
       }
     }
     return entries
-      + others.values.sorted { $0.identifier.value < $1.identifier.value }.map { block($0.identifier, $0) }
+      + others.values.sorted { $0.address.value < $1.address.value }.map { block($0.address, $0) }
   }
 
   private static func title(_ entry: Configuration.Device, _ configuration: Configuration) -> String {

@@ -21,7 +21,7 @@ import Testing
       "kitchen/x/set", #"{"value":1,"transaction":"t"}"#,
       #""reason":"there is no property x; settable: period","transaction":"t""#
     ),
-    ("kitchen/temperature/set", "1", #""reason":"temperature can only be read""#),
+    ("kitchen/temperature/set", "1", #""reason":"temperature cannot be set""#),
     ("kitchen/period/set", "10", #""reason":"10 is below the smallest period, 20 ms""#),
     ("kitchen/period/set", "", #""reason":"the payload is empty""#),
     ("kitchen/x/get", #"{"transaction":"t"}"#, #""reason":"there is no such property","transaction":"t""#),
@@ -113,9 +113,9 @@ import Testing
       let folder = try TemporaryFolder()
       let path = folder.path + "/state.db"
       let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
-      var record = DeviceRecord(identifier: BridgeUnderTest.address)
+      var record = DeviceRecord(address: BridgeUnderTest.address)
       record.id = try DeviceID("cellar")
-      state.section("devices").put(record.identifier.description, record.bytes)
+      state.section("devices").put(record.address.description, record.bytes)
       state.close()
       let broker = try await MosquittoBroker()
       let tested = try await BridgeUnderTest(

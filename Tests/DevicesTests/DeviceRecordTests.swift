@@ -9,11 +9,11 @@ import Testing
   let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
   func read(_ text: String) -> DeviceRecord? {
-    DeviceRecord(identifier: address, bytes: Array(text.utf8))
+    DeviceRecord(address: address, bytes: Array(text.utf8))
   }
 
   func full() throws -> DeviceRecord {
-    var record = DeviceRecord(identifier: address)
+    var record = DeviceRecord(address: address)
     record.id = try DeviceID("kitchen")
     record.name = "BBC micro:bit [zugev]\u{1B}\n"
     record.offered = ["temperature", "period"]
@@ -40,11 +40,11 @@ import Testing
   }
 
   @Test func whatIsWrittenIsReadAgain() throws {
-    let empty = DeviceRecord(identifier: address)
+    let empty = DeviceRecord(address: address)
     #expect(String(decoding: empty.bytes, as: UTF8.self) == "{}")
-    #expect(DeviceRecord(identifier: address, bytes: empty.bytes) == empty)
+    #expect(DeviceRecord(address: address, bytes: empty.bytes) == empty)
     let record = try full()
-    #expect(DeviceRecord(identifier: address, bytes: record.bytes) == record)
+    #expect(DeviceRecord(address: address, bytes: record.bytes) == record)
   }
 
   @Test func isStoredUnderTheseKeys() throws {
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test func whatAUserOrALinkSaidOfItNamesIt() throws {
-    #expect(!DeviceRecord(identifier: address).isNamed)
+    #expect(!DeviceRecord(address: address).isNamed)
     #expect(read(#"{"desired":{"period":{"value":7}}}"#)?.isNamed == false, "commands for groups are for all")
     for text in [#"{"id":"kitchen"}"#, #"{"added":true}"#, #"{"changes":{"name":"N"}}"#] {
       #expect(read(text)?.isNamed == true)

@@ -23,7 +23,7 @@ import Testing
   }
 
   func record(_ change: (inout DeviceRecord) -> Void) -> DeviceRecord {
-    var record = DeviceRecord(identifier: address)
+    var record = DeviceRecord(address: address)
     change(&record)
     return record
   }
@@ -186,13 +186,13 @@ extension DeviceOptions {
 }
 
 extension Configuration {
-  /// What holds for the device at `identifier`, if this gateway serves it.
+  /// What holds for the device at `address`, if this gateway serves it.
   fileprivate func settings(
-    _ identifier: BluetoothAddress, name: String?, record: DeviceRecord?, in gateway: GatewayID
+    _ address: BluetoothAddress, name: String?, record: DeviceRecord?, in gateway: GatewayID
   ) -> DeviceSettings? {
     guard
       case .here(let settings) = assignment(
-        identifier, Advertisement(name: name), record: record, in: gateway)
+        address, Advertisement(name: name), record: record, in: gateway)
     else {
       return nil
     }

@@ -139,7 +139,8 @@ import Testing
     expectConnectsAtOnce(&session)
     for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
       let actions = session.connected(.unsuitable)
-      #expect(actions == (minutes == 1 ? [.report(.unsuitable)] : []) + [.cancelTimer, .disconnect])
+      #expect(actions == (minutes == 1 ? [.report(.unsuitable)] : []) + [.setTimer(.seconds(3))])
+      #expect(session.timer(at: start) == [.cancelTimer, .disconnect])
       #expect(session.state == .leaving)
       expectTimer(session.left(), .seconds(60 * minutes))
       // Coming into range does not shorten the back-off.
@@ -154,13 +155,45 @@ import Testing
     #expect(session.connected(.unsuitable) == [.cancelTimer, .forget])
     expectConnectsAtOnce(&session)
     #expect(session.connected(.unsuitable).first == .report(.unsuitable))
+    _ = session.timer(at: at(104))
     expectTimer(session.left(), .seconds(60))
+  }
+
+  @Test func servicesThatComeAMomentLaterAreUsedAtOnce() {
+    var session = connecting
+    session.seen(isPaired: true)
+    _ = session.connected(.unsuitable)
+    #expect(session.awaitsServices)
+    #expect(session.connected(.connected) == [.subscribe])
+    // The timer has not been cancelled.
+    #expect(session.timer(at: at(3)) == [])
+    #expect(session.subscribed(nil, at: at(3)).first == .online)
+  }
+
+  @Test func aLinkThatEndsBeforeTheServicesComeIsLeftInPeace() {
+    var session = connecting
+    session.seen(isPaired: true)
+    _ = session.connected(.unsuitable)
+    expectTimer(session.disconnected(at: start), .seconds(60))
+    #expect(!session.awaitsServices)
+    #expect(session.timer(at: at(60)) == [.connect])
+    // This attempt ends when it reports its result.
+    #expect(session.disconnected(at: at(60)) == [])
+    #expect(session.timer(at: at(61)) == [])
+  }
+
+  @Test func aRequestDoesNotWaitForServices() {
+    var session = connecting
+    session.seen(isPaired: true)
+    _ = session.connected(.unsuitable)
+    #expect(session.reconnect() == [.cancelTimer, .disconnect])
+    expectTimer(session.left(), .zero)
   }
 
   @Test func whatIsPairedIsNotForgottenForItsServices() {
     var session = connecting
     session.seen(isPaired: true)
-    #expect(session.connected(.unsuitable) == [.report(.unsuitable), .cancelTimer, .disconnect])
+    #expect(session.connected(.unsuitable) == [.report(.unsuitable), .setTimer(.seconds(3))])
   }
 
   @Test func oneWithoutAReadingIsForgottenOnce() {
@@ -570,6 +603,7 @@ import Testing
         switch Int.random(in: 0..<16, using: &random) {
         case 0: actions = session.seen(inRange: true)
         case 1: actions = session.seen(inRange: false)
+        case 2 where session.awaitsServices: actions = session.connected(.connected)
         case 2 where pending.contains("connect"):
           pending.remove("connect")
           let results: [Session.Connection] = [
@@ -626,7 +660,7 @@ import Testing
         case .waiting: #expect(hasTimer)
         case .live: #expect(hasTimer != isOnDemand)
         case .idle: #expect(isOnDemand && pending.isDisjoint(with: ["connect", "leave"]))
-        case .connecting: #expect(pending.contains("connect"))
+        case .connecting: #expect(session.awaitsServices ? hasTimer : pending.contains("connect"))
         case .subscribing: #expect(pending.contains("subscribe"))
         case .leaving: #expect(pending.contains("leave"))
         case .stopped: Issue.record("nobody stopped it")

@@ -42,6 +42,29 @@ import Testing
     }
   }
 
+  private static let button = #"""
+    "button":{"properties":{"button":{"service":"e95d9882-251d-470a-a062-fa1922dfa9a8",
+      "characteristic":"e95dda90-251d-470a-a062-fa1922dfa9a8","access":["read","notify"],"type":"uint8"}}}
+    """#
+
+  @Test("The profile that a request named is gone after a reload: the entry's is used, and the log says so")
+  func profileGone() async throws {
+    var plan = Self.plan(devices: 2)
+    plan.profiles = Self.button
+    try await withFixture(plan) { fixture in
+      let other = try await fixture.simulator.device(1)
+      try await fixture.done("device/add", #"{"identifier":"\#(other.address)","profile":"button"}"#)
+      try await fixture.online(other.id)
+      let text = fixture.configuration(fixture.plan.entries).replacing(Self.button, with: "")
+      try fixture.folder.write(text, to: "config.json")
+      let mark = try fixture.observer.mark
+      try await fixture.done("reload")
+      try await fixture.reading(other.id, after: mark) { _ in true }
+      try #require(
+        try fixture.lines(with: "the profile that a request named is gone: using microbit").count == 1)
+    }
+  }
+
   @Test("A device may be added before it is there, and added again with other options")
   func addAbsent() async throws {
     try await withFixture(Self.plan(devices: 2)) { fixture in

@@ -42,10 +42,10 @@ import Testing
 
   private static let wrong: [([String], Int32, String)] = [
     (["read", "ID", "wings"], 64, "no property wings"),
-    (["read", "ID", "button_a"], 64, "button_a: it cannot be read"),
+    (["read", "ID", "button_a"], 64, "button_a cannot be read"),
     (["write", "ID", "period", "5"], 64, "5 is below the smallest period"),
     (["write", "ID", "period", "soon"], 64, "soon"),
-    (["write", "ID", "temperature", "5"], 64, "temperature: it can only be read"),
+    (["write", "ID", "temperature", "5"], 64, "temperature cannot be set"),
     (["read", "C5:A1:B2:C3:D4:FF", "temperature", "--timeout", "1"], 69, "C5:A1:B2:C3:D4:FF"),
     (["watch", "ID", "wings"], 64, "no property wings"),
     (["inspect", "nobody"], 69, "nobody"),

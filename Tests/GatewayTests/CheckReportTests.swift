@@ -32,7 +32,7 @@ import Testing
   }
 
   func record(_ address: BluetoothAddress, _ change: (inout DeviceRecord) -> Void) -> DeviceRecord {
-    var record = DeviceRecord(identifier: address)
+    var record = DeviceRecord(address: address)
     change(&record)
     return record
   }

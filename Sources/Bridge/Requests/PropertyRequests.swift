@@ -52,9 +52,6 @@ extension RequestHandler {
   /// Reads a property now.
   func get(_ name: String, of id: DeviceID, _ reply: @escaping Reply) throws(RequestError) {
     let (property, index) = try property(name, of: id)
-    guard property.isReadable, property.kind == .state else {
-      return reply(.success(Self.data(.rejected(reason: "it cannot be read"), property)))
-    }
     engine.assumeIsolated { engine in
       engine.get(index, of: id) { [engine] outcome in
         let isOnline = engine.assumeIsolated { $0.device(id)?.isOnline == true }
@@ -72,8 +69,8 @@ extension RequestHandler {
     _ name: String, of id: DeviceID, _ value: JSONValue, _ ttl: Int?, _ reply: @escaping Reply
   ) throws(RequestError) {
     let (property, index) = try property(name, of: id)
-    guard property.isWritable else {
-      return reply(.success(Self.data(.rejected(reason: "it can only be read"), property)))
+    if let problem = property.writeProblem {
+      return reply(.success(Self.data(.rejected(reason: problem), property)))
     }
     var payload = value.bytes
     if case .string(let text) = value { payload = Array(text.utf8) }

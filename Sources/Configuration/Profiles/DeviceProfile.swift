@@ -94,9 +94,8 @@ extension Configuration.Device {
 extension Property {
   /// Why the property cannot be kept at a value; nil when it can.
   fileprivate func problem(withDesired json: JSONValue) -> String? {
-    guard kind == .state, isWritable else {
-      return kind == .event ? "\(name) is an event: only a state can hold a value" : "\(name) cannot be set"
-    }
+    if kind == .event { return "\(name) is an event: only a state can hold a value" }
+    if let writeProblem { return writeProblem }
     guard let value = codec.value(json) else {
       return "expected \(codec.valueDescription), found \(json.kind)"
     }

@@ -51,7 +51,7 @@ struct ScanTable {
     _ peripheral: Peripheral, _ settings: DeviceSettings, _ configuration: Configuration
   ) -> String {
     let match = configuration.device(
-      matching: settings.identifier,
+      matching: settings.address,
       Advertisement(
         name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers))?.match
     if let least = match?.minRSSI, let rssi = peripheral.rssi, rssi < least {

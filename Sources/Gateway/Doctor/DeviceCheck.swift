@@ -20,7 +20,7 @@ struct DeviceCheck {
     let settings: DeviceSettings
 
     var name: String {
-      settings.id.source == .default ? settings.identifier.description : settings.id.value.description
+      settings.id.source == .default ? settings.address.description : settings.id.value.description
     }
   }
 

@@ -21,7 +21,7 @@ import Testing
   }
 
   private func record(_ change: (inout DeviceRecord) -> Void) -> DeviceRecord {
-    var record = DeviceRecord(identifier: Engine.address)
+    var record = DeviceRecord(address: Engine.address)
     change(&record)
     return record
   }
@@ -551,6 +551,23 @@ import Testing
     try await tested.frontEnd.availability(false, from: before)
     await tested.serve(service, true)
     try await tested.frontEnd.availability(true, from: before)
+    await tested.end()
+  }
+
+  @Test func aRequiredServiceThatComesOnTheLinkIsUsedAtOnce() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    let service = Property.microbitTemperature.service
+    await tested.serve(service, false)
+    await tested.comeBack()
+    // After the first link it is removed from bluetoothd, whose services may be outdated.
+    for _ in 0..<2 { try await tested.becomesTrue("ServicesResolved") }
+    let mark = tested.frontEnd.events.count
+    await tested.serve(service, true)
+    try await tested.frontEnd.availability(true, from: mark)
+    #expect(
+      !tested.frontEnd.events.elements[mark...].contains {
+        if case .changed(.session, let device) = $0 { device.session == .waiting } else { false }
+      })
     await tested.end()
   }
 

@@ -1,4 +1,5 @@
 import Configuration
+import DBus
 import EventLoop
 import GATT
 import JSON
@@ -22,6 +23,9 @@ final class EngineUnderTest: Sendable {
   let engine: DeviceManager
   let frontEnd: RecordingFrontEnd
   private let bus: PrivateBus
+  /// The names of properties of bluetoothd's objects that became true.
+  private let becameTrue: Record<String>
+  private let listener: DBusConnection
   private let simulator: Simulator
   private let state: StateDatabase
   private let running: Task<Void, Never>
@@ -45,6 +49,13 @@ final class EngineUnderTest: Sendable {
     options.timing.supervision = .milliseconds(10)
     change(&options)
     bus = try await PrivateBus()
+    let becameTrue = Record<String>()
+    self.becameTrue = becameTrue
+    listener = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+      guard case .signal(let signal) = event, signal.arguments.count > 1 else { return }
+      for (name, value) in signal.arguments[1].map ?? [:] where value.bool == true { becameTrue.append(name) }
+    }
+    try await listener.addMatch("type='signal',member='PropertiesChanged'")
     simulator = try await Simulator.start(options, address: bus.address, on: loop)
     if !isInRange { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
     if let absentAdapter {
@@ -136,15 +147,19 @@ final class EngineUnderTest: Sendable {
     return states[0].bonded
   }
 
-  /// Waits until a characteristic has a subscriber. Nothing tells of it, hence by asking.
+  /// Waits until a characteristic has a subscriber.
   func notifies(_ characteristic: BluetoothUUID) async throws {
-    let end = ContinuousClock.now + patience
-    while ContinuousClock.now < end {
-      guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { break }
-      if states[0].subscribed.contains(characteristic.description) { return }
-      try await Task.sleep(for: .milliseconds(10))
-    }
-    throw Failure("nobody subscribed to \(characteristic)")
+    repeat { try await becomesTrue("Notifying") } while await !isSubscribed(characteristic)
+  }
+
+  private func isSubscribed(_ characteristic: BluetoothUUID) async -> Bool {
+    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return false }
+    return states[0].subscribed.contains(characteristic.description)
+  }
+
+  /// Waits until a property of one of bluetoothd's objects becomes true, the next time.
+  func becomesTrue(_ property: String) async throws {
+    try await becameTrue.next(property) { $0 == property ? () : nil }
   }
 
   /// What was written to a characteristic, in order.
@@ -161,7 +176,7 @@ final class EngineUnderTest: Sendable {
   static func store(_ record: DeviceRecord, in path: String) {
     let state = StateDatabase(
       path: path, schema: Schema(version: 0, migrations: []), loop: EventLoop())
-    state.section("devices").put(record.identifier.description, record.bytes)
+    state.section("devices").put(record.address.description, record.bytes)
     state.close()
   }
 

@@ -1,0 +1,42 @@
+/// Counts links in a row that failed in the same way, and what such a row means. A part of ``PeripheralSession``.
+struct LinkFailures: Sendable {
+  /// No value could be read.
+  private var unreadable = 0
+  /// The services were not usable.
+  private var unusable = 0
+  /// The link ended before a value was read.
+  private var ended = 0
+
+  /// A peripheral that refuses to pair ends the link when bluetoothd asks it to, after the first read. A bad link seldom
+  /// ends so often at this point.
+  private static let mostEnded = 5
+
+  /// A value could be read, or could not for another reason.
+  mutating func answered() {
+    unreadable = 0
+    ended = 0
+  }
+
+  mutating func becameLive() { unusable = 0 }
+
+  /// - Returns: whether it probably requires pairing.
+  mutating func wasUnreadable() -> Bool {
+    unreadable += 1
+    return unreadable > 1
+  }
+
+  /// - Parameter counts: whether there was no reading, and no bond.
+  /// - Returns: whether it probably refuses to pair.
+  mutating func endedEarly(_ counts: Bool) -> Bool {
+    if counts { ended += 1 }
+    return ended >= Self.mostEnded
+  }
+
+  /// The services are not usable. bluetoothd may have cached them from an earlier program of the peripheral: if a
+  /// service has the same handles, it takes the characteristics from its cache.
+  /// - Returns: whether to delete the cache: once in a row, on this link.
+  mutating func wasUnusable(deletingAfter links: Int = 1) -> Bool {
+    unusable += 1
+    return unusable == links
+  }
+}

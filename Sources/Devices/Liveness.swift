@@ -1,0 +1,47 @@
+import EventLoop
+
+/// Whether the readings on a link show that it is alive. A part of ``PeripheralSession``.
+struct Liveness: Sendable {
+  /// Whether there was a reading on this link.
+  private(set) var hasReading = false
+  private var liveSince: Moment?
+  /// When the session became live, or the last reading since.
+  private(set) var lastSign: Moment
+  /// Nil: the link alone keeps it alive.
+  private var silence: Silence?
+
+  /// After a link that lasted this long, the back-off starts anew.
+  private static let goodLink = Duration.seconds(30)
+
+  init(now: Moment, endsForSilence: Bool) {
+    lastSign = now
+    silence = endsForSilence ? Silence() : nil
+  }
+
+  /// How long no reading may come; nil: without a limit.
+  var limit: Duration? { silence?.limit }
+
+  /// How long no reading may come from now on; not positive if the link is no longer alive.
+  func remaining(at now: Moment) -> Duration? { limit.map { $0 - lastSign.duration(to: now) } }
+
+  mutating func linked() { hasReading = false }
+
+  mutating func becameLive(at now: Moment) {
+    liveSince = now
+    lastSign = now
+  }
+
+  /// On the path of every notification.
+  mutating func received(at now: Moment) {
+    lastSign = now
+    hasReading = true
+    silence?.ended()
+  }
+
+  mutating func periodIs(_ period: Duration) { silence?.periodIs(period) }
+
+  /// Whether the link, which was alive until `end`, lasted long enough for earlier failures not to count.
+  func wasGood(until end: Moment) -> Bool {
+    liveSince.map { $0.duration(to: end) >= Self.goodLink } ?? false
+  }
+}
