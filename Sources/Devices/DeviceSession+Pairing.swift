@@ -29,7 +29,8 @@ extension DeviceSession {
   func pair(passkey: Int?, reply: @escaping PairingReply) {
     if isPasskeyWanted {
       guard let passkey, let peripheral else {
-        return reply(.failure(RequestError("it displays a passkey: repeat the request with passkey")))
+        return reply(
+          .failure(RequestError(.invalid, "it displays a passkey: repeat the request with passkey")))
       }
       isPasskeyWanted = false
       begin(passkey, reply)
@@ -51,7 +52,7 @@ extension DeviceSession {
       guard let self else { return }
       if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
       pairingRequest?.deadline = context.loop.timer(after: Self.pairingLimit) { [weak self] in
-        self?.endPairing(.failure(RequestError("not paired within \(Self.pairingLimit)")))
+        self?.endPairing(.failure(RequestError(.refused, "not paired within \(Self.pairingLimit)")))
       }
     }
     pairingRequest = PairingRequest(passkey: passkey, reply: reply, deadline: deadline)
@@ -61,7 +62,7 @@ extension DeviceSession {
   func unpair(reply: @escaping @Sendable (Result<Void, RequestError>) -> Void) {
     if !occupiesLink { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
-      return reply(.failure(RequestError("bluetoothd does not know it: there is no bond")))
+      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: there is no bond")))
     }
     endPairing(.failure(RequestError("a request to unpair has ended it")))
     unpairReplies.append(reply)
@@ -149,5 +150,7 @@ extension DeviceSession {
 }
 
 extension RequestError {
-  fileprivate init(_ error: PairingError) { self.init(error.description) }
+  fileprivate init(_ error: PairingError) {
+    self.init(error == .notInRange ? .unavailable : .refused, error.description)
+  }
 }

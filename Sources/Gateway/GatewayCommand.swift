@@ -45,6 +45,15 @@ public enum GatewayCommand: Sendable, Equatable {
     case unavailable = 69
     /// config.json cannot be read, or has errors.
     case configuration = 78
+
+    /// For the error of a request.
+    init(_ code: RequestError.Code) {
+      switch code {
+      case .invalid: self = .usage
+      case .notFound, .unavailable: self = .unavailable
+      case .refused: self = .refused
+      }
+    }
   }
 
   /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.

@@ -3,6 +3,7 @@ import Control
 import EventLoop
 import Findings
 import JSON
+import Sockets
 
 /// The running gateway, and what it knows.
 struct GatewayCheck {
