@@ -33,7 +33,7 @@ test-debian13: ## build and test with Debian 13's own Swift, in a root of its ow
 deb: ## build the Debian packages for amd64 and arm64 (ARCH=… for one of them), into .build/deb
 	@scripts/deb $(ARCH)
 
-test-deb: ## install, upgrade and remove those packages in clean Debian 12 and 13 roots (needs root or sudo)
+test-deb: ## install, set up, break, repair, upgrade and remove them in clean Debian 12 and 13 roots (needs root or sudo)
 	@scripts/test-deb
 
 bench: ## measure CPU, latency, memory and throughput, by signals and by sockets, beside C programs

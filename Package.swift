@@ -43,9 +43,10 @@ let package = Package(
     module("JSON"),
     module("Findings", ["JSON"]),
     module("EventLoop", ["CLinux"]),
+    module("Sockets", ["EventLoop"]),
     module("DBus", ["EventLoop", "CDBus"]),
     module("GATT"),
-    module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
+    module("BlueZ", ["EventLoop", "Sockets", "DBus", "GATT", "Log"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
@@ -60,19 +61,20 @@ let package = Package(
     module(
       "HomeAssistant",
       ["EventLoop", "Log", "JSON", "GATT", "MQTT", "Store", "Configuration", "Devices", "Bridge"]),
-    module("Control", ["EventLoop", "Log", "JSON", "GATT", "Configuration", "Devices", "Bridge"]),
+    module(
+      "Control", ["EventLoop", "Sockets", "Log", "JSON", "GATT", "Configuration", "Devices", "Bridge"]),
     module(
       "Gateway",
       [
-        "EventLoop", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices",
-        "Bridge", "HomeAssistant", "Control", "CSystemd", "CLinux",
+        "EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration",
+        "Devices", "Bridge", "HomeAssistant", "Control", "CSystemd", "CLinux",
       ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
     module("Peripherals", ["JSON", "GATT", "Configuration"]),
-    module("BlueZSimulator", ["EventLoop", "DBus", "GATT", "Peripherals"]),
+    module("BlueZSimulator", ["EventLoop", "Sockets", "DBus", "GATT", "Peripherals"]),
     .executableTarget(
       name: "microbit-simulator",
       dependencies: ["BlueZSimulator", "Peripherals", "Configuration", "GATT", "EventLoop", "CLinux"],
@@ -111,7 +113,10 @@ let package = Package(
       ["Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT", "Store", "TestSupport"]),
     tests(
       "ControlTests",
-      ["Control", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Store", "TestSupport"]),
+      [
+        "Control", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Sockets", "Store",
+        "TestSupport",
+      ]),
     tests(
       "HomeAssistantTests",
       [

@@ -1,35 +1,61 @@
 import DBus
 import EventLoop
 import Glibc
+import Sockets
 
 /// An exclusive lock on a Bluetooth adapter, held for the lifetime of the object.
 ///
-/// It is an abstract Unix socket (unix(7)) that the holder listens on without accepting connections. The kernel removes
-/// it when the process ends for any reason, so it leaves no file behind and needs no directory or permission. Other
-/// processes connect to it to learn the holder's process id and to be notified (hang-up) when that process ends. It is
-/// valid within one network namespace (not across containers), and any local user could hold it.
-final class AdapterLock: Sendable {
+/// It is an abstract Unix socket (unix(7)) that the holder listens on. The kernel removes it when the process ends for
+/// any reason, so it leaves no file behind and needs no directory or permission. Other processes connect to it to learn
+/// the holder's process id and to be notified (hang-up) when that process ends. It is valid within one network namespace
+/// (not across containers), and any local user could hold it.
+final class AdapterLock: @unchecked Sendable {
+  // @unchecked: accessed on the loop's thread only.
   let name: LockName
-  let descriptor: Int32
+  private let loop: EventLoop
+  private var listener: SocketListener?
+  /// The connections of the processes that wait. They are accepted only to notice their ends: a connection that is not
+  /// accepted keeps its place in the queue after its process has gone.
+  private var waiting: [Int32: Watch] = [:]
 
-  /// Processes that can wait for the hang-up; any further ones poll.
-  private static let mostWaiting: Int32 = 64
+  /// Processes that can wait for the hang-up; about as many can wait to be accepted, any further ones poll.
+  private static let mostWaiting = 64
 
   /// Acquires the lock; nil if another process holds it.
   /// - Throws: ``LockError`` if no socket can be created.
-  init?(_ name: LockName) throws(LockError) {
+  init?(_ name: LockName, on loop: EventLoop) throws(LockError) {
     self.name = name
-    // From here on `deinit` closes the descriptor, also if this initializer fails.
-    descriptor = try LockError.check(socket(AF_UNIX, LockName.socketType, 0))
-    guard name.withAddress({ bind(descriptor, $0, $1) }) == 0 else {
+    self.loop = loop
+    let descriptor = try LockError.check(socket(AF_UNIX, LockName.socketType, 0))
+    guard name.withAddress({ bind(descriptor, $0, $1) }) == 0,
+      listen(descriptor, Int32(Self.mostWaiting)) == 0
+    else {
       let error = LockError()
+      close(descriptor)
       if error.code == EADDRINUSE { return nil }
       throw error
     }
-    guard listen(descriptor, Self.mostWaiting) == 0 else { throw LockError() }
+    listener = SocketListener(descriptor, mostConnections: Self.mostWaiting, loop: loop) { [weak self] in
+      self?.watch($0)
+    }
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    loop.onLoop { [waiting] in
+      for (descriptor, watch) in waiting {
+        watch.cancel()
+        close(descriptor)
+      }
+    }
+  }
+
+  private func watch(_ descriptor: Int32) {
+    waiting[descriptor] = loop.watch(descriptor, for: []) { [weak self] _ in
+      self?.waiting.removeValue(forKey: descriptor)?.cancel()
+      close(descriptor)
+      self?.listener?.connectionEnded()
+    }
+  }
 
   /// The process that holds the lock.
   final class Owner: @unchecked Sendable {
@@ -79,7 +105,7 @@ struct LockName: Sendable, Equatable {
 
   init(bus: String, adapter: String) { text = "microbit-gateway/\(bus)/\(adapter)" }
 
-  fileprivate func withAddress<T>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
+  func withAddress<T>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     // The name of an abstract socket begins with a NUL and has no terminator.
@@ -105,23 +131,14 @@ struct LockError: Error, CustomStringConvertible {
 }
 
 extension Central {
-  /// Returns when this process holds the adapter's lock. Until then nothing is sent to bluetoothd: two gateways on one
-  /// adapter would end each other's scans and links.
-  func lockAdapter(on bus: DBusConnection) async throws {
-    let identity = DBusCall("GetId", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus)
-    guard let id = try await bus.call(identity, timeout: limits.local).first?.text else {
-      throw DBusError.invalid("the bus has no id")
-    }
-    let name = LockName(bus: id, adapter: adapterName)
-    // Held since an earlier connection to the same bus.
-    if adapterLock?.name == name { return }
-    adapterLock = nil
+  /// Waits until this process holds the adapter's lock, or the bus ends. Until then nothing is sent to bluetoothd: two
+  /// gateways on one adapter would end each other's scans and links.
+  func acquireLock(_ name: LockName, while bus: BluetoothdConnection) async throws -> AdapterLock {
     var next = Moment.now
     while true {
       try Task.checkCancellation()
-      if isBusLost { throw DBusError.disconnected }
-      adapterLock = try AdapterLock(name)
-      if adapterLock != nil { return }
+      if await bus.hasEnded { throw DBusError.disconnected }
+      if let lock = try AdapterLock(name, on: loop) { return lock }
       // Limits the rate of attempts if the socket refuses every connection.
       let pause = Moment.now.duration(to: next)
       if pause > .zero { try await loop.sleep(for: pause) }
@@ -130,7 +147,7 @@ extension Central {
       do throws(LockError) {
         guard let owner = try AdapterLock.Owner(name, on: loop, ended: ended) else { continue }
         setState(.adapterInUse(by: owner.pid))
-        _ = await wait(limits.lockWait) { owner.hasEnded || $0.isBusLost }
+        _ = await wait(limits.lockWait) { _ in owner.hasEnded || bus.assumeIsolated { $0.hasEnded } }
       } catch {
         guard error.code == EAGAIN else { throw error }
         setState(.adapterInUse(by: nil))

@@ -6,8 +6,6 @@ final class AsyncMutex {
   private var others: [CheckedContinuation<Void, Never>] = []
   private var wasPreferred = false
 
-  var waitingCount: Int { preferred.count + others.count }
-
   /// Waits for the lock. Every call must be paired with ``unlock()``.
   ///
   /// - Parameter isPreferred: preferred waiters alternate with the others, so that neither group starves.

@@ -17,7 +17,7 @@ enum BlueZEvent: Sendable, Equatable {
     if signal.interface == DBusName.bus, signal.member == "NameOwnerChanged",
       signal.sender == DBusName.bus
     {
-      guard signal.arguments.count == 3, signal.arguments[0].text == BlueZName.service,
+      guard signal.arguments.count == 3, signal.arguments[0].text == BlueZName.busName,
         let new = signal.arguments[2].text
       else { return nil }
       self = .owner(new.isEmpty ? nil : new)

@@ -1,6 +1,6 @@
 /// The vocabulary of `org.bluez` (BlueZ, doc/org.bluez.*.rst).
 enum BlueZName {
-  static let service = "org.bluez"
+  static let busName = "org.bluez"
   static let adapter = "org.bluez.Adapter1"
   static let device = "org.bluez.Device1"
   static let gattService = "org.bluez.GattService1"

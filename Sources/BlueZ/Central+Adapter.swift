@@ -2,14 +2,7 @@ import DBus
 import EventLoop
 
 extension Central {
-  /// Powers the adapter off and on again, which ends every link and clears the controller's state.
-  public func resetAdapter() async throws(CentralError) {
-    guard state.isOn, !isStopping else { throw .unavailable }
-    isResetting = true
-    defer {
-      isResetting = false
-      checkConditions()
-    }
+  func powerOffAndOn() async throws(CentralError) {
     var failure: CentralError?
     do throws(CentralError) {
       try await power(false)

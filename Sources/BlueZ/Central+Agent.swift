@@ -37,29 +37,36 @@ extension Central {
 
   /// Answers a call of bluetoothd to the agent, the central's only object.
   func answer(_ call: DBusCall) {
-    guard call.path == Self.agentPath, call.sender == owner else {
+    guard call.path == Self.agentPath else {
       return reply(to: call, error: DBusName.unknownMethod, "no such method")
     }
     switch call.member {
     case "Release":
       reply(to: call)
     case "Cancel":
-      pairing?.question = nil
+      queue.current?.pairing?.cancelQuestion()
       reply(to: call)
-    case "RequestPasskey" where isAboutPairing(call):
-      pairing?.wasAsked = true
-      if let passkey = pairing?.passkey { return reply(to: call, [.uint32(UInt32(passkey))]) }
-      pairing?.question = call
-      pairing?.passkeyWanted()
-    case "RequestConfirmation" where isAboutPairing(call), "RequestAuthorization" where isAboutPairing(call),
-      "AuthorizeService" where isAboutPairing(call):
-      reply(to: call)
+    case "RequestPasskey":
+      guard let pairing = pairing(about: call) else { return reject(call) }
+      if let passkey = pairing.ask(call) { reply(to: call, passkey) }
+    case "RequestConfirmation", "RequestAuthorization", "AuthorizeService":
+      if pairing(about: call) != nil { reply(to: call) } else { reject(call) }
     default:
-      reply(to: call, error: BlueZName.Failure.rejected, "not requested")
+      reject(call)
     }
   }
 
-  private func isAboutPairing(_ call: DBusCall) -> Bool {
-    call.arguments.first?.text == pairing?.peripheral.path && pairing != nil
+  /// Answers RequestPasskey.
+  func reply(to question: DBusCall, _ passkey: Int) {
+    reply(to: question, [.uint32(UInt32(passkey))])
+  }
+
+  private func reject(_ call: DBusCall) {
+    reply(to: call, error: BlueZName.Failure.rejected, "not requested")
+  }
+
+  /// The pairing in progress, if the call names its peripheral.
+  private func pairing(about call: DBusCall) -> Pairing? {
+    call.arguments.first?.text.flatMap { pairing(of: PeripheralID(path: $0)) }
   }
 }

@@ -11,41 +11,51 @@ extension Central {
   public func connect(
     _ id: PeripheralID, isPreferred: Bool = false, while isNeeded: @Sendable () -> Bool = { true }
   ) async throws(CentralError) -> [Characteristic] {
-    await connectMutex.lock(isPreferred: isPreferred)
-    guard isNeeded() else {
-      connectMutex.unlock()
-      reconcileScan()
-      throw .disconnected
-    }
-    connecting = id
-    attemptedLink = AttemptedLink()
+    let attempt = Attempt(id)
+    guard await begin(attempt, isPreferred: isPreferred, while: isNeeded) else { throw .disconnected }
     let result: Result<[Characteristic], CentralError>
     do throws(CentralError) {
-      result = .success(try await attempt(id))
+      result = .success(try await connectNow(id))
     } catch {
-      result = .failure(wasRefusedEncryption(id) ? .keyMissing : error)
+      result = .failure(wasRefusedEncryption(attempt) ? .keyMissing : error)
       if error != .gone, error != .unavailable {
         // End a link that is partly established.
         await disconnect(id)
       }
     }
-    connecting = nil
-    connectMutex.unlock()
+    endAttempt()
+    return try result.get()
+  }
+
+  /// Waits until no other attempt is in progress.
+  /// - Returns: whether the attempt is still needed, and has begun.
+  func begin(
+    _ attempt: Attempt, isPreferred: Bool, while isNeeded: @Sendable () -> Bool
+  ) async -> Bool {
+    await queue.begin(attempt, isPreferred: isPreferred)
+    if isNeeded() { return true }
+    endAttempt()
+    return false
+  }
+
+  func endAttempt() {
+    queue.end()
     reconcileScan()
     checkConditions()
-    return try result.get()
   }
 
   /// Whether the attempt's link ended at once, although bluetoothd has a bond with the peripheral. This
   /// happens if the peripheral has lost its part of the bond (recorded with 5.66 and 5.82).
-  private func wasRefusedEncryption(_ id: PeripheralID) -> Bool {
-    guard tree.devices[id.path]?.isPaired == true, let lasted = attemptedLink.lasted else { return false }
+  private func wasRefusedEncryption(_ attempt: Attempt) -> Bool {
+    guard tree.devices[attempt.peripheral.path]?.isPaired == true, let lasted = attempt.shortestLink else {
+      return false
+    }
     return lasted < limits.shortLink
   }
 
-  private func attempt(_ id: PeripheralID) async throws(CentralError) -> [Characteristic] {
+  private func connectNow(_ id: PeripheralID) async throws(CentralError) -> [Characteristic] {
     // A Connect during a Disconnect succeeds, and the link then ends all the same.
-    _ = await wait(limits.disconnect) { !$0.disconnecting.contains(id) }
+    _ = await wait(limits.disconnect) { !$0.links.isEnding(id) }
     try check(id)
     if !isConnected(id) {
       await scanBriefly()
@@ -56,8 +66,7 @@ extension Central {
       // Checked here: the link may have ended since `confirmConnected` returned.
       guard isConnected(id) else { throw .disconnected }
     }
-    let link = links[id] ?? Link(values)
-    links[id] = link
+    let link = links.use(id)
     guard await wait(limits.resolve, until: { link.hasEnded || $0.isResolved(id) }) else {
       throw .timedOut("the services were not resolved in time")
     }
@@ -72,7 +81,7 @@ extension Central {
   }
 
   private func check(_ id: PeripheralID) throws(CentralError) {
-    guard state.isOn, !isStopping else { throw .unavailable }
+    guard isAvailable else { throw .unavailable }
     guard tree.devices[id.path] != nil else { throw .gone }
   }
 
@@ -80,7 +89,7 @@ extension Central {
   private func isResolved(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.servicesResolved == true }
 
   /// Whether the peripheral is connected or being connected.
-  func isLinked(_ id: PeripheralID) -> Bool { isConnected(id) || connecting == id }
+  func isLinked(_ id: PeripheralID) -> Bool { isConnected(id) || queue.current?.peripheral == id }
 
   /// Makes sure that the tree shows the link once Connect has been answered.
   ///
@@ -102,23 +111,22 @@ extension Central {
 
   /// A characteristic of a resolved link was added or removed: reported once no more changes follow.
   func servicesChanged(_ id: PeripheralID) {
-    guard let link = links[id], connecting != id else { return }
-    link.servicesTimer?.cancel()
-    link.servicesTimer = loop.timer(after: limits.servicesChange) { [weak self] in
+    guard let link = links[id], queue.current?.peripheral != id else { return }
+    let unchanged = loop.timer(after: limits.servicesChange) { [weak self] in
       self?.assumeIsolated { central in
         guard !link.hasEnded else { return }
         link.end { !central.tree.contains($0) }
         central.handler(.servicesChanged(id, central.tree.characteristics(of: id)))
       }
     }
+    link.servicesChanged(unchanged)
   }
 
   /// Ends the link or the connection attempt. Returns when it has ended, or when bluetoothd takes too long.
   public func disconnect(_ id: PeripheralID) async {
     // Ended first: bluetoothd takes 2 s to disconnect, and notifications would arrive until then.
-    let link = links.removeValue(forKey: id)
-    link?.end()
-    disconnecting.insert(id)
+    let link = links.end(id)
+    links.beginEnding(id)
     checkConditions()
     do throws(CentralError) {
       _ = try await call("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
@@ -126,19 +134,17 @@ extension Central {
       log.debug("Disconnect", ["error": error])
     }
     _ = await wait(limits.treeUpdate) { !$0.isConnected(id) }
-    if let link, link.unanswered > 0 { await removeUnlessAnswered(id, link) }
-    disconnecting.remove(id)
+    if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
+    links.finishEnding(id)
     checkConditions()
   }
 
   /// The link ended without a call to ``disconnect(_:)``.
   func linkEnded(_ id: PeripheralID) {
-    guard let link = links.removeValue(forKey: id) else { return }
-    link.end()
-    guard link.unanswered > 0, disconnecting.insert(id).inserted else { return }
+    guard let link = links.end(id), link.hasUnanswered, links.beginEnding(id) else { return }
     loop.task(of: self) { central in
       await central.removeUnlessAnswered(id, link)
-      central.disconnecting.remove(id)
+      central.links.finishEnding(id)
       central.checkConditions()
     }
   }
@@ -152,7 +158,7 @@ extension Central {
   private func removeUnlessAnswered(_ id: PeripheralID, _ link: Link) async {
     guard let ended = tree.devices[id.path]?.linkChanges else { return }
     try? await loop.sleep(for: limits.treeUpdate)
-    guard link.unanswered > 0, let device = tree.devices[id.path], device.linkChanges == ended,
+    guard link.hasUnanswered, let device = tree.devices[id.path], device.linkChanges == ended,
       !device.isConnected,
       // Removal would delete the bond too.
       !device.isPaired,
@@ -167,19 +173,19 @@ extension Central {
   func remove(_ id: PeripheralID) async throws(CentralError) {
     guard let peripheral = tree.peripheral(at: id.path) else { throw .gone }
     log.debug("removing the peripheral from bluetoothd", ["path": id.path])
-    awaitingRediscovery.insert(id)
+    expectRemoval(of: id, true)
     do throws(CentralError) {
       _ = try await call(
         "RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)], timeout: limits.local)
     } catch {
-      awaitingRediscovery.remove(id)
+      expectRemoval(of: id, false)
       log.debug("RemoveDevice", ["error": error])
       throw error
     }
     handler(.seen(peripheral.removed))
     loop.task(of: self) { central in
       let isBack = await central.wait(central.limits.rediscovery) { $0.tree.devices[id.path] != nil }
-      central.awaitingRediscovery.remove(id)
+      central.expectRemoval(of: id, false)
       if !isBack { central.handler(.lost(id)) }
     }
   }
@@ -193,21 +199,5 @@ extension Central {
       if reply?.first?.bool == true { return true }
     }
     return false
-  }
-}
-
-/// The link during a connection attempt.
-struct AttemptedLink {
-  private var upSince: Moment?
-  /// How long it lasted, once it has ended; the shortest, if there were several.
-  private(set) var lasted: Duration?
-
-  mutating func up() { if upSince == nil { upSince = .now } }
-
-  mutating func down() {
-    guard let upSince else { return }
-    let duration = upSince.duration(to: .now)
-    lasted = lasted.map { min($0, duration) } ?? duration
-    self.upSince = nil
   }
 }

@@ -210,15 +210,11 @@ extension Central {
       guard !link.hasEnded else { return exchange.end() }
       link.begin(exchange, on: characteristic)
       for (index, operation) in operations.enumerated() {
-        link.unanswered += 1
         call(
           operation.method, on: BlueZName.characteristic, of: characteristic.path, operation.arguments,
           // The operations run one after the other.
           timeout: limits.operation * (index + 1)
-        ) { answer in
-          if case .failure(.timedOut) = answer {} else { link.unanswered -= 1 }
-          exchange.answer(index, answer)
-        }
+        ) { link.receive($0, to: index, of: exchange) }
       }
     }
   }

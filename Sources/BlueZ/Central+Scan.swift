@@ -1,52 +1,11 @@
 import DBus
 import EventLoop
 
-/// The state of discovery. Calls are made one at a time; changes requested meanwhile follow.
-struct Scanner {
-  enum Phase {
-    /// No discovery → changing.
-    case off
-    /// StartDiscovery or StopDiscovery is in progress → on, off, failed.
-    case changing
-    /// Discovering → changing; off when the adapter goes.
-    case on
-    /// StartDiscovery failed; to be retried → off.
-    case failed
-  }
-
-  var phase = Phase.off
-  /// Whether the user of the central wants to scan.
-  var isRequested = false
-  /// How often StartDiscovery failed in succession; only the first failure is logged.
-  var failures = 0
-  /// Checks that discovery is still active.
-  var health: LoopTimer?
-  /// Since when scanning has been paused for connects; nil when it is not.
-  var pausedSince: Moment?
-  /// Scanning is resumed briefly although connects are waiting.
-  var isBriefScan = false
-
-  var isIdle: Bool {
-    switch phase {
-    case .off, .failed: true
-    case .on, .changing: false
-    }
-  }
-
-  mutating func adapterTurnedOff() {
-    switch phase {
-    case .on, .failed: phase = .off
-    case .off, .changing: break
-    }
-    health?.cancel()
-  }
-}
-
 extension Central {
   /// Starts or stops scanning. Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to
   /// connect instead of 2.
   public func scan(_ isRequested: Bool) {
-    scanner.isRequested = isRequested
+    scanner.request(isRequested)
     reconcileScan()
   }
 
@@ -62,31 +21,20 @@ extension Central {
 
   /// Starts or stops discovery as requested, one call at a time.
   func reconcileScan() {
-    let isAllowed = !connectMutex.isLocked || scanner.isBriefScan
-    let desired = scanner.isRequested && state.isOn && isAllowed && !isStopping
-    switch (scanner.phase, desired) {
-    case (.off, true): change { await $0.startDiscovery() }
-    case (.on, false):
-      if scanner.isRequested { scanner.pausedSince = .now }
-      change { await $0.stopDiscovery() }
-    case (.failed, false): scanner.phase = .off
-    case (.off, false), (.on, true), (.changing, _), (.failed, true): break
+    if let change = scanner.beginChange(isAllowed: isAvailable && (!queue.isBusy || scanner.isBriefScan)) {
+      loop.task(of: self) { await $0.perform(change) }
     }
   }
 
-  private func change(_ body: @escaping @Sendable (isolated Central) async -> Scanner.Phase) {
-    scanner.phase = .changing
-    scanner.health?.cancel()
-    loop.task(of: self) { await $0.finishChange(body) }
-  }
-
-  private func finishChange(_ body: @Sendable (isolated Central) async -> Scanner.Phase) async {
-    let phase = await body(self)
-    scanner.phase = state.isOn ? phase : .off
-    switch phase {
-    case .on:
-      scanner.pausedSince = nil
-      watchScan()
+  private func perform(_ change: Scanner.Change) async {
+    let phase =
+      switch change {
+      case .start: await startDiscovery()
+      case .stop: await stopDiscovery()
+      }
+    scanner.endChange(in: state.isOn ? phase : .off)
+    switch scanner.phase {
+    case .on: watchScan()
     case .failed: retryScanLater()
     case .off, .changing: break
     }
@@ -105,14 +53,12 @@ extension Central {
       // Discovery is active already: an earlier StopDiscovery was not answered in time.
       if case .busy = error { return .on }
       if case .unavailable = error { return .off }
-      scanner.failures += 1
-      if scanner.failures == 1 {
+      if scanner.startFailed() {
         log.warning("cannot start scanning", ["adapter": adapterName, "error": error])
       }
       return .failed
     }
-    if scanner.failures > 0 { log.notice("scanning again", ["adapter": adapterName]) }
-    scanner.failures = 0
+    if scanner.startSucceeded() { log.notice("scanning again", ["adapter": adapterName]) }
     return .on
   }
 
@@ -128,8 +74,7 @@ extension Central {
   private func retryScanLater() {
     loop.timer(after: limits.retry) { [weak self] in
       self?.assumeIsolated { central in
-        guard case .failed = central.scanner.phase else { return }
-        central.scanner.phase = .off
+        central.scanner.retry()
         central.reconcileScan()
       }
     }
@@ -137,7 +82,7 @@ extension Central {
 
   /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller.
   private func watchScan() {
-    scanner.health = loop.timer(after: limits.scanCheck) { [weak self] in
+    let timer = loop.timer(after: limits.scanCheck) { [weak self] in
       self?.assumeIsolated { central in
         guard case .on = central.scanner.phase else { return }
         if central.tree.adapter?.isDiscovering == true {
@@ -145,20 +90,22 @@ extension Central {
         } else {
           central.log.notice(
             "bluetoothd has stopped scanning: restarting", ["adapter": central.adapterName])
-          central.change { await $0.stopDiscovery() }
+          central.scanner.beginRestart()
+          central.loop.task(of: central) { await $0.perform(.stop) }
         }
       }
     }
+    scanner.check(after: timer)
   }
 
   /// Resumes scanning briefly when consecutive connects have paused it for long: peripherals that are not seen are not
   /// connected to.
   func scanBriefly() async {
-    guard let since = scanner.pausedSince, since.duration(to: .now) >= limits.scanPause else { return }
-    scanner.isBriefScan = true
+    guard scanner.isPaused(for: limits.scanPause) else { return }
+    scanner.beginBriefScan()
     reconcileScan()
     try? await loop.sleep(for: limits.briefScan)
-    scanner.isBriefScan = false
+    scanner.endBriefScan()
   }
 
   /// Pauses scanning, and waits until discovery has stopped.

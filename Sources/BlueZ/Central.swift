@@ -13,48 +13,26 @@ public actor Central {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let log = Logger(component: "bluetooth")
-  private let address: DBusAddress
-  let adapterName: String
-  private let isExclusive: Bool
+  private let options: Options
   let handler: @Sendable (CentralEvent) -> Void
-  let notifications: NotificationMethod
-  /// Values of characteristics that arrive as signals.
-  let values = ByteFeed(of: "Value", on: BlueZName.characteristic)
 
-  private var bus: DBusConnection?
-  private var busEnded = Waiter<Void>()
-  private(set) var isBusLost = false
   /// Held from the first connection to the bus until the end of ``run()``.
-  var adapterLock: AdapterLock?
-  private var busBackOff: BackOff
-  /// bluetoothd's unique name.
-  private(set) var owner: String?
-  /// Runs after bluetoothd has started: its adapters appear and are powered one by one.
-  private var startup: LoopTimer?
-  /// How many signals have reported the owner of `org.bluez`.
-  private var ownerSignals = 0
-  /// Events received while the object tree is being fetched, to be applied to it; nil at other times.
-  private var backlog: [BlueZEvent]?
-  private var conditions: [Condition] = []
+  private(set) var adapterLock: AdapterLock?
+  private var bluetoothd: BluetoothdConnection?
+  private(set) var tree: ObjectTree
+  private var status = CentralStatus()
+  let scanner = Scanner()
+  let queue = ConnectionQueue()
+  let links = Links()
+  private let conditions = Conditions()
 
-  var tree: ObjectTree
-  private(set) var state = CentralState.noBus("not connected yet")
-  private var reportedState: CentralState?
-  var links: [PeripheralID: Link] = [:]
-  let connectMutex = AsyncMutex()
-  var connecting: PeripheralID?
-  /// The links during the connection attempt in progress.
-  var attemptedLink = AttemptedLink()
-  var pairing: Pairing?
-  /// Peripherals whose link is being ended.
-  var disconnecting: Set<PeripheralID> = []
-  /// Peripherals that the central has removed from bluetoothd, and expects to be found again.
-  var awaitingRediscovery: Set<PeripheralID> = []
-  var scanner = Scanner()
-  var isStopping = false
-  /// The adapter is being powered off and on again, which must be completed.
-  var isResetting = false
-  let limits: Limits
+  private struct Options {
+    let adapter: String
+    let notifications: NotificationMethod
+    let bus: DBusAddress
+    let isExclusive: Bool
+    let limits: Limits
+  }
 
   /// - Parameters:
   ///   - adapter: BlueZ's name of the adapter: `hci0`.
@@ -66,152 +44,96 @@ public actor Central {
     isExclusive: Bool = true, limits: Limits = Limits(), loop: EventLoop,
     handler: @escaping @Sendable (CentralEvent) -> Void
   ) {
-    self.adapterName = adapter
-    self.tree = ObjectTree(adapter: "/org/bluez/" + adapter)
-    self.notifications = notifications
-    self.isExclusive = isExclusive
-    self.address = bus
-    self.limits = limits
-    self.busBackOff = limits.busBackOff
+    options = Options(
+      adapter: adapter, notifications: notifications, bus: bus, isExclusive: isExclusive, limits: limits)
+    tree = ObjectTree(adapter: "/org/bluez/" + adapter)
     self.loop = loop
     self.handler = handler
   }
 
+  var adapterName: String { options.adapter }
   var adapterPath: String { tree.adapterPath }
+  var notifications: NotificationMethod { options.notifications }
+  var limits: Limits { options.limits }
+  var state: CentralState { status.state }
+
+  /// Whether peripherals can be connected to.
+  var isAvailable: Bool { state.isOn && !queue.isClosed }
 
   // MARK: Running
 
   /// Runs until cancelled. Reports once what is missing (bus, bluetoothd, adapter) and waits for it.
   public func run() async {
+    var backOff = limits.busBackOff
     while !Task.isCancelled {
       do {
-        try await serve()
+        try await serve(&backOff)
       } catch {
         if !Task.isCancelled { setState(.noBus("\(error)")) }
       }
-      await closeBus()
-      do { try await loop.sleep(for: busBackOff.next()) } catch { return }
+      closeBus()
+      do { try await loop.sleep(for: backOff.next()) } catch { return }
     }
   }
 
   /// Runs one connection to the bus until it ends.
-  private func serve() async throws {
-    busEnded = Waiter()
-    isBusLost = false
-    let bus = try await DBusConnection.open(address, on: loop, feed: values) { [weak self] event in
+  private func serve(_ backOff: inout BackOff) async throws {
+    let bluetoothd = try await BluetoothdConnection.open(
+      options.bus, values: links.values, limits: limits, on: loop
+    ) { [weak self] event in
       self?.assumeIsolated { $0.receive(event) }
     }
-    self.bus = bus
-    if isExclusive { try await lockAdapter(on: bus) }
-    let signals = ownerSignals
-    // Subscribed before the owner is queried, so that no change between the two is missed.
-    for rule in rules { try await bus.addMatch(rule) }
-    let owner = try await currentOwner(on: bus)
-    // A signal received on this connection is at least as new as the reply.
-    if signals == ownerSignals { ownerChanged(to: owner) }
-    busBackOff.reset()
-    try await busEnded.value()
+    self.bluetoothd = bluetoothd
+    if options.isExclusive { try await lockAdapter(on: bluetoothd) }
+    try await bluetoothd.watch(adapterPath: adapterPath)
+    backOff.reset()
+    try await bluetoothd.waitForEnd()
     throw DBusError.disconnected
   }
 
-  /// Match rules for the signals of bluetoothd. Values of other adapters' peripherals do not reach the process.
-  private var rules: [String] {
-    [
-      "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
-      "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.objectManager)'",
-    ]
-      + [BlueZName.adapter, BlueZName.device, BlueZName.characteristic].map { interface in
-        "type='signal',sender='\(BlueZName.service)',interface='\(DBusName.properties)',"
-          + "path_namespace='\(adapterPath)',arg0='\(interface)'"
-      }
+  private func lockAdapter(on bluetoothd: BluetoothdConnection) async throws {
+    let name = LockName(bus: try await bluetoothd.busID(), adapter: adapterName)
+    // Held since an earlier connection to the same bus.
+    if adapterLock?.name == name { return }
+    adapterLock = nil
+    adapterLock = try await acquireLock(name, while: bluetoothd)
   }
 
-  private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {
-    do throws(DBusError) {
-      let reply = try await bus.call(
-        DBusCall(
-          "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-          [.string(BlueZName.service)]),
-        timeout: limits.local)
-      return reply.first?.text
-    } catch {
-      guard error.name == BlueZName.Failure.nameHasNoOwner else { throw error }
-      return nil
-    }
-  }
-
-  private func closeBus() async {
-    await bus?.close()
-    bus = nil
+  private func closeBus() {
+    bluetoothd?.assumeIsolated { $0.close() }
+    bluetoothd = nil
     if Task.isCancelled { adapterLock = nil }
-    ownerChanged(to: nil)
+    status.busClosed()
+    apply(.owner(nil))
   }
 
-  private func receive(_ event: DBusEvent) {
+  private func receive(_ event: BluetoothdEvent) {
     switch event {
-    case .signal(let signal):
-      guard let event = BlueZEvent(signal, owner: owner) else { return }
-      if case .owner(let owner) = event {
-        ownerSignals += 1
-        ownerChanged(to: owner)
-      } else if backlog != nil {
-        backlog?.append(event)
-      } else {
-        apply(event)
-      }
-    case .call(let call):
-      answer(call)
-    case .disconnected:
-      isBusLost = true
-      busEnded.resume(.success(()))
-      checkConditions()
+    case .owner(let owner):
+      if owner != nil { status.bluetoothdStarted(startupTimer()) } else { status.bluetoothdEnded() }
+      apply(.owner(owner))
+    case .objects(let events):
+      status.objectsListed()
+      let changes = events.flatMap { tree.apply($0) }
+      // The adapter's state is reported before its peripherals.
+      updateState()
+      handle(changes)
+    case .changed(let event): apply(event)
+    case .call(let call): answer(call)
+    case .disconnected: checkConditions()
     }
   }
 
-  // MARK: bluetoothd
-
-  private func ownerChanged(to owner: String?) {
-    self.owner = owner
-    values.setSender(owner)
-    // The state of the adapter is unknown until the objects are fetched.
-    backlog = owner == nil ? nil : []
-    apply(.owner(owner))
-    startup?.cancel()
-    startup = nil
-    guard let owner else { return }
-    startup = loop.timer(after: limits.startup) { [weak self] in
+  private func startupTimer() -> LoopTimer {
+    loop.timer(after: limits.startup) { [weak self] in
       self?.assumeIsolated { central in
-        central.startup = nil
+        central.status.startupEnded()
         central.updateState()
       }
     }
-    loop.task(of: self) { await $0.fetchTree(of: owner) }
   }
 
-  private func fetchTree(of owner: String) async {
-    let get = DBusCall(
-      "GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.service)
-    var hasFailed = false
-    while self.owner == owner {
-      do throws(DBusError) {
-        guard let reply = try await bus?.call(get, timeout: .seconds(30)), self.owner == owner else { return }
-        guard let objects = BlueZEvent.objects(reply) else {
-          throw DBusError.invalid("the reply has no objects")
-        }
-        let changes = (objects + (backlog ?? [])).flatMap { tree.apply($0) }
-        backlog = nil
-        // The adapter's state is reported before its peripherals.
-        updateState()
-        return handle(changes)
-      } catch {
-        if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
-        hasFailed = true
-        // The next reply includes them.
-        backlog = []
-        try? await loop.sleep(for: limits.retry)
-      }
-    }
-  }
+  // MARK: Objects
 
   private func apply(_ event: BlueZEvent) { handle(tree.apply(event)) }
 
@@ -221,21 +143,23 @@ public actor Central {
       case .adapter, .owner:
         updateState()
       case .device(let path):
-        if connecting?.path == path, tree.devices[path]?.isConnected == true { attemptedLink.up() }
+        if let attempt = attempt(on: path), tree.devices[path]?.isConnected == true { attempt.linkBegan() }
         if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
       case .characteristics(let path):
         servicesChanged(PeripheralID(path: path))
       case .disconnected(let path):
-        let id = PeripheralID(path: path)
-        if connecting == id { attemptedLink.down() }
-        linkEnded(id)
-        handler(.disconnected(id))
+        attempt(on: path)?.linkEnded()
+        linkEnded(PeripheralID(path: path))
+        handler(.disconnected(PeripheralID(path: path)))
       case .deviceRemoved(let path):
-        let id = PeripheralID(path: path)
-        if !awaitingRediscovery.contains(id) { handler(.lost(id)) }
+        handler(.lost(PeripheralID(path: path)))
       }
     }
     checkConditions()
+  }
+
+  private func attempt(on path: String) -> Attempt? {
+    queue.current.flatMap { $0.peripheral.path == path ? $0 : nil }
   }
 
   /// Applies properties that were read rather than signalled.
@@ -243,57 +167,40 @@ public actor Central {
     apply(.changed(path: id.path, interface: BlueZName.device, properties: properties, invalidated: []))
   }
 
+  /// Whether the device is about to be removed on the central's request, which is not reported.
+  func expectRemoval(of id: PeripheralID, _ isExpected: Bool) {
+    tree.expectRemoval(of: id.path, isExpected)
+  }
+
+  // MARK: State
+
   private func updateState() {
-    guard owner != nil else { return setState(bus == nil ? state : .noBluetoothd) }
-    guard backlog == nil else { return }
-    let adapter = tree.adapter
-    if let adapter, adapter.isPowered {
-      startup?.cancel()
-      startup = nil
-      return setState(.on(adapter: adapterName, address: adapter.address))
-    }
-    if startup != nil { return }
-    guard let adapter else { return setState(.adapterAbsent) }
-    if adapter.powerState == "off-blocked" || RFKill.blocks(adapter: adapterName) {
-      setState(.adapterBlocked)
-    } else {
-      setState(.adapterOff)
-    }
+    if let state = status.next(tree.adapter, name: adapterName) { setState(state) }
   }
 
   func setState(_ new: CentralState) {
     // Discovery ends when the adapter is powered off.
     if state.isOn, !new.isOn { scanner.adapterTurnedOff() }
-    let isChange =
-      switch (reportedState, new) {
-      // A different reason for the missing bus is not reported again.
-      case (.noBus, .noBus): false
-      default: reportedState != new
-      }
-    state = new
-    if isChange {
-      reportedState = new
-      handler(.state(new))
-    }
+    if status.set(new) { handler(.state(new)) }
     reconcileScan()
   }
 
-  // MARK: Calls and waits
+  /// Waits until `condition` holds, for at most `limit`; returns whether it does.
+  func wait(_ limit: Duration, until condition: @escaping Conditions.Condition) async -> Bool {
+    await conditions.wait(limit, on: self, until: condition)
+  }
+
+  func checkConditions() { conditions.check(on: self) }
+
+  // MARK: Calls
 
   /// Calls a method of bluetoothd; `done` is called with its own answer.
   func request(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
     _ done: @escaping @Sendable (DBusAnswer) -> Void
   ) {
-    guard let bus, owner != nil else { return done(.failure(.disconnected)) }
-    let call = DBusCall(member, on: interface, of: path, at: BlueZName.service, arguments)
-    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
-      if case .failure(let error) = answer, error.name == BlueZName.Failure.limitsExceeded {
-        self?.assumeIsolated { $0.tooManyCalls() }
-      }
-      done(answer)
-    }
-    bus.assumeIsolated { $0.call(call, timeout: timeout, answered) }
+    guard let bluetoothd else { return done(.failure(.disconnected)) }
+    bluetoothd.assumeIsolated { $0.call(member, on: interface, of: path, arguments, timeout: timeout, done) }
   }
 
   /// Calls a method of bluetoothd; `done` is called with the answer.
@@ -309,16 +216,6 @@ public actor Central {
     }
   }
 
-  /// Replies to a call of bluetoothd.
-  func reply(to call: DBusCall, _ arguments: [DBusValue] = []) {
-    bus?.assumeIsolated { try? $0.reply(to: call, arguments) }
-  }
-
-  /// Replies to a call with an error.
-  func reply(to call: DBusCall, error name: String, _ text: String) {
-    bus?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
-  }
-
   /// Calls a method of bluetoothd and waits for the answer.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
@@ -331,47 +228,38 @@ public actor Central {
     }.get()
   }
 
-  /// The bus counts calls that bluetoothd never answered; a new connection resets the count.
-  private func tooManyCalls() {
-    log.warning("too many D-Bus calls were never answered: reconnecting to the bus")
-    busEnded.resume(.success(()))
+  /// Replies to a call of bluetoothd.
+  func reply(to call: DBusCall, _ arguments: [DBusValue] = []) {
+    bluetoothd?.assumeIsolated { $0.reply(to: call, arguments) }
   }
 
-  /// A condition that a task waits for.
-  private struct Condition {
-    let isMet: @Sendable (isolated Central) -> Bool
-    let waiter: Waiter<Bool>
+  /// Replies to a call with an error.
+  func reply(to call: DBusCall, error name: String, _ text: String) {
+    bluetoothd?.assumeIsolated { $0.reply(to: call, error: name, text) }
   }
 
-  /// Waits until `condition` holds, for at most `limit`; returns whether it does.
-  func wait(_ limit: Duration, until condition: @escaping @Sendable (isolated Central) -> Bool) async -> Bool
-  {
-    if condition(self) { return true }
-    let waiter = Waiter<Bool>()
-    conditions.append(Condition(isMet: condition, waiter: waiter))
-    let timer = loop.timer(after: limit) { waiter.resume(.success(false)) }
-    let met = (try? await waiter.value()) ?? false
-    timer.cancel()
-    conditions.removeAll { $0.waiter === waiter }
-    return met
-  }
+  // MARK: Resetting and ending
 
-  func checkConditions() {
-    for condition in conditions where condition.isMet(self) { condition.waiter.resume(.success(true)) }
+  /// Powers the adapter off and on again, which ends every link and clears the controller's state.
+  public func resetAdapter() async throws(CentralError) {
+    guard isAvailable else { throw .unavailable }
+    status.isResetting = true
+    defer {
+      status.isResetting = false
+      checkConditions()
+    }
+    try await powerOffAndOn()
   }
-
-  // MARK: Ending
 
   /// Stops scanning and ends every link, waiting for at most `limit`. Cancel ``run()`` afterwards.
   public func stop(within limit: Duration) async {
-    isStopping = true
-    scanner.isRequested = false
-    reconcileScan()
-    let ends = Set(links.keys).union(connecting.map { [$0] } ?? [])
+    queue.close()
+    scan(false)
+    let ends = links.peripherals.union(queue.current.map { [$0.peripheral] } ?? [])
     // Links that bluetoothd does not end in time are left to it.
     for id in ends { loop.task(of: self) { await $0.disconnect(id) } }
     _ = await wait(limit) { central in
-      central.scanner.isIdle && !central.isResetting && ends.allSatisfy { !central.isLinked($0) }
+      central.scanner.isIdle && !central.status.isResetting && ends.allSatisfy { !central.isLinked($0) }
     }
   }
 }

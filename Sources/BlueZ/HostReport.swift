@@ -66,13 +66,13 @@ package struct HostReport: Sendable, Equatable {
       return try await bus.call(
         DBusCall(
           member, on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-          isAboutBus ? [] : [.string(BlueZName.service)]), timeout: Self.patience
+          isAboutBus ? [] : [.string(BlueZName.busName)]), timeout: Self.patience
       ).first
     }
     let id = try await ask("GetId")?.text ?? ""
     bluetoothd = Int32(clamping: try await ask("GetConnectionUnixProcessID")?.integer ?? 0)
     let reply = try await bus.call(
-      DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.service),
+      DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName),
       timeout: Self.patience)
     add(reply.first?.map ?? [:])
     for index in adapters.indices {

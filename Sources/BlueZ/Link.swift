@@ -10,9 +10,9 @@ final class Link: @unchecked Sendable {
   let mutex = AsyncMutex()
   private(set) var hasEnded = false
   /// Operations that bluetoothd has not answered, including those that timed out.
-  var unanswered = 0
+  private var unanswered = 0
   /// Runs while the peripheral changes its services.
-  var servicesTimer: LoopTimer?
+  private var servicesTimer: LoopTimer?
   /// In progress, on this characteristic. Weak: retained by its calls, so that the replies, with their descriptors, are
   /// released with it.
   private weak var exchange: Exchange?
@@ -25,10 +25,27 @@ final class Link: @unchecked Sendable {
   /// - Parameter values: delivers values notified by signals.
   init(_ values: ByteFeed) { self.values = values }
 
+  /// Whether bluetoothd owes an answer to an operation.
+  var hasUnanswered: Bool { unanswered > 0 }
+
   /// `exchange` is in progress; it fails if the link or the characteristic ends first.
   func begin(_ exchange: Exchange, on characteristic: Characteristic) {
     self.exchange = exchange
     inUse = characteristic
+    unanswered += exchange.unansweredCount
+  }
+
+  /// An operation of an exchange is answered, or has timed out.
+  func receive(_ answer: Exchange.Answer, to index: Int, of exchange: Exchange) {
+    if case .failure(.timedOut) = answer {} else { unanswered -= 1 }
+    exchange.answer(index, answer)
+  }
+
+  /// The services of the peripheral change.
+  /// - Parameter timer: fires unless they change again.
+  func servicesChanged(_ timer: LoopTimer) {
+    servicesTimer?.cancel()
+    servicesTimer = timer
   }
 
   /// Ends what depends on a removed characteristic: bluetoothd never answers an operation on one.

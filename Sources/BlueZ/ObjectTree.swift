@@ -56,7 +56,7 @@ struct ObjectTree: Sendable {
     case characteristics(String)
     /// The link ended.
     case disconnected(String)
-    /// The device was removed.
+    /// The device was removed, other than on request.
     case deviceRemoved(String)
     /// bluetoothd has ended, and all objects with it; another bluetoothd may have started.
     case owner(String?)
@@ -68,6 +68,8 @@ struct ObjectTree: Sendable {
   private(set) var devices: [String: Device] = [:]
   /// Counts the characteristics that have come.
   private var generation = 0
+  /// The devices that are about to be removed on request.
+  private var expectedRemovals: Set<String> = []
 
   init(adapter path: String) { adapterPath = path }
 
@@ -103,6 +105,11 @@ struct ObjectTree: Sendable {
 
   // MARK: Events
 
+  /// The next removal of the device is not reported.
+  mutating func expectRemoval(of path: String, _ isExpected: Bool) {
+    if isExpected { expectedRemovals.insert(path) } else { expectedRemovals.remove(path) }
+  }
+
   mutating func apply(_ event: BlueZEvent) -> [Change] {
     switch event {
     case .added(let path, _) where !isOwn(path), .removed(let path, _) where !isOwn(path),
@@ -115,6 +122,7 @@ struct ObjectTree: Sendable {
     case .changed(let path, let interface, let properties, let invalidated):
       return change(path, interface, properties, invalidated)
     case .owner(let owner):
+      expectedRemovals = []
       let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
       self = ObjectTree(adapter: adapterPath)
       return gone + [.owner(owner)]
@@ -167,7 +175,8 @@ struct ObjectTree: Sendable {
       return adapter == nil ? [] : [.adapter]
     case BlueZName.device:
       guard let device = devices.removeValue(forKey: path) else { return [] }
-      return (device.isConnected ? [.disconnected(path)] : []) + [.deviceRemoved(path)]
+      let isExpected = expectedRemovals.remove(path) != nil
+      return (device.isConnected ? [.disconnected(path)] : []) + (isExpected ? [] : [.deviceRemoved(path)])
     case BlueZName.gattService:
       guard let place = ServicePath(path) else { return [] }
       devices[place.device]?.services.removeAll { $0.name == place.service }

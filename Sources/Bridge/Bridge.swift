@@ -85,6 +85,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { ownership.isAdmitted }
+  var hasIDConflict: Bool { ownership.hasIDConflict }
 
   func isResponsible(for publisher: DevicePublisher) -> Bool { ownership.isResponsible(for: publisher) }
   /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.

@@ -16,8 +16,7 @@ extension Bridge: RequestHost {
     let (adapters, known, online, found) = context.engine.assumeIsolated { engine in
       (engine.adapters, engine.deviceCount, engine.onlineCount, engine.findings)
     }
-    // The broker is not checked: a request over MQTT shows that it is connected.
-    let findings = found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? [])
+    let findings = found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + brokerFindings
     // A fault of a device is none of the gateway.
     let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
     return [
@@ -32,6 +31,26 @@ extension Bridge: RequestHost {
       "devices": ["known": .integer(known), "online": .integer(online)],
     ]
   }
+
+  private var brokerFindings: [Finding] {
+    if hasIDConflict {
+      return [
+        .fault(
+          .gateway,
+          "another gateway at this broker has the id \(context.gateway): this one publishes nothing",
+          remedy: "give each its own gateway.id in config.json, then: sudo systemctl restart microbit-gateway"
+        )
+      ]
+    }
+    return report.isConnected
+      ? []
+      : [
+        .fault(
+          .broker, "the running gateway is not connected to the broker",
+          remedy: "if mqtt or the password was changed: sudo systemctl restart microbit-gateway; "
+            + "the reason is in its log: journalctl -u microbit-gateway -n 20")
+      ]
+  }
 }
 
 extension Finding {
@@ -39,6 +58,8 @@ extension Finding {
   package static func stateNotWritable(_ reason: String) -> Finding {
     .fault(
       .state, "changes will be lost on restart: \(reason)",
-      remedy: "check the owner and the permissions of the state folder, and the free space of its disk")
+      remedy:
+        "sudo chown -R microbit-gateway: /var/lib/microbit-gateway; sudo systemctl restart microbit-gateway"
+        + " (that is the folder of the service); if its disk is full, free some space: df -h /var/lib")
   }
 }

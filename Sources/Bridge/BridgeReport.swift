@@ -50,6 +50,9 @@ package final class BridgeReport: @unchecked Sendable {
     }
   }
 
+  /// Whether there is a connection to the broker.
+  var isConnected: Bool { broker.connectedSince != nil }
+
   func countCommand() { commands += 1 }
 
   func connected() {

@@ -139,8 +139,7 @@ final class CommandHandler: @unchecked Sendable {
         timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
         reply: { [context] outcome in
           let result = Payload.result(
-            outcome, requested: property.codec.json(payload.value), codec: property.codec,
-            transaction: payload.transaction, time: .now)
+            outcome, requested: payload.value, property.codec, transaction: payload.transaction)
           context.reply(result, to: address)
         })
       context.engine.assumeIsolated { $0.execute(command) }
@@ -155,8 +154,7 @@ final class CommandHandler: @unchecked Sendable {
     context.log.info("command rejected: \(rejection.reason)", publisher.fields)
     let address = ReplyAddress(of: message, topic: publisher.topics.result(ofProperty: name))
     let result = Payload.result(
-      .rejected(reason: rejection.reason), requested: nil, codec: nil, transaction: rejection.transaction,
-      time: .now)
+      .rejected(reason: rejection.reason), nil, transaction: rejection.transaction)
     context.reply(result, to: address)
   }
 
@@ -173,8 +171,7 @@ final class CommandHandler: @unchecked Sendable {
     let id = publisher.device.id
     context.engine.assumeIsolated { [context] in
       $0.get(index, of: id) { outcome in
-        let result = Payload.result(
-          outcome, requested: nil, codec: property.codec, transaction: transaction, time: .now)
+        let result = Payload.result(outcome, property.codec, transaction: transaction)
         context.reply(result, to: address)
       }
     }

@@ -42,7 +42,7 @@ extension Inspection.Item {
       switch value {
       case .success(let bytes):
         [
-          "bytes": .string(Value.hexadecimal(bytes)),
+          "bytes": .string(Hexadecimal.text(bytes)),
           "value": property.flatMap { property in
             (try? property.codec.decode(bytes)).map { property.codec.json($0) }
           },

@@ -12,23 +12,23 @@ package enum Payload {
 
   /// The outcome of a command, for `…/{property}/result` and the sender's response topic.
   ///
-  /// - Parameter requested: nil when the payload held no value.
+  /// - Parameters:
+  ///   - requested: nil when the payload held no value.
+  ///   - codec: nil for a property that the device does not have.
   static func result(
-    _ outcome: Outcome, requested: JSONValue?, codec: Codec?, transaction: String?, time: Timestamp
+    _ outcome: Outcome, requested: Value? = nil, _ codec: Codec?, transaction: String?, time: Timestamp = .now
   ) -> [UInt8] {
-    resultJSON(outcome, requested: requested, codec: codec, transaction: transaction, time: time).bytes
+    outcome.json(requested: requested, codec)
+      .merging(["transaction": transaction.map(JSONValue.string), "time": .string(time.description)]).bytes
   }
+}
 
-  static func resultJSON(
-    _ outcome: Outcome, requested: JSONValue?, codec: Codec?, transaction: String? = nil, time: Timestamp
-  ) -> JSONValue {
+extension Outcome {
+  /// What all results have in common.
+  func json(requested: Value?, _ codec: Codec?) -> JSONValue {
     [
-      "status": .string(outcome.word),
-      "requested": requested,
-      "actual": outcome.actual.flatMap { codec?.json($0) },
-      "reason": outcome.reason.map(JSONValue.string),
-      "transaction": transaction.map(JSONValue.string),
-      "time": .string(time.description),
+      "status": .string(word), "requested": requested.flatMap { codec?.json($0) },
+      "actual": actual.flatMap { codec?.json($0) }, "reason": reason.map(JSONValue.string),
     ]
   }
 }

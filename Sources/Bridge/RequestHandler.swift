@@ -38,7 +38,8 @@ package final class RequestHandler: @unchecked Sendable {
     } catch {
       log.info("request refused: \(error.reason)", ["verb": verb])
       return respond(
-        RequestResponse(result: .failure(RequestError(error.reason)), transaction: error.transaction))
+        RequestResponse(
+          result: .failure(RequestError(.invalid, error.reason)), transaction: error.transaction))
     }
     log.debug("request", ["verb": verb])
     carryOut(request.content) { [log] result in
@@ -57,7 +58,9 @@ package final class RequestHandler: @unchecked Sendable {
       let keys = try BridgeRequest.read(payload, transaction) { Keys.read($0, &$1) }
       respond(RequestResponse(result: body(keys), transaction: transaction))
     } catch {
-      respond(RequestResponse(result: .failure(RequestError(error.reason)), transaction: error.transaction))
+      respond(
+        RequestResponse(
+          result: .failure(RequestError(.invalid, error.reason)), transaction: error.transaction))
     }
   }
 
@@ -116,7 +119,7 @@ package final class RequestHandler: @unchecked Sendable {
         let data = JSONValue.array(results.map(\.json))
         guard let last = results.last, !last.isSuccess else { return data }
         let step = "step \(results.count) of \(steps.count), \(last.property.name)"
-        throw RequestError("\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
+        throw RequestError(.refused, "\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
       }
     case .resetAdapter(let name): try resetAdapter(name, reply)
     case .setLogLevel(let level):
@@ -126,7 +129,7 @@ package final class RequestHandler: @unchecked Sendable {
       host.reload { result in
         reply(
           result.map { ["restart_required": .array($0.map(JSONValue.string))] }
-            .mapError { RequestError($0.description) })
+            .mapError { RequestError(.invalid, $0.description) })
       }
     }
     return nil
@@ -193,13 +196,9 @@ package final class RequestHandler: @unchecked Sendable {
 }
 
 extension StepResult {
-  /// As the result of a command, without what all steps have in common.
   fileprivate var json: JSONValue {
-    [
-      "property": .string(property.name), "status": .string(outcome.word),
-      "requested": requested.map(property.codec.json), "actual": outcome.actual.map(property.codec.json),
-      "reason": outcome.reason.map(JSONValue.string),
-    ]
+    let name: JSONValue = ["property": .string(property.name)]
+    return name.merging(outcome.json(requested: requested, property.codec))
   }
 }
 

@@ -16,7 +16,7 @@ extension Codec {
     case .number(let number): return number.isFinite ? .number(number) : .null
     case .bool(let bool): return .bool(bool)
     case .text(let text): return .string(text)
-    case .bytes(let bytes): return .string(Value.hexadecimal(bytes))
+    case .bytes(let bytes): return .string(Hexadecimal.text(bytes))
     }
   }
 
@@ -100,7 +100,7 @@ extension Codec.Scalar {
     switch (type, json) {
     case (.bool, .bool(let bool)): .bool(bool)
     case (.utf8, .string(let text)), (.bits, .string(let text)): .text(text)
-    case (.bytes, .string(let text)): Value(hexadecimal: text)
+    case (.bytes, .string(let text)): Hexadecimal.bytes(text).map(Value.bytes)
     case (.bool, _), (.utf8, _), (.bytes, _), (.bits, _): nil
     // An enumeration is set by its words.
     case (_, .string(let word)): values.isEmpty ? nil : .text(word)
@@ -165,18 +165,4 @@ package struct ValueProblem: Error, Sendable {
   package let reason: String
 
   init(_ reason: String) { self.reason = reason }
-}
-
-extension Value {
-  package static func hexadecimal(_ bytes: [UInt8]) -> String {
-    bytes.map { ($0 < 0x10 ? "0" : "") + String($0, radix: 16) }.joined()
-  }
-
-  /// Bytes of two hexadecimal digits each; nil for anything else.
-  fileprivate init?(hexadecimal text: String) {
-    let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-    guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
-    self = .bytes(
-      stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) })
-  }
 }

@@ -1,6 +1,8 @@
 import Bridge
+import Devices
 import EventLoop
 import JSON
+import Sockets
 
 /// A client of the gateway's socket.
 package final class ControlClient: @unchecked Sendable {
@@ -75,6 +77,9 @@ package final class ControlClient: @unchecked Sendable {
     }
     if json["status"] == .string("ok") { return json["data"] ?? .null }
     guard case .string(let reason) = json["error"] else { throw ControlError("the answer has no reason") }
-    throw ControlError(reason)
+    guard case .string(let word) = json["code"], let code = RequestError.Code(rawValue: word) else {
+      throw ControlError(reason)
+    }
+    throw ControlError(reason, code: code)
   }
 }

@@ -3,6 +3,7 @@ import Devices
 import EventLoop
 import Glibc
 import Log
+import Sockets
 
 /// The gateway's socket for the command line: requests as over MQTT, one JSON object per line.
 package final class ControlServer: @unchecked Sendable {
@@ -10,13 +11,12 @@ package final class ControlServer: @unchecked Sendable {
 
   /// Further clients wait until one has disconnected.
   static let mostClients = 16
-  private static let retry = Duration.seconds(1)
 
   private let requests: RequestHandler
   private let engine: DeviceManager
   private let loop: EventLoop
   private let log = Logger(component: "control")
-  private var listener: (descriptor: Int32, path: String, watch: Watch)?
+  private var listener: (socket: SocketListener, path: String)?
   private var sessions: [ObjectIdentifier: ControlSession] = [:]
 
   package init(_ requests: RequestHandler, _ engine: DeviceManager, loop: EventLoop) {
@@ -38,18 +38,21 @@ package final class ControlServer: @unchecked Sendable {
       isUsed = error != .absent && error != .denied
     }
     if isUsed { throw ControlError("\(path) is in use by another gateway with this id") }
-    let descriptor = try UnixSocket.listen(at: path, mode: 0o660)
-    let watch = loop.watch(descriptor, for: .readable) { [weak self] _ in self?.accept() }
-    listener = (descriptor, path, watch)
+    let descriptor: Int32
+    do throws(UnixSocket.Failure) {
+      descriptor = try UnixSocket.listen(at: path, mode: 0o660)
+    } catch {
+      throw ControlError(error.description)
+    }
+    let socket = SocketListener(descriptor, mostConnections: Self.mostClients, loop: loop) { [weak self] in
+      self?.serve($0)
+    }
+    listener = (socket, path)
   }
 
   /// Closes and removes the socket, and disconnects every client.
   package func stop() {
-    if let listener {
-      listener.watch.cancel()
-      Glibc.close(listener.descriptor)
-      unlink(listener.path)
-    }
+    if let path = listener?.path { unlink(path) }
     listener = nil
     for session in sessions.values { session.close() }
     sessions = [:]
@@ -59,26 +62,9 @@ package final class ControlServer: @unchecked Sendable {
   package func serve(_ descriptor: Int32) {
     let session = ControlSession(LineSocket(descriptor, loop: loop), requests, engine) { [weak self] ended in
       self?.sessions[ObjectIdentifier(ended)] = nil
-      self?.updateListener()
+      self?.listener?.socket.connectionEnded()
     }
     sessions[ObjectIdentifier(session)] = session
-    updateListener()
-  }
-
-  private func accept() {
-    guard let listener else { return }
-    let descriptor = Glibc.accept(listener.descriptor, nil, nil)
-    guard descriptor >= 0 else {
-      // Out of descriptors, perhaps: the client still waits.
-      listener.watch.interest = []
-      loop.timer(after: Self.retry) { [weak self] in self?.updateListener() }
-      return
-    }
-    log.debug("client connected", ["clients": sessions.count + 1])
-    serve(descriptor)
-  }
-
-  private func updateListener() {
-    listener?.watch.interest = sessions.count < Self.mostClients ? .readable : []
+    log.debug("client connected", ["clients": sessions.count])
   }
 }

@@ -3,6 +3,7 @@ import Configuration
 import Devices
 import EventLoop
 import JSON
+import Sockets
 
 /// One client of the socket. Each line is a request, answered by a line; after `watch`, a line for each
 /// reading.
@@ -49,7 +50,7 @@ final class ControlSession: @unchecked Sendable {
     do throws(ControlError) {
       (verb, payload) = try Self.parse(line)
     } catch {
-      send(RequestResponse(result: .failure(RequestError(error.reason)), transaction: nil).json)
+      send(RequestResponse(result: .failure(RequestError(.invalid, error.reason)), transaction: nil).json)
       return updatePause()
     }
     unanswered += 1
@@ -115,11 +116,11 @@ final class ControlSession: @unchecked Sendable {
     stopWatching()
     if let id = keys.id {
       guard let device = engine.assumeIsolated({ $0.device(id) }) else {
-        return .failure(RequestError("no device is called \(id)"))
+        return .failure(RequestError(.notFound, "no device is called \(id)"))
       }
       if let name = keys.property, device.profile.property(named: name) == nil {
         let known = device.profile.properties.map(\.name).joined(separator: ", ")
-        return .failure(RequestError("\(id) has no property \(name) in use; in use: \(known)"))
+        return .failure(RequestError(.invalid, "\(id) has no property \(name) in use; in use: \(known)"))
       }
     }
     watch = ReadingWatch(keys, engine) { [socket] line in
@@ -139,7 +140,13 @@ final class ControlSession: @unchecked Sendable {
 /// Why a line or the socket cannot be used.
 package struct ControlError: Error, Sendable, Equatable {
   package let reason: String
-  package init(_ reason: String) { self.reason = reason }
+  /// That of a response.
+  package let code: RequestError.Code
+
+  package init(_ reason: String, code: RequestError.Code = .unavailable) {
+    self.reason = reason
+    self.code = code
+  }
 }
 
 /// The keys of `watch`.

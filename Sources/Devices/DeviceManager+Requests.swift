@@ -8,7 +8,7 @@ extension DeviceManager {
   func known(_ id: DeviceID) throws(RequestError) -> Device {
     if let device = registry.byID[id] { return device }
     let near = nearest(to: id.description, among: registry.byID.keys.map(\.description))
-    throw RequestError("no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
+    throw RequestError(.notFound, "no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
   }
 
   /// The device that a request names by its id or by its address.
@@ -17,16 +17,16 @@ extension DeviceManager {
     case .id(let id): return try known(id)
     case .identifier(let address):
       if let device = registry.byAddress[address] { return device }
-      throw RequestError("no device has the address \(address): add it by device/add")
+      throw RequestError(.notFound, "no device has the address \(address): add it by device/add")
     }
   }
 
   private func checkFree(_ id: DeviceID, for address: BluetoothAddress) throws(RequestError) {
     if let other = registry.byID[id], other.address != address {
-      throw RequestError("the id \(id) is in use by \(other.address)")
+      throw RequestError(.invalid, "the id \(id) is in use by \(other.address)")
     }
     if let other = BluetoothAddress(compact: id.description[...]), other != address {
-      throw RequestError("the id \(id) is that of another micro:bit, \(other)")
+      throw RequestError(.invalid, "the id \(id) is that of another micro:bit, \(other)")
     }
   }
 
@@ -117,11 +117,11 @@ extension DeviceManager {
     entry.desired = desired.filter { $0.value != .null || whole?.property(named: $0.name) == nil }
     let problems = configuration.problems(of: entry, at: path)
     guard problems.isEmpty else {
-      throw RequestError(problems.map(\.description).joined(separator: "; "))
+      throw RequestError(.invalid, problems.map(\.description).joined(separator: "; "))
     }
     let changed = DeviceSettings(address, matching, record, in: configuration)
     if record.changes.every != nil, changed.connect.value != .onDemand {
-      throw RequestError(ConfigurationError.everyWithoutVisits(at: path).description)
+      throw RequestError(.invalid, ConfigurationError.everyWithoutVisits(at: path).description)
     }
     let used = current.properties.map(\.name)
     let more = (entry.desired ?? []).map(\.name).filter { !used.contains($0) }

@@ -103,14 +103,15 @@ extension DeviceManager {
       let names = profile.properties.map(\.name)
       let near = nearest(to: name, among: names)
       let hint = near.map { "did you mean \($0)?" } ?? "properties in use: \(names.joined(separator: ", "))"
-      throw RequestError(path.error("\(device.id) has no property \(Excerpt(name))", hint: hint).description)
+      throw RequestError(
+        .invalid, path.error("\(device.id) has no property \(Excerpt(name))", hint: hint).description)
     }
     switch step {
     case .read(let name):
       let index = try index(name, path.key("read"))
       let property = profile.properties[index]
       if let problem = property.readProblem {
-        throw RequestError(path.key("read").error(problem).description)
+        throw RequestError(.invalid, path.key("read").error(problem).description)
       }
       return Step(index: index, property: property, value: nil)
     case .write(let name, let json):
@@ -118,14 +119,14 @@ extension DeviceManager {
       let index = try index(name, path.key("property"))
       let property = profile.properties[index]
       if let problem = property.writeProblem {
-        throw RequestError(path.key("property").error(problem).description)
+        throw RequestError(.invalid, path.key("property").error(problem).description)
       }
       guard let value = property.codec.value(json) else {
         let problem = "expected \(property.codec.valueDescription), found \(json.kind)"
-        throw RequestError(path.key("value").error(problem).description)
+        throw RequestError(.invalid, path.key("value").error(problem).description)
       }
       if let problem = property.problem(with: value) {
-        throw RequestError(path.key("value").error(problem).description)
+        throw RequestError(.invalid, path.key("value").error(problem).description)
       }
       return Step(index: index, property: property, value: value)
     }

@@ -269,6 +269,7 @@ package actor DeviceManager {
     if let named = all.first(where: { $0.name == name }) { return named }
     let names = all.map(\.name).joined(separator: " and ")
     throw RequestError(
+      .invalid,
       name.map { "this gateway uses \(names), not \(Excerpt($0))" }
         ?? "this gateway uses \(names): name one of them by \"adapter\"")
   }
@@ -283,12 +284,29 @@ package actor DeviceManager {
 
 /// Why a request cannot be met, for its sender.
 package struct RequestError: Error, Sendable, Equatable {
+  /// The kind of error, for programs.
+  package enum Code: String, Sendable {
+    /// The request is wrong: a key, a value, or a property that the device does not have.
+    case invalid
+    /// There is no such device or bond.
+    case notFound = "not_found"
+    /// It cannot be met now: the device is not in range or disabled, the adapter is off, a limit is reached.
+    case unavailable
+    /// The device has refused, or an operation on it has failed.
+    case refused
+  }
+
+  package let code: Code
   package let reason: String
   /// What was done before it failed.
   package let data: JSONValue?
 
-  package init(_ reason: String, data: JSONValue? = nil) {
+  package init(_ code: Code, _ reason: String, data: JSONValue? = nil) {
+    self.code = code
     self.reason = reason
     self.data = data
   }
+
+  /// ``Code/unavailable``.
+  package init(_ reason: String) { self.init(.unavailable, reason) }
 }

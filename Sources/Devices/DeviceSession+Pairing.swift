@@ -11,7 +11,8 @@ extension DeviceSession {
   func pair(passkey: Int?, reply: @escaping PairingReply) {
     if requests.isPasskeyDisplayed {
       guard let passkey, let peripheral else {
-        return reply(.failure(RequestError("it displays a passkey: repeat the request with passkey")))
+        return reply(
+          .failure(RequestError(.invalid, "it displays a passkey: repeat the request with passkey")))
       }
       begin(passkey, reply)
       return adapter.central.assumeIsolated { _ = $0.enter(passkey: passkey, for: peripheral) }
@@ -33,7 +34,7 @@ extension DeviceSession {
       if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
       requests.extend(
         to: context.loop.timer(after: Self.pairingLimit) { [weak self] in
-          self?.endPairing(.failure(RequestError("not paired within \(Self.pairingLimit)")))
+          self?.endPairing(.failure(RequestError(.refused, "not paired within \(Self.pairingLimit)")))
         })
     }
     requests.pair(passkey, deadline: deadline, reply)
@@ -43,7 +44,7 @@ extension DeviceSession {
   func unpair(reply: @escaping UnpairingReply) {
     if !occupiesLink { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
-      return reply(.failure(RequestError("bluetoothd does not know it: there is no bond")))
+      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: there is no bond")))
     }
     endPairing(.failure(RequestError("a request to unpair has ended it")))
     requests.unpair(reply)
@@ -123,5 +124,7 @@ extension DeviceSession {
 }
 
 extension RequestError {
-  fileprivate init(_ error: PairingError) { self.init(error.description) }
+  fileprivate init(_ error: PairingError) {
+    self.init(error == .notInRange ? .unavailable : .refused, error.description)
+  }
 }

@@ -11,7 +11,7 @@ public struct BluetoothAddress: Hashable, Sendable {
     guard groups.count == 6 else { return nil }
     var value: UInt64 = 0
     for group in groups {
-      guard group.count == 2, let byte = hexadecimal(group) else { return nil }
+      guard group.count == 2, let byte = Hexadecimal.number(group) else { return nil }
       value = value << 8 | byte
     }
     self.value = value
@@ -19,7 +19,7 @@ public struct BluetoothAddress: Hashable, Sendable {
 
   /// Reads `c5a1b2c3d4e5`, in any case; nil for anything else.
   public init?(compact text: some StringProtocol) {
-    guard text.utf8.count == 12, let value = hexadecimal(text.utf8) else { return nil }
+    guard text.utf8.count == 12, let value = Hexadecimal.number(text.utf8) else { return nil }
     self.value = value
   }
 
@@ -29,7 +29,7 @@ public struct BluetoothAddress: Hashable, Sendable {
   }
 
   /// `c5a1b2c3d4e5`: lower case without colons, as used in topics.
-  public var compact: String { paddedHexadecimal(value, bytes: 6) }
+  public var compact: String { Hexadecimal.text(value, bytes: 6) }
 }
 
 extension BluetoothAddress: CustomStringConvertible {

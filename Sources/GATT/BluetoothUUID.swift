@@ -22,14 +22,14 @@ public struct BluetoothUUID: Hashable, Sendable {
     let text = text.utf8
     switch text.count {
     case 4, 8:
-      guard let short = hexadecimal(text) else { return nil }
+      guard let short = Hexadecimal.number(text) else { return nil }
       self.init(short: UInt32(truncatingIfNeeded: short))
     case 36:
       var groups: [UInt64] = []
       for group in text.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false) {
         let lengths = [8, 4, 4, 4, 12]
         guard groups.count < lengths.count, group.count == lengths[groups.count],
-          let number = hexadecimal(group)
+          let number = Hexadecimal.number(group)
         else { return nil }
         groups.append(number)
       }
@@ -45,7 +45,7 @@ public struct BluetoothUUID: Hashable, Sendable {
 extension BluetoothUUID: CustomStringConvertible {
   /// All 128 bits in lower case: the form that BlueZ writes and compares.
   public var description: String {
-    let digits = paddedHexadecimal(high, bytes: 8) + paddedHexadecimal(low, bytes: 8)
+    let digits = Hexadecimal.text(high, bytes: 8) + Hexadecimal.text(low, bytes: 8)
     var text = ""
     for (index, digit) in digits.enumerated() {
       if [8, 12, 16, 20].contains(index) { text.append("-") }

@@ -51,7 +51,7 @@ extension CodecError: CustomStringConvertible {
 
   private static func excerpt(_ bytes: [UInt8]) -> String {
     guard !bytes.isEmpty else { return "" }
-    let digits = bytes.prefix(shown).map { paddedHexadecimal($0, bytes: 1) }
+    let digits = bytes.prefix(shown).map { Hexadecimal.text($0, bytes: 1) }
     return ": \(digits.joined(separator: " "))\(bytes.count > shown ? " …" : "")"
   }
 

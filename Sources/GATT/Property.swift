@@ -48,7 +48,7 @@ public struct Property: Sendable, Hashable {
   }
 
   /// How the values of a property that can notify are obtained.
-  public enum Subscription: String, Sendable, Hashable, CaseIterable {
+  public enum NotifyMode: String, Sendable, Hashable, CaseIterable {
     /// By D-Bus signals: BlueZ's `StartNotify`.
     case signal
     /// Through a socket: BlueZ's `AcquireNotify`.
@@ -89,8 +89,8 @@ public struct Property: Sendable, Hashable {
   /// A value is written in pieces of at most this many bytes; nil: in one.
   public let chunk: Int?
   /// Nil: the configuration's `bluetooth.notify`.
-  public let notify: Subscription?
-  /// The interval between two reads; nil: none, or 1 s with ``Notify/poll``.
+  public let notify: NotifyMode?
+  /// The interval between two reads; nil: none, or 1 s with ``NotifyMode/poll``.
   public let poll: Duration?
   /// Nil: every value is published.
   public let report: Report?
@@ -107,8 +107,7 @@ public struct Property: Sendable, Hashable {
     instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
     settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
     maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
-    notify: Subscription? = nil,
-    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
+    notify: NotifyMode? = nil, poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
     homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name

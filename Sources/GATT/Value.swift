@@ -46,7 +46,7 @@ extension Value: CustomStringConvertible {
     case .number(let number): "\(number)"
     case .bool(let bool): "\(bool)"
     case .text(let text): text
-    case .bytes(let bytes): bytes.map { paddedHexadecimal($0, bytes: 1) }.joined()
+    case .bytes(let bytes): Hexadecimal.text(bytes)
     case .record(let values): values.map { $0?.description ?? "-" }.joined(separator: " ")
     case .list(let values): values.map(\.description).joined(separator: ",")
     }

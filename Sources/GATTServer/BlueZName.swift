@@ -1,10 +1,10 @@
 /// Names of BlueZ's D-Bus interfaces for peripherals.
 enum BlueZName {
-  static let bus = "org.bluez"
+  static let busName = "org.bluez"
   static let adapter = "org.bluez.Adapter1"
   static let gattManager = "org.bluez.GattManager1"
   static let advertisingManager = "org.bluez.LEAdvertisingManager1"
-  static let service = "org.bluez.GattService1"
+  static let gattService = "org.bluez.GattService1"
   static let characteristic = "org.bluez.GattCharacteristic1"
   static let advertisement = "org.bluez.LEAdvertisement1"
 

@@ -50,7 +50,7 @@ struct GATTApplication: Sendable {
   /// The path of a characteristic; nil for those of bluetoothd's own services.
   func path(of handle: UInt16) -> String? { paths[handle] }
 
-  private static func digits(_ handle: UInt16) -> String { hex(Int(handle), digits: 4).lowercased() }
+  private static func digits(_ handle: UInt16) -> String { Hexadecimal.text(handle, bytes: 2) }
 
   // MARK: Properties
 
@@ -70,7 +70,7 @@ struct GATTApplication: Sendable {
   /// The interfaces of an object with their properties; none for an unknown path.
   func interfaces(of path: String) -> [(name: String, properties: [(String, DBusValue)])] {
     if let service = services.first(where: { $0.path == path }) {
-      return [(BlueZName.service, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
+      return [(BlueZName.gattService, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
     }
     guard let characteristic = characteristics[path] else { return [] }
     return [

@@ -45,6 +45,15 @@ public enum GatewayCommand: Sendable, Equatable {
     case unavailable = 69
     /// config.json cannot be read, or has errors.
     case configuration = 78
+
+    /// For the error of a request.
+    init(_ code: RequestError.Code) {
+      switch code {
+      case .invalid: self = .usage
+      case .notFound, .unavailable: self = .unavailable
+      case .refused: self = .refused
+      }
+    }
   }
 
   /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
@@ -158,9 +167,19 @@ public enum GatewayCommand: Sendable, Equatable {
     do throws(ConfigurationFailure) {
       return try ConfigurationFile.load(path: path)
     } catch {
-      printError("\(error)")
+      printError(error.advice)
       return nil
     }
+  }
+}
+
+extension ConfigurationFailure {
+  /// The errors, and what to do if a file is closed to this user.
+  var advice: String {
+    let isDenied = errors.contains { $0.problem.hasSuffix("Permission denied") }
+    return isDenied
+      ? "\(self)\nThe user \(RuntimeFolder.name(ofUser: geteuid())) may not read it: use sudo, or change the owner of the file."
+      : description
   }
 }
 

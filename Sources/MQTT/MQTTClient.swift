@@ -378,10 +378,7 @@ public actor MQTTClient: IterationEndHandler {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
     counters.ignored += events.ignored
-    for message in events.messages {
-      counters.received += 1
-      handler?(.message(message))
-    }
+    for message in events.messages { handler?(.message(message)) }
   }
 
   private func acknowledged(_ filter: TopicFilter, _ reason: Int32) {

@@ -34,8 +34,6 @@ public struct MQTTStatistics: Sendable, Equatable {
   public var sent = 0
   /// PUBACKs received.
   public var acknowledged = 0
-  /// Messages received.
-  public var received = 0
   /// Connections that were established.
   public var connects = 0
   /// Messages dropped because the queue was full, the oldest first.

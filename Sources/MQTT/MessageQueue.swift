@@ -31,7 +31,6 @@ struct MessageQueue {
   init(limits: OutboxLimits) { self.limits = limits }
 
   var count: Int { entries.count }
-  var isEmpty: Bool { entries.isEmpty }
   var first: Entry? { entries.first }
 
   mutating func append(_ message: MQTTMessage, sequence: UInt64) {

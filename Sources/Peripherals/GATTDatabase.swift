@@ -166,6 +166,6 @@ extension GATTDatabase {
 
   /// A 16-bit UUID in full, on the Bluetooth base UUID.
   private static func short(_ uuid: Int) -> String {
-    "0000\(hex(uuid, digits: 4).lowercased())-0000-1000-8000-00805f9b34fb"
+    "0000\(Hexadecimal.text(uuid, bytes: 2))-0000-1000-8000-00805f9b34fb"
   }
 }

@@ -1,3 +1,5 @@
+import GATT
+
 /// A service of the virtual micro:bits; all have the device information in addition.
 public enum MicroBitService: String, Sendable, CaseIterable {
   /// The chip's temperature, notified once per period, and the period.
@@ -89,11 +91,11 @@ extension MicroBitService {
   }
 
   private static func uart(_ number: Int) -> String {
-    "6e40\(hex(number, digits: 4).lowercased())-b5a3-f393-e0a9-e50e24dcca9e"
+    "6e40\(Hexadecimal.text(number, bytes: 2))-b5a3-f393-e0a9-e50e24dcca9e"
   }
 
   private static func uuid(_ number: Int) -> String {
-    "e95d\(hex(number, digits: 4).lowercased())-251d-470a-a062-fa1922dfa9a8"
+    "e95d\(Hexadecimal.text(number, bytes: 2))-251d-470a-a062-fa1922dfa9a8"
   }
 }
 

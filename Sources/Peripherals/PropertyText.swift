@@ -47,7 +47,8 @@ extension Property {
   /// not a value of the property.
   package func text(of bytes: [UInt8]) -> String {
     guard let value = try? codec.decode(bytes) else {
-      return String(decoding: JSONValue.object(["bytes": .string(hexadecimal(bytes))]).bytes, as: UTF8.self)
+      return String(
+        decoding: JSONValue.object(["bytes": .string(Hexadecimal.text(bytes))]).bytes, as: UTF8.self)
     }
     let json = codec.json(value)
     if case .string(let text) = json, codec.isPlain, !text.isEmpty, text.utf8.first != UInt8(ascii: "\""),

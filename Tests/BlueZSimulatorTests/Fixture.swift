@@ -1,4 +1,5 @@
 import DBus
+import GATT
 import Peripherals
 import Testing
 
@@ -138,7 +139,7 @@ final class Fixture {
     case .array(_, let elements):
       elements.isEmpty ? "{}" : "as:" + elements.compactMap(\.text).joined(separator: ",")
     case .bytes(let bytes):
-      bytes.count == 16 ? "ay" : "ay:" + bytes.map { hex(Int($0), digits: 2).lowercased() }.joined()
+      bytes.count == 16 ? "ay" : "ay:" + Hexadecimal.text(bytes)
     case .int16: "n"
     case .boolean(let value): "b:\(value)"
     case .string(let value): "s:\(value)"

@@ -147,7 +147,7 @@ import Testing
     var request = ControlRequest(op: .writes)
     request.characteristic = "e95d93ee-251d-470a-a062-fa1922dfa9a8"
     let answer = await simulator.control(request).line
-    #expect(String(decoding: answer, as: UTF8.self) == #"{"count":1,"writes":["4869"]}"# + "\n")
+    #expect(String(decoding: answer, as: UTF8.self) == #"{"count":1,"writes":["4869"]}"#)
     await simulator.stop()
   }
 

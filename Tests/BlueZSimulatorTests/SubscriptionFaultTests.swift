@@ -252,7 +252,7 @@ import Testing
     let none = try await carryOut(#"{"op":"subscription","all":true,"count":0}"#, by: simulator)
     #expect(none.components(of: #""armed":0"#) == 3)
     let nobody = try await carryOut(#"{"op":"pairing","i":7}"#, by: simulator)
-    #expect(nobody == "{\"error\":\"no device 7\"}\n")
+    #expect(nobody == "{\"error\":\"no device 7\"}")
     await simulator.stop()
   }
 

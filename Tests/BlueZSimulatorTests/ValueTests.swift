@@ -1,4 +1,5 @@
 import DBus
+import GATT
 import Peripherals
 import Testing
 
@@ -129,7 +130,7 @@ import Testing
       fixture.call("A", "\(service)/\(characteristic)", Self.read, [Self.none])
     }
     let values = ["BBC micro:bit", "1234567890", "2.1.1"].map { text in
-      "<\tA\tReadValue\tok\tay:" + text.utf8.map { hex(Int($0), digits: 2).lowercased() }.joined()
+      "<\tA\tReadValue\tok\tay:" + Hexadecimal.text(text.utf8)
     }
     #expect(fixture.takeLines().filter { $0.hasPrefix("<") } == values)
   }

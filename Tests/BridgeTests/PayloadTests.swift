@@ -68,13 +68,13 @@ import Testing
   ])
   func results(outcome: Outcome, expected: String) {
     let payload = Payload.result(
-      outcome, requested: .integer(2000), codec: .uint16, transaction: "a1", time: time)
+      outcome, requested: .integer(2000), .uint16, transaction: "a1", time: time)
     #expect(text(payload) == expected)
   }
 
   @Test func aResultLeavesOutWhatThereIsNot() {
     let payload = Payload.result(
-      .rejected(reason: #"say "hi""#), requested: nil, codec: nil, transaction: nil, time: time)
+      .rejected(reason: #"say "hi""#), nil, transaction: nil, time: time)
     #expect(
       text(payload) == #"{"status":"rejected","reason":"say \"hi\"","time":"2025-11-20T18:01:02.345Z"}"#)
   }
@@ -88,7 +88,7 @@ import Testing
       response(.success(["a": .integer(1)]), "t") == #"{"status":"ok","data":{"a":1},"transaction":"t"}"#)
     #expect(
       response(.failure(RequestError("no such verb")), "t")
-        == #"{"status":"error","error":"no such verb","transaction":"t"}"#)
+        == #"{"status":"error","code":"unavailable","error":"no such verb","transaction":"t"}"#)
   }
 
   @Test func whatAnotherGatewaySaysIsDesiredCountsWhereItCanBeSet() {

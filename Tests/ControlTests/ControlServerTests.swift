@@ -1,35 +1,46 @@
 import Glibc
+import Sockets
 import TestSupport
 import Testing
 
 @testable import Control
 
 @Suite struct ControlServerTests {
-  private static let refused: [(String, String)] = [
-    ("", "the line is not valid JSON"),
-    ("nonsense", "the line is not valid JSON"),
-    ("[1]", "the line is a list, not an object"),
-    ("{}", "the key request is missing"),
-    (#"{"request":7}"#, "the key request is missing"),
-    (#"{"request":"fly"}"#, "unknown request"),
-    (#"{"request":"device/inspct"}"#, "did you mean device/inspect?"),
-    (#"{"request":"health","colour":1}"#, "colour: unknown key"),
-    (#"{"request":"device/inspect"}"#, "id: this is missing"),
-    (#"{"request":"property/get","id":"kitchen"}"#, "property: this is missing"),
-    (#"{"request":"property/get","id":"attic","property":"temperature"}"#, "no device is called attic"),
-    (#"{"request":"property/get","id":"kitchen","property":"wings"}"#, "no property wings"),
-    (#"{"request":"property/set","id":"kitchen","property":"period"}"#, "value: this is missing"),
-    (#"{"request":"watch","id":"attic"}"#, "no device is called attic"),
-    (#"{"request":"watch","id":"kitchen","property":"wings"}"#, "no property wings"),
-    (#"{"request":"watch","speed":1}"#, "speed: unknown key"),
+  private static let refused: [(String, String, String)] = [
+    ("", "the line is not valid JSON", "invalid"),
+    ("nonsense", "the line is not valid JSON", "invalid"),
+    ("[1]", "the line is a list, not an object", "invalid"),
+    ("{}", "the key request is missing", "invalid"),
+    (#"{"request":7}"#, "the key request is missing", "invalid"),
+    (#"{"request":"fly"}"#, "unknown request", "invalid"),
+    (#"{"request":"device/inspct"}"#, "did you mean device/inspect?", "invalid"),
+    (#"{"request":"health","colour":1}"#, "colour: unknown key", "invalid"),
+    (#"{"request":"device/inspect"}"#, "id: this is missing", "invalid"),
+    (#"{"request":"property/get","id":"kitchen"}"#, "property: this is missing", "invalid"),
+    (
+      #"{"request":"property/get","id":"attic","property":"temperature"}"#, "no device is called attic",
+      "not_found"
+    ),
+    (#"{"request":"property/get","id":"kitchen","property":"wings"}"#, "no property wings", "invalid"),
+    (#"{"request":"property/set","id":"kitchen","property":"period"}"#, "value: this is missing", "invalid"),
+    (#"{"request":"watch","id":"attic"}"#, "no device is called attic", "not_found"),
+    (#"{"request":"watch","id":"kitchen","property":"wings"}"#, "no property wings", "invalid"),
+    (#"{"request":"watch","speed":1}"#, "speed: unknown key", "invalid"),
+    (
+      #"{"request":"property/get","id":"kitchen","property":"temperature"}"#, "the device is offline",
+      "unavailable"
+    ),
   ]
 
-  @Test("A line that is no request is refused, and the next one is answered", arguments: refused)
-  func refusals(line: String, reason: String) async throws {
+  @Test(
+    "A request that cannot be met is refused with its code, and the next one is answered", arguments: refused)
+  func refusals(line: String, reason: String, code: String) async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
     let answer = try #require(try await client.ask(line))
-    #expect(answer.hasPrefix(#"{"status":"error","error":""#) && answer.contains(reason), "\(answer)")
+    #expect(
+      answer.hasPrefix(#"{"status":"error","code":"\#(code)","error":""#) && answer.contains(reason),
+      "\(answer)")
     #expect(try await client.ask(#"{"request":"health"}"#) == #"{"status":"ok","data":{"healthy":true}}"#)
   }
 

@@ -4,6 +4,7 @@ import EventLoop
 import GATT
 import Glibc
 import JSON
+import Sockets
 import Store
 import Synchronization
 import TestSupport

@@ -184,6 +184,19 @@ import Testing
     }
   }
 
+  @Test("With a configuration that cannot be read, the gateway that runs is found, whatever its id")
+  func badSyntaxWhileTheGatewayRuns() async throws {
+    try await withFixture { fixture in
+      try await fixture.online(try await fixture.id())
+      try fixture.folder.write("{", to: "bad.json")
+      let (status, text) = try await Self.doctor(fixture, configuration: "bad.json")
+      try #require(status == 1)
+      try Self.found("fault", "configuration", "bad.json:1:2: ", "correct it", in: text)
+      try #require(text.contains("the gateway fixture has been running"), "\(text)")
+      try #require(!text.contains("is used by another gateway"), "\(text)")
+    }
+  }
+
   @Test("A micro:bit without the temperature service")
   func noTemperatureService() async throws {
     var plan = Self.plan()

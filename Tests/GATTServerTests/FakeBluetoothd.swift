@@ -37,7 +37,7 @@ final class FakeBluetoothd: @unchecked Sendable {
     let bus = try await DBusConnection.open(.at(address), on: loop) { event in fake.receive(event) }
     await fake.onLoop { $0.bus = bus }
     try await bus.addMatch("type='signal',interface='\(DBusName.properties)'")
-    guard try await bus.requestName(BlueZName.bus) else { throw Failure("org.bluez is taken") }
+    guard try await bus.requestName(BlueZName.busName) else { throw Failure("org.bluez is taken") }
     return fake
   }
 

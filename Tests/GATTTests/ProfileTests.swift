@@ -7,7 +7,7 @@ import Testing
     _ name: String = "level", characteristic: UInt32 = 1, instance: Int = 0, kind: Property.Kind = .state,
     access: Property.Access = [.read, .notify, .write], writeMode: Property.WriteMode? = nil,
     settle: Duration? = nil, codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
-    frame: String? = nil, chunk: Int? = nil, notify: Property.Subscription? = nil, poll: Duration? = nil,
+    frame: String? = nil, chunk: Int? = nil, notify: Property.NotifyMode? = nil, poll: Duration? = nil,
     report: Property.Report? = nil,
     initial: Value? = nil, homeAssistant: [HomeAssistantEntity] = []
   ) -> Property {

@@ -80,7 +80,7 @@ extension PeripheralDescription.Characteristic: Decodable {
     let text = try object.decodeIfPresent(String.self, forKey: .value) ?? ""
     self.init(
       try object.uuid(.uuid), try object.decode(Set<PeripheralDescription.Flag>.self, forKey: .flags),
-      value: try object.valid(bytes(hexadecimal: text), text, .value))
+      value: try object.valid(Hexadecimal.bytes(text), text, .value))
   }
 }
 

@@ -1,13 +1,13 @@
-import Peripherals
+import GATT
 
 /// Names of the BlueZ D-Bus API (BlueZ sources, `doc/*-api.txt`).
 enum BlueZName {
-  static let bus = "org.bluez"
+  static let busName = "org.bluez"
   static let managerPath = "/org/bluez"
 
   static let adapter = "org.bluez.Adapter1"
   static let device = "org.bluez.Device1"
-  static let service = "org.bluez.GattService1"
+  static let gattService = "org.bluez.GattService1"
   static let characteristic = "org.bluez.GattCharacteristic1"
   static let descriptor = "org.bluez.GattDescriptor1"
   static let agentManager = "org.bluez.AgentManager1"
@@ -69,7 +69,7 @@ struct BlueZError: Error, Sendable, Equatable {
     case 0x07: invalidOffset
     case 0x08: bluez("NotAuthorized", "Operation Not Authorized")
     case 0x0D: invalidLength
-    default: failed("Operation failed with ATT error: 0x\(hex(Int(code), digits: 2).lowercased())")
+    default: failed("Operation failed with ATT error: 0x\(Hexadecimal.text(code, bytes: 1))")
     }
   }
 

@@ -1,4 +1,5 @@
 import DBus
+import GATT
 import Peripherals
 
 /// The services of a peripheral on the bus, and their change on a link (Service Changed).
@@ -44,7 +45,7 @@ extension Bluetoothd {
         emit(
           .signal(
             tree.add(
-              "\(path)/desc\(hex(Int(configuration), digits: 4).lowercased())",
+              "\(path)/desc\(Hexadecimal.text(configuration, bytes: 2))",
               .descriptor(index, configuration), under: path, Describe.descriptor(of: path))))
       }
     }

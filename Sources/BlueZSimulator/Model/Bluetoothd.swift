@@ -1,4 +1,5 @@
 import DBus
+import GATT
 import Peripherals
 
 /// bluetoothd 5.66 with its adapters and the peripherals: a pure state machine.
@@ -180,10 +181,10 @@ struct Bluetoothd: Sendable {
   }
 
   static func servicePath(_ device: String, _ service: UInt16) -> String {
-    "\(device)/service\(hex(Int(service), digits: 4).lowercased())"
+    "\(device)/service\(Hexadecimal.text(service, bytes: 2))"
   }
 
   static func characteristicPath(_ device: String, _ service: UInt16, _ characteristic: UInt16) -> String {
-    "\(servicePath(device, service))/char\(hex(Int(characteristic), digits: 4).lowercased())"
+    "\(servicePath(device, service))/char\(Hexadecimal.text(characteristic, bytes: 2))"
   }
 }

@@ -90,7 +90,7 @@ enum Describe {
     [
       introspectable,
       Interface(
-        BlueZName.service,
+        BlueZName.gattService,
         [
           Property("UUID", .string(service.uuid)),
           Property("Device", .objectPath(device)),

@@ -109,7 +109,7 @@ struct ControlRequest: Decodable, Sendable {
   /// The bytes of `hex`: `.some(nil)` if it is absent, nil if it is not hexadecimal.
   var bytes: [UInt8]?? {
     guard let hex else { return .some(nil) }
-    guard let bytes = Peripherals.bytes(hexadecimal: hex) else { return nil }
+    guard let bytes = Hexadecimal.bytes(hex) else { return nil }
     return .some(bytes)
   }
 
@@ -135,6 +135,7 @@ enum ControlAnswer: Sendable {
   case done
   case error(String)
 
+  /// In JSON, without the end of the line.
   var line: [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
@@ -148,7 +149,7 @@ enum ControlAnswer: Sendable {
       case .done: try? encoder.encode(["status": "ok"])
       case .error(let text): try? encoder.encode(["error": text])
       }
-    return Array(data ?? Data("{}".utf8)) + [10]
+    return Array(data ?? Data("{}".utf8))
   }
 }
 
@@ -202,7 +203,7 @@ private struct WritesState: Encodable {
 
   init(_ writes: Writes) {
     count = writes.count
-    self.writes = writes.last.map(hexadecimal)
+    self.writes = writes.last.map { Hexadecimal.text($0) }
   }
 }
 

@@ -71,7 +71,7 @@ public actor Simulator {
       try await connection.addMatch(
         "type='signal',sender='\(DBusName.bus)',path='\(DBusName.busPath)',interface='\(DBusName.bus)',"
           + "member='NameOwnerChanged',arg2=''")
-      guard try await connection.requestName(BlueZName.bus) else {
+      guard try await connection.requestName(BlueZName.busName) else {
         await connection.close()
         throw SimulatorError.nameTaken
       }

@@ -40,7 +40,8 @@ struct DuplicateIDGuard {
   private let started: String
   private var isAnotherOnline = false
   private var lastRun: String?
-  private var isReported = false
+  /// Whether a conflict was reported, and this gateway was not admitted since.
+  private(set) var isReported = false
 
   /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
   init(run: String, started: String) {

@@ -45,6 +45,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
+  /// Whether another gateway has the id.
+  var hasIDConflict: Bool { idGuard.isReported }
 
   func connected() {
     isConnected = true

@@ -53,7 +53,11 @@ extension RequestHandler {
   func get(_ name: String, of id: DeviceID, _ reply: @escaping Reply) throws(RequestError) {
     let (property, index) = try property(name, of: id)
     engine.assumeIsolated { engine in
-      engine.get(index, of: id) { reply(.success(Self.data($0, property))) }
+      engine.get(index, of: id) { [engine] outcome in
+        let isOnline = engine.assumeIsolated { $0.device(id)?.isOnline == true }
+        if case .failed(let reason) = outcome, !isOnline { return reply(.failure(RequestError(reason))) }
+        reply(.success(Self.data(outcome, property)))
+      }
     }
   }
 
@@ -107,14 +111,14 @@ extension RequestHandler {
     guard let index = device.profile.index(ofPropertyNamed: name) else {
       let known = device.profile.properties.map(\.name)
       throw RequestError(
-        "\(id) has no property \(name) in use; in use: \(known.joined(separator: ", "))")
+        .invalid, "\(id) has no property \(name) in use; in use: \(known.joined(separator: ", "))")
     }
     return (device.profile.properties[index], index)
   }
 
   private static func data(_ outcome: Outcome, _ property: Property, requested: Value? = nil) -> JSONValue {
-    Payload.resultJSON(
-      outcome, requested: requested.map { property.codec.json($0) }, codec: property.codec, time: .now
-    ).merging(["unit": property.unit.map(JSONValue.string)])
+    outcome.json(requested: requested, property.codec).merging([
+      "time": .string(Timestamp.now.description), "unit": property.unit.map(JSONValue.string),
+    ])
   }
 }

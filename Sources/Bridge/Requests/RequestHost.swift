@@ -30,15 +30,15 @@ package struct RequestResponse: Sendable {
     self.transaction = transaction
   }
 
-  /// `{"status":"ok","data":…}` or `{"status":"error","error":…}`, with the transaction.
+  /// `{"status":"ok","data":…}` or `{"status":"error","code":…,"error":…}`, with the transaction.
   package var json: JSONValue {
     let transaction = transaction.map(JSONValue.string)
     switch result {
     case .success(let data): return ["status": .string("ok"), "data": data, "transaction": transaction]
     case .failure(let error):
       return [
-        "status": .string("error"), "error": .string(error.reason), "data": error.data,
-        "transaction": transaction,
+        "status": .string("error"), "code": .string(error.code.rawValue), "error": .string(error.reason),
+        "data": error.data, "transaction": transaction,
       ]
     }
   }

@@ -15,7 +15,7 @@ struct PropertyKeys: ConfigurationSection {
   var scalar = ScalarKeys()
   var fields: [FieldKeys]?
   var isRepeated: Bool?
-  var notify: Property.Subscription?
+  var notify: Property.NotifyMode?
   var unit: String?
   var range: ClosedRange<Double>?
   var maxLength: Int?

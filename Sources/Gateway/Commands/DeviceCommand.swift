@@ -106,12 +106,7 @@ public struct DeviceCommand: Sendable, Equatable {
     _ verb: String, _ keys: JSONValue, _ target: Target, _ access: GatewayAccess
   ) async throws(CommandFailure) -> JSONValue {
     let id: JSONValue = ["id": target.id.map(JSONValue.string)]
-    do throws(CommandFailure) {
-      return try await access.request(verb, id.merging(keys), within: timeout + .seconds(40))
-    } catch {
-      let isKnown = keys["property"]?.text.map(target.properties.contains) ?? true
-      throw isKnown ? error : CommandFailure(.usage, error.text)
-    }
+    return try await access.request(verb, id.merging(keys), within: timeout + .seconds(40))
   }
 
   /// Prints an outcome.
@@ -134,7 +129,6 @@ public struct DeviceCommand: Sendable, Equatable {
       switch status {
       case "rejected": throw CommandFailure(.usage, "\(property): \(reason)")
       case "timeout": throw CommandFailure(.unavailable, "\(property): \(reason)")
-      case "failed" where reason == "the device is offline": throw CommandFailure(.unavailable, reason)
       default: throw CommandFailure(.refused, "\(property): \(reason)")
       }
     }

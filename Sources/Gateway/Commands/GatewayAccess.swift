@@ -3,6 +3,7 @@ import Control
 import EventLoop
 import GATT
 import JSON
+import Sockets
 
 /// The gateway that a command uses: a running one, through its socket, or one in this process for this
 /// command only.
@@ -43,7 +44,7 @@ final class GatewayAccess: @unchecked Sendable {
       return try ConfigurationFile.load(path: path).configuration
     } catch {
       if path == nil, error.file == nil { return Configuration() }
-      throw CommandFailure(.configuration, error.description)
+      throw CommandFailure(.configuration, error.advice)
     }
   }
 
@@ -80,7 +81,7 @@ final class GatewayAccess: @unchecked Sendable {
     do throws(ControlError) {
       return try await client.request(verb, keys, within: limit)
     } catch {
-      throw CommandFailure(.unavailable, error.reason)
+      throw CommandFailure(GatewayCommand.ExitStatus(error.code), error.reason)
     }
   }
 

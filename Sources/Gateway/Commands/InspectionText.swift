@@ -1,4 +1,5 @@
 import Configuration
+import GATT
 import JSON
 
 /// The output of `inspect`: the services, their characteristics with flags, properties and values.
@@ -47,9 +48,7 @@ struct InspectionText: CustomStringConvertible {
 
   /// Hexadecimal digits, followed by the text if the bytes are printable.
   private static func bytes(of hexadecimal: String) -> String {
-    let bytes = stride(from: 0, to: hexadecimal.count, by: 2).compactMap { index -> UInt8? in
-      UInt8(hexadecimal.dropFirst(index).prefix(2), radix: 16)
-    }
+    let bytes = Hexadecimal.bytes(hexadecimal) ?? []
     let isText = !bytes.isEmpty && bytes.allSatisfy { (0x20...0x7E).contains($0) }
     let digits = hexadecimal.isEmpty ? "(empty)" : hexadecimal
     return isText ? "\(digits)  \"\(String(decoding: bytes, as: UTF8.self))\"" : digits

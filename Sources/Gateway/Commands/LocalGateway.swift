@@ -6,6 +6,7 @@ import Devices
 import EventLoop
 import GATT
 import JSON
+import Sockets
 import Store
 
 /// A gateway in the process of a command, for the devices that the command concerns: without a broker and
@@ -42,12 +43,12 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
     _ configuration: Configuration, timeout: Duration, on loop: EventLoop
   ) async throws(CommandFailure) -> LocalGateway {
     let gateway = LocalGateway(configuration, timeout: timeout, on: loop)
-    do throws(ControlError) {
+    do throws(UnixSocket.Failure) {
       let (own, other) = try UnixSocket.pair()
       gateway.server.serve(own)
       gateway.client = ControlClient(other, loop: loop)
     } catch {
-      throw CommandFailure(.unavailable, error.reason)
+      throw CommandFailure(.unavailable, error.description)
     }
     let engine = gateway.engine
     await engine.add(gateway)

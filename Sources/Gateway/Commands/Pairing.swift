@@ -23,14 +23,9 @@ struct Pairing {
   }
 
   private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue {
-    do throws(CommandFailure) {
-      return try await access.request(
-        "device/pair", target.selector.merging(["passkey": passkey.map(JSONValue.integer)]),
-        within: Self.patience)
-    } catch {
-      guard error.text != "it is not in range" else { throw error }
-      throw CommandFailure(.refused, error.text)
-    }
+    try await access.request(
+      "device/pair", target.selector.merging(["passkey": passkey.map(JSONValue.integer)]),
+      within: Self.patience)
   }
 
   private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {

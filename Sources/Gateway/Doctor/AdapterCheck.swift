@@ -29,7 +29,7 @@ struct AdapterCheck {
   private var bluetoothd: Finding { version?.finding(notify) ?? .ok(.bluetoothd, "bluetoothd is running") }
 
   private func refused(_ reason: String) -> Finding {
-    let isDenied = reason.contains("AccessDenied")
+    let isDenied = reason.hasOccurrence(of: "AccessDenied")
     return .fault(
       .bluetoothd,
       isDenied ? "you may not use bluetoothd: \(reason)" : "bluetoothd does not answer: \(reason)",

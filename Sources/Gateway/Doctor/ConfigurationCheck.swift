@@ -6,6 +6,8 @@ struct ConfigurationCheck {
   /// Nil: the first of `places` that exists.
   let path: String?
   var places = ConfigurationFile.searched
+  /// The configuration of the service, and what the service may read; nil: there is no service.
+  var service = (path: SetupFiles.serviceConfiguration, access: ServiceAccess())
 
   struct Result: Sendable {
     var findings: [Finding] = []
@@ -15,6 +17,11 @@ struct ConfigurationCheck {
     var broken: Set<String> = []
     /// Nothing of the file can be read.
     var isUnreadable = false
+
+    /// Nil: not known, because of an error.
+    var gateway: GatewayID? {
+      isUnreadable || broken.contains("gateway") ? nil : configuration.gateway.id ?? .ofThisHost
+    }
   }
 
   /// Errors in one key may lead to errors in another.
@@ -28,6 +35,7 @@ struct ConfigurationCheck {
         result.configuration = file.configuration
         if result.findings.isEmpty { result.findings.append(.ok(.configuration, "\(file.path) is valid")) }
         result.findings += file.warnings.map { warning($0, in: file.path) }
+        if file.path == service.path { result.findings += service.access?.findings(file) ?? [] }
         return result
       } catch {
         // Those of later rounds follow from the first.

@@ -58,22 +58,23 @@ private final class Checkup: @unchecked Sendable {
       await within(Self.limit, .configuration) { await EventLoop.blocking { check.run() } }
       ?? ConfigurationCheck.Result(isUnreadable: true)
     report(file.findings)
-    let gateway = file.configuration.gateway.id ?? .ofThisHost
+    let gateway = file.gateway ?? .ofThisHost
     report(ClockCheck().run())
-    let presence = GatewayCheck(gateway: gateway.description, environment: environment).connect(on: loop)
+    let presence = GatewayCheck(gateway: file.gateway?.description, environment: environment)
+      .connect(on: loop)
     let isRunning = if case .absent = presence { false } else { true }
     if case .running = presence {} else { await checkState(gateway) }
     let isUsable = await checkBluetooth(file.configuration, isRunning: isRunning)
     await checkBroker(file, gateway)
     switch presence {
-    case .running(let client):
+    case .running(let gateway, let client):
       await ask(client, gateway)
       client.close()
-    case .denied(let path):
+    case .denied(let gateway, let path):
       report([
         .warning(
           .gateway, "the gateway \(gateway) runs, and what it knows is not checked",
-          remedy: RuntimeFolder.denial(path, gateway: gateway.description))
+          remedy: RuntimeFolder.denial(path, gateway: gateway))
       ])
     case .absent:
       let service = await within(Self.limit, .gateway) { await EventLoop.blocking { ServiceUnit().state } }
@@ -179,11 +180,11 @@ private final class Checkup: @unchecked Sendable {
 
   // MARK: Devices
 
-  private func ask(_ client: ControlClient, _ gateway: GatewayID) async {
+  private func ask(_ client: ControlClient, _ gateway: String) async {
     do throws(ControlError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
-      report(GatewayCheck.findings(gateway.description, health: health, devices: devices))
+      report(GatewayCheck.findings(gateway, health: health, devices: devices))
     } catch {
       report([
         .fault(

@@ -3,6 +3,7 @@ import Control
 import EventLoop
 import Findings
 import JSON
+import Sockets
 
 /// The running gateway, and what it knows.
 struct GatewayCheck {
@@ -10,20 +11,21 @@ struct GatewayCheck {
     /// None with this id runs, or it has no socket here.
     case absent
     /// It runs, and this user may not ask it.
-    case denied(path: String)
-    case running(ControlClient)
+    case denied(gateway: String, path: String)
+    case running(gateway: String, ControlClient)
   }
 
-  let gateway: String
+  /// Nil: any.
+  let gateway: String?
   let environment: [String: String]
 
   func connect(on loop: EventLoop) -> Presence {
     var presence = Presence.absent
-    for (id, path) in RuntimeFolder.sockets(environment) where id == gateway {
+    for (id, path) in RuntimeFolder.sockets(environment) where gateway == nil || id == gateway {
       do throws(UnixSocket.Failure) {
-        return .running(ControlClient(try UnixSocket.connect(to: path), loop: loop))
+        return .running(gateway: id, ControlClient(try UnixSocket.connect(to: path), loop: loop))
       } catch {
-        if error == .denied { presence = .denied(path: path) }
+        if error == .denied { presence = .denied(gateway: id, path: path) }
       }
     }
     return presence
@@ -36,7 +38,8 @@ struct GatewayCheck {
     let own = health["findings"]?.elements.compactMap { Finding($0) } ?? []
     let version = health["version"]?.text ?? ""
     let minutes = (health["uptime"]?.integer ?? 0) / 60
-    let running = Finding.ok(.gateway, "the gateway \(gateway) has been running for \(minutes) minutes")
+    let running = Finding.ok(
+      .gateway, "the gateway \(gateway) has been running for \(minutes) minute\(minutes == 1 ? "" : "s")")
     let outdated = Finding.warning(
       .gateway, "the gateway \(gateway) runs version \(version), and \(Version.current) is installed",
       remedy: "sudo systemctl restart microbit-gateway")

@@ -1,4 +1,5 @@
 import Findings
+import GATT
 import Glibc
 
 /// Errors of Bluetooth controllers in the kernel's messages, if this user may read them.
@@ -19,7 +20,7 @@ struct KernelCheck {
   func run() -> [Finding] {
     guard let text = read() else { return [] }
     let errors = text.split(separator: "\n").compactMap(message).filter { message in
-      Self.signs.contains { message.contains($0) }
+      Self.signs.contains { message.hasOccurrence(of: $0) }
     }
     guard let last = errors.last else { return [.ok(.kernel, "the kernel reports no Bluetooth errors")] }
     return [

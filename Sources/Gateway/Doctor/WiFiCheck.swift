@@ -1,4 +1,5 @@
 import Findings
+import GATT
 import Glibc
 
 /// Whether Wi-Fi disturbs the Bluetooth that is built into a Raspberry Pi: both use one antenna on 2.4 GHz.
@@ -32,7 +33,7 @@ struct WiFiCheck {
     else { return false }
     // The built-in one is on a serial line, others are on USB.
     return matches("\(root)/sys/class/bluetooth/\(adapter)/device/tty*").isEmpty == false
-      || link("\(root)/sys/class/bluetooth/\(adapter)").contains("serial")
+      || link("\(root)/sys/class/bluetooth/\(adapter)").hasOccurrence(of: "serial")
   }
 
   private var interfaces: [String] {

@@ -111,6 +111,16 @@ extension SetupDialogue {
     if !isEncrypted { broker.caFile = nil }
   }
 
+  /// The absolute name of a file that the service can read.
+  func readable(_ file: String) throws(SetupRefusal) -> String {
+    let file = Setup.absolute(file)
+    guard isReadable(file) else {
+      throw SetupRefusal(
+        "The service may not read \(file). Make a copy, and name that: \(ServiceAccess.copyCommand(file))")
+    }
+    return file
+  }
+
   private static func usualPort(_ isEncrypted: Bool) -> Int { isEncrypted ? 8883 : 1883 }
 
   mutating func setPort(_ text: String) throws(SetupRefusal) {
@@ -124,9 +134,8 @@ extension SetupDialogue {
     let username = try optional(answer, question) { text throws(SetupRefusal) in
       try check(["username": .string(text)])
     }
-    if username != broker.username {
-      if case .file = broker.password {} else { broker.password = .none }
-    }
+    // A password from the command line belongs to this user.
+    if username != broker.username, !isAnswered(.password) { broker.password = .none }
     broker.username = username
     if username == nil { broker.password = .none }
   }

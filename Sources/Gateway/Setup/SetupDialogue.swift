@@ -26,6 +26,8 @@ struct SetupDialogue {
   var given: [SetupTopic: String]
   /// Whether nobody is there to answer: presets are used.
   let isUnattended: Bool
+  /// Whether the service that uses the configuration can read a file.
+  let isReadable: (String) -> Bool
 
   private var answered: Set<SetupTopic> = []
   private var asked: SetupQuestion?
@@ -49,12 +51,13 @@ struct SetupDialogue {
   init(
     _ present: PresentConfiguration, backup: String, given: [SetupTopic: String] = [:],
     devices: [SetupDevice]? = nil, password: SetupBroker.Password? = nil, triesBroker: Bool = true,
-    isUnattended: Bool = false
+    isUnattended: Bool = false, isReadable: @escaping (String) -> Bool = { _ in true }
   ) {
     self.present = present
     self.backup = backup
     self.given = given
     self.isUnattended = isUnattended
+    self.isReadable = isReadable
     broker = present.broker
     isBrokerAccepted = !triesBroker
     if let devices {
@@ -66,6 +69,8 @@ struct SetupDialogue {
       answered.insert(.password)
     }
   }
+
+  func isAnswered(_ topic: SetupTopic) -> Bool { answered.contains(topic) }
 
   // MARK: Inputs
 
@@ -175,7 +180,7 @@ struct SetupDialogue {
     case .caFile:
       let file = try optional(answer, question) { _ throws(SetupRefusal) in }
       // A typed name is meant from where the user is, one in config.json from there.
-      broker.caFile = file == question.preset ? file : file.map(Setup.absolute)
+      broker.caFile = file == question.preset ? file : try file.map(readable)
     case .port: try setPort(answer.isEmpty ? question.preset ?? "" : answer)
     case .username: try setUsername(answer, question)
     case .password:

@@ -9,7 +9,7 @@ struct SetupFiles: Sendable {
 
   let path: String
   var serviceConfiguration = Self.serviceConfiguration
-  var serviceUser = "microbit-gateway"
+  var serviceUser = ServiceAccess.user
 
   private var folder: String { ConfigurationFile.folder(of: path) }
 

@@ -24,11 +24,13 @@ extension Setup {
       given[.name(index)] = name
       given[.room(index)] = room
     }
+    let access = isOfService(present) ? ServiceAccess() : nil
     let isChosen = usesAll || !devices.isEmpty
     if isChosen { given[.later] = usesAll || present.hasEveryMicrobit ? "y" : "n" }
     return SetupDialogue(
       present, backup: backup, given: given, devices: isChosen ? named : nil, password: try password(present),
-      triesBroker: triesBroker, isUnattended: isUnattended)
+      triesBroker: triesBroker, isUnattended: isUnattended,
+      isReadable: { file in access.map { $0.obstacle(to: file) == nil } ?? true })
   }
 
   /// `ADDRESS=NAME,ROOM`; what is left out stays as it is.
@@ -50,6 +52,10 @@ extension Setup {
     return (device, names.first.map(String.init) ?? "", names.count == 2 ? String(names[1]) : "")
   }
 
+  private func isOfService(_ present: PresentConfiguration) -> Bool {
+    present.path == SetupFiles.serviceConfiguration && geteuid() == 0
+  }
+
   private func password(_ present: PresentConfiguration) throws(CommandFailure) -> SetupBroker.Password? {
     guard let passwordFile else { return nil }
     guard username != nil || present.configuration.mqtt.username != nil else {
@@ -61,8 +67,7 @@ extension Setup {
         .prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
       guard !line.isEmpty else { throw FileProblem("its first line is empty") }
       // The service cannot read what belongs to root or lies in /home: it gets a copy.
-      let isOfService = present.path == SetupFiles.serviceConfiguration && geteuid() == 0
-      return isOfService ? .typed(Array(line)) : .file(path, Array(line))
+      return isOfService(present) ? .typed(Array(line)) : .file(path, Array(line))
     } catch {
       throw CommandFailure(.usage, "--password-file \(passwordFile): \(error)")
     }

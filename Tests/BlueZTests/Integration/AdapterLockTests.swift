@@ -18,33 +18,35 @@ import Testing
   @Test func itCanBeHadOnceAndAgainAfterwards() async throws {
     let name = Self.name()
     try await Task(executorPreference: loop) { [loop] in
-      var first = try AdapterLock(name)
+      var first = try AdapterLock(name, on: loop)
       #expect(first != nil)
-      #expect(try AdapterLock(name) == nil)
+      #expect(try AdapterLock(name, on: loop) == nil)
       let ended = Waiter<Void>()
       let owner = try AdapterLock.Owner(name, on: loop) { ended.resume(.success(())) }
       first = nil
       // Not at once: a program that another test starts at this moment has the socket too, until its exec.
       try await deadline(patience, "the end of the lock") { try await ended.value() }
-      #expect(try AdapterLock(name) != nil)
+      #expect(try AdapterLock(name, on: loop) != nil)
       withExtendedLifetime(owner) {}
     }.value
   }
 
-  @Test func adaptersAndBusesAreIndependent() throws {
-    let locks = try [
-      LockName(bus: "a", adapter: "hci0"), LockName(bus: "a", adapter: "hci1"),
-      LockName(bus: "b", adapter: "hci0"),
-      // Longer than an address can be.
-      LockName(bus: "c", adapter: String(repeating: "h", count: 200)),
-    ].map { try AdapterLock(LockName(bus: "\(getpid())-\($0.text)", adapter: "")) }
-    #expect(locks.allSatisfy { $0 != nil })
+  @Test func adaptersAndBusesAreIndependent() async throws {
+    try await Task(executorPreference: loop) { [loop] in
+      let locks = try [
+        LockName(bus: "a", adapter: "hci0"), LockName(bus: "a", adapter: "hci1"),
+        LockName(bus: "b", adapter: "hci0"),
+        // Longer than an address can be.
+        LockName(bus: "c", adapter: String(repeating: "h", count: 200)),
+      ].map { try AdapterLock(LockName(bus: "\(getpid())-\($0.text)", adapter: ""), on: loop) }
+      #expect(locks.allSatisfy { $0 != nil })
+    }.value
   }
 
   @Test func whoComesSecondLearnsWhoseItIsAndWhenItEnds() async throws {
     let name = Self.name()
     try await Task(executorPreference: loop) { [loop] in
-      var lock = try AdapterLock(name)
+      var lock = try AdapterLock(name, on: loop)
       let ended = Waiter<Void>()
       let holder = try AdapterLock.Owner(name, on: loop) { ended.resume(.success(())) }
       #expect(holder?.pid == getpid())
@@ -59,7 +61,7 @@ import Testing
   @Test func theWaitingOnesHaveABound() async throws {
     let name = Self.name()
     try await Task(executorPreference: loop) { [loop] in
-      let lock = try AdapterLock(name)
+      let lock = try AdapterLock(name, on: loop)
       var holders: [AdapterLock.Owner?] = []
       #expect {
         while holders.count < 1000 { holders.append(try AdapterLock.Owner(name, on: loop) {}) }
@@ -67,6 +69,19 @@ import Testing
       #expect(holders.count >= 64)
       withExtendedLifetime(lock) {}
     }.value
+  }
+
+  /// As those of `doctor`, which asks who holds the lock.
+  @Test func aProcessThatNoLongerWaitsTakesNoPlace() async throws {
+    let name = Self.name()
+    let lock = try await Task(executorPreference: loop) { [loop] in try AdapterLock(name, on: loop) }.value
+    for _ in 0..<200 {
+      let pid = try await Task(executorPreference: loop) { [loop] in
+        try AdapterLock.Owner(name, on: loop) {}?.pid
+      }.value
+      #expect(pid == getpid())
+    }
+    withExtendedLifetime(lock) {}
   }
 
   @Test func aSecondCentralAsksNothingOfBluetoothdUntilTheFirstHasEnded() async throws {
@@ -119,14 +134,18 @@ import Testing
   @Test func aStrangersSocketIsNotTriedWithoutEnd() async throws {
     let fixture = try await Fixture()
     let first = try await fixture.central()
+    let name = try #require(await first.central.adapterLock).name
+    try await first.end()
     // Another program that refuses everyone: it listens, accepts, closes.
-    let lock = try #require(await first.central.adapterLock)
+    let socket = socket(AF_UNIX, LockName.socketType, 0)
+    try #require(name.withAddress { bind(socket, $0, $1) } == 0)
+    try #require(listen(socket, 64) == 0)
     let turned = Record<Int32>()
     let watch = Box(Watch?.none)
     let loop = fixture.loop
     loop.onLoop {
-      watch.value = loop.watch(lock.descriptor, for: .readable) { _ in
-        let descriptor = accept(lock.descriptor, nil, nil)
+      watch.value = loop.watch(socket, for: .readable) { _ in
+        let descriptor = accept(socket, nil, nil)
         close(descriptor)
         turned.append(descriptor)
       }
@@ -140,7 +159,7 @@ import Testing
     #expect(begin.duration(to: .now) > .milliseconds(500))
     loop.onLoop { watch.value?.cancel() }
     try await second.end()
-    try await first.end()
+    close(socket)
   }
 }
 

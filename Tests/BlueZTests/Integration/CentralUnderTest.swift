@@ -98,7 +98,7 @@ extension [Characteristic] {
   var period: Characteristic? { first { $0.uuid == Property.microbitPeriod.characteristic } }
 }
 
-/// The traffic of a bus, from a monitor: calls as `Connect dev_…`, changes as `Connected=true dev_…`.
+/// The traffic of a bus, from a monitor: calls as `Connect dev_…`, those of AddMatch with the rule, changes as `Connected=true dev_…`.
 final class Monitor: Sendable {
   let lines = Record<String>()
   private let connection: DBusConnection
@@ -107,7 +107,9 @@ final class Monitor: Sendable {
     let lines = lines
     connection = try await DBusConnection.open(.at(bus), on: loop) { event in
       switch event {
-      case .call(let call): lines.append("\(call.member) \(Self.short(call.path))")
+      case .call(let call):
+        let rule = call.member == "AddMatch" ? call.arguments.first?.text : nil
+        lines.append("\(call.member) \(rule ?? Self.short(call.path))")
       case .signal(let signal):
         guard signal.member == "PropertiesChanged", let properties = signal.arguments[1].map else { return }
         for (name, value) in properties.sorted(by: { $0.key < $1.key }) {

@@ -186,8 +186,29 @@ import Testing
       fake = try await FakeBlueZ.start(on: loop, bus: bus.address)
       try await tested.isOn()
       try await fake.called("StartDiscovery")
-      _ = try await tested.central.connect(Recorded.id)
+      do throws(CentralError) {
+        _ = try await tested.central.connect(Recorded.id)
+      } catch {
+        Issue.record(
+          "\(error); reported: \(tested.events.elements.suffix(8)); called: \(fake.calls.elements)")
+      }
     }
+    try await tested.end()
+    loop.stop()
+  }
+
+  /// A bluetoothd that starts while the central subscribes is known only when its signals cannot be missed.
+  @Test func theOwnerOfTheNameIsWatchedLast() async throws {
+    let bus = try await PrivateBus()
+    let loop = EventLoop.onNewThread()
+    let monitor = try await Monitor(bus.address, on: loop)
+    let tested = CentralUnderTest(bus.address, on: loop)
+    #expect(try await tested.state() == .noBluetoothd)
+    let calls = monitor.lines("AddMatch", "GetNameOwner")
+    #expect(calls.count == 6)
+    #expect(calls.dropLast(2).allSatisfy { $0.contains("sender='org.bluez'") })
+    #expect(calls.dropLast().last?.contains("member='NameOwnerChanged'") == true)
+    #expect(calls.last == "GetNameOwner DBus")
     try await tested.end()
     loop.stop()
   }

@@ -213,8 +213,8 @@ import Testing
   }
 
   /// By signals the read itself is notified; otherwise it is a reading all the same, and each comes once.
-  @Test(arguments: [Property.Subscription.signal, .socket, .poll])
-  func whatIsReadOnRequestIsAReadingOnce(subscription: Property.Subscription) async throws {
+  @Test(arguments: [Property.NotifyMode.signal, .socket, .poll])
+  func whatIsReadOnRequestIsAReadingOnce(subscription: Property.NotifyMode) async throws {
     let profile = try Profile(
       name: "meter",
       properties: [
@@ -342,7 +342,9 @@ import Testing
     #expect(added.profile.name == "buttons" && added.desired == ["accelerometer_period": 80])
     #expect(added.profile.properties.map(\.name) == ["button_a", "accelerometer_period"])
     options.profile = "button"
-    await #expect(throws: RequestError(#"profile: there is no profile "button" (did you mean buttons?)"#)) {
+    await #expect(
+      throws: RequestError(.invalid, #"profile: there is no profile "button" (did you mean buttons?)"#)
+    ) {
       try await tested.engine.add(Engine.address, options)
     }
     // The profile that a request named is the micro:bit's again where it no longer exists.

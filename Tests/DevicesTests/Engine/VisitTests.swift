@@ -186,6 +186,7 @@ import Testing
     update.every = .set(60)
     await #expect(
       throws: RequestError(
+        .invalid,
         "options.every: only a device that is connected on demand has an interval "
           + #"(add "connect": "on_demand")"#)
     ) { try await tested.engine.change(Engine.id, update) }
@@ -272,12 +273,12 @@ import Testing
     ) { $0.services = [.temperature, .buttons] }
     let held = await tested.heldPeriod()
     for (step, reason) in Self.refused {
-      await #expect(throws: RequestError(reason)) {
+      await #expect(throws: RequestError(.invalid, reason)) {
         try await tested.engine.sequence(
           [.write(property: "period", value: 900), step], on: Engine.id, within: 60)
       }
     }
-    await #expect(throws: RequestError("no device is called nobody")) {
+    await #expect(throws: RequestError(.notFound, "no device is called nobody")) {
       try await tested.engine.sequence([], on: try DeviceID("nobody"), within: 60)
     }
     #expect(await tested.heldPeriod() == held)

@@ -341,3 +341,59 @@ struct DoctorOutputTests {
     #expect(Finding(["check": "home_assistant"]) == nil)
   }
 }
+
+struct ServiceAccessTests {
+  /// A user that owns no file here.
+  private let access = ServiceAccess(user: 54321, groups: [54322])
+
+  private func folder() throws -> TemporaryFolder {
+    let folder = try TemporaryFolder()
+    chmod(folder.path, 0o755)
+    return folder
+  }
+
+  private static let modes: [(mode_t, Bool)] = [(0o644, true), (0o640, false), (0o600, false)]
+
+  @Test(arguments: modes)
+  func othersNeedTheRightToRead(_ mode: mode_t, _ isReadable: Bool) throws {
+    let folder = try folder()
+    let file = try folder.write("", to: "config.json")
+    chmod(file, mode)
+    #expect(access.obstacle(to: file) == (isReadable ? nil : .file))
+    let owner = ServiceAccess(user: getuid(), groups: [])
+    #expect(owner.obstacle(to: file) == nil)
+    let member = ServiceAccess(user: 54321, groups: [getgid()])
+    #expect(member.obstacle(to: file) == (mode == 0o600 ? .file : nil))
+  }
+
+  @Test func aFolderThatIsClosedOrHiddenIsInTheWay() throws {
+    let folder = try folder()
+    let file = try folder.write("", to: "ca.pem")
+    chmod(file, 0o644)
+    chmod(folder.path, 0o700)
+    #expect(access.obstacle(to: file) == .folder)
+    #expect(access.obstacle(to: "/no/such/file") == nil)
+  }
+
+  @Test func doctorNamesTheFilesWithTheirRemedies() throws {
+    let folder = try folder()
+    let config = try folder.write(
+      #"{"mqtt":{"username":"u","password_file":"secret"}}"#, to: "config.json")
+    let secret = try folder.write("secret", to: "secret")
+    chmod(config, 0o600)
+    chmod(secret, 0o600)
+    var check = ConfigurationCheck(path: config)
+    #expect(check.run().findings.allSatisfy { $0.level == .ok }, "not the service's")
+    check.service = (config, access)
+    let faults = check.run().findings.filter { $0.level == .fault }
+    #expect(
+      faults.map(\.text) == [
+        "the service, which runs as microbit-gateway, may not read \(config)",
+        "the service, which runs as microbit-gateway, may not read \(secret)",
+      ])
+    #expect(
+      faults.map(\.remedy) == [
+        "sudo chmod 644 \(config)", "sudo chown microbit-gateway \(secret); sudo chmod 600 \(secret)",
+      ])
+  }
+}

@@ -271,6 +271,34 @@ import Testing
     #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array("right".utf8))
   }
 
+  /// As with --password-file, for a user that the present file does not have.
+  @Test func aGivenPasswordIsKeptForAGivenUser() throws {
+    let dialogue = SetupDialogue(
+      try present(), backup: "b", given: [.username: "gateway"], password: .typed(Array("secret".utf8)),
+      isUnattended: true)
+    let talk = Talk(dialogue, found: [Self.zugev])
+    guard case .tryBroker(let configuration) = talk.step else {
+      Issue.record("\(talk.step)")
+      return
+    }
+    #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array("secret".utf8))
+  }
+
+  @Test func aCertificateThatTheServiceMayNotReadIsRefused() throws {
+    let dialogue = SetupDialogue(
+      try present(), backup: "b", isReadable: { $0.hasPrefix("/etc/") })
+    var talk = Talk(dialogue, found: [Self.zugev])
+    try talk.go(to: .tls)
+    talk.say("y", "/root/ca.pem")
+    #expect(
+      talk.topic == .caFile
+        && talk.question?.lines.first?.contains("sudo install -m 600 -o microbit-gateway /root/ca.pem")
+          == true
+    )
+    talk.say("/etc/microbit-gateway/ca.pem")
+    #expect(talk.topic == .port)
+  }
+
   @Test func encryptionChangesTheUsualPort() throws {
     var talk = try talk(found: [Self.zugev])
     try talk.go(to: .tls)

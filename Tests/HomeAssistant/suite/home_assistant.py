@@ -125,12 +125,12 @@ class HomeAssistant:
         body = urllib.parse.urlencode(form).encode()
         self.token = self.request(urllib.request.Request(f"{self.address}/auth/token", body))["access_token"]
 
-    def add_mqtt(self, broker_port):
-        """Settings, Devices & services, Add integration, MQTT."""
+    def add_mqtt(self, broker_port, **login):
+        """Settings, Devices & services, Add integration, MQTT; the login has the keys username and password."""
         flow = self.post("/api/config/config_entries/flow", {"handler": "mqtt"})
         done = self.post(
             f"/api/config/config_entries/flow/{flow['flow_id']}",
-            {"broker": "127.0.0.1", "port": broker_port},
+            {"broker": "127.0.0.1", "port": broker_port, **login},
         )
         expect(done["type"] == "create_entry", f"the MQTT integration was not added: {done}")
         self.entry = done["result"]["entry_id"]

@@ -15,9 +15,8 @@ package final class LineSocket: @unchecked Sendable {
   package static let longestRequest = 128 << 10
 
   private let descriptor: Int32
-  private let longestLine: Int
   private var watch: Watch?
-  private var input: [UInt8] = []
+  private var input: LineBuffer
   private var output: [UInt8] = []
   private var flushes = false
   private var isTakingLines = false
@@ -32,14 +31,12 @@ package final class LineSocket: @unchecked Sendable {
   package var onDrained: () -> Void = {}
 
   /// - Parameters:
-  ///   - descriptor: owned from now on.
+  ///   - descriptor: one that does not block, owned from now on.
   ///   - longestLine: a longer one ends the connection; in bytes.
   package init(_ descriptor: Int32, longestLine: Int = longestRequest, loop: EventLoop) {
     self.descriptor = descriptor
-    self.longestLine = longestLine
+    input = LineBuffer(longestLine: longestLine)
     self.loop = loop
-    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     watch = loop.watch(descriptor, for: .readable) { [weak self] in self?.handle($0) }
   }
 
@@ -98,7 +95,7 @@ package final class LineSocket: @unchecked Sendable {
     let capacity = 16 << 10
     let count = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { buffer in
       let count = Glibc.read(descriptor, buffer.baseAddress, capacity)
-      if count > 0 { input += buffer[..<count] }
+      if count > 0 { input.append(buffer[..<count]) }
       return count
     }
     if count < 0 {
@@ -119,12 +116,8 @@ package final class LineSocket: @unchecked Sendable {
     guard !isTakingLines else { return }
     isTakingLines = true
     defer { isTakingLines = false }
-    while !isPaused, watch != nil, let end = input.firstIndex(of: UInt8(ascii: "\n")) {
-      let line = Array(input[..<end])
-      input.removeSubrange(...end)
-      onLine(line)
-    }
-    if !isPaused, input.count > longestLine { end(.lineTooLong) }
+    while !isPaused, watch != nil, let line = input.next() { onLine(line) }
+    if !isPaused, input.isTooLong { end(.lineTooLong) }
   }
 
   private func flush() {
@@ -143,6 +136,26 @@ package final class LineSocket: @unchecked Sendable {
 
   /// Whether the other end has closed its sending side.
   package var isHalfClosed: Bool { inputEnded }
+}
+
+/// The bytes received, to be taken line by line.
+private struct LineBuffer {
+  private let longestLine: Int
+  private var bytes: [UInt8] = []
+
+  init(longestLine: Int) { self.longestLine = longestLine }
+
+  /// Whether the line that is incomplete is longer than allowed.
+  var isTooLong: Bool { bytes.count > longestLine }
+
+  mutating func append(_ received: some Sequence<UInt8>) { bytes += received }
+
+  /// The next complete line, without its end.
+  mutating func next() -> [UInt8]? {
+    guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+    defer { bytes.removeSubrange(...end) }
+    return Array(bytes[..<end])
+  }
 }
 
 extension LineSocket: IterationEndHandler {

@@ -2,13 +2,21 @@ import Glibc
 
 /// Unix stream sockets by their paths. None of this blocks.
 package enum UnixSocket {
-  /// Why there is no connection.
-  package enum Failure: Error, Sendable, Equatable {
+  /// Why there is no socket, or no connection.
+  package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
     /// No socket, or nobody listens any more.
     case absent
     /// This user has no permission for the socket or its folder.
     case denied
     case other(String)
+
+    package var description: String {
+      switch self {
+      case .absent: "there is no socket"
+      case .denied: "no permission for the socket"
+      case .other(let reason): reason
+      }
+    }
   }
 
   package static func connect(to path: String) throws(Failure) -> Int32 {
@@ -26,8 +34,8 @@ package enum UnixSocket {
   }
 
   /// Replaces an existing socket.
-  static func listen(at path: String, mode: mode_t) throws(ControlError) -> Int32 {
-    guard var address = address(path) else { throw ControlError("\(path) is too long for a socket") }
+  package static func listen(at path: String, mode: mode_t) throws(Failure) -> Int32 {
+    guard var address = address(path) else { throw .other("\(path) is too long for a socket") }
     let descriptor = open()
     unlink(path)
     // Nobody can connect before it listens: the mode is set by then.
@@ -36,16 +44,16 @@ package enum UnixSocket {
     else {
       let reason = String(cString: strerror(errno))
       if descriptor >= 0 { close(descriptor) }
-      throw ControlError("\(path): \(reason)")
+      throw .other("\(path): \(reason)")
     }
     return descriptor
   }
 
   /// Two sockets that are connected to each other.
-  package static func pair() throws(ControlError) -> (Int32, Int32) {
+  package static func pair() throws(Failure) -> (Int32, Int32) {
     var descriptors: [Int32] = [0, 0]
     guard socketpair(AF_UNIX, type, 0, &descriptors) == 0 else {
-      throw ControlError(String(cString: strerror(errno)))
+      throw .other(String(cString: strerror(errno)))
     }
     return (descriptors[0], descriptors[1])
   }

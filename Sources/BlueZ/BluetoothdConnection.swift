@@ -1,0 +1,214 @@
+import DBus
+import EventLoop
+import Log
+
+/// What a ``BluetoothdConnection`` reports, in order.
+enum BluetoothdEvent: Sendable {
+  /// bluetoothd has started, with this unique name, or has ended (nil): all objects reported before are gone.
+  case owner(String?)
+  /// The objects of a bluetoothd that has started, and what has changed since they were listed.
+  case objects([BlueZEvent])
+  /// A change of the objects.
+  case changed(BlueZEvent)
+  /// bluetoothd calls an object of this process.
+  case call(DBusCall)
+  /// The connection to the bus has ended. No event follows.
+  case disconnected
+}
+
+/// A connection to bluetoothd's bus: notices when bluetoothd starts and ends, lists its objects, reports their changes,
+/// and calls its methods.
+///
+/// Not reusable after ``BluetoothdEvent/disconnected``. Events are passed to the handler synchronously on the loop.
+actor BluetoothdConnection {
+  nonisolated let loop: EventLoop
+  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private let log = Logger(component: "bluetooth")
+  private let limits: Limits
+  private let values: ByteFeed
+  private let handler: @Sendable (BluetoothdEvent) -> Void
+  private var bus: DBusConnection?
+  private let ended = Waiter<Void>()
+  private(set) var hasEnded = false
+  /// bluetoothd's unique name; nil: it is not running.
+  private var owner: String?
+  /// Whether a signal has reported the owner of `org.bluez`.
+  private var hasOwnerSignal = false
+  /// Changes received while the objects are being listed, to be applied to them; nil at other times.
+  private var backlog: [BlueZEvent]?
+
+  private init(
+    values: ByteFeed, limits: Limits, loop: EventLoop, handler: @escaping @Sendable (BluetoothdEvent) -> Void
+  ) {
+    self.values = values
+    self.limits = limits
+    self.loop = loop
+    self.handler = handler
+  }
+
+  /// Connects to the bus. bluetoothd is not watched yet.
+  /// - Parameter values: delivers the notified values of characteristics; `handler` receives all other changes.
+  static func open(
+    _ address: DBusAddress, values: ByteFeed, limits: Limits, on loop: EventLoop,
+    handler: @escaping @Sendable (BluetoothdEvent) -> Void
+  ) async throws(DBusError) -> BluetoothdConnection {
+    let connection = BluetoothdConnection(values: values, limits: limits, loop: loop, handler: handler)
+    try await connection.connect(to: address)
+    return connection
+  }
+
+  private func connect(to address: DBusAddress) async throws(DBusError) {
+    bus = try await DBusConnection.open(address, on: loop, feed: values) { [weak self] event in
+      self?.assumeIsolated { $0.receive(event) }
+    }
+  }
+
+  /// Identifies the bus.
+  func busID() async throws(DBusError) -> String {
+    let call = DBusCall("GetId", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus)
+    guard let bus else { throw .disconnected }
+    guard let id = try await bus.call(call, timeout: limits.local).first?.text else {
+      throw .invalid("the bus has no id")
+    }
+    return id
+  }
+
+  /// Returns when the connection has to be closed, or has ended.
+  func waitForEnd() async throws { try await ended.value() }
+
+  /// Closes the connection; no event follows.
+  func close() {
+    bus?.assumeIsolated { $0.close() }
+    bus = nil
+    owner = nil
+    backlog = nil
+    values.setSender(nil)
+  }
+
+  // MARK: bluetoothd
+
+  /// Begins to watch bluetoothd and its objects.
+  /// - Parameter adapterPath: only changes of this adapter and of its devices are received.
+  func watch(adapterPath: String) async throws(DBusError) {
+    guard let bus else { throw .disconnected }
+    for rule in Self.rules(adapterPath) { try await bus.addMatch(rule) }
+    let owner = try await currentOwner(on: bus)
+    // A signal is at least as new as the reply.
+    if !hasOwnerSignal { ownerChanged(to: owner) }
+  }
+
+  /// The match rules. That for the owner is the last: the objects are listed as soon as the owner is known, and every
+  /// later change of theirs must be received.
+  private static func rules(_ adapterPath: String) -> [String] {
+    let properties = [BlueZName.adapter, BlueZName.device, BlueZName.characteristic].map { interface in
+      "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.properties)',"
+        + "path_namespace='\(adapterPath)',arg0='\(interface)'"
+    }
+    let objects = "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.objectManager)'"
+    let owner =
+      "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.busName)'"
+    return properties + [objects, owner]
+  }
+
+  private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {
+    do throws(DBusError) {
+      let reply = try await bus.call(
+        DBusCall(
+          "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
+          [.string(BlueZName.busName)]),
+        timeout: limits.local)
+      return reply.first?.text
+    } catch {
+      guard error.name == BlueZName.Failure.nameHasNoOwner else { throw error }
+      return nil
+    }
+  }
+
+  private func receive(_ event: DBusEvent) {
+    switch event {
+    case .signal(let signal):
+      guard let event = BlueZEvent(signal, owner: owner) else { return }
+      if case .owner(let owner) = event {
+        hasOwnerSignal = true
+        ownerChanged(to: owner)
+      } else if backlog != nil {
+        backlog?.append(event)
+      } else {
+        handler(.changed(event))
+      }
+    case .call(let call) where call.sender == owner:
+      handler(.call(call))
+    case .call(let call):
+      reply(to: call, error: DBusName.unknownMethod, "no such method")
+    case .disconnected:
+      hasEnded = true
+      ended.resume(.success(()))
+      handler(.disconnected)
+    }
+  }
+
+  private func ownerChanged(to owner: String?) {
+    self.owner = owner
+    values.setSender(owner)
+    backlog = owner == nil ? nil : []
+    handler(.owner(owner))
+    if let owner { loop.task(of: self) { await $0.listObjects(of: owner) } }
+  }
+
+  private func listObjects(of owner: String) async {
+    let get = DBusCall(
+      "GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName)
+    var hasFailed = false
+    while self.owner == owner {
+      do throws(DBusError) {
+        guard let reply = try await bus?.call(get, timeout: .seconds(30)), self.owner == owner else { return }
+        guard let objects = BlueZEvent.objects(reply) else { throw .invalid("the reply has no objects") }
+        let events = objects + (backlog ?? [])
+        backlog = nil
+        return handler(.objects(events))
+      } catch {
+        if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
+        hasFailed = true
+        // The next reply includes them.
+        backlog = []
+        try? await loop.sleep(for: limits.retry)
+      }
+    }
+  }
+
+  // MARK: Calls
+
+  /// Calls a method of bluetoothd; `done` is called with the answer.
+  func call(
+    _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
+    _ done: @escaping @Sendable (DBusAnswer) -> Void
+  ) {
+    guard let bus, owner != nil else { return done(.failure(.disconnected)) }
+    let call = DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments)
+    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
+      if case .failure(let error) = answer, error.name == BlueZName.Failure.limitsExceeded {
+        self?.assumeIsolated { $0.tooManyCalls() }
+      }
+      done(answer)
+    }
+    bus.assumeIsolated { $0.call(call, timeout: timeout, answered) }
+  }
+
+  /// The bus counts calls that bluetoothd never answered; a new connection resets the count.
+  private func tooManyCalls() {
+    log.warning("too many D-Bus calls were never answered: reconnecting to the bus")
+    ended.resume(.success(()))
+  }
+
+  /// Replies to a call of bluetoothd.
+  func reply(to call: DBusCall, _ arguments: [DBusValue]) {
+    bus?.assumeIsolated { try? $0.reply(to: call, arguments) }
+  }
+
+  /// Replies to a call with an error.
+  func reply(to call: DBusCall, error name: String, _ text: String) {
+    bus?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
+  }
+}

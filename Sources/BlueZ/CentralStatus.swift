@@ -1,0 +1,74 @@
+import EventLoop
+
+/// Decides the state that a central reports, from what is known of bluetoothd and of the adapter.
+struct CentralStatus {
+  private enum Bluetoothd {
+    /// Not asked: there is no bus, or another gateway holds the adapter's lock → absent, listing.
+    case unknown
+    /// Not running → listing, unknown.
+    case absent
+    /// Its objects are being listed → listed, absent, unknown.
+    case listing
+    /// → listing, absent, unknown.
+    case listed
+  }
+
+  private(set) var state = CentralState.noBus("not connected yet")
+  private var reported: CentralState?
+  private var bluetoothd = Bluetoothd.unknown
+  /// Runs after bluetoothd has started: its adapters appear and are powered one by one.
+  private var startup: LoopTimer?
+  /// The adapter is being powered off and on again, which must be completed.
+  var isResetting = false
+
+  /// - Parameter startup: a running timer, at whose end ``startupEnded()`` is called.
+  mutating func bluetoothdStarted(_ startup: LoopTimer) {
+    self.startup?.cancel()
+    self.startup = startup
+    bluetoothd = .listing
+  }
+
+  mutating func bluetoothdEnded() {
+    startupEnded()
+    bluetoothd = .absent
+  }
+
+  mutating func objectsListed() { bluetoothd = .listed }
+
+  mutating func busClosed() {
+    startupEnded()
+    bluetoothd = .unknown
+  }
+
+  mutating func startupEnded() {
+    startup?.cancel()
+    startup = nil
+  }
+
+  /// The state that follows from what is known; nil if that does not suffice.
+  func next(_ adapter: ObjectTree.Adapter?, name: String) -> CentralState? {
+    switch bluetoothd {
+    case .unknown, .listing: return nil
+    case .absent: return .noBluetoothd
+    case .listed: break
+    }
+    if let adapter, adapter.isPowered { return .on(adapter: name, address: adapter.address) }
+    if startup != nil { return nil }
+    guard let adapter else { return .adapterAbsent }
+    return adapter.powerState == "off-blocked" || RFKill.blocks(adapter: name) ? .adapterBlocked : .adapterOff
+  }
+
+  /// - Returns: whether the state has to be reported.
+  mutating func set(_ new: CentralState) -> Bool {
+    state = new
+    if new.isOn { startupEnded() }
+    switch (reported, new) {
+    // A different reason for the missing bus is not reported again.
+    case (.noBus, .noBus): return false
+    case _ where reported == new: return false
+    default:
+      reported = new
+      return true
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import DBus
+
+/// The links of a central.
+final class Links: @unchecked Sendable {
+  // @unchecked: accessed by the central only, on the loop's thread.
+
+  /// Delivers values notified by signals.
+  let values = ByteFeed(of: "Value", on: BlueZName.characteristic)
+  private var links: [PeripheralID: Link] = [:]
+  /// Peripherals whose link is being ended.
+  private var ending: Set<PeripheralID> = []
+
+  /// The link to a peripheral, if it is in use.
+  subscript(id: PeripheralID) -> Link? { links[id] }
+
+  var peripherals: Set<PeripheralID> { Set(links.keys) }
+
+  /// The link to a connected peripheral is in use from now on.
+  func use(_ id: PeripheralID) -> Link {
+    if let link = links[id] { return link }
+    let link = Link(values)
+    links[id] = link
+    return link
+  }
+
+  /// The link is no longer in use: its operations and notifications end.
+  /// - Returns: the former link, if there was one.
+  func end(_ id: PeripheralID) -> Link? {
+    let link = links.removeValue(forKey: id)
+    link?.end()
+    return link
+  }
+
+  // MARK: Disconnecting
+
+  func isEnding(_ id: PeripheralID) -> Bool { ending.contains(id) }
+
+  /// bluetoothd begins to end the link; false if it does so already.
+  @discardableResult
+  func beginEnding(_ id: PeripheralID) -> Bool { ending.insert(id).inserted }
+
+  func finishEnding(_ id: PeripheralID) { ending.remove(id) }
+}

@@ -1,0 +1,111 @@
+import DBus
+
+/// Why a peripheral was not paired with.
+public enum PairingError: Error, Sendable, Equatable {
+  /// The peripheral refuses: it is not in pairing mode, or never pairs.
+  case refused
+  /// The peripheral displays a passkey, which was not entered in time.
+  case passkeyMissing
+  /// Another passkey was entered than the peripheral displays.
+  case wrongPasskey
+  /// The peripheral could not be connected to in time, or bluetoothd does not know it.
+  case notInRange
+  /// The link ended during pairing.
+  case linkLost
+  /// The peripheral stopped responding during pairing.
+  case timedOut
+  /// bluetoothd did not accept the central as a pairing agent.
+  case noAgent(String)
+  /// No pairing took place.
+  case failed(CentralError)
+}
+
+extension PairingError: CustomStringConvertible {
+  /// A line for the log and for users; it may quote bluetoothd.
+  public var description: String {
+    switch self {
+    case .refused: "it refuses to pair: it may have to be put into pairing mode"
+    case .passkeyMissing: "it displays a passkey, which was not entered in time"
+    case .wrongPasskey: "wrong passkey"
+    case .notInRange: "it is not in range"
+    case .linkLost: "the link ended while pairing"
+    case .timedOut: "it did not respond while pairing"
+    case .noAgent(let reason): "bluetoothd accepts no pairing agent: \(reason)"
+    case .failed(let error): error.description
+    }
+  }
+}
+
+/// A pairing: bluetoothd's question for the passkey, and its answer to Pair.
+final class Pairing: @unchecked Sendable {
+  // @unchecked: accessed by the central only, on the loop's thread.
+
+  private var passkey: Int?
+  private let passkeyWanted: @Sendable () -> Void
+  /// Whether bluetoothd has asked for a passkey.
+  private var wasAsked = false
+  /// bluetoothd's unanswered call for the passkey.
+  private var question: DBusCall?
+  /// bluetoothd's answer to Pair.
+  private var answer: DBusAnswer?
+
+  /// - Parameters:
+  ///   - passkey: to answer with when bluetoothd asks for it, if it is known.
+  ///   - passkeyWanted: called when bluetoothd asks for a passkey that is not known.
+  init(passkey: Int?, passkeyWanted: @escaping @Sendable () -> Void) {
+    self.passkey = passkey
+    self.passkeyWanted = passkeyWanted
+  }
+
+  // MARK: Passkey
+
+  /// bluetoothd asks for the passkey.
+  /// - Returns: the passkey; nil if it is not known, and the call is to be answered later.
+  func ask(_ call: DBusCall) -> Int? {
+    wasAsked = true
+    if let passkey { return passkey }
+    question = call
+    passkeyWanted()
+    return nil
+  }
+
+  /// bluetoothd no longer waits for the passkey.
+  func cancelQuestion() { question = nil }
+
+  /// The passkey has become known.
+  /// - Returns: the call to be answered with it.
+  func enter(_ passkey: Int) -> DBusCall? {
+    self.passkey = passkey
+    defer { question = nil }
+    return question
+  }
+
+  // MARK: Result
+
+  var isAnswered: Bool { answer != nil }
+
+  /// bluetoothd has answered Pair.
+  func finish(_ answer: DBusAnswer) { self.answer = answer }
+
+  /// What bluetoothd's answer to Pair means (recorded with 5.66 and 5.82); nil before that.
+  var result: Result<Void, PairingError>? {
+    let error: DBusError
+    switch answer {
+    case nil: return nil
+    case .success: return .success(())
+    case .failure(let failure): error = failure
+    }
+    let isEntered = wasAsked && passkey != nil
+    switch error.name {
+    case BlueZName.Failure.alreadyExists: return .success(())
+    case BlueZName.Failure.authenticationFailed, BlueZName.Failure.authenticationRejected:
+      return .failure(isEntered ? .wrongPasskey : wasAsked ? .passkeyMissing : .refused)
+    case BlueZName.Failure.authenticationTimeout: return .failure(.timedOut)
+    case BlueZName.Failure.authenticationCanceled:
+      return .failure(wasAsked && !isEntered ? .passkeyMissing : .linkLost)
+    case BlueZName.Failure.connectionAttemptFailed, BlueZName.Failure.doesNotExist, DBusName.unknownObject:
+      return .failure(.notInRange)
+    default: return .failure(.failed(CentralError(error, during: "Pair")))
+    }
+  }
+}

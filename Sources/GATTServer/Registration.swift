@@ -1,0 +1,167 @@
+import DBus
+
+/// The registration of a peripheral's application and advertisement with bluetoothd, on one adapter.
+final class Registration: @unchecked Sendable {
+  // @unchecked: accessed by the server only, on the loop's thread.
+
+  /// BlueZ's name of the adapter.
+  let adapter: String
+  private let advertisedName: String
+  /// The adapter's alias before it got the peripheral's name, to be restored: bluetoothd keeps the alias over
+  /// restarts. Nil: it was not changed.
+  private var originalAlias: String?
+  private var isPowered = false
+
+  /// bluetoothd reads all objects before it answers.
+  private static let registration = Duration.seconds(30)
+  private static let answer = Duration.seconds(10)
+
+  init(on adapter: String, of advertisedName: String) {
+    self.adapter = adapter
+    self.advertisedName = advertisedName
+  }
+
+  var adapterPath: String { "/org/bluez/\(adapter)" }
+
+  /// Registers the application and the advertisement, unless they are registered.
+  /// - Returns: the address of the adapter.
+  func register(on bus: DBusConnection, for server: isolated GATTServer) async throws -> String {
+    let properties = try await adapterProperties(on: bus, for: server)
+    isPowered = true
+    if properties["Powered"]?.bool != true { try await power(on: bus, for: server) }
+    try await rename(from: properties, on: bus, for: server)
+    do {
+      try await register(
+        "RegisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus, for: server)
+    } catch let error as DBusError where error.name == BlueZName.alreadyExists {
+      // It is still registered from before the adapter was powered off.
+    }
+    do {
+      try await register(
+        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
+    } catch let error as DBusError where error.name == BlueZName.alreadyExists {
+      // The advertisement may have ended when the adapter was powered off.
+      try await unregister(
+        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
+      try await register(
+        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
+    }
+    return properties["Address"]?.text ?? ""
+  }
+
+  private func set(
+    _ name: String, _ value: DBusValue, on bus: DBusConnection, for server: isolated GATTServer
+  ) async throws(DBusError) {
+    _ = try await bus.call(
+      DBusCall(
+        "Set", on: DBusName.properties, of: adapterPath, at: BlueZName.busName,
+        [.string(BlueZName.adapter), .string(name), .variant(value)]),
+      timeout: Self.answer)
+  }
+
+  /// Sets the adapter's alias to the peripheral's name. It is the value of bluetoothd's Device Name
+  /// characteristic, from which a central takes the name once connected.
+  private func rename(
+    from properties: [String: DBusValue], on bus: DBusConnection, for server: isolated GATTServer
+  ) async throws(DBusError) {
+    let alias = properties["Alias"]?.text ?? ""
+    guard alias != advertisedName else { return }
+    // An empty alias stands for the machine's own name.
+    originalAlias = alias == properties["Name"]?.text ? "" : alias
+    try await set("Alias", .string(advertisedName), on: bus, for: server)
+  }
+
+  private func power(on bus: DBusConnection, for server: isolated GATTServer) async throws {
+    do throws(DBusError) {
+      try await set("Powered", .boolean(true), on: bus, for: server)
+    } catch {
+      isPowered = false
+      throw RegistrationError(
+        "\(adapter) cannot be powered on: \(error) (try: sudo rfkill unblock bluetooth)")
+    }
+  }
+
+  private func adapterProperties(on bus: DBusConnection, for server: isolated GATTServer) async throws
+    -> [String: DBusValue]
+  {
+    let reply: [DBusValue]
+    do throws(DBusError) {
+      reply = try await bus.call(
+        DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName),
+        timeout: Self.answer)
+    } catch {
+      guard let name = error.name else { throw error }
+      let isAbsent = name.hasSuffix("ServiceUnknown") || name.hasSuffix("NameHasNoOwner")
+      throw RegistrationError(
+        isAbsent ? "bluetoothd does not run (start it: systemctl start bluetooth)" : "\(error)")
+    }
+    let objects = reply.first?.map ?? [:]
+    guard let interfaces = objects[adapterPath]?.map else {
+      let names = objects.filter { $0.value.map?[BlueZName.adapter] != nil }.keys.sorted()
+        .map { $0.split(separator: "/").last ?? "" }
+      throw RegistrationError(
+        "there is no adapter \(adapter) "
+          + (names.isEmpty ? "(plug one in)" : "(there is \(names.joined(separator: ", ")): use --adapter)"))
+    }
+    for manager in [BlueZName.gattManager, BlueZName.advertisingManager] where interfaces[manager] == nil {
+      throw RegistrationError("\(adapter) cannot be a peripheral: bluetoothd has no \(manager) for it")
+    }
+    return interfaces[BlueZName.adapter]?.map ?? [:]
+  }
+
+  /// bluetoothd calls the exported objects before it answers; the server replies meanwhile.
+  private func register(
+    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection,
+    for server: isolated GATTServer
+  ) async throws {
+    do throws(DBusError) {
+      _ = try await bus.call(
+        DBusCall(
+          method, on: manager, of: adapterPath, at: BlueZName.busName, [.objectPath(path), .properties([:])]),
+        timeout: Self.registration)
+    } catch {
+      guard error.name != BlueZName.alreadyExists, error != .disconnected else { throw error }
+      throw RegistrationError("\(method) failed on \(adapter): \(error)")
+    }
+  }
+
+  private func unregister(
+    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection,
+    for server: isolated GATTServer
+  ) async throws {
+    do throws(DBusError) {
+      _ = try await bus.call(
+        DBusCall(method, on: manager, of: adapterPath, at: BlueZName.busName, [.objectPath(path)]),
+        timeout: Self.answer)
+    } catch {
+      // An error from bluetoothd means that it was no longer registered.
+      if error.name == nil { throw error }
+    }
+  }
+
+  /// The adapter has been powered on or off, or is gone.
+  /// - Returns: whether that was not known yet.
+  @discardableResult
+  func powerChanged(to isOn: Bool) -> Bool {
+    defer { isPowered = isOn }
+    return isOn != isPowered
+  }
+
+  /// Withdraws the application and the advertisement, if they are registered, and restores the adapter's alias.
+  func withdraw(isRegistered: Bool, on bus: DBusConnection, for server: isolated GATTServer) async {
+    if isRegistered {
+      try? await unregister(
+        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
+      try? await unregister(
+        "UnregisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus, for: server)
+    }
+    if let originalAlias { try? await set("Alias", .string(originalAlias), on: bus, for: server) }
+  }
+}
+
+/// Why the peripheral is not registered.
+struct RegistrationError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}

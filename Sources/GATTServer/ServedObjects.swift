@@ -1,0 +1,157 @@
+import DBus
+import GATT
+import Peripherals
+
+/// The objects that bluetoothd sees: answers the calls to them, and notifies the values of the peripheral.
+///
+/// A pure state machine: its inputs return what to send.
+struct ServedObjects: Sendable {
+  enum Answer: Sendable {
+    case reply([DBusValue])
+    case error(name: String, text: String)
+  }
+
+  /// What follows from a call.
+  struct Outcome: Sendable {
+    let answer: Answer
+    /// To be sent after the answer.
+    var signal: DBusSignal?
+    /// The central has written a property.
+    var written: (Property, [UInt8])?
+    /// bluetoothd has ended the advertisement.
+    var hasReleased = false
+  }
+
+  private let application: GATTApplication
+  private let advertisement: Advertisement
+  private var peripheral: ServedPeripheral
+  /// For characteristics with indications and subscribers, by handle.
+  private var indications: [UInt16: IndicationQueue] = [:]
+
+  /// - Parameter name: the advertised name.
+  init(_ peripheral: ServedPeripheral, name: String) {
+    self.peripheral = peripheral
+    application = GATTApplication(peripheral.database)
+    advertisement = Advertisement(name: name, peripheral.profile)
+  }
+
+  // MARK: Calls
+
+  mutating func answer(_ call: DBusCall, at now: ContinuousClock.Instant) -> Outcome {
+    switch (call.interface, call.member) {
+    case (DBusName.objectManager, "GetManagedObjects") where call.path == GATTApplication.path:
+      return .reply(application.managedObjects)
+    case (DBusName.properties, "GetAll"):
+      return .reply(GATTApplication.dictionary(properties(call.path, call.arguments.first?.text)))
+    case (DBusName.properties, "Get"):
+      let name = call.arguments.count > 1 ? call.arguments[1].text : nil
+      let properties = properties(call.path, call.arguments.first?.text)
+      guard let value = properties.first(where: { $0.0 == name })?.1 else {
+        return .error("org.freedesktop.DBus.Error.InvalidArgs", "No such property")
+      }
+      return .reply(.variant(value))
+    case (BlueZName.advertisement, "Release") where call.path == Advertisement.path:
+      return Outcome(answer: .reply([]), hasReleased: true)
+    case (BlueZName.characteristic, _):
+      guard let characteristic = application.characteristics[call.path] else {
+        return .error(DBusName.unknownObject, "No such characteristic")
+      }
+      do throws(AttributeError) {
+        return try answer(call, characteristic.content, at: now)
+      } catch {
+        return .error(error.rawValue, "\(error)")
+      }
+    default:
+      return .error(DBusName.unknownMethod, "No such method")
+    }
+  }
+
+  private func properties(_ path: String, _ interface: String?) -> [(String, DBusValue)] {
+    if path == Advertisement.path {
+      return interface == BlueZName.advertisement ? advertisement.properties : []
+    }
+    return application.interfaces(of: path).first { $0.name == interface }?.properties ?? []
+  }
+
+  private mutating func answer(
+    _ call: DBusCall, _ characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
+  ) throws(AttributeError) -> Outcome {
+    let handle = characteristic.handle
+    switch call.member {
+    case "ReadValue":
+      guard characteristic.isReadable else { throw .notPermitted }
+      let bytes = peripheral.value(of: characteristic, at: now)
+      let offset = Self.offset(call.arguments.first)
+      guard (0...bytes.count).contains(offset) else { throw .invalidOffset }
+      return .reply(.bytes(Array(bytes[offset...])))
+    case "WriteValue":
+      guard characteristic.isWritable || characteristic.takesCommands else { throw .notPermitted }
+      guard let bytes = call.arguments.first?.byteArray, Self.offset(call.arguments.last) == 0 else {
+        throw .invalidOffset
+      }
+      guard peripheral.write(bytes, to: characteristic, at: now) else { throw .invalidValueLength }
+      return Outcome(answer: .reply([]), written: peripheral.property(of: handle).map { ($0, bytes) })
+    case "StartNotify", "StopNotify":
+      peripheral.subscribe(handle, call.member == "StartNotify", at: now)
+      if characteristic.indicates { indications[handle] = IndicationQueue() }
+      return .reply()
+    case "Confirm":
+      let bytes = indications[handle]?.confirm(at: now)
+      return Outcome(answer: .reply([]), signal: bytes.flatMap { signal($0, of: handle) })
+    default:
+      return .error(DBusName.unknownMethod, "No such method")
+    }
+  }
+
+  /// The option `offset` of a read or write.
+  private static func offset(_ options: DBusValue?) -> Int { options?.map?["offset"]?.integer ?? 0 }
+
+  // MARK: Values
+
+  /// When ``advance(to:)`` is to be called next; nil: only after another input.
+  var next: ContinuousClock.Instant? { peripheral.next }
+
+  /// - Returns: the notifications to send.
+  mutating func advance(to now: ContinuousClock.Instant) -> [DBusSignal] {
+    signals(peripheral.advance(to: now), at: now)
+  }
+
+  /// - Returns: the notifications to send.
+  mutating func set(
+    _ property: Property, to value: Value, at now: ContinuousClock.Instant
+  ) throws(PeripheralError) -> [DBusSignal] {
+    signals(try peripheral.set(property, to: value, at: now), at: now)
+  }
+
+  /// All links have ended.
+  mutating func endSubscriptions() {
+    peripheral.unsubscribeAll()
+    indications = [:]
+  }
+
+  private mutating func signals(
+    _ notifications: [ServedPeripheral.Notification], at now: ContinuousClock.Instant
+  ) -> [DBusSignal] {
+    notifications.compactMap { notification in
+      let handle = notification.handle
+      guard indications[handle] != nil else { return signal(notification.bytes, of: handle) }
+      return indications[handle]?.add(notification.bytes, at: now).flatMap { signal($0, of: handle) }
+    }
+  }
+
+  private func signal(_ bytes: [UInt8], of handle: UInt16) -> DBusSignal? {
+    application.path(of: handle).map { path in
+      DBusSignal(
+        "PropertiesChanged", on: DBusName.properties, of: path,
+        [.string(BlueZName.characteristic), .properties(["Value": .bytes(bytes)]), .strings([])])
+    }
+  }
+}
+
+extension ServedObjects.Outcome {
+  fileprivate static func reply(_ arguments: DBusValue...) -> Self { Self(answer: .reply(arguments)) }
+
+  fileprivate static func error(_ name: String, _ text: String) -> Self {
+    Self(answer: .error(name: name, text: text))
+  }
+}

@@ -1,0 +1,56 @@
+import EventLoop
+import Testing
+
+@testable import BlueZ
+
+@Suite final class CentralStatusTests: Sendable {
+  private let loop = EventLoop.onNewThread()
+  deinit { loop.stop() }
+
+  private static let on = ObjectTree.Adapter(address: "02:00:5E:00:53:01", isPowered: true)
+  private static let off = ObjectTree.Adapter(address: "02:00:5E:00:53:01", powerState: "off-blocked")
+
+  private func started() async -> CentralStatus {
+    await Task(executorPreference: loop) { [loop] in
+      var status = CentralStatus()
+      status.bluetoothdStarted(loop.timer(after: .seconds(3600)) {})
+      return status
+    }.value
+  }
+
+  @Test func nothingIsKnownBeforeTheObjectsAreListed() async {
+    var status = CentralStatus()
+    #expect(status.next(nil, name: "hci0") == nil)
+    status.bluetoothdEnded()
+    #expect(status.next(nil, name: "hci0") == .noBluetoothd)
+    status = await started()
+    #expect(status.next(Self.on, name: "hci0") == nil)
+    status.objectsListed()
+    #expect(status.next(Self.on, name: "hci0") == .on(adapter: "hci0", address: "02:00:5E:00:53:01"))
+    status.busClosed()
+    #expect(status.next(Self.on, name: "hci0") == nil)
+  }
+
+  @Test func anAdapterHasTimeToAppearAfterTheStart() async {
+    var status = await started()
+    status.objectsListed()
+    #expect(status.next(nil, name: "hci0") == nil)
+    #expect(status.next(Self.off, name: "hci0") == nil)
+    await Task(executorPreference: loop) { [status] in
+      var status = status
+      status.startupEnded()
+      #expect(status.next(nil, name: "hci0") == .adapterAbsent)
+      #expect(status.next(Self.off, name: "hci0") == .adapterBlocked)
+    }.value
+  }
+
+  @Test func aStateIsReportedOnce() {
+    var status = CentralStatus()
+    let states: [CentralState] = [
+      .noBus("refused"), .noBus("no such file"), .noBluetoothd, .noBluetoothd, .noBus("refused"),
+    ]
+    let reports = states.map { status.set($0) }
+    #expect(reports == [true, false, true, false, true])
+    #expect(status.state == .noBus("refused"))
+  }
+}

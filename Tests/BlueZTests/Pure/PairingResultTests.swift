@@ -1,0 +1,50 @@
+import DBus
+import Testing
+
+@testable import BlueZ
+
+/// What bluetoothd's answer to Pair means, which depends on whether it has asked for a passkey.
+@Suite struct PairingResultTests {
+  private static let question = DBusCall("RequestPasskey", on: "org.bluez.Agent1", of: "/agent", at: ":1.1")
+
+  private func result(_ error: String, _ prepare: (Pairing) -> Void) -> PairingError? {
+    let pairing = Pairing(passkey: nil) {}
+    #expect(pairing.result == nil)
+    prepare(pairing)
+    pairing.finish(.failure(.remote(name: "org.bluez.Error." + error, message: "")))
+    guard case .failure(let reason)? = pairing.result else { return nil }
+    return reason
+  }
+
+  @Test func aFailureDependsOnThePasskey() {
+    let asked: (Pairing) -> Void = { _ = $0.ask(Self.question) }
+    let entered: (Pairing) -> Void = { pairing in
+      _ = pairing.ask(Self.question)
+      #expect(pairing.enter(123_456)?.member == "RequestPasskey")
+      #expect(pairing.enter(123_456) == nil)
+    }
+    #expect(result("AuthenticationFailed") { _ in } == .refused)
+    #expect(result("AuthenticationFailed", asked) == .passkeyMissing)
+    #expect(result("AuthenticationFailed", entered) == .wrongPasskey)
+    #expect(result("AuthenticationCanceled") { _ in } == .linkLost)
+    #expect(result("AuthenticationCanceled", asked) == .passkeyMissing)
+    #expect(result("AuthenticationCanceled", entered) == .linkLost)
+    #expect(result("ConnectionAttemptFailed") { _ in } == .notInRange)
+    // It is paired already.
+    #expect(result("AlreadyExists") { _ in } == nil)
+  }
+
+  @Test func aPasskeyThatIsKnownIsAnsweredAtOnce() {
+    let pairing = Pairing(passkey: 7) { Issue.record("the passkey is known") }
+    #expect(pairing.ask(Self.question) == 7)
+    #expect(pairing.enter(8) == nil)
+    #expect(pairing.ask(Self.question) == 8)
+  }
+
+  @Test func aQuestionThatBluetoothdHasWithdrawnIsNotAnswered() {
+    let pairing = Pairing(passkey: nil) {}
+    #expect(pairing.ask(Self.question) == nil)
+    pairing.cancelQuestion()
+    #expect(pairing.enter(7) == nil)
+  }
+}
