@@ -52,6 +52,7 @@ import Testing
     var plan = Self.plan(devices: 2)
     plan.profiles = Self.button
     try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
       let other = try await fixture.simulator.device(1)
       try await fixture.done("device/add", #"{"identifier":"\#(other.address)","profile":"button"}"#)
       try await fixture.online(other.id)
