@@ -51,6 +51,7 @@ import Testing
   func profileGone() async throws {
     var plan = Self.plan(devices: 2)
     plan.profiles = Self.button
+    plan.simulator = ["--services", "temperature,buttons"]
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
       let other = try await fixture.simulator.device(1)

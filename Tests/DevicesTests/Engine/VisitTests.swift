@@ -57,7 +57,6 @@ import Testing
     let tested = try await visited(every: 1, configuration(every: 1) { $0.period = 500 })
     let first = tested.frontEnd.events.count
     #expect(await tested.heldPeriod() == 500, "the desired value is applied")
-    #expect(await tested.isConnected() == false)
     let again = try await tested.frontEnd.availability(true, from: first)
     #expect(again.connectedSince != nil)
     try await tested.frontEnd.idle(from: first)
@@ -98,6 +97,7 @@ import Testing
 
   @Test func aCommandConnectsAtOnce() async throws {
     let tested = try await visited()
+    #expect(await tested.isConnected() == false)
     let outcomes = await tested.command(500)
     #expect(try await outcomes.final() == .applied(actual: 500))
     #expect(outcomes.elements == [.pending, .applied(actual: 500)])
