@@ -49,7 +49,8 @@ extension Central {
   ///
   /// - Parameter method: overrides the central's method.
   /// - Returns: the method in use. By signals, each read of the value is notified as well.
-  /// - Throws: ``CentralError/notifyAcquired`` if another program has acquired the notifications: use ``poll`` then.
+  /// - Throws: ``CentralError/notifyAcquired`` if another program has acquired the notifications: use
+  ///   ``pollUntilSubscribed`` then.
   @discardableResult
   public func subscribe(
     to characteristic: Characteristic, by method: NotificationMethod? = nil,

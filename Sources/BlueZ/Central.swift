@@ -167,7 +167,7 @@ public actor Central {
     apply(.changed(path: id.path, interface: BlueZName.device, properties: properties, invalidated: []))
   }
 
-  /// Whether the device is about to be removed on the central's request, which is not reported.
+  /// Sets whether the central is removing the device: that removal is not reported.
   func expectRemoval(of id: PeripheralID, _ isExpected: Bool) {
     tree.expectRemoval(of: id.path, isExpected)
   }
@@ -194,7 +194,7 @@ public actor Central {
 
   // MARK: Calls
 
-  /// Calls a method of bluetoothd; `done` is called with its own answer.
+  /// Calls a method of bluetoothd; `done` gets the answer, an error as D-Bus has it.
   func request(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
     _ done: @escaping @Sendable (DBusAnswer) -> Void
@@ -203,7 +203,7 @@ public actor Central {
     bluetoothd.assumeIsolated { $0.call(member, on: interface, of: path, arguments, timeout: timeout, done) }
   }
 
-  /// Calls a method of bluetoothd; `done` is called with the answer.
+  /// Calls a method of bluetoothd; `done` gets the answer, an error as a ``CentralError``.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
     _ done: @escaping @Sendable (Result<[DBusValue], CentralError>) -> Void

@@ -22,15 +22,13 @@ final class CommandHandler: @unchecked Sendable {
   /// Arrives after the retained commands for all subscriptions so far.
   private var barrier: UInt64 = 0
   private var isResubscribing = false
-  /// Of retained commands that were rejected, which happens once for each topic.
+  /// The topics whose retained command was rejected: each is answered once.
   private var rejectedTopics: [DeviceID: Set<String>] = [:]
-  private let isMQTT5: Bool
 
   init(_ bridge: Bridge, _ context: BridgeContext, _ section: StateSection) {
     self.bridge = bridge
     self.context = context
     retained = RetainedCommands(section)
-    isMQTT5 = context.isMQTT5
   }
 
   // MARK: Subscriptions
@@ -99,10 +97,11 @@ final class CommandHandler: @unchecked Sendable {
   ) -> Bool {
     // The broker sends it again on every connection: then it is ignored, not rejected again.
     guard let property, property.isWritable else { return bridge.hasArrived(barrier) }
-    if !isMQTT5 || property.kind == .event {
+    if !context.isMQTT5 || property.kind == .event {
       let isNew = rejectedTopics[publisher.device.id, default: []].insert(message.topic.string).inserted
       if isNew, bridge.isResponsible(for: publisher) {
-        let reason = isMQTT5 ? "a retained command for an event is not carried out" : Self.retainedReason
+        let reason =
+          context.isMQTT5 ? "a retained command for an event is not carried out" : Self.retainedReason
         reject(
           message, publisher, property.name,
           Rejection(reason, CommandPayload.transaction(in: message.payload)))

@@ -170,7 +170,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     guard context.engine.assumeIsolated({ $0.yieldID(id) }) else {
       if !hasIDConflict {
         context.log.error(
-          "another gateway uses its id for another micro:bit: give each micro:bit its own id", fields)
+          "another gateway uses its id for another device: give each device its own id", fields)
       }
       hasIDConflict = true
       return

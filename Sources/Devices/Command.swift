@@ -9,7 +9,8 @@ package struct Command: Sendable {
   package let property: Int
   /// In the property's range.
   package let value: Value
-  /// Nil: a state waits for the device without a limit; an event is not kept for an absent device.
+  /// Nil: a state waits for the device without a limit; an event is not kept for an absent device, except
+  /// for the link that is made for it to a device that is connected on demand.
   package internal(set) var timeToLive: TimeToLive?
   /// Whether it waits if there is no link, or the link is lost.
   let waitsForLink: Bool

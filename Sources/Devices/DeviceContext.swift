@@ -19,7 +19,7 @@ final class DeviceContext: @unchecked Sendable {
   /// No more commands: what waits is kept for the next start.
   var isStopping = false
   /// Called after the state of a device's session has changed.
-  var sessionChanged: (Device) -> Void = { _ in }
+  var sessionChanged: () -> Void = {}
 
   init(loop: EventLoop, adapters: [Adapter], mostLinks: Int, store: DeviceStore) {
     self.loop = loop

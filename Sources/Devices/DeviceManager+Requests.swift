@@ -26,7 +26,7 @@ extension DeviceManager {
       throw RequestError(.invalid, "the id \(id) is in use by \(other.address)")
     }
     if let other = BluetoothAddress(compact: id.description[...]), other != address {
-      throw RequestError(.invalid, "the id \(id) is that of another micro:bit, \(other)")
+      throw RequestError(.invalid, "the id \(id) is that of another device, \(other)")
     }
   }
 

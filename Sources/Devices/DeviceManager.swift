@@ -53,7 +53,7 @@ package actor DeviceManager {
     context = DeviceContext(
       loop: loop, adapters: adapters, mostLinks: bluetooth.links, store: DeviceStore(state, loop: loop))
     receiver.manager = self
-    context.sessionChanged = { [weak self] device in self?.assumeIsolated { $0.sessionChanged(device) } }
+    context.sessionChanged = { [weak self] in self?.assumeIsolated { $0.sessionChanged() } }
   }
 
   private final class EventReceiver: @unchecked Sendable {
@@ -181,7 +181,7 @@ package actor DeviceManager {
     engineChanged()
   }
 
-  private func sessionChanged(_ device: Device) {
+  private func sessionChanged() {
     updateScan()
     engineChanged()
   }

@@ -209,7 +209,7 @@ final class DeviceSession: @unchecked Sendable {
     reportedState = machine.state
     if !occupiesLink { adapters.occupyNone() }
     device.report(.session)
-    context.sessionChanged(device)
+    context.sessionChanged()
   }
 
   /// Chooses the adapter, and connects.
@@ -317,7 +317,7 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
-  /// Whether the session has a link, or may have one.
+  /// As ``usesLink``, and while the link is being ended.
   var occupiesLink: Bool { usesLink || machine.state == .leaving }
 
   private func becameLive() {

@@ -76,7 +76,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     eventfd_write(wakeUp, 1)
   }
 
-  /// A loop on a new thread, for tests and tools.
+  /// A loop on a new thread, for tests.
   public static func onNewThread() -> EventLoop {
     let loop = EventLoop()
     detach { loop.run() }

@@ -139,8 +139,7 @@ public struct Property: Sendable, Hashable {
   /// Whether commands may set it.
   public var isWritable: Bool { access.contains(.write) }
 
-  /// Encodes a value from a command, a request or the configuration. Also checks ``range`` and ``maxLength``, unlike
-  /// ``Codec/encode(_:)``.
+  /// Encodes a value that a profile names. Also checks ``range`` and ``maxLength``, unlike ``Codec/encode(_:)``.
   public func encode(_ value: Value) throws(CodecError) -> [UInt8] {
     if let range, let number = value.doubleValue, !range.contains(number) {
       throw .range(value: number, allowed: range)

@@ -78,7 +78,7 @@ final class AnnouncementSchedule: @unchecked Sendable {
   var perform: (Announcement) -> Void = { _ in }
   private let loop: EventLoop
   private var queue = AnnouncementQueue()
-  /// Nothing is announced before.
+  /// After an empty queue nothing is announced before.
   private var pauseEnd = Moment.now
   /// To be announced when Home Assistant has handled what was announced at its start.
   private var followUps: [Announcement] = []
@@ -95,7 +95,7 @@ final class AnnouncementSchedule: @unchecked Sendable {
     if wasEmpty, !queue.isEmpty { announceNext(after: max(.zero, Moment.now.duration(to: pauseEnd))) }
   }
 
-  /// Announces nothing for a while.
+  /// The next announcement after an empty queue is not made before `duration` has passed.
   func pause(for duration: Duration) { pauseEnd = .now + duration }
 
   /// It is too early for the announcement: it follows after `delay`.

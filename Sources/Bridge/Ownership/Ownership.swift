@@ -91,8 +91,9 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }
 
-  /// - Returns: whether the message is a barrier of this run.
-  func isBarrier(_ message: MQTTReceived) -> Bool {
+  /// Handles the message if it is a barrier of this run.
+  /// - Returns: whether it is.
+  func takeBarrier(_ message: MQTTReceived) -> Bool {
     guard message.payload.count < 64, case .object(let object) = try? JSONParser.parse(message.payload),
       case .string(let text) = object["transaction"], text.hasPrefix("\(context.run)-"),
       let number = UInt64(text.dropFirst("\(context.run)-".count))
