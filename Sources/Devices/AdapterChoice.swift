@@ -126,9 +126,11 @@ struct AdapterChoice: Sendable {
   mutating func adapterChanged(_ adapter: Int, isOn: Bool, at now: Moment) {
     let wasOn = candidates[adapter].isOn
     candidates[adapter].isOn = isOn
-    if wasOn { candidates[adapter].offSince = now }
     guard !isOn else { return }
     candidates[adapter].outOfRange()
+    // An adapter that is plugged in again is off at first, and without its devices.
+    guard wasOn else { return }
+    candidates[adapter].offSince = now
     // Another program had removed the device, with its bond.
     if let lostAt = candidates[adapter].lostAt, !candidates[adapter].isKnown,
       lostAt.duration(to: now) >= Self.removal

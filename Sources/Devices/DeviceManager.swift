@@ -173,7 +173,8 @@ package actor DeviceManager {
     adapter.bondTimer =
       state.isOn
       ? nil
-      : loop.timer(after: AdapterChoice.bondMemory) { [weak self] in
+      // A moment later, as each device notes the time itself.
+      : loop.timer(after: AdapterChoice.bondMemory + .seconds(1)) { [weak self] in
         self?.assumeIsolated { for device in $0.registry.all { device.session.rangeChanged() } }
       }
     for device in registry.all { device.session.adapterChanged(index, isOn: state.isOn) }

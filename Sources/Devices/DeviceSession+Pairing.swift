@@ -56,7 +56,11 @@ extension DeviceSession {
   func pairFirst(
     _ peripheral: PeripheralID, _ number: Int, on central: isolated Central
   ) async -> PairingError? {
-    guard machine.pairing.pairsFirst else { return nil }
+    guard machine.pairing.pairsFirst else {
+      // The adapter that was chosen may have a bond already.
+      if machine.pairing.isPaired { endPairing(.success(.paired)) }
+      return nil
+    }
     context.log.notice("pairing", device.fields)
     do throws(PairingError) {
       try await central.pair(
@@ -90,13 +94,18 @@ extension DeviceSession {
   /// Removes the peripheral from bluetoothd, with its bond and its services.
   func forget() {
     linkEnded()
-    let peripheral = peripheral
+    let (adapter, peripheral) = (adapter, peripheral)
     let replies = requests.takeUnpairing()
     let others = adapters.othersToRemove(isUnpairing: !replies.isEmpty)
     device.task { [self] central in
       var result = Result<Void, RequestError>.success(())
       do throws(CentralError) {
-        if let peripheral { try await central.unpair(peripheral) }
+        if let peripheral {
+          try await central.unpair(peripheral)
+        } else if adapters.isPaired, !replies.isEmpty {
+          // The adapter has gone, and has kept its bond.
+          throw .unavailable
+        }
       } catch {
         result = removalFailed(error, of: adapter)
         machine.bondRemains()

@@ -99,9 +99,8 @@ package struct PeripheralSession: Sendable {
       return [.subscribe]
     case .unsuitable:
       pairing.connected()
-      if isStale() { return forget(for: .zero) }
       awaitsServices = true
-      return trouble(.unsuitable) + [.setTimer(Self.servicesLimit)]
+      return [.setTimer(Self.servicesLimit)]
     case .failed(.gone), .failed(.unavailable):
       // It may have come back while the attempt failed, which is reported only once.
       if isInRange { return wait(backOff.next()) }
@@ -171,7 +170,7 @@ package struct PeripheralSession: Sendable {
   mutating func disconnected(at now: Moment) -> [Action] {
     switch state {
     case .absent, .waiting, .idle, .stopped: return []
-    case .connecting where awaitsServices: return wait(longBackOff.next())
+    case .connecting where awaitsServices: return trouble(.unsuitable) + wait(longBackOff.next())
     // The operation in progress reports it.
     case .connecting, .leaving: return []
     case .subscribing:
@@ -281,7 +280,9 @@ package struct PeripheralSession: Sendable {
   mutating func timer(at now: Moment) -> [Action] {
     switch state {
     case .absent, .subscribing, .leaving, .idle, .stopped: return []
-    case .connecting: return awaitsServices ? leave(for: longBackOff.next()) : []
+    case .connecting where awaitsServices:
+      return isStale() ? forget(for: .zero) : trouble(.unsuitable) + leave(for: longBackOff.next())
+    case .connecting: return []
     case .waiting:
       state = isInRange ? .connecting : .absent
       return isInRange ? [.connect] : []
@@ -313,8 +314,11 @@ package struct PeripheralSession: Sendable {
   mutating func adapterWentAway() -> [Action] {
     isInRange = false
     switch state {
-    case .stopped, .absent, .connecting, .leaving, .idle: return []
-    case .waiting, .subscribing:
+    case .stopped, .absent, .leaving, .idle: return []
+    // The attempt in progress reports its end.
+    case .connecting where !awaitsServices: return []
+    case .waiting, .connecting, .subscribing:
+      awaitsServices = false
       state = .absent
       return [.cancelTimer]
     case .live:

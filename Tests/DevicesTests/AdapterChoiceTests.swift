@@ -231,6 +231,8 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     choice.lost(by: 0, at: at(9))
     choice.adapterChanged(0, isOn: false, at: at(10))
+    // Plugged in again it is off at first, without its devices.
+    choice.adapterChanged(0, isOn: false, at: at(30))
     see(&choice, 1, -80, at: 60)
     #expect(!choice.isInRange(at: at(69)))
     #expect(choice.isInRange(at: at(70)))

@@ -134,13 +134,14 @@ import Testing
 
   @Test func anUnsuitableOneIsLeftInPeaceForLongerAndLonger() {
     var session = connecting
+    #expect(session.connected(.unsuitable) == [.setTimer(.seconds(3))])
     // bluetoothd may have its services from an earlier program.
-    #expect(session.connected(.unsuitable) == [.cancelTimer, .forget])
+    #expect(session.timer(at: start) == [.cancelTimer, .forget])
     expectConnectsAtOnce(&session)
     for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
-      let actions = session.connected(.unsuitable)
-      #expect(actions == (minutes == 1 ? [.report(.unsuitable)] : []) + [.setTimer(.seconds(3))])
-      #expect(session.timer(at: start) == [.cancelTimer, .disconnect])
+      #expect(session.connected(.unsuitable) == [.setTimer(.seconds(3))])
+      let actions = session.timer(at: start)
+      #expect(actions == (minutes == 1 ? [.report(.unsuitable)] : []) + [.cancelTimer, .disconnect])
       #expect(session.state == .leaving)
       expectTimer(session.left(), .seconds(60 * minutes))
       // Coming into range does not shorten the back-off.
@@ -152,16 +153,16 @@ import Testing
     _ = session.subscribed(nil, at: start)
     _ = session.disconnected(at: at(100))
     _ = session.timer(at: at(101))
-    #expect(session.connected(.unsuitable) == [.cancelTimer, .forget])
+    _ = session.connected(.unsuitable)
+    #expect(session.timer(at: at(103)) == [.cancelTimer, .forget])
     expectConnectsAtOnce(&session)
-    #expect(session.connected(.unsuitable).first == .report(.unsuitable))
-    _ = session.timer(at: at(104))
+    _ = session.connected(.unsuitable)
+    #expect(session.timer(at: at(104)).first == .report(.unsuitable))
     expectTimer(session.left(), .seconds(60))
   }
 
   @Test func servicesThatComeAMomentLaterAreUsedAtOnce() {
     var session = connecting
-    session.seen(isPaired: true)
     _ = session.connected(.unsuitable)
     #expect(session.awaitsServices)
     #expect(session.connected(.connected) == [.subscribe])
@@ -174,7 +175,7 @@ import Testing
     var session = connecting
     session.seen(isPaired: true)
     _ = session.connected(.unsuitable)
-    expectTimer(session.disconnected(at: start), .seconds(60))
+    expectTimer(session.disconnected(at: start), .seconds(60), after: [.report(.unsuitable)])
     #expect(!session.awaitsServices)
     #expect(session.timer(at: at(60)) == [.connect])
     // This attempt ends when it reports its result.
@@ -193,7 +194,17 @@ import Testing
   @Test func whatIsPairedIsNotForgottenForItsServices() {
     var session = connecting
     session.seen(isPaired: true)
-    #expect(session.connected(.unsuitable) == [.report(.unsuitable), .setTimer(.seconds(3))])
+    _ = session.connected(.unsuitable)
+    #expect(session.timer(at: at(3)) == [.report(.unsuitable), .cancelTimer, .disconnect])
+  }
+
+  @Test func anAdapterThatGoesEndsTheWaitForServices() {
+    var session = connecting
+    _ = session.connected(.unsuitable)
+    #expect(session.adapterWentAway() == [.cancelTimer])
+    #expect(session.state == .absent)
+    #expect(session.disconnected(at: start) == [])
+    #expect(session.seen(inRange: true) == [.connect])
   }
 
   @Test func oneWithoutAReadingIsForgottenOnce() {

@@ -51,7 +51,8 @@ struct ServiceAccess {
   /// - Parameter permission: the bit for the owner.
   private func has(_ permission: mode_t, _ path: String) -> Bool {
     var status = stat()
-    guard stat(path, &status) == 0 else { return true }
+    // An access control list may give what the mode does not.
+    guard stat(path, &status) == 0, getxattr(path, "system.posix_acl_access", nil, 0) < 0 else { return true }
     if status.st_uid == user { return status.st_mode & permission != 0 }
     let shift: mode_t = groups.contains(status.st_gid) ? 3 : 6
     return status.st_mode & (permission >> shift) != 0

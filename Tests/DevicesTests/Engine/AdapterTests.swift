@@ -198,6 +198,22 @@ import Testing
     await tested.end()
   }
 
+  @Test func theBondOfAnAbsentAdapterCannotBeDeleted() async throws {
+    let tested = try await Self.pairingEngine()
+    #expect(try await Self.online(tested) == "hci0")
+    let mark = tested.frontEnd.events.count
+    await tested.plug(0, false)
+    try await tested.frontEnd.availability(false, from: mark)
+    let replies = Record<Result<Void, RequestError>>()
+    try await tested.engine.unpair(.id(Engine.id)) { replies.append($0) }
+    guard case .failure(let error) = try await replies.first("a reply", where: { _ in true }) else {
+      throw Failure("it says that there is no bond any more")
+    }
+    #expect(error.reason == "hci0: the Bluetooth adapter is missing or off")
+    #expect(await tested.isBonded() == true)
+    await tested.end()
+  }
+
   @Test func aRequestToPairPassesOverTheBondOfAnAbsentAdapter() async throws {
     let tested = try await Self.pairingEngine()
     #expect(try await Self.online(tested) == "hci0")
