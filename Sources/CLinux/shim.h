@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timex.h>
+#include <sys/xattr.h>
 
 static inline char *clinux_optarg(void) { return optarg; }
 static inline int clinux_optind(void) { return optind; }
