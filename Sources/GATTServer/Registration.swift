@@ -115,10 +115,9 @@ final class Registration: @unchecked Sendable {
     for server: isolated GATTServer
   ) async throws {
     do throws(DBusError) {
-      _ = try await bus.call(
-        DBusCall(
-          method, on: manager, of: adapterPath, at: BlueZName.busName, [.objectPath(path), .properties([:])]),
-        timeout: Self.registration)
+      try await call(
+        method, manager, [.objectPath(path), .properties([:])], timeout: Self.registration, on: bus,
+        for: server)
     } catch {
       guard error.name != BlueZName.alreadyExists, error != .disconnected else { throw error }
       throw RegistrationError("\(method) failed on \(adapter): \(error)")
@@ -130,13 +129,20 @@ final class Registration: @unchecked Sendable {
     for server: isolated GATTServer
   ) async throws {
     do throws(DBusError) {
-      _ = try await bus.call(
-        DBusCall(method, on: manager, of: adapterPath, at: BlueZName.busName, [.objectPath(path)]),
-        timeout: Self.answer)
+      try await call(method, manager, [.objectPath(path)], timeout: Self.answer, on: bus, for: server)
     } catch {
       // An error from bluetoothd means that it was no longer registered.
       if error.name == nil { throw error }
     }
+  }
+
+  /// Calls a method of one of the adapter's managers.
+  private func call(
+    _ method: String, _ manager: String, _ arguments: [DBusValue], timeout: Duration,
+    on bus: DBusConnection, for server: isolated GATTServer
+  ) async throws(DBusError) {
+    _ = try await bus.call(
+      DBusCall(method, on: manager, of: adapterPath, at: BlueZName.busName, arguments), timeout: timeout)
   }
 
   /// The adapter has been powered on or off, or is gone.

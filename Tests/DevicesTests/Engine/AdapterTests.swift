@@ -198,12 +198,18 @@ import Testing
     await tested.end()
   }
 
-  @Test func theBondOfAnAbsentAdapterCannotBeDeleted() async throws {
-    let tested = try await Self.pairingEngine()
-    #expect(try await Self.online(tested) == "hci0")
+  /// Its device is bonded with the first adapter, which has gone.
+  private static func engineWithoutItsBondedAdapter() async throws -> (Engine, mark: Int) {
+    let tested = try await pairingEngine()
+    #expect(try await online(tested) == "hci0")
     let mark = tested.frontEnd.events.count
     await tested.plug(0, false)
     try await tested.frontEnd.availability(false, from: mark)
+    return (tested, mark)
+  }
+
+  @Test func theBondOfAnAbsentAdapterCannotBeDeleted() async throws {
+    let (tested, _) = try await Self.engineWithoutItsBondedAdapter()
     let replies = Record<Result<Void, RequestError>>()
     try await tested.engine.unpair(.id(Engine.id)) { replies.append($0) }
     guard case .failure(let error) = try await replies.first("a reply", where: { _ in true }) else {
@@ -215,11 +221,7 @@ import Testing
   }
 
   @Test func aRequestToPairPassesOverTheBondOfAnAbsentAdapter() async throws {
-    let tested = try await Self.pairingEngine()
-    #expect(try await Self.online(tested) == "hci0")
-    let mark = tested.frontEnd.events.count
-    await tested.plug(0, false)
-    try await tested.frontEnd.availability(false, from: mark)
+    let (tested, mark) = try await Self.engineWithoutItsBondedAdapter()
     let replies = Record<Result<PairingProgress, RequestError>>()
     try await tested.engine.pair(.id(Engine.id), passkey: nil) { replies.append($0) }
     #expect(try await Self.online(tested, after: mark) == "hci1")

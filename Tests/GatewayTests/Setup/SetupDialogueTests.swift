@@ -42,6 +42,12 @@ import Testing
       try #require(self.topic == topic, "\(step)")
     }
 
+    /// The configuration with which the broker is to be tried.
+    func configurationToTry() throws -> Configuration {
+      guard case .tryBroker(let configuration) = step else { throw CommandFailure(.refused, "\(step)") }
+      return configuration
+    }
+
     /// The document to be written.
     func document() throws -> JSONValue {
       guard case .write(let plan) = step, let text = plan.text else {
@@ -81,10 +87,7 @@ import Testing
     talk.say("", "broker.local", "n", "", "gateway")
     #expect(talk.question?.isSecret == true)
     talk.say(" secret ")
-    guard case .tryBroker(let configuration) = talk.step else {
-      Issue.record("\(talk.step)")
-      return
-    }
+    let configuration = try talk.configurationToTry()
     #expect(configuration.mqtt.host == "broker.local" && configuration.mqtt.port == 1883)
     // A password may begin or end with a space.
     #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array(" secret ".utf8))
@@ -264,10 +267,7 @@ import Testing
     talk.say("", "", "", "")
     #expect(talk.topic == .password && talk.question?.prompt.contains("as before") == true)
     talk.say("right")
-    guard case .tryBroker(let configuration) = talk.step else {
-      Issue.record("\(talk.step)")
-      return
-    }
+    let configuration = try talk.configurationToTry()
     #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array("right".utf8))
   }
 
@@ -277,10 +277,7 @@ import Testing
       try present(), backup: "b", given: [.username: "gateway"], password: .typed(Array("secret".utf8)),
       isUnattended: true)
     let talk = Talk(dialogue, found: [Self.zugev])
-    guard case .tryBroker(let configuration) = talk.step else {
-      Issue.record("\(talk.step)")
-      return
-    }
+    let configuration = try talk.configurationToTry()
     #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array("secret".utf8))
   }
 
@@ -377,10 +374,7 @@ import Testing
     talk.say("other")
     #expect(talk.topic == .password && talk.question?.prompt.contains("as before") == false)
     talk.say("")
-    guard case .tryBroker(let configuration) = talk.step else {
-      Issue.record("\(talk.step)")
-      return
-    }
+    let configuration = try talk.configurationToTry()
     #expect(configuration.mqtt.password == nil && configuration.mqtt.passwordFile == nil)
   }
 
@@ -410,10 +404,7 @@ import Testing
 
   @Test func unattendedEverythingFoundIsUsed() throws {
     var talk = try talk(isUnattended: true)
-    guard case .tryBroker(let configuration) = talk.step else {
-      Issue.record("\(talk.step)")
-      return
-    }
+    let configuration = try talk.configurationToTry()
     #expect(configuration.devices.map { $0.id?.description } == ["zugev", "vetip"])
     talk.step = talk.dialogue.brokerTried([])
     _ = try talk.document()
