@@ -48,7 +48,8 @@ logged() {
     say "FAILED after $((SECONDS - begin)) s"
     {
       say "--- from $log, which has it all:"
-      grep -E '^([^|]*: )?error: |expanded code originates|recorded an issue|Fatal error' "$log" | awk '!seen[$0]++ && NR <= 20' || true
+      grep -E '^([^|]*: )?error: |expanded code originates|recorded an issue|Fatal error' -A 1 "$log" |
+        awk '!seen[$0]++ && shown++ < 40' || true
       say "--- its end:"
       tail -n 15 "$log"
       say "---"

@@ -29,6 +29,10 @@ enum MosquittoText {
   ///   - isTLSHandshake: the connection uses TLS, and the broker has not accepted it yet.
   static func error(_ code: Int32, errno: Int32, lines: [String], isTLSHandshake: Bool) -> MQTTError {
     let reason = reason(ofLines: lines)
+    if let reason, [ECONNRESET, EPIPE].contains(where: { MQTT.text(ofErrno: $0) == reason }) {
+      // OpenSSL 3 reports errors of the socket among its own.
+      return isTLSHandshake ? .tlsClosed : .connectionLost(reason: reason)
+    }
     switch code {
     case MOSQ_ERR_TLS.code, MOSQ_ERR_TLS_HANDSHAKE.code:
       return .tls(reason: reason ?? text(of: code))

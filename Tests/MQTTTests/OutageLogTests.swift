@@ -66,6 +66,15 @@ import Testing
         == "Unable to load client key file \"/k\"")
   }
 
+  @Test func aResetOfTheSocketIsTold() {
+    let lines = ["OpenSSL Error[0]: error:80000068:system library::Connection reset by peer"]
+    func error(isTLSHandshake: Bool) -> MQTTError {
+      MosquittoText.error(8 /* MOSQ_ERR_TLS */, errno: 0, lines: lines, isTLSHandshake: isTLSHandshake)
+    }
+    #expect(error(isTLSHandshake: true) == .tlsClosed)
+    #expect(error(isTLSHandshake: false) == .connectionLost(reason: "Connection reset by peer"))
+  }
+
   @Test(
     arguments: [
       (1, .unsupportedProtocol), (132, .unsupportedProtocol),
