@@ -178,7 +178,7 @@ struct SetupMicrobits {
     let none = present.hasOwnEntries || present.hasEveryMicrobit ? ", none" : ""
     return SetupQuestion(
       topic: .devices, lines: [""] + aligned(rows) + [""],
-      prompt: "Which ones? Numbers (1,3), all\(none), or again to look again", preset: preset)
+      prompt: "Which ones? Numbers such as 1,3, or all\(none), or again to repeat the scan", preset: preset)
   }
 
   /// `-53 dBm, strong`: the user tells micro:bits apart by it.
@@ -195,7 +195,7 @@ struct SetupMicrobits {
     return SetupQuestion(
       topic: .devices,
       lines: [""] + reason + [
-        "You can look again (again), or have every micro:bit used as soon as it is in range (every)."
+        "Type again to repeat the scan, or every to have each micro:bit used as soon as it is in range."
       ],
       prompt: present.hasOwnEntries || present.hasEveryMicrobit
         ? "again, every, or none to leave the micro:bits as they are" : "again or every",
