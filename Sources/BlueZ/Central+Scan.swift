@@ -111,6 +111,6 @@ extension Central {
   /// Pauses scanning, and waits until discovery has stopped.
   func pauseScan() async {
     reconcileScan()
-    _ = await wait(.seconds(12)) { $0.scanner.isIdle }
+    _ = await wait(limits.scanStop) { $0.scanner.isIdle }
   }
 }

@@ -43,12 +43,16 @@ package struct Limits: Sendable {
   var rediscovery = Duration.seconds(30)
   /// For calls that involve no peripheral.
   var local = Duration.seconds(10)
+  /// For bluetoothd to list its objects, of which there may be thousands.
+  var objectList = Duration.seconds(30)
   /// Before GetManagedObjects or StartDiscovery is retried.
   var retry = Duration.seconds(5)
   /// How long consecutive connects may pause scanning before it is resumed briefly.
   var scanPause = Duration.seconds(15)
   /// How long it is then resumed: several advertising intervals.
   var briefScan = Duration.seconds(3)
+  /// For discovery to stop before a connect; it starts or stops with one call at a time, each ``local`` at most.
+  var scanStop = Duration.seconds(12)
   /// How often to check that bluetoothd still scans.
   var scanCheck = Duration.seconds(30)
   /// For a bluetoothd that has just started to bring up its adapters, before they are reported as absent or off.

@@ -97,7 +97,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its owner.
   package func listing(of device: DeviceDescription) -> JSONValue {
-    let publisher = byAddress[device.identifier]
+    let publisher = byAddress[device.address]
     let owner: GatewayID? =
       switch publisher?.ownership.owner {
       case .this: context.gateway
@@ -111,9 +111,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   package func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
     let publisher = DevicePublisher(device, self, context)
-    byAddress[device.identifier] = publisher
+    byAddress[device.address] = publisher
     byID[device.id] = publisher
-    companion?.attached(device.identifier)
+    companion?.attached(device.address)
     subscribe(publisher)
     return publisher
   }
@@ -148,8 +148,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   func remove(_ publisher: DevicePublisher) {
     unsubscribe(publisher)
-    companion?.detached(publisher.device.identifier)
-    if byAddress[publisher.device.identifier] === publisher { byAddress[publisher.device.identifier] = nil }
+    companion?.detached(publisher.device.address)
+    if byAddress[publisher.device.address] === publisher { byAddress[publisher.device.address] = nil }
     if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
   }
 
@@ -177,7 +177,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
       companion?.disconnected()
-    case .connectFailed, .subscriptionRefused, .publicationRefused:
+    case .connectFailed: ownership.connectFailed()
+    case .subscriptionRefused, .publicationRefused:
       // The client logs it.
       break
     case .message(let message):

@@ -1,7 +1,6 @@
 import Configuration
 import Devices
 import EventLoop
-import JSON
 import Log
 import MQTT
 
@@ -42,32 +41,13 @@ package final class BridgeContext: @unchecked Sendable {
 
   /// Removes what the broker retains on `topic`.
   package func clearState(_ topic: TopicName) { mqtt.clearState(topic, qos: qos) }
-
-  func reply(_ payload: [UInt8], to address: ReplyAddress) {
-    var messages = [MQTTMessage(topic: address.topic, payload: payload, qos: qos)]
-    if let topic = address.responseTopic {
-      messages.append(
-        MQTTMessage(topic: topic, payload: payload, qos: qos, correlationData: address.correlationData))
-    }
-    for message in messages {
-      log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
-      mqtt.publish(message, atOnce: true)
-    }
-  }
 }
 
-/// Where the reply to a command or a request goes, and how its sender recognises it.
-struct ReplyAddress: Sendable {
-  /// The result or response topic.
-  let topic: TopicName
-  /// The sender's own (MQTT 5, 4.10).
-  let responseTopic: TopicName?
-  let correlationData: [UInt8]?
-
-  init(of message: MQTTReceived, topic: TopicName) {
-    self.topic = topic
-    responseTopic = message.responseTopic
-    correlationData = message.correlationData
+/// The payloads of topics.
+package enum Payload {
+  /// `online` or `offline`: of a device, or of the gateway (its will as well).
+  static func availability(_ isOnline: Bool) -> [UInt8] {
+    Array((isOnline ? "online" : "offline").utf8)
   }
 }
 

@@ -6,7 +6,7 @@ import JSON
 
 extension Bridge: RequestHost {
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {
-    guard let publisher = publisher(device.identifier), !isResponsible(for: publisher),
+    guard let publisher = publisher(device.address), !isResponsible(for: publisher),
       case .other(let gateway) = publisher.ownership.owner
     else { return nil }
     return gateway

@@ -66,7 +66,7 @@ final class CommandHandler: @unchecked Sendable {
 
   /// Retained commands are carried out again if the device comes back.
   func forget(_ device: DeviceDescription) {
-    retained.forget(device.identifier)
+    retained.forget(device.address)
     rejectedTopics[device.id] = nil
   }
 
@@ -108,7 +108,7 @@ final class CommandHandler: @unchecked Sendable {
       }
       return false
     }
-    let isNew = retained.record(message, for: publisher.device.identifier)
+    let isNew = retained.record(message, for: publisher.device.address)
     let isDue = isNew || bridge.hasArrived(barrier)
     if !isDue { context.log.debug("retained command ignored: it was handled before", publisher.fields) }
     return isDue
@@ -133,15 +133,15 @@ final class CommandHandler: @unchecked Sendable {
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
       let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
-      let command = Command(
-        device: publisher.device.id, property: index, value: payload.value,
-        timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
+      let command = Command<CommandReply>(
+        payload.value, timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
         reply: { [context] outcome in
-          let result = Payload.result(
-            outcome, requested: payload.value, property.codec, transaction: payload.transaction)
+          let result = outcome.result(
+            requested: payload.value.value, property.codec, transaction: payload.transaction)
           context.reply(result, to: address)
         })
-      context.engine.assumeIsolated { $0.execute(command) }
+      let id = publisher.device.id
+      context.engine.assumeIsolated { $0.execute(command, on: index, of: id) }
     } catch {
       reject(message, publisher, name, error)
     }
@@ -152,8 +152,8 @@ final class CommandHandler: @unchecked Sendable {
   ) {
     context.log.info("command rejected: \(rejection.reason)", publisher.fields)
     let address = ReplyAddress(of: message, topic: publisher.topics.result(ofProperty: name))
-    let result = Payload.result(
-      .rejected(reason: rejection.reason), nil, transaction: rejection.transaction)
+    let result = Outcome.rejected(reason: rejection.reason)
+      .result(nil, transaction: rejection.transaction)
     context.reply(result, to: address)
   }
 
@@ -170,7 +170,7 @@ final class CommandHandler: @unchecked Sendable {
     let id = publisher.device.id
     context.engine.assumeIsolated { [context] in
       $0.get(index, of: id) { outcome in
-        let result = Payload.result(outcome, property.codec, transaction: transaction)
+        let result = outcome.result(property.codec, transaction: transaction)
         context.reply(result, to: address)
       }
     }

@@ -5,7 +5,7 @@ import JSON
 
 /// A command as it arrives on a `…/set` topic: `2000`, `Hello`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
 struct CommandPayload: Sendable, Equatable {
-  let value: Value
+  let value: EncodedValue
   /// Seconds to keep the command while the device is offline; nil: no limit.
   let ttl: Int?
   /// Returned with every result.
@@ -40,7 +40,7 @@ struct CommandPayload: Sendable, Equatable {
   }
 
   /// Reads `payload` as a value alone.
-  static func value(_ payload: [UInt8], for property: Property) throws(Rejection) -> Value {
+  static func value(_ payload: [UInt8], for property: Property) throws(Rejection) -> EncodedValue {
     guard payload.count <= longestPayload else {
       throw Rejection("the payload has \(payload.count) bytes, \(longestPayload) are the most")
     }
@@ -100,12 +100,15 @@ struct CommandPayload: Sendable, Equatable {
 
   private static func value(
     _ json: JSONValue, _ property: Property, shown: @autoclosure () -> String, _ transaction: String?
-  ) throws(Rejection) -> Value {
-    guard let value = property.codec.value(json) else {
-      throw Rejection("\(shown()) is not \(property.codec.valueDescription)", transaction)
+  ) throws(Rejection) -> EncodedValue {
+    do throws(ValueProblem) {
+      return try property.value(of: json)
+    } catch {
+      switch error {
+      case .type(let expected, _): throw Rejection("\(shown()) is not \(expected)", transaction)
+      case .value(let reason): throw Rejection(reason, transaction)
+      }
     }
-    if let problem = property.problem(with: value) { throw Rejection(problem, transaction) }
-    return value
   }
 
   /// What is wrong with a payload that is not JSON: most are meant as a plain value.

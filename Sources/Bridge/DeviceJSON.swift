@@ -14,7 +14,7 @@ extension DeviceDescription {
       "name": name.map(JSONValue.string),
       "label": label.map(JSONValue.string),
       "area": area.map(JSONValue.string),
-      "identifier": .string(identifier.description),
+      "identifier": .string(address.description),
       "gateway": .string(gateway.description),
       "profile": .string(profile.name),
       "properties": .array(profile.properties.map { .string($0.name) }),
@@ -68,7 +68,7 @@ extension DeviceOwnership.Notice {
     self.init(gateway: gateway)
     if case .string(let area) = object["area"] { self.area = area }
     if case .string(let time) = object["connected_since"] { connectedSince = time }
-    if case .string(let text) = object["identifier"] { identifier = BluetoothAddress(text) }
+    if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
     if case .object(let desired) = object["desired"] { self.desired = desired }
   }
 
@@ -77,10 +77,9 @@ extension DeviceOwnership.Notice {
     var values: [String: Value] = [:]
     for member in desired?.members ?? [] {
       guard let property = profile.property(named: member.name),
-        let value = property.codec.value(member.value),
-        property.problem(with: value) == nil
+        let encoded = try? property.value(of: member.value)
       else { continue }
-      values[member.name] = value
+      values[member.name] = encoded.value
     }
     return values
   }

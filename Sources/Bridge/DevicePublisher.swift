@@ -20,8 +20,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
   private(set) var moved: Move?
-  /// Another gateway uses its id for another device, and neither can be renamed: logged once.
-  private var hasIDConflict = false
+  /// Whether it was logged that another gateway uses its id for another device, and neither can be renamed.
+  private var isIDConflictLogged = false
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
     self.context = context
@@ -33,7 +33,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package var fields: LogFields {
-    ["device": device.id, "address": device.identifier, "name": device.name ?? "unknown"]
+    ["device": device.id, "address": device.address, "name": device.name ?? "unknown"]
   }
 
   // MARK: Observer
@@ -53,7 +53,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .description:
       if ownership.owner == .this { publishInfo() }
     case .renamed(let before, let reason): renamed(from: before, reason)
-    case .added: bridge.companion?.deviceAdded(device.identifier)
+    case .added: bridge.companion?.deviceAdded(device.address)
     case .session: break
     }
     bridge.report.changed()
@@ -65,13 +65,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     switch reason {
     case .removed where !ownership.isElsewhere:
       clear(topics)
-      bridge.companion?.deviceRemoved(device.identifier)
+      bridge.companion?.deviceRemoved(device.address)
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) { context.clearState(topic) }
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
-      bridge.companion?.ownedElsewhere(device.identifier)
+      bridge.companion?.ownedElsewhere(device.address)
     }
     bridge.report.changed()
   }
@@ -79,7 +79,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func cameOnline() {
     guard ownership.cameOnline(), let before = ownership.last else { return }
     context.log.notice(
-      "taken over", ["device": device.id, "address": device.identifier, "from": before.gateway])
+      "taken over", ["device": device.id, "address": device.address, "from": before.gateway])
     moved = Move(from: before.gateway, area: before.area, time: .now)
   }
 
@@ -138,8 +138,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     let notice = DeviceOwnership.Notice(payload)
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
-    if let notice, notice.gateway != context.gateway, let identifier = notice.identifier,
-      identifier != device.identifier
+    if let notice, notice.gateway != context.gateway, let address = notice.address,
+      address != device.address
     {
       return receivedOtherDevice(notice)
     }
@@ -168,16 +168,16 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     }
     let id = device.id
     guard context.engine.assumeIsolated({ $0.yieldID(id) }) else {
-      if !hasIDConflict {
+      if !isIDConflictLogged {
         context.log.error(
           "another gateway uses its id for another device: give each device its own id", fields)
       }
-      hasIDConflict = true
+      isIDConflictLogged = true
       return
     }
     context.log.notice(
       "another gateway uses its id: renamed",
-      ["device": id, "address": device.identifier, "gateway": notice.gateway, "now": device.id])
+      ["device": id, "address": device.address, "gateway": notice.gateway, "now": device.id])
   }
 
   /// The device came online here before the retained `info` of its earlier owner arrived.
@@ -190,11 +190,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     if ownership.owner != before, case .other(let gateway) = ownership.owner {
       context.log.notice(
         "owned by another gateway",
-        ["device": device.id, "address": device.identifier, "gateway": gateway])
+        ["device": device.id, "address": device.address, "gateway": gateway])
     }
     release()
     for property in properties { property.handOver() }
-    bridge.companion?.ownedElsewhere(device.identifier)
+    bridge.companion?.ownedElsewhere(device.address)
     let (id, owner, desired) = (device.id, ownership.owner, notice?.desired(device.profile) ?? [:])
     context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired) }
     bridge.report.changed()
@@ -217,7 +217,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       publishPresence()
     case .unknown:
       // Another gateway may just have found it, and not have published that yet.
-      let address = device.identifier
+      let address = device.address
       guard isAlone, context.engine.assumeIsolated({ $0.isNamed(address) }) else { return }
       context.publishState(topics.availability, Payload.availability(false))
     }

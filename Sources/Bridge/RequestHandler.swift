@@ -84,9 +84,9 @@ package final class RequestHandler: @unchecked Sendable {
         let found = try await engine.scan(for: .seconds(seconds))
         return .array(found.map { $0.peripheral.json(id: $0.id) })
       }
-    case .addDevice(let identifier, let options, let desired):
+    case .addDevice(let address, let options, let desired):
       let device = try onEngine { engine throws(RequestError) in
-        try engine.add(identifier, options, desired: desired)
+        try engine.add(address, options, desired: desired)
       }
       return host.listing(of: device)
     case .removeDevice(let id):
@@ -114,6 +114,7 @@ package final class RequestHandler: @unchecked Sendable {
         "address": adapter.state.address.map(JSONValue.string),
       ]
     case .sequence(let id, let steps, let seconds):
+      try usable(id)
       later(reply) { [engine] () throws(RequestError) in
         let results = try await engine.sequence(steps, on: id, within: seconds)
         let data = JSONValue.array(results.map(\.json))

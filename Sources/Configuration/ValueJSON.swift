@@ -122,36 +122,28 @@ extension Property {
   /// Why the property cannot be set; nil when it can.
   package var writeProblem: String? { isWritable ? nil : "\(name) cannot be set" }
 
-  /// Why the property cannot be set to `value`; nil when it can.
-  package func problem(with value: Value) -> String? {
-    do throws(ValueProblem) {
-      _ = try bytes(of: value)
-      return nil
+  /// The value that `json` stands for, if the property can be set to it.
+  package func value(of json: JSONValue) throws(ValueProblem) -> EncodedValue {
+    guard let value = codec.value(json) else {
+      throw .type(expected: codec.valueDescription, found: json.kind)
+    }
+    do throws(CodecError) {
+      return try encode(value)
     } catch {
-      return error.reason
+      throw .value(describe(error, of: value))
     }
   }
 
-  /// The bytes of a value that the property can be set to.
-  package func bytes(of value: Value) throws(ValueProblem) -> [UInt8] {
-    if let range = range ?? codec.range, let number = value.doubleValue {
-      if number > range.upperBound {
-        throw ValueProblem("\(value) is above the largest \(name), \(text(range.upperBound))")
-      }
-      if number < range.lowerBound {
-        throw ValueProblem("\(value) is below the smallest \(name), \(text(range.lowerBound))")
-      }
+  private func describe(_ error: CodecError, of value: Value) -> String {
+    switch error {
+    case .range(let number, let allowed) where number > allowed.upperBound:
+      "\(value) is above the largest \(name), \(text(allowed.upperBound))"
+    case .range(let number, let allowed) where number < allowed.lowerBound:
+      "\(value) is below the smallest \(name), \(text(allowed.lowerBound))"
+    case .tooLong(let count, let most): "\(name) has \(count) bytes, \(most) are the most"
+    case .range, .length, .tooShort, .notUTF8, .tooLarge, .kind, .word, .missingField, .presence, .field:
+      "\(error)"
     }
-    let bytes: [UInt8]
-    do throws(CodecError) {
-      bytes = try codec.encode(value)
-    } catch {
-      throw ValueProblem("\(error)")
-    }
-    if let maxLength, bytes.count > maxLength {
-      throw ValueProblem("\(name) has \(bytes.count) bytes, \(maxLength) are the most")
-    }
-    return bytes
   }
 
   private func text(_ number: Double) -> String {
@@ -160,9 +152,17 @@ extension Property {
   }
 }
 
-/// Why a property cannot be set to a value.
-package struct ValueProblem: Error, Sendable {
-  package let reason: String
+/// Why a property cannot be set to what JSON says.
+package enum ValueProblem: Error, Sendable {
+  /// JSON of another type.
+  case type(expected: String, found: String)
+  /// A value that cannot be encoded: out of range, too long …
+  case value(String)
 
-  init(_ reason: String) { self.reason = reason }
+  package var reason: String {
+    switch self {
+    case .type(let expected, let found): "expected \(expected), found \(found)"
+    case .value(let reason): reason
+    }
+  }
 }

@@ -74,7 +74,7 @@ private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
 
   func describe() {
     report([
-      "device": .string(device.id.description), "identifier": .string(device.identifier.description),
+      "device": .string(device.id.description), "identifier": .string(device.address.description),
       "name": (device.label ?? device.name).map(JSONValue.string),
       "state": .string(device.isEnabled ? device.session.rawValue : "disabled"),
       "online": .bool(device.isOnline),

@@ -39,10 +39,11 @@ struct AdapterChoice: Sendable {
     var isInRange: Bool { isOn && isKnown && (hasRSSI || isConnected || isPaired) }
 
     /// Whether the device belongs to the adapter. An adapter that has gone may come back with its bond.
-    func hasBond(at now: Moment) -> Bool {
+    /// - Parameter limit: how long the bond of an adapter that has gone counts.
+    func hasBond(at now: Moment, limit: Duration) -> Bool {
       guard isPaired else { return false }
       guard let offSince, !isOn else { return isKnown }
-      return offSince.duration(to: now) < AdapterChoice.bondMemory
+      return offSince.duration(to: now) < limit
     }
 
     func level(at now: Moment) -> Int? {
@@ -61,6 +62,7 @@ struct AdapterChoice: Sendable {
   private(set) var current: Int?
   /// The only adapter that may be used.
   private var pinned: Int?
+  private let bondLimit: Duration
   private var candidates: [Candidate]
   /// Since when a decision is due.
   private var undecidedSince: Moment?
@@ -76,8 +78,6 @@ struct AdapterChoice: Sendable {
   /// How long a signal counts: bluetoothd reports each peripheral about every 15 s, and none while scanning is paused
   /// for a connect, but keeps the last strength as long as it scans.
   static let memory = Duration.seconds(60)
-  /// How long a device waits for an adapter that has gone and has a bond with it.
-  static let bondMemory = Duration.seconds(60)
   /// If an adapter is removed, bluetoothd removes its devices first.
   private static let removal = Duration.seconds(2)
   /// Each failed attempt counts as a signal weaker by this, in dB, until a link has readings, or for this long.
@@ -86,10 +86,13 @@ struct AdapterChoice: Sendable {
   /// Of a peripheral whose signal is not known: weaker than any.
   private static let unknown = -128
 
-  /// - Parameter isOn: of each adapter, whether it can be used.
-  init(isOn: [Bool], pinned: Int?) {
+  /// - Parameters:
+  ///   - isOn: of each adapter, whether it can be used.
+  ///   - bondLimit: how long the device waits for an adapter that has gone and has a bond with it.
+  init(isOn: [Bool], pinned: Int?, bondLimit: Duration) {
     candidates = isOn.map { Candidate(isOn: $0) }
     self.pinned = pinned
+    self.bondLimit = bondLimit
   }
 
   // MARK: Inputs
@@ -183,7 +186,8 @@ struct AdapterChoice: Sendable {
     let isComplete =
       eligible.count == 1
       || eligible.allSatisfy {
-        !candidates[$0].isOn || candidates[$0].hasBond(at: now) || candidates[$0].level(at: now) != nil
+        !candidates[$0].isOn || candidates[$0].hasBond(at: now, limit: bondLimit)
+          || candidates[$0].level(at: now) != nil
       }
     let waited = (undecidedSince ?? now).duration(to: now)
     if !isComplete, waited < Self.grace {
@@ -222,19 +226,20 @@ struct AdapterChoice: Sendable {
   /// The adapters that a link may use: the pinned one, or those that have a bond if there are any, or all.
   func eligible(at now: Moment) -> [Int] {
     if let pinned { return [pinned] }
-    let bonded = candidates.indices.filter { candidates[$0].hasBond(at: now) }
+    let bonded = candidates.indices.filter { candidates[$0].hasBond(at: now, limit: bondLimit) }
     return bonded.isEmpty ? Array(candidates.indices) : bonded
   }
 
-  /// The adapters from which to remove the device besides the chosen one.
+  /// The adapters from which to remove the device: the chosen one, and others.
   ///
   /// - Parameter isUnpairing: to delete all bonds. Otherwise the chosen one has an outdated bond, which says nothing of
   ///   the others, or outdated services, which the others have too; then their bonds are kept.
-  func othersToRemove(isUnpairing: Bool) -> [Int] {
+  func adaptersToRemove(isUnpairing: Bool) -> [Int] {
     candidates.indices.filter { index in
-      guard index != current else { return false }
-      if isUnpairing { return candidates[index].isPaired }
-      return !isPaired && !candidates[index].isPaired && candidates[index].isKnown && candidates[index].isOn
+      let candidate = candidates[index]
+      if isUnpairing, candidate.isPaired { return true }
+      if index == current ?? 0 { return candidate.isKnown }
+      return !isUnpairing && !isPaired && !candidate.isPaired && candidate.isKnown && candidate.isOn
     }
   }
 

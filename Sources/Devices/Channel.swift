@@ -57,7 +57,7 @@ final class Channel: @unchecked Sendable {
   /// The session is live: carries out waiting commands, or fails them if the link does not offer the property.
   func linkUp() {
     if characteristic == nil {
-      writer?.abandon(reason: "the device does not offer \(property.name)")
+      writer?.abandon(reason: notOffered)
     } else {
       writer?.linkUp()
     }
@@ -202,17 +202,7 @@ final class Channel: @unchecked Sendable {
     device.deliver(value, of: self)
   }
 
-  // MARK: Commands
-
-  func execute(_ command: Command) {
-    if let problem = property.writeProblem { return command.reply(.rejected(reason: problem)) }
-    var command = command
-    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
-    {
-      command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
-    }
-    writer?.execute(command)
-  }
+  // MARK: Reading
 
   /// Reads the value now; connects to a device that is connected on demand.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
@@ -244,10 +234,9 @@ final class Channel: @unchecked Sendable {
   }
 
   /// Why commands cannot be carried out, not even after waiting; nil if they can.
-  var obstacle: String? {
-    device.obstacle
-      ?? (device.isLive && characteristic == nil ? "the device does not offer \(property.name)" : nil)
-  }
+  var obstacle: String? { device.obstacle ?? (device.isLive && characteristic == nil ? notOffered : nil) }
+
+  private var notOffered: String { "the device does not offer \(property.name)" }
 
   /// The value that was read after a write or on a new link. It is not counted as a reading.
   func wasReadBack(_ value: Value) {

@@ -1,35 +1,38 @@
-import Configuration
 import EventLoop
 import GATT
 
 /// A value for a property, from any front end.
-package struct Command: Sendable {
-  package let device: DeviceID
-  /// The property's index in the device's profile.
-  package let property: Int
-  /// In the property's range.
-  package let value: Value
+///
+/// `Reply` is what its sender is answered by: ``CommandReply``. The state machines only pass it on.
+package struct Command<Reply: Sendable>: Sendable {
+  /// One that the property can be set to.
+  let value: EncodedValue
   /// Nil: a state waits for the device without a limit; an event is not kept for an absent device, except
   /// for the link that is made for it to a device that is connected on demand.
-  package internal(set) var timeToLive: TimeToLive?
+  var timeToLive: TimeToLive?
   /// Whether it waits if there is no link, or the link is lost.
   let waitsForLink: Bool
-  /// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Exception: if
-  /// another gateway takes the device over, a waiting command is left to that gateway.
-  package let reply: @Sendable (Outcome) -> Void
+  let reply: Reply
 
   package init(
-    device: DeviceID, property: Int, value: Value, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true,
-    reply: @escaping @Sendable (Outcome) -> Void
+    _ value: EncodedValue, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true, reply: Reply
   ) {
-    self.device = device
-    self.property = property
     self.value = value
     self.timeToLive = timeToLive
     self.waitsForLink = waitsForLink
     self.reply = reply
   }
+
+  var expired: Outcome {
+    .timeout(reason: "not applied within its ttl of \(timeToLive?.seconds ?? 0) s")
+  }
 }
+
+extension Command: Equatable where Reply: Equatable {}
+
+/// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Exception: if
+/// another gateway takes the device over, a waiting command is left to that gateway.
+package typealias CommandReply = @Sendable (Outcome) -> Void
 
 /// How long a command may wait to be carried out.
 package struct TimeToLive: Sendable, Equatable {
@@ -68,6 +71,9 @@ package enum Outcome: Sendable, Equatable {
 }
 
 extension Outcome {
+  /// Why a command fails that another gateway does not know of.
+  package static let takenOverReason = "another gateway has taken the device over"
+
   /// The word in the `status` of a result.
   package var word: String {
     switch self {

@@ -41,13 +41,13 @@ final class Device: @unchecked Sendable {
         index: index, of: self,
         desired: DesiredValue(
           configured: settings.desired[name],
-          override: settings.override(name, context.store.records[description.identifier])))
+          override: settings.override(name, context.store.records[description.address])))
     }
     self.description.desired = shownDesired
   }
 
   var id: DeviceID { description.id }
-  var address: BluetoothAddress { description.identifier }
+  var address: BluetoothAddress { description.address }
   var isLive: Bool { session.state == .live }
   var state: PeripheralSession.State { session.state }
   /// Whether it has to be found before it can be used.

@@ -28,7 +28,8 @@ final class DeviceAdapters: @unchecked Sendable {
     self.context = context
     objects = context.adapters.map { _ in nil }
     choice = AdapterChoice(
-      isOn: context.adapters.map(\.state.isOn), pinned: pinned.flatMap(context.index(ofAdapter:)))
+      isOn: context.adapters.map(\.state.isOn), pinned: pinned.flatMap(context.index(ofAdapter:)),
+      bondLimit: context.bondLimit)
   }
 
   // MARK: Inputs
@@ -113,10 +114,10 @@ final class DeviceAdapters: @unchecked Sendable {
   func isCurrent(_ adapter: Int) -> Bool { choice.current == nil || choice.current == adapter }
   func isEligible(_ adapter: Int) -> Bool { choice.eligible(at: .now).contains(adapter) }
 
-  /// The adapters besides the current one from which to remove the device as well, and its objects there.
+  /// The adapters from which to remove the device, and its objects there; nil: the adapter has gone, with its bond.
   ///
   /// - Parameter isUnpairing: to delete all bonds.
-  func othersToRemove(isUnpairing: Bool) -> [(adapter: Adapter, peripheral: PeripheralID?)] {
-    choice.othersToRemove(isUnpairing: isUnpairing).map { (context.adapters[$0], objects[$0]) }
+  func objectsToRemove(isUnpairing: Bool) -> [(adapter: Adapter, peripheral: PeripheralID?)] {
+    choice.adaptersToRemove(isUnpairing: isUnpairing).map { (context.adapters[$0], objects[$0]) }
   }
 }

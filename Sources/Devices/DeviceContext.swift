@@ -11,6 +11,8 @@ final class DeviceContext: @unchecked Sendable {
   let adapters: [Adapter]
   /// How many links an adapter can have.
   let mostLinks: Int
+  /// How long a device waits for an adapter that has gone and has a bond with it.
+  let bondLimit: Duration
   let store: DeviceStore
   let log = Logger(component: "gateway")
   var counters = DeviceCounters()
@@ -21,10 +23,11 @@ final class DeviceContext: @unchecked Sendable {
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
 
-  init(loop: EventLoop, adapters: [Adapter], mostLinks: Int, store: DeviceStore) {
+  init(loop: EventLoop, adapters: [Adapter], mostLinks: Int, bondLimit: Duration, store: DeviceStore) {
     self.loop = loop
     self.adapters = adapters
     self.mostLinks = mostLinks
+    self.bondLimit = bondLimit
     self.store = store
   }
 

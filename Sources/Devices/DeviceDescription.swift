@@ -4,7 +4,7 @@ import GATT
 /// What is known of a device beyond its readings.
 package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var id: DeviceID
-  package let identifier: BluetoothAddress
+  package let address: BluetoothAddress
   /// With the properties in use only.
   package let profile: Profile
   /// The advertised Bluetooth name, unchecked; nil while none was received.

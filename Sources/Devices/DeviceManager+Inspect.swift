@@ -39,7 +39,7 @@ extension DeviceManager {
   func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
     switch reference {
     case .id(let id): try known(id).address
-    case .identifier(let address): address
+    case .address(let address): address
     }
   }
 

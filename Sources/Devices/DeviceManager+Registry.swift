@@ -166,7 +166,7 @@ extension DeviceManager {
   ) -> DeviceDescription {
     let record = store.records[settings.address]
     return DeviceDescription(
-      id: id, identifier: settings.address, profile: settings.profile, name: name,
+      id: id, address: settings.address, profile: settings.profile, name: name,
       label: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
       offered: record?.offered, model: record?.model, firmware: record?.firmware, serial: record?.serial)
   }

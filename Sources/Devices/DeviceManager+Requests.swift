@@ -15,7 +15,7 @@ extension DeviceManager {
   private func known(_ reference: DeviceReference) throws(RequestError) -> Device {
     switch reference {
     case .id(let id): return try known(id)
-    case .identifier(let address):
+    case .address(let address):
       if let device = registry.byAddress[address] { return device }
       throw RequestError(.notFound, "no device has the address \(address): add it by device/add")
     }
@@ -140,9 +140,7 @@ extension DeviceManager {
   /// - Returns: the state of its session after it.
   package func reconnect(_ id: DeviceID) throws(RequestError) -> PeripheralSession.State {
     let device = try known(id)
-    guard device.settings.isEnabled.value else {
-      throw RequestError("\(id) is disabled: enable it by device/options")
-    }
+    try device.description.checkEnabled()
     device.session.reconnect()
     return device.state
   }
@@ -153,9 +151,7 @@ extension DeviceManager {
     throws(RequestError)
   {
     let device = try known(device)
-    guard device.settings.isEnabled.value else {
-      throw RequestError("\(device.id) is disabled: enable it by device/options")
-    }
+    try device.description.checkEnabled()
     device.session.pair(passkey: passkey, reply: reply)
   }
 
@@ -168,9 +164,16 @@ extension DeviceManager {
   }
 }
 
+extension DeviceDescription {
+  /// - Throws: if the device is disabled.
+  package func checkEnabled() throws(RequestError) {
+    guard isEnabled else { throw RequestError("\(id) is disabled: enable it by device/options") }
+  }
+}
+
 /// How a request names a device, or another peripheral.
 package enum DeviceReference: Sendable, Equatable {
   case id(DeviceID)
   /// Of a device, or for ``DeviceManager/inspect(_:)`` of any peripheral in range.
-  case identifier(BluetoothAddress)
+  case address(BluetoothAddress)
 }

@@ -38,9 +38,6 @@ extension DeviceManager {
     _ steps: [SequenceStep], on id: DeviceID, within seconds: Int
   ) async throws(RequestError) -> [StepResult] {
     let device = try known(id)
-    if case .other(let gateway) = device.owner {
-      throw RequestError("\(id) is owned by the gateway \(gateway): send the request there")
-    }
     let steps = try resolve(steps, for: device)
     guard !device.isInSequence else { throw RequestError("another sequence of \(id) is being carried out") }
     device.isInSequence = true
@@ -52,7 +49,7 @@ extension DeviceManager {
     var results: [StepResult] = []
     for step in steps {
       let outcome = await limit.outcome(on: self) { reply in step.begin(on: device, reply) }
-      results.append(StepResult(property: step.property, requested: step.value, outcome: outcome))
+      results.append(StepResult(property: step.property, requested: step.value?.value, outcome: outcome))
       if results.last?.isSuccess == false { break }
     }
     return results
@@ -75,13 +72,12 @@ extension DeviceManager {
     let index: Int
     let property: Property
     /// Nil: it is read.
-    let value: Value?
+    let value: EncodedValue?
 
     func begin(on device: Device, _ reply: @escaping @Sendable (Outcome) -> Bool) {
       let channel = device.channels[index]
       guard let value else { return channel.read { _ = reply($0) } }
-      channel.execute(
-        Command(device: device.id, property: index, value: value, waitsForLink: false) { _ = reply($0) })
+      channel.writer?.execute(Command(value, waitsForLink: false) { _ = reply($0) })
     }
   }
 
@@ -121,14 +117,11 @@ extension DeviceManager {
       if let problem = property.writeProblem {
         throw RequestError(.invalid, path.key("property").error(problem).description)
       }
-      guard let value = property.codec.value(json) else {
-        let problem = "expected \(property.codec.valueDescription), found \(json.kind)"
-        throw RequestError(.invalid, path.key("value").error(problem).description)
+      do throws(ValueProblem) {
+        return Step(index: index, property: property, value: try property.value(of: json))
+      } catch {
+        throw RequestError(.invalid, path.key("value").error(error.reason).description)
       }
-      if let problem = property.problem(with: value) {
-        throw RequestError(.invalid, path.key("value").error(problem).description)
-      }
-      return Step(index: index, property: property, value: value)
     }
   }
 }

@@ -33,10 +33,12 @@ package actor DeviceManager {
   var store: DeviceStore { context.store }
   var log: Logger { context.log }
 
-  /// - Parameter bus: where bluetoothd is; elsewhere than on the system bus only in tests.
+  /// - Parameters:
+  ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
+  ///   - bondLimit: how long a device waits for an adapter that has gone and has a bond with it; shorter only in tests.
   package init(
     _ configuration: Configuration, gateway: GatewayID, state: StateSection, bus: DBusAddress = .system,
-    loop: EventLoop
+    bondLimit: Duration = .seconds(60), loop: EventLoop
   ) {
     self.loop = loop
     self.configuration = configuration
@@ -51,7 +53,8 @@ package actor DeviceManager {
       return Adapter(name: name, central: central)
     }
     context = DeviceContext(
-      loop: loop, adapters: adapters, mostLinks: bluetooth.links, store: DeviceStore(state, loop: loop))
+      loop: loop, adapters: adapters, mostLinks: bluetooth.links, bondLimit: bondLimit,
+      store: DeviceStore(state, loop: loop))
     receiver.manager = self
     context.sessionChanged = { [weak self] in self?.assumeIsolated { $0.sessionChanged() } }
   }
@@ -174,7 +177,7 @@ package actor DeviceManager {
       state.isOn
       ? nil
       // A moment later, as each device notes the time itself.
-      : loop.timer(after: AdapterChoice.bondMemory + .seconds(1)) { [weak self] in
+      : loop.timer(after: context.bondLimit + .seconds(1)) { [weak self] in
         self?.assumeIsolated { for device in $0.registry.all { device.session.rangeChanged() } }
       }
     for device in registry.all { device.session.adapterChanged(index, isOn: state.isOn) }
@@ -202,11 +205,15 @@ package actor DeviceManager {
 
   // MARK: Commands
 
-  package func execute(_ command: Command) {
-    guard let device = registry.byID[command.device] else {
-      return command.reply(.failed(reason: "no device is called \(command.device)"))
+  /// Sets a property.
+  /// - Parameter property: its index in the device's profile.
+  package func execute(_ command: Command<CommandReply>, on property: Int, of id: DeviceID) {
+    guard let device = registry.byID[id] else {
+      return command.reply(.failed(reason: "no device is called \(id)"))
     }
-    device.channels[command.property].execute(command)
+    let channel = device.channels[property]
+    if let problem = channel.property.writeProblem { return command.reply(.rejected(reason: problem)) }
+    channel.writer?.execute(command)
   }
 
   /// Reads a property now. A value that is a reading goes to the observers as well.

@@ -94,41 +94,29 @@ extension DeviceSession {
   /// Removes the peripheral from bluetoothd, with its bond and its services.
   func forget() {
     linkEnded()
-    let (adapter, peripheral) = (adapter, peripheral)
     let replies = requests.takeUnpairing()
-    let others = adapters.othersToRemove(isUnpairing: !replies.isEmpty)
-    device.task { [self] central in
+    let objects = adapters.objectsToRemove(isUnpairing: !replies.isEmpty)
+    device.task { [self] _ in
       var result = Result<Void, RequestError>.success(())
-      do throws(CentralError) {
-        if let peripheral {
-          try await central.unpair(peripheral)
-        } else if adapters.isPaired, !replies.isEmpty {
-          // The adapter has gone, and has kept its bond.
-          throw .unavailable
-        }
-      } catch {
-        result = removalFailed(error, of: adapter)
-        machine.bondRemains()
-        endPairing(.failure(RequestError("\(error)")))
-      }
-      for other in others {
+      for (adapter, peripheral) in objects {
         do throws(CentralError) {
-          guard let peripheral = other.peripheral else { throw .unavailable }
-          try await other.adapter.central.unpair(peripheral)
+          // The adapter has gone, and has kept its bond.
+          guard let peripheral else { throw .unavailable }
+          try await adapter.central.unpair(peripheral)
         } catch {
-          result = removalFailed(error, of: other.adapter)
+          context.log.warning(
+            "cannot remove it from bluetoothd: \(error)",
+            ["device": device.id, "address": device.address, "adapter": adapter.name])
+          result = .failure(RequestError("\(adapter.name): \(error)"))
         }
+      }
+      if case .failure(let error) = result, adapters.isPaired {
+        machine.bondRemains()
+        endPairing(.failure(error))
       }
       for reply in replies { reply(result) }
       perform(machine.left())
     }
-  }
-
-  private func removalFailed(_ error: CentralError, of adapter: Adapter) -> Result<Void, RequestError> {
-    context.log.warning(
-      "cannot remove it from bluetoothd: \(error)",
-      ["device": device.id, "address": device.address, "adapter": adapter.name])
-    return .failure(RequestError("\(adapter.name): \(error)"))
   }
 }
 

@@ -168,10 +168,11 @@ final class DeviceSession: @unchecked Sendable {
       return perform(machine.servicesLost())
     }
     let number = number
+    let visit = visits?.current
     device.task { [self] central in
       for channel in changed {
         do throws(CentralError) {
-          try await use(channel, on: central)
+          try await use(channel, in: visit, on: central)
         } catch {
           channel.leaveOut(because: error)
         }
@@ -268,10 +269,13 @@ final class DeviceSession: @unchecked Sendable {
   private func subscribe() {
     let before = device.sequence
     let number = number
+    let visit = visits?.current
     device.task { [self] central in
       do throws(CentralError) {
-        for channel in channels { try await subscribe(channel, on: central) }
-        await visits?.awaitFirstValues(on: central)
+        for channel in channels { try await subscribe(channel, in: visit, on: central) }
+        for property in await visit?.missingValues(on: central) ?? [] {
+          log.info("no value of \(property) was notified during the visit", device.fields)
+        }
         guard self.number == number else { return }
         perform(machine.subscribed(nil, at: .now))
       } catch {
@@ -284,9 +288,11 @@ final class DeviceSession: @unchecked Sendable {
 
   /// Subscribes one channel. A failure that leaves the link usable only excludes the channel, unless the property keeps
   /// the link alive or is the only one.
-  private func subscribe(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
+  private func subscribe(
+    _ channel: Channel, in visit: Visit?, on central: isolated Central
+  ) async throws(CentralError) {
     do throws(CentralError) {
-      try await use(channel, on: central)
+      try await use(channel, in: visit, on: central)
     } catch {
       let isOptional = profile.alive.map { $0.property != channel.index } ?? (channels.count > 1)
       switch error {
@@ -300,9 +306,11 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   /// Reads the property, and subscribes to it if the link is to last.
-  private func use(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
-    if let visits {
-      try await visits.use(channel, on: central)
+  private func use(
+    _ channel: Channel, in visit: Visit?, on central: isolated Central
+  ) async throws(CentralError) {
+    if let visit {
+      try await visit.use(channel, on: central)
     } else {
       try await channel.subscribe(on: central)
     }
@@ -358,7 +366,7 @@ final class DeviceSession: @unchecked Sendable {
     for channel in channels { channel.linkDown() }
     information = []
     changedServices = nil
-    visits?.endFirstValues()
+    visits?.linkEnded()
   }
 
   // MARK: Links on demand

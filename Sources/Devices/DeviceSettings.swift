@@ -134,9 +134,9 @@ extension DeviceSettings {
   /// What a command or a request set, in this run or an earlier one; nil where it does not fit the property (any more).
   func override(_ name: String, _ record: DeviceRecord?) -> DesiredValue.Override? {
     guard let stored = record?.desired[name], let property = profile.property(named: name),
-      let value = property.codec.value(stored.value), property.problem(with: value) == nil
+      let encoded = try? property.value(of: stored.value)
     else { return nil }
-    return DesiredValue.Override(value: value, source: stored.source)
+    return DesiredValue.Override(value: encoded.value, source: stored.source)
   }
 
   private static func layered<Value>(_ request: Value?, _ configuration: Value?) -> Sourced<Value?> {

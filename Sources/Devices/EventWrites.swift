@@ -2,15 +2,14 @@ import EventLoop
 import GATT
 
 /// The writes of an event property: in order, each once, never repeated or superseded.
-struct EventWrites<Tag: Sendable>: WriteMachine {
-  typealias Command = WriteCommand<Tag>
-  typealias Action = WriteAction<Tag>
+struct EventWrites<Reply: Sendable>: WriteMachine {
+  typealias Action = WriteAction<Reply>
 
   /// The maximum of waiting writes; further ones are rejected.
   static var capacity: Int { 64 }
 
   private struct Waiting {
-    let command: Command
+    let command: Command<Reply>
     var isPendingReported = false
 
     var timeToLive: TimeToLive? { command.timeToLive }
@@ -18,7 +17,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
 
   private var isLinked = false
   private var waiting: [Waiting] = []
-  private var inFlight: Command?
+  private var inFlight: Command<Reply>?
   private var operation = WriteOperation()
   /// The outcome of a successful write.
   private let success: Outcome
@@ -56,7 +55,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
     return actions
   }
 
-  mutating func command(_ command: Command) -> [Action] {
+  mutating func command(_ command: Command<Reply>) -> [Action] {
     guard waiting.count < Self.capacity else {
       return [.answer(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
     }
@@ -71,7 +70,7 @@ struct EventWrites<Tag: Sendable>: WriteMachine {
   mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action] { [] }
 
   mutating func handOver(desired: EncodedValue?) -> [Action] {
-    abandon(reason: "another gateway has taken the device over")
+    abandon(reason: Outcome.takenOverReason)
   }
 
   mutating func expire(at now: Moment) -> [Action] {

@@ -106,32 +106,36 @@ package struct PeripheralSession: Sendable {
       if isInRange { return wait(backOff.next()) }
       state = .absent
       return []
-    case .failed(.keyMissing) where pairing.linkWasRefused():
-      return bondLost()
+    case .failed(.keyMissing):
+      if pairing.linkWasRefused() { return bondLost() }
+      return connectFailed(.keyMissing)
     case .notPaired(let error):
       let wasDue = pairing.isDue
       pairing.failed()
       if wasDue, pairing.mode != .always { return trouble(.wantsPairing) + wait(longBackOff.next()) }
       return trouble(.pairingFailed(error.description)) + wait(backOff.next())
     case .failed(let error):
-      if error != .keyMissing { pairing.linkFailed() }
-      return trouble(.connectFailed(error.description)) + wait(backOff.next())
+      pairing.linkFailed()
+      return connectFailed(error)
     }
+  }
+
+  private mutating func connectFailed(_ error: CentralError) -> [Action] {
+    trouble(.connectFailed(error.description)) + wait(backOff.next())
   }
 
   mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
     guard state == .subscribing else { return [] }
     failures.answered()
     if let failure {
-      let trouble = trouble(.subscribeFailed(failure.description))
-      switch failure {
-      case .refused where isStale(after: 2), .transient where isStale(after: 2):
-        return trouble + forget(for: backOff.next())
-      case .refused, .transient, .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired,
-        .keyMissing,
-        .unavailable:
-        return trouble + leave(for: backOff.next())
-      }
+      let isCacheOutdated =
+        switch failure {
+        case .refused, .transient: linkWasUnusable(deletingAfter: 2)
+        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .unavailable:
+          false
+        }
+      return trouble(.subscribeFailed(failure.description))
+        + (isCacheOutdated ? forget(for: backOff.next()) : leave(for: backOff.next()))
     }
     state = .live
     failures.becameLive()
@@ -281,7 +285,7 @@ package struct PeripheralSession: Sendable {
     switch state {
     case .absent, .subscribing, .leaving, .idle, .stopped: return []
     case .connecting where awaitsServices:
-      return isStale() ? forget(for: .zero) : trouble(.unsuitable) + leave(for: longBackOff.next())
+      return linkWasUnusable() ? forget(for: .zero) : trouble(.unsuitable) + leave(for: longBackOff.next())
     case .connecting: return []
     case .waiting:
       state = isInRange ? .connecting : .absent
@@ -290,9 +294,9 @@ package struct PeripheralSession: Sendable {
       guard let limit = liveness.limit, let remaining = liveness.remaining(at: now) else { return [] }
       if remaining > .zero { return [.setTimer(remaining)] }
       linkWasGood(until: liveness.lastSign)
-      let trouble = [.offline] + trouble(.silent(limit))
-      return trouble
-        + (!liveness.hasReading && isStale() ? forget(for: backOff.next()) : leave(for: backOff.next()))
+      let isCacheOutdated = !liveness.hasReading && linkWasUnusable()
+      return [.offline] + trouble(.silent(limit))
+        + (isCacheOutdated ? forget(for: backOff.next()) : leave(for: backOff.next()))
     }
   }
 
@@ -376,7 +380,7 @@ package struct PeripheralSession: Sendable {
 
   /// The services of the link are not usable.
   /// - Returns: whether to delete what bluetoothd has cached of the device, by removing it; not if there is a bond.
-  private mutating func isStale(after links: Int = 1) -> Bool {
+  private mutating func linkWasUnusable(deletingAfter links: Int = 1) -> Bool {
     failures.wasUnusable(deletingAfter: links) && !pairing.isPaired
   }
 

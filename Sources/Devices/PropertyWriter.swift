@@ -14,7 +14,7 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   private(set) var desired: DesiredValue
-  private var machine: any WriteMachine<Command>
+  private var machine: any WriteMachine<CommandReply>
   private var expiry: Expiry?
   private unowned let channel: Channel
   private unowned let device: Device
@@ -30,7 +30,7 @@ final class PropertyWriter: @unchecked Sendable {
     switch property.kind {
     case .state:
       machine = StateWrites(
-        desired: desired.effective.flatMap(property.encoded), mode: property.writeMode,
+        desired: desired.effective.flatMap { try? property.encode($0) }, mode: property.writeMode,
         isReadable: property.isReadable)
     case .event:
       machine = EventWrites(mode: property.writeMode)
@@ -41,19 +41,14 @@ final class PropertyWriter: @unchecked Sendable {
   func linkDown() { perform { $0.linkDown() } }
   func abandon(reason: String) { perform { $0.abandon(reason: reason) } }
 
-  func execute(_ command: Command) {
-    let value: EncodedValue
-    do throws(ValueProblem) {
-      value = EncodedValue(value: command.value, bytes: try property.bytes(of: command.value))
-    } catch {
-      return command.reply(.rejected(reason: error.reason))
-    }
+  func execute(_ command: Command<CommandReply>) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
-    perform {
-      $0.command(
-        WriteCommand(
-          value: value, tag: command, timeToLive: command.timeToLive, waitsForLink: command.waitsForLink))
+    var command = command
+    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
+    {
+      command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
     }
+    perform { [command] in $0.command(command) }
   }
 
   // MARK: Desired state
@@ -75,7 +70,7 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   private func applyDesired(by origin: DesiredOrigin) {
-    let value = desired.effective.flatMap(property.encoded)
+    let value = desired.effective.flatMap { try? property.encode($0) }
     perform { $0.setDesired(value, by: origin) }
     device.desiredChanged()
   }
@@ -87,8 +82,8 @@ final class PropertyWriter: @unchecked Sendable {
   ///   - wasOwned: whether an owner was known before.
   func handOver(desired value: Value?, wasOwned: Bool) {
     // Without an owner, every gateway that knows the device keeps the waiting command: the new owner answers it.
-    if wasOwned { abandon(reason: "another gateway has taken the device over") }
-    let encoded = value.flatMap(property.encoded)
+    if wasOwned { abandon(reason: Outcome.takenOverReason) }
+    let encoded = value.flatMap { try? property.encode($0) }
     perform { $0.handOver(desired: encoded) }
     if let encoded { setOverride(encoded.value) }
   }
@@ -111,12 +106,12 @@ final class PropertyWriter: @unchecked Sendable {
   // MARK: The machine
 
   /// Gives the machine an input, and performs the actions that it returns.
-  private func perform(_ input: (inout any WriteMachine<Command>) -> [WriteAction<Command>]) {
+  private func perform(_ input: (inout any WriteMachine<CommandReply>) -> [WriteAction<CommandReply>]) {
     for action in input(&machine) { perform(action) }
     watchDeadline()
   }
 
-  private func perform(_ action: WriteAction<Command>) {
+  private func perform(_ action: WriteAction<CommandReply>) {
     switch action {
     case .write(let value, let operation):
       device.task { [self] central in
@@ -132,7 +127,7 @@ final class PropertyWriter: @unchecked Sendable {
       channel.wasReadBack(value.value)
     case .answer(let command, let outcome):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
-      command.tag.reply(outcome)
+      command.reply(outcome)
       if property.kind == .state { keep(command, outcome) }
       if outcome == .pending { device.session.demand(before: command.timeToLive?.deadline) }
     case .storeDesired(let value):
@@ -145,7 +140,7 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   /// Updates the persistent waiting value. A waiting command without time to live is kept over a restart.
-  private func keep(_ command: WriteCommand<Command>, _ outcome: Outcome) {
+  private func keep(_ command: Command<CommandReply>, _ outcome: Outcome) {
     switch outcome {
     case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
     // Unfinished when the gateway stops: applied after the next start.
@@ -220,7 +215,7 @@ final class PropertyWriter: @unchecked Sendable {
     case .failure(let error): return .failure(WriteFailure(error))
     case .success(let bytes):
       do throws(CodecError) {
-        return .success(EncodedValue(value: try property.codec.decode(bytes), bytes: bytes))
+        return .success(EncodedValue(try property.codec.decode(bytes), bytes))
       } catch {
         return .failure(.failed(reason: "\(error)"))
       }
@@ -229,11 +224,6 @@ final class PropertyWriter: @unchecked Sendable {
 }
 
 extension Property {
-  /// The value with its bytes; nil if the codec cannot encode it.
-  fileprivate func encoded(_ value: Value) -> EncodedValue? {
-    (try? codec.encode(value)).map { EncodedValue(value: value, bytes: $0) }
-  }
-
   /// The parts in which `bytes` are written: at most ``chunk`` bytes each.
   fileprivate func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
     guard let chunk else { return [bytes[...]] }

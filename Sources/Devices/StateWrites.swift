@@ -3,9 +3,8 @@ import GATT
 
 /// The writes of a state property. A command is written and, in the mode `confirm`, read back; a newer command replaces
 /// a waiting one. The desired value is applied on every link.
-struct StateWrites<Tag: Sendable>: WriteMachine {
-  typealias Command = WriteCommand<Tag>
-  typealias Action = WriteAction<Tag>
+struct StateWrites<Reply: Sendable>: WriteMachine {
+  typealias Action = WriteAction<Reply>
 
   /// What a write is for.
   private enum Purpose {
@@ -23,7 +22,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
 
   /// A command that waits or is in flight.
   private struct Request {
-    let command: Command
+    let command: Command<Reply>
     var isPendingReported = false
     /// A request has set another desired value while this command was in flight.
     var isSuperseded = false
@@ -91,7 +90,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     }
   }
 
-  mutating func command(_ command: Command) -> [Action] {
+  mutating func command(_ command: Command<Reply>) -> [Action] {
     var actions: [Action] = []
     if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
     waiting = Request(command: command)
@@ -137,7 +136,7 @@ struct StateWrites<Tag: Sendable>: WriteMachine {
     case .absent, .idle, .reading, .writing(.apply): return []
     case .writing(.command(let request)):
       // The other gateway does not have this command.
-      return [.answer(request.command, .failed(reason: "another gateway has taken the device over"))]
+      return [.answer(request.command, .failed(reason: Outcome.takenOverReason))]
     }
   }
 

@@ -10,8 +10,8 @@ final class Visits: @unchecked Sendable {
   private var schedule: VisitSchedule
   private var timer: LoopTimer?
   private let waiters: LinkWaiters
-  /// The first values of properties that are only notified, during a visit.
-  private var firstValues: [(channel: Channel, value: Waiter<Void>)] = []
+  /// That of the link, or of the next one.
+  private(set) var current: Visit
   private unowned let session: DeviceSession
 
   private var device: Device { session.device }
@@ -20,6 +20,7 @@ final class Visits: @unchecked Sendable {
   init(every interval: Duration, of session: DeviceSession) {
     schedule = VisitSchedule(interval: interval)
     waiters = LinkWaiters(session.context.loop)
+    current = Visit(session.context.loop)
     self.session = session
   }
 
@@ -31,6 +32,12 @@ final class Visits: @unchecked Sendable {
   /// The device is connected, and its values are read.
   func visited() {
     perform(schedule.visited(at: .now))
+  }
+
+  /// The link has ended, or the attempt to make one.
+  func linkEnded() {
+    current.end()
+    current = Visit(loop)
   }
 
   /// What waits for the link can be done.
@@ -72,36 +79,5 @@ final class Visits: @unchecked Sendable {
   /// Calls `body` when there is a link, or with the reason why there is none.
   func awaitLink(_ body: @escaping LinkWaiters.Body) {
     if waiters.add(body) { session.demanded() }
-  }
-
-  // MARK: First values
-
-  /// Reads the property, or subscribes to it if it is only notified.
-  func use(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
-    if let value = try await channel.visit(on: central) { firstValues.append((channel, value)) }
-  }
-
-  /// How long a visit waits for the values of properties that are only notified.
-  private static let firstValueLimit = Duration.seconds(10)
-
-  func awaitFirstValues(on central: isolated Central) async {
-    let awaited = firstValues
-    guard !awaited.isEmpty else { return }
-    let timer = loop.timer(after: Self.firstValueLimit) { [weak self] in self?.endFirstValues() }
-    for (channel, value) in awaited {
-      do {
-        try await value.value()
-      } catch {
-        session.log.info(
-          "no value of \(channel.property.name) was notified during the visit", device.fields)
-      }
-    }
-    timer.cancel()
-    endFirstValues()
-  }
-
-  func endFirstValues() {
-    for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
-    firstValues = []
   }
 }

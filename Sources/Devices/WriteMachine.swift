@@ -8,9 +8,9 @@ import GATT
 /// with the ``WriteOperation`` it was started with, so that a late result of an earlier link is ignored. Every command
 /// gets exactly one final outcome, and before it at most one `pending`. The exception: see
 /// ``StateWrites/handOver(desired:)``.
-protocol WriteMachine<Tag>: Sendable {
-  associatedtype Tag: Sendable
-  typealias Action = WriteAction<Tag>
+protocol WriteMachine<Reply>: Sendable {
+  associatedtype Reply: Sendable
+  typealias Action = WriteAction<Reply>
 
   /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
@@ -19,8 +19,7 @@ protocol WriteMachine<Tag>: Sendable {
   mutating func linkUp() -> [Action]
   /// The link has ended, or no longer offers the property. Has no effect when repeated.
   mutating func linkDown() -> [Action]
-  /// A command, whose value has been validated.
-  mutating func command(_ command: WriteCommand<Tag>) -> [Action]
+  mutating func command(_ command: Command<Reply>) -> [Action]
   /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
   mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action]
   /// Another gateway owns the device now.
@@ -36,20 +35,6 @@ protocol WriteMachine<Tag>: Sendable {
   mutating func abandon(reason: String) -> [Action]
 }
 
-/// A command for a property. The `tag` identifies its sender: it is returned with the outcome.
-struct WriteCommand<Tag: Sendable>: Sendable {
-  let value: EncodedValue
-  let tag: Tag
-  /// Nil: a command for a state waits without limit, one for an event does not wait.
-  var timeToLive: TimeToLive?
-  /// False: it fails if there is no link.
-  var waitsForLink = true
-
-  var expired: Outcome {
-    .timeout(reason: "not applied within its ttl of \(timeToLive?.seconds ?? 0) s")
-  }
-}
-
 /// Identifies a read or a write among those of the same property.
 struct WriteOperation: Sendable, Hashable {
   private(set) var number: UInt64 = 0
@@ -62,13 +47,13 @@ struct WriteOperation: Sendable, Hashable {
 }
 
 /// What the owner of a ``WriteMachine`` is to do.
-enum WriteAction<Tag: Sendable>: Sendable {
+enum WriteAction<Reply: Sendable>: Sendable {
   /// Write this value, then call ``WriteMachine/wrote(_:_:)``.
   case write(EncodedValue, WriteOperation)
   /// Read the property, then call ``WriteMachine/read(_:_:)``.
   case read(WriteOperation)
   /// Report the outcome to the command's sender.
-  case answer(WriteCommand<Tag>, Outcome)
+  case answer(Command<Reply>, Outcome)
   /// Publish this value, which was read from the device.
   case valueRead(EncodedValue)
   /// A command has set this desired value: store it.
@@ -79,17 +64,7 @@ enum WriteAction<Tag: Sendable>: Sendable {
   case unresponsive
 }
 
-extension WriteCommand: Equatable where Tag: Equatable {}
-extension WriteAction: Equatable where Tag: Equatable {}
-
-/// A value together with the bytes that stand for it. Equal where the bytes are: two values may have the same bytes,
-/// and a peripheral knows bytes alone.
-struct EncodedValue: Sendable, Equatable {
-  let value: Value
-  let bytes: [UInt8]
-
-  static func == (a: EncodedValue, b: EncodedValue) -> Bool { a.bytes == b.bytes }
-}
+extension WriteAction: Equatable where Reply: Equatable {}
 
 /// Where a desired value comes from that no command asks for; it decides what becomes of unfinished commands.
 enum DesiredOrigin: Sendable {

@@ -139,13 +139,33 @@ public struct Property: Sendable, Hashable {
   /// Whether commands may set it.
   public var isWritable: Bool { access.contains(.write) }
 
-  /// Encodes a value that a profile names. Also checks ``range`` and ``maxLength``, unlike ``Codec/encode(_:)``.
-  public func encode(_ value: Value) throws(CodecError) -> [UInt8] {
-    if let range, let number = value.doubleValue, !range.contains(number) {
+  /// Encodes a value that the property is to be set to. Also checks ``range`` and ``maxLength``, unlike
+  /// ``Codec/encode(_:)``.
+  public func encode(_ value: Value) throws(CodecError) -> EncodedValue {
+    // Here, as the codec would round a number just outside to the nearest one that it can encode.
+    if let range = range ?? codec.range, let number = value.doubleValue, !range.contains(number) {
       throw .range(value: number, allowed: range)
     }
     let bytes = try codec.encode(value)
     if let maxLength, bytes.count > maxLength { throw .tooLong(count: bytes.count, most: maxLength) }
-    return bytes
+    return EncodedValue(value, bytes)
   }
+}
+
+/// A value together with the bytes that stand for it. Equal where the bytes are: two values may have the same bytes,
+/// and a peripheral knows bytes alone.
+public struct EncodedValue: Sendable, Equatable {
+  /// The decoded value.
+  public let value: Value
+  /// The value of the characteristic.
+  public let bytes: [UInt8]
+
+  /// Not validated: ``Property/encode(_:)`` is, and so is a value that was decoded from the bytes.
+  public init(_ value: Value, _ bytes: [UInt8]) {
+    self.value = value
+    self.bytes = bytes
+  }
+
+  /// Compares the bytes.
+  public static func == (a: EncodedValue, b: EncodedValue) -> Bool { a.bytes == b.bytes }
 }

@@ -17,7 +17,7 @@ extension Discovery {
     isReannouncement: Bool = false
   ) -> DiscoveryDocument {
     DiscoveryDocument(
-      object: object(of: .device(device.identifier)), prefix: prefix,
+      object: object(of: .device(device.address)), prefix: prefix,
       device: description(of: device, hasGateway: hasGateway),
       availability: [topics.availability, self.topics.bridgeState], qos: qos,
       components: components(of: device, topics: topics), before: before, isReannouncement: isReannouncement)
@@ -34,13 +34,13 @@ extension Discovery {
       "sn": text(device.serial),
       "sa": text(device.area),
       // As Home Assistant's own Bluetooth integrations give it, which then show the same device.
-      "cns": [["bluetooth", .string(device.identifier.description)]],
+      "cns": [["bluetooth", .string(device.address.description)]],
       "via_device": hasGateway ? .string(object(of: .gateway)) : nil,
     ]
   }
 
   private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
-    let placeholder = Removal.placeholder(object(of: .device(device.identifier)), prefix: prefix)
+    let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
     let offered = zip(device.profile.properties, topics.properties).filter { device.mayOffer($0.0.name) }
     let properties = offered.flatMap { property, topics in
       property.homeAssistantParts.flatMap { components(for: property, $0, topics: topics) }.map { component in

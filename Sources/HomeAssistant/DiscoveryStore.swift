@@ -72,7 +72,7 @@ final class DiscoveryStore: @unchecked Sendable {
     section.put(Self.removalPrefix + topic, removal.announced.json.bytes)
   }
 
-  func removeRemoval(_ topic: String) {
+  func discardRemoval(_ topic: String) {
     if removals.removeValue(forKey: topic) != nil { section.put(Self.removalPrefix + topic, nil) }
   }
 }

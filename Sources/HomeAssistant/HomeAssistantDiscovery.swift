@@ -76,7 +76,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   }
 
   package func deviceChanged(_ publisher: DevicePublisher) {
-    schedule.append(.device(publisher.device.identifier, .plain))
+    schedule.append(.device(publisher.device.address, .plain))
   }
 
   package func deviceAdded(_ address: BluetoothAddress) {
@@ -101,7 +101,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       context.mqtt.subscribe([TopicFilter(discovery.status)])
       context.mqtt.subscribe([TopicFilter(discovery.topic(of: .gateway))], options: [.noLocal, .noRetained])
     }
-    for device in context.engine.assumeIsolated({ $0.devices }) { subscribe(to: device.identifier) }
+    for device in context.engine.assumeIsolated({ $0.devices }) { subscribe(to: device.address) }
     for removal in store.removals.values { subscribe(removal) }
   }
 
@@ -110,7 +110,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       TopicFilter(discovery.status), TopicFilter(discovery.topic(of: .gateway)),
     ])
     for device in context.engine.assumeIsolated({ $0.devices }) {
-      unsubscribe(from: device.identifier, discovery)
+      unsubscribe(from: device.address, discovery)
     }
   }
 
@@ -213,7 +213,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       return
     }
     // Another gateway has announced the device.
-    removeRemoval(topic)
+    discardRemoval(topic)
     guard case .device(let address) = discovery?.subject(of: topic),
       let publisher = bridge.publisher(address)
     else { return }
@@ -234,7 +234,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     schedule.change {
       // Devices refer to it.
       $0.prepend(.gateway(stage))
-      for publisher in bridge.publishers { $0.append(.device(publisher.device.identifier, stage)) }
+      for publisher in bridge.publishers { $0.append(.device(publisher.device.address, stage)) }
     }
   }
 
@@ -260,7 +260,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   private func announce(_ publisher: DevicePublisher, _ stage: Announcement.Stage) {
     let device = publisher.device
-    let address = device.identifier
+    let address = device.address
     let record = store[address]
     // What it offers, and its model, are known after its first link.
     guard let discovery, bridge.owner(of: address) == .this, !record.isDeleted, device.offered != nil,
@@ -288,7 +288,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   private func publish(_ document: DiscoveryDocument, after last: Published?) -> Published? {
     let hash = document.payload.hashValue
     guard hash != last?.hash else { return nil }
-    removeRemoval(document.topic.string)
+    discardRemoval(document.topic.string)
     context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload, retain: true))
     return Published(hash: hash, time: .now)
   }
@@ -315,7 +315,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       let document = removal.reannouncement(qos: context.qos)
       context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload))
     case .remove:
-      removeRemoval(removal.topic.string)
+      discardRemoval(removal.topic.string)
       context.clearState(removal.topic)
       if case .device(let address) = discovery?.subject(of: removal.topic.string) { cleared(address) }
     }
@@ -364,9 +364,9 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   }
 
   /// What was announced on the discovery topic `topic` is not to be removed any more.
-  private func removeRemoval(_ topic: String) {
+  private func discardRemoval(_ topic: String) {
     guard let removal = store.removals[topic] else { return }
-    store.removeRemoval(topic)
+    store.discardRemoval(topic)
     unsubscribe(removal)
   }
 }

@@ -98,6 +98,41 @@ import Testing
     #expect(results.first?.contains(#""status":"pending","requested":600,"transaction":"a2""#) == true)
   }
 
+  private static let requests: [(verb: String, keys: String, whileItsOwnerIsOffline: String)] = [
+    ("property/get", #""property":"period""#, "the device is offline"),
+    ("property/set", #""property":"period","value":500"#, #""status":"pending""#),
+    ("device/sequence", #""steps":[{"read":"period"}]"#, "kitchen: the device is offline"),
+  ]
+
+  @Test func requestsForADeviceAreRefusedWhileItsOwnerIsOnline() async throws {
+    let tested = try await BridgeUnderTest(
+      broker, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
+    func ask(_ verb: String, _ keys: String, _ expected: String) async throws {
+      let start = tested.messages.count
+      try await tested.publish("bridge/here/request/\(verb)", #"{"id":"kitchen",\#(keys)}"#)
+      let response = try await tested.message("bridge/here/response/\(verb)", "", from: start)
+      let text = String(decoding: response.payload, as: UTF8.self)
+      #expect(text.contains(expected), "\(verb): \(text)")
+    }
+    for (verb, keys, _) in Self.requests {
+      try await ask(verb, keys, "kitchen is owned by the gateway attic: send the request there")
+    }
+    try await tested.publish("bridge/attic/state", "offline")
+    for (verb, keys, expected) in Self.requests { try await ask(verb, keys, expected) }
+  }
+
+  @Test func requestsForADisabledDeviceAreUnavailable() async throws {
+    let disabled = BridgeUnderTest.kitchen.replacing(
+      #""id":"kitchen""#, with: #""id":"kitchen","enabled":false"#)
+    let tested = try await BridgeUnderTest(broker, disabled)
+    for (verb, keys, _) in Self.requests {
+      try await tested.publish("bridge/here/request/\(verb)", #"{"id":"kitchen",\#(keys)}"#)
+      try await tested.message(
+        "bridge/here/response/\(verb)",
+        #""code":"unavailable","error":"kitchen is disabled: enable it by device/options""#)
+    }
+  }
+
   @Test func aDeviceWhoseOwnerHasClearedItsInfoHasNone() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
     let rename = #"{"id":"kitchen","to":"hall","transaction":""#

@@ -24,7 +24,7 @@ import Testing
     }
   }
   private func value(_ text: String, _ property: Property) -> Value? {
-    try? parse(text, property).get().value
+    try? parse(text, property).get().value.value
   }
   private func reason(_ text: String, _ property: Property) -> String? {
     if case .failure(let rejection) = parse(text, property) { rejection.reason } else { nil }
@@ -44,7 +44,7 @@ import Testing
     #expect(value(#""Hello""#, text) == .text("Hello"))
     #expect(value(#"{"value":"Hello"}"#, text) == .text("Hello"))
     let long = try parse(#"{"value":"{}","ttl":60,"transaction":"a1"}"#, text).get()
-    #expect(long.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
+    #expect(long.value.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
     #expect(reason(#"{"value":21}"#, text) == #"value: "21" is not a text"#)
     #expect(reason(#"{"x":21}"#, text) == #"unknown key "x": value, ttl and transaction are known"#)
     #expect(reason("{}", text) == "the key value is missing")
@@ -189,7 +189,7 @@ import Testing
     let long = try parse(
       #"{"value":{"red":1,"green":2,"tag":"0aff"},"ttl":9,"transaction":"t"}"#, colour
     ).get()
-    #expect(long.value == expected && long.ttl == 9 && long.transaction == "t")
+    #expect(long.value.value == expected && long.ttl == 9 && long.transaction == "t")
   }
 
   @Test(arguments: [
@@ -216,9 +216,9 @@ import Testing
   @Test func aRecordMayHaveAFieldNamedValue() throws {
     let limit = try property("limit", .record([.init("value", .uint8), .init("ttl", .uint8)]))
     let short = try parse(#"{"value":5,"ttl":60}"#, limit).get()
-    #expect(short.value == .record([5, 60]) && short.ttl == nil)
+    #expect(short.value.value == .record([5, 60]) && short.ttl == nil)
     let long = try parse(#"{"value":{"value":5,"ttl":6},"ttl":60}"#, limit).get()
-    #expect(long.value == .record([5, 6]) && long.ttl == 60)
+    #expect(long.value.value == .record([5, 6]) && long.ttl == 60)
   }
 
   // MARK: Lists

@@ -21,7 +21,7 @@ import Testing
     (#"{"value":2000}"#, 2000), ("{ \"value\" : 65535 }\n", 65535),
   ])
   func takesNumbers(text: String, value: Int) {
-    #expect(accepted(text)?.value == .integer(value))
+    #expect(accepted(text)?.value.value == .integer(value))
     #expect(accepted(text)?.transaction == nil)
   }
 
@@ -107,7 +107,7 @@ import Testing
     #expect(rejection(million) == Rejection("the payload has 1048576 bytes, 4096 are the most"))
     let digits = [UInt8](repeating: UInt8(ascii: "9"), count: 4000)
     #expect(rejection(digits)?.reason.utf8.count ?? .max < 120)
-    #expect(accepted(String(repeating: " ", count: 4094) + "77")?.value == 77)
+    #expect(accepted(String(repeating: " ", count: 4094) + "77")?.value.value == 77)
   }
 
   @Test(arguments: [257, 1000, 4000, 10_000])
@@ -142,7 +142,7 @@ import Testing
     let offset = Property(
       name: "offset", service: .microbitTemperatureService, characteristic: .microbit(1),
       access: [.read, .write], codec: .int8, unit: "°C")
-    #expect(try CommandPayload(Array("-128".utf8), for: offset).value == -128)
+    #expect(try CommandPayload(Array("-128".utf8), for: offset).value.value == -128)
     #expect(throws: Rejection("128 is above the largest offset, 127 °C")) {
       try CommandPayload(Array("128".utf8), for: offset)
     }

@@ -80,4 +80,22 @@ import Testing
         .reportConflict, .withdraw(.seconds(10)),
       ])
   }
+
+  @Test func aConflictIsKnownUntilTheBrokerIsOutOfReach() {
+    var idGuard = connected()
+    #expect(!idGuard.hasConflict)
+    _ = idGuard.answered()
+    #expect(idGuard.hasConflict)
+    idGuard.disconnected()
+    #expect(idGuard.hasConflict, "it has withdrawn")
+    idGuard.connectFailed()
+    #expect(!idGuard.hasConflict)
+    _ = idGuard.connected()
+    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "it was reported before")
+    #expect(idGuard.hasConflict)
+    idGuard.disconnected()
+    _ = idGuard.connected()
+    _ = idGuard.barrierArrived()
+    #expect(!idGuard.hasConflict)
+  }
 }

@@ -67,14 +67,12 @@ import Testing
     ),
   ])
   func results(outcome: Outcome, expected: String) {
-    let payload = Payload.result(
-      outcome, requested: .integer(2000), .uint16, transaction: "a1", time: time)
+    let payload = outcome.result(requested: .integer(2000), .uint16, transaction: "a1", time: time)
     #expect(text(payload) == expected)
   }
 
   @Test func aResultLeavesOutWhatThereIsNot() {
-    let payload = Payload.result(
-      .rejected(reason: #"say "hi""#), nil, transaction: nil, time: time)
+    let payload = Outcome.rejected(reason: #"say "hi""#).result(nil, transaction: nil, time: time)
     #expect(
       text(payload) == #"{"status":"rejected","reason":"say \"hi\"","time":"2025-11-20T18:01:02.345Z"}"#)
   }

@@ -13,8 +13,8 @@ extension Value: ExpressibleByIntegerLiteral {
 
 extension DeviceDescription {
   /// A micro:bit with the properties of the profile that are used by default.
-  init(_ id: DeviceID, _ identifier: BluetoothAddress) {
-    self.init(id: id, identifier: identifier, profile: .microbitDefault)
+  init(_ id: DeviceID, _ address: BluetoothAddress) {
+    self.init(id: id, address: address, profile: .microbitDefault)
   }
 }
 

@@ -176,23 +176,44 @@ import Testing
       codec: codec, unit: "ms", range: range, maxLength: maxLength)
   }
 
+  private func problem(_ json: JSONValue, _ property: Property) -> String? {
+    do throws(ValueProblem) {
+      _ = try property.value(of: json)
+      return nil
+    } catch {
+      return error.reason
+    }
+  }
+
   @Test func rangesAndLengths() throws {
     let period = property(try codec(.uint16), range: 20...1000)
-    #expect(period.problem(with: .integer(20)) == nil && period.problem(with: .integer(1000)) == nil)
-    #expect(period.problem(with: .integer(19)) == "19 is below the smallest limit, 20 ms")
-    #expect(period.problem(with: .number(1000.5)) == "1000.5 is above the largest limit, 1000 ms")
-    #expect(period.problem(with: .number(20.5)) != nil)
-    #expect(period.problem(with: .number(.nan)) != nil)
+    #expect(problem(.integer(20), period) == nil && problem(.integer(1000), period) == nil)
+    #expect(problem(.integer(19), period) == "19 is below the smallest limit, 20 ms")
+    #expect(problem(.number(1e20), period) == "1e+20 is above the largest limit, 1000 ms")
+    #expect(problem(.number(20.5), period) != nil)
+    #expect(problem(.number(.nan), period) != nil)
+    for json in [JSONValue.string("20"), .bool(true), .null] {
+      let expected = "expected a whole number in plain digits, found \(json.kind)"
+      #expect(problem(json, period) == expected)
+    }
     let byte = property(try codec(.uint8))
-    #expect(byte.problem(with: .integer(256)) == "256 is above the largest limit, 255 ms")
+    #expect(problem(.integer(256), byte) == "256 is above the largest limit, 255 ms")
     let half = property(try codec(.uint8, scale: 0.5), range: 0.5...2.5)
-    #expect(half.problem(with: .integer(0)) == "0 is below the smallest limit, 0.5 ms")
+    #expect(problem(.integer(0), half) == "0 is below the smallest limit, 0.5 ms")
+    #expect(problem(.number(2.75), half) == "2.75 is above the largest limit, 2.5 ms")
     let raw = property(try codec(.bytes), maxLength: 1)
-    #expect(raw.problem(with: .bytes([1])) == nil)
-    #expect(raw.problem(with: .bytes([1, 2])) == "limit has 2 bytes, 1 are the most")
-    #expect(raw.problem(with: .text("x")) != nil)
+    #expect(problem(.string("01"), raw) == nil)
+    #expect(problem(.string("0102"), raw) == "limit has 2 bytes, 1 are the most")
+    #expect(problem(.integer(1), raw) != nil)
     let text = property(try codec(.utf8), maxLength: 2)
-    #expect(text.problem(with: .text("é")) == nil)
-    #expect(text.problem(with: .text("é!")) == "limit has 3 bytes, 2 are the most")
+    #expect(problem(.string("é"), text) == nil)
+    #expect(problem(.string("é!"), text) == "limit has 3 bytes, 2 are the most")
+  }
+
+  /// The codec alone would round it to the largest number that it can encode.
+  @Test func aScaledNumberJustAboveTheLargestIsRefused() throws {
+    let half = property(try codec(.uint8, scale: 0.5))
+    #expect(try half.value(of: .number(127.5)) == EncodedValue(.number(127.5), [255]))
+    #expect(problem(.number(127.6), half) == "127.6 is above the largest limit, 127.5 ms")
   }
 }

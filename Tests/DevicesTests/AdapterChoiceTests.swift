@@ -12,7 +12,7 @@ import Testing
 
   /// Two adapters that are on and receive the device with these strengths.
   private func choice(_ first: Int?, _ second: Int?, pinned: Int? = nil) -> AdapterChoice {
-    var choice = AdapterChoice(isOn: [true, true], pinned: pinned)
+    var choice = AdapterChoice(isOn: [true, true], pinned: pinned, bondLimit: .seconds(60))
     for (index, rssi) in [first, second].enumerated() {
       if let rssi { see(&choice, index, rssi) }
     }
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test func oneAdapterIsUsedWithoutWaiting() {
-    var choice = AdapterChoice(isOn: [true], pinned: nil)
+    var choice = AdapterChoice(isOn: [true], pinned: nil, bondLimit: .seconds(60))
     #expect(choice.choose(hasFreeLink: [true], at: start) == .none)
     #expect(!choice.isInRange(at: start))
     see(&choice, 0, -90)
@@ -151,13 +151,13 @@ import Testing
   }
 
   @Test func withOneAdapterAnOldSignalIsEnough() {
-    var choice = AdapterChoice(isOn: [true], pinned: nil)
+    var choice = AdapterChoice(isOn: [true], pinned: nil, bondLimit: .seconds(60))
     see(&choice, 0, -90)
     #expect(choice.choose(hasFreeLink: [true], at: at(1000)) == .use(0))
   }
 
   @Test func anAdapterThatIsNotUpAtTheStartIsWaitedFor() {
-    var choice = AdapterChoice(isOn: [true, false], pinned: nil)
+    var choice = AdapterChoice(isOn: [true, false], pinned: nil, bondLimit: .seconds(60))
     see(&choice, 0, -80)
     let decision = choice.choose(hasFreeLink: free, startEnd: at(5), at: start)
     #expect(decision == .wait(.seconds(5)))
@@ -170,7 +170,7 @@ import Testing
   }
 
   @Test func anAdapterThatThePinRulesOutIsNotWaitedFor() {
-    var choice = AdapterChoice(isOn: [true, false], pinned: 0)
+    var choice = AdapterChoice(isOn: [true, false], pinned: 0, bondLimit: .seconds(60))
     see(&choice, 0, -80)
     #expect(choice.choose(hasFreeLink: free, startEnd: at(5), at: start) == .use(0))
   }
@@ -262,19 +262,23 @@ import Testing
     #expect(choice.isInRange(at: start))
   }
 
-  @Test func whereElseItIsRemoved() {
+  @Test func whereItIsRemoved() {
     var choice = choice(-30, -80)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     // Outdated services.
-    #expect(choice.othersToRemove(isUnpairing: false) == [1])
-    #expect(choice.othersToRemove(isUnpairing: true) == [])
+    #expect(choice.adaptersToRemove(isUnpairing: false) == [0, 1])
+    #expect(choice.adaptersToRemove(isUnpairing: true) == [0])
     see(&choice, 1, -80, isPaired: true)
-    #expect(choice.othersToRemove(isUnpairing: false) == [])
-    #expect(choice.othersToRemove(isUnpairing: true) == [1])
+    #expect(choice.adaptersToRemove(isUnpairing: false) == [0])
+    #expect(choice.adaptersToRemove(isUnpairing: true) == [0, 1])
     // An outdated bond.
     see(&choice, 0, -30, isPaired: true)
     see(&choice, 1, -80)
-    #expect(choice.othersToRemove(isUnpairing: false) == [])
+    #expect(choice.adaptersToRemove(isUnpairing: false) == [0])
+    // The adapter has gone, and has kept its bond.
+    choice.lost(by: 0, at: start)
+    #expect(choice.adaptersToRemove(isUnpairing: false) == [])
+    #expect(choice.adaptersToRemove(isUnpairing: true) == [0])
   }
 
   @Test func theBondedAdapterIsChosenToDeleteTheBond() {

@@ -24,7 +24,7 @@ private struct EventBench {
         operations.append(operation)
         return "write \(value.value) as \(operation.number)"
       case .answer(let command, let outcome):
-        return "\(command.tag): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
+        return "\(command.reply): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
       case .read, .valueRead, .storeDesired, .applyFailed: return "\(action)"
       }
@@ -33,7 +33,7 @@ private struct EventBench {
 
   mutating func command(_ value: Int, ttl: Int? = nil, at now: Moment = .now) -> [String] {
     let timeToLive = ttl.map { TimeToLive(seconds: $0, from: now) }
-    return texts(machine.command(.init(value: EncodedValue(value), tag: value, timeToLive: timeToLive)))
+    return texts(machine.command(.init(EncodedValue(value), timeToLive: timeToLive, reply: value)))
   }
   /// How the write of this number ended.
   mutating func wrote(_ number: Int, _ failure: WriteFailure? = nil) -> [String] {

@@ -125,8 +125,8 @@ private struct Simulation {
     let ttl = Bool.random(using: &random) ? Int.random(in: 1...5, using: &random) : nil
     commands[nextTag] = Asked(value: value, deadline: ttl.map { now + $0 })
     let arrival = start + .seconds(now)
-    let command = Machine.Command(
-      value: value, tag: nextTag, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) })
+    let command = Command(
+      value, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) }, reply: nextTag)
     nextTag += 1
     run(machine.command(command))
   }
@@ -241,39 +241,39 @@ private struct Simulation {
     inFlight = operation
   }
 
-  private mutating func answer(_ command: Machine.Command, _ outcome: Outcome) {
-    guard let state = commands[command.tag], state.value == command.value else {
+  private mutating func answer(_ command: Command<Int>, _ outcome: Outcome) {
+    guard let state = commands[command.reply], state.value == command.value else {
       return violations.append("an answer to nobody")
     }
-    if state.isDropped { violations.append("command \(command.tag) is another gateway's to answer") }
-    if state.final != nil { violations.append("command \(command.tag) is answered after its end") }
-    if outcome.actual != nil, command.tag >= overtaken { owedDesired = command.value }
+    if state.isDropped { violations.append("command \(command.reply) is another gateway's to answer") }
+    if state.final != nil { violations.append("command \(command.reply) is answered after its end") }
+    if outcome.actual != nil, command.reply >= overtaken { owedDesired = command.value }
     switch outcome {
     case .pending:
-      if command.tag < overtaken { violations.append("command \(command.tag) is kept, and overtaken") }
-      commands[command.tag]?.pending += 1
-      if state.pending > 0 { violations.append("command \(command.tag) is pending twice") }
+      if command.reply < overtaken { violations.append("command \(command.reply) is kept, and overtaken") }
+      commands[command.reply]?.pending += 1
+      if state.pending > 0 { violations.append("command \(command.reply) is pending twice") }
       if isUp { violations.append("pending with a link") }
     case .applied(let actual):
       if actual != command.value.value || actual != held.value {
         violations.append("applied, yet \(held.value) is held")
       }
-      commands[command.tag]?.final = outcome
+      commands[command.reply]?.final = outcome
     case .adjusted(let actual):
       if actual == command.value.value || actual != held.value {
         violations.append("adjusted, yet \(held.value) is held")
       }
-      commands[command.tag]?.final = outcome
+      commands[command.reply]?.final = outcome
     case .superseded:
-      if !commands.keys.contains(where: { $0 > command.tag }), overtaken <= command.tag {
+      if !commands.keys.contains(where: { $0 > command.reply }), overtaken <= command.reply {
         violations.append("superseded by nothing")
       }
-      commands[command.tag]?.final = outcome
+      commands[command.reply]?.final = outcome
     case .timeout(let reason) where reason.contains("ttl"):
       if state.deadline.map({ $0 > now }) ?? true { violations.append("given up before its time") }
-      commands[command.tag]?.final = outcome
+      commands[command.reply]?.final = outcome
     case .failed, .timeout:
-      commands[command.tag]?.final = outcome
+      commands[command.reply]?.final = outcome
     case .accepted, .sent, .read, .rejected:
       violations.append("an outcome that no confirmed write has")
     }

@@ -30,7 +30,7 @@ struct Bench {
         return "read"
       case .answer(let command, let outcome):
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
-        return "\(command.tag): \(outcome.word)\(detail)"
+        return "\(command.reply): \(outcome.word)\(detail)"
       case .valueRead(let value): return "publish \(value.value)"
       case .storeDesired(let value): return "desired \(value.value)"
       case .applyFailed(let value, let failure): return "not restored \(value.value) \(failure)"
@@ -42,14 +42,14 @@ struct Bench {
   mutating func linkUp() -> [String] { run(machine.linkUp()) }
   mutating func linkDown() -> [String] { run(machine.linkDown()) }
   mutating func command(_ tag: String, _ value: Int) -> [String] {
-    run(machine.command(Machine.Command(value: EncodedValue(value), tag: tag)))
+    run(machine.command(Command(EncodedValue(value), reply: tag)))
   }
   mutating func command(_ tag: String, _ value: Int, ttl: Int, at now: Moment) -> [String] {
     let timeToLive = TimeToLive(seconds: ttl, from: now)
-    return run(machine.command(Machine.Command(value: EncodedValue(value), tag: tag, timeToLive: timeToLive)))
+    return run(machine.command(Command(EncodedValue(value), timeToLive: timeToLive, reply: tag)))
   }
   mutating func commandForThisLink(_ tag: String, _ value: Int) -> [String] {
-    run(machine.command(Machine.Command(value: EncodedValue(value), tag: tag, waitsForLink: false)))
+    run(machine.command(Command(EncodedValue(value), waitsForLink: false, reply: tag)))
   }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
   mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {

@@ -13,8 +13,7 @@ extension Value: ExpressibleByIntegerLiteral {
 extension EncodedValue: ExpressibleByIntegerLiteral {
   /// Different numbers have different bytes.
   init(_ number: Int) {
-    self.init(
-      value: .integer(number), bytes: withUnsafeBytes(of: number.littleEndian) { Array($0) })
+    self.init(.integer(number), withUnsafeBytes(of: number.littleEndian) { Array($0) })
   }
 
   /// This whole number.

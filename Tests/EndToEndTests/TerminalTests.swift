@@ -63,6 +63,19 @@ import Testing
     }
   }
 
+  @Test("A disabled device is unavailable")
+  func disabled() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      try await fixture.done("device/options", #"{"id":"\#(device.id)","options":{"enabled":false}}"#)
+      for arguments in [["read", device.id, "period"], ["write", device.id, "period", "500"]] {
+        let (status, text) = try await fixture.command(arguments)
+        #expect(status == 69 && text.contains("is disabled"), "\(arguments): \(status) \(text)")
+      }
+    }
+  }
+
   @Test("inspect shows the services of a micro:bit and of a stranger", arguments: [true, false])
   func inspect(hasGateway: Bool) async throws {
     try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in

@@ -48,7 +48,7 @@ import Testing
     for value in [0, 1, 19, 65536] {
       #expect(error(of: CodecError.self) { try period.encode(.integer(value)) } != nil)
     }
-    #expect(try period.encode(.integer(1000)) == [0xE8, 0x03])
+    #expect(try period.encode(.integer(1000)).bytes == [0xE8, 0x03])
     #expect(
       period.homeAssistant
         == [HomeAssistantEntity(.number(.box), name: "Period", deviceClass: "duration", category: .config)])
@@ -82,14 +82,14 @@ import Testing
     for value in [0, 1, 65536] {
       #expect(error(of: CodecError.self) { try period.encode(.integer(value)) } != nil)
     }
-    #expect(try period.encode(.integer(2)) == [2, 0])
-    #expect(try period.encode(.integer(65535)) == [0xFF, 0xFF])
+    #expect(try period.encode(.integer(2)).bytes == [2, 0])
+    #expect(try period.encode(.integer(65535)).bytes == [0xFF, 0xFF])
   }
 
   @Test func ledText() throws {
     let text = Property.microbitLEDText
     #expect(text.kind == .event && text.access == .write && text.writeMode == .request)
-    #expect(try text.encode(.text("12345678901234567890")).count == 20)
+    #expect(try text.encode(.text("12345678901234567890")).bytes.count == 20)
     #expect(throws: CodecError.tooLong(count: 21, most: 20)) {
       try text.encode(.text("123456789012345678901"))
     }
@@ -99,7 +99,7 @@ import Testing
   @Test func ledMatrix() throws {
     let led = Property.microbitLEDMatrix
     #expect(led.kind == .state && led.access == [.read, .write] && led.writeMode == .confirm)
-    #expect(try led.encode(.text(".#.#./#####/#####/.###./..#..")) == [0x0A, 0x1F, 0x1F, 0x0E, 0x04])
+    #expect(try led.encode(.text(".#.#./#####/#####/.###./..#..")).bytes == [0x0A, 0x1F, 0x1F, 0x0E, 0x04])
     // The firmware holds a 0, and scrolls nothing.
     #expect(error(of: CodecError.self) { try Property.microbitScrollDelay.encode(.integer(0)) } != nil)
   }
@@ -108,34 +108,34 @@ import Testing
   @Test func pins() throws {
     let pins = Property.microbitPins
     func value(_ names: [String]) -> Value { .list(names.map { .record([.text($0), .integer(1)]) }) }
-    #expect(try pins.encode(value(["P0", "P16", "P19", "P20"])) == [0, 1, 16, 1, 17, 1, 18, 1])
+    #expect(try pins.encode(value(["P0", "P16", "P19", "P20"])).bytes == [0, 1, 16, 1, 17, 1, 18, 1])
     #expect(try pins.codec.decode([17, 255]) == .list([.record([.text("P19"), .integer(255)])]))
     for wrong in ["P17", "P18", "P21", "0"] {
       #expect(error(of: CodecError.self) { try pins.encode(value([wrong])) } != nil, "\(wrong)")
     }
     let ten = Array(repeating: "P0", count: 10)
-    #expect(try pins.encode(value(ten)).count == 20)
+    #expect(try pins.encode(value(ten)).bytes.count == 20)
     #expect(throws: CodecError.tooLong(count: 22, most: 20)) { try pins.encode(value(ten + ["P1"])) }
     let pwm = Property.microbitPWM
     let record = Value.record([.text("P1"), .integer(512), .integer(20_000)])
-    #expect(try pwm.encode(.list([record])) == [1, 0, 2, 0x20, 0x4E, 0, 0])
+    #expect(try pwm.encode(.list([record])).bytes == [1, 0, 2, 0x20, 0x4E, 0, 0])
     #expect(throws: CodecError.tooLong(count: 21, most: 14)) {
       try pwm.encode(.list([record, record, record]))
     }
     for mask in [Property.microbitAnalogPins, .microbitInputPins] {
-      #expect(try mask.encode(.integer(0x7FFFF)) == [0xFF, 0xFF, 7, 0])
+      #expect(try mask.encode(.integer(0x7FFFF)).bytes == [0xFF, 0xFF, 7, 0])
       #expect(error(of: CodecError.self) { try mask.encode(.integer(0x80000)) } != nil)
     }
   }
 
   @Test func eventsAreRecordsOfTypeAndValue() throws {
     let event = Value.record([.integer(27), .integer(11)])
-    #expect(try Property.microbitSendEvent.encode(event) == [27, 0, 11, 0])
+    #expect(try Property.microbitSendEvent.encode(event).bytes == [27, 0, 11, 0])
     #expect(try Property.microbitEvent.codec.decode([27, 0, 11, 0]) == .list([event]))
     let filter = Property.microbitEventFilter
     // A V2 takes one record with each write.
     #expect(filter.chunk == 4 && filter.kind == .state && filter.writeMode == .request)
-    #expect(try filter.encode(.list([event, event])) == [27, 0, 11, 0, 27, 0, 11, 0])
+    #expect(try filter.encode(.list([event, event])).bytes == [27, 0, 11, 0, 27, 0, 11, 0])
     #expect(try Property.microbitEventRequirement.codec.decode([]) == .list([]))
   }
 

@@ -201,13 +201,13 @@ import Testing
 
   @Test func aCommandsValueIsCheckedAgainstThePropertysOwnLimits() throws {
     let number = Self.property(range: 20...200)
-    #expect(try number.encode(.integer(20)) == [20])
+    #expect(try number.encode(.integer(20)).bytes == [20])
     #expect(throws: CodecError.range(value: 19, allowed: 20...200)) { try number.encode(.integer(19)) }
     #expect(throws: CodecError.range(value: 200.5, allowed: 20...200)) { try number.encode(.number(200.5)) }
     let text = Self.property(codec: .utf8, maxLength: 3)
-    #expect(try text.encode(.text("°C")) == [0xC2, 0xB0, 0x43])
+    #expect(try text.encode(.text("°C")).bytes == [0xC2, 0xB0, 0x43])
     #expect(throws: CodecError.tooLong(count: 4, most: 3)) { try text.encode(.text("abcd")) }
-    #expect(try Self.property().encode(.integer(255)) == [255])
+    #expect(try Self.property().encode(.integer(255)).bytes == [255])
   }
 }
 

@@ -184,7 +184,7 @@ import Testing
         property("speed", HomeAssistantEntity(.number(.slider), name: "Speed")),
       ])
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
-    let thing = DeviceDescription(id: device.id, identifier: device.identifier, profile: profile)
+    let thing = DeviceDescription(id: device.id, address: device.address, profile: profile)
     let document = Discovery(prefix: "ha", qos: .atMostOnce, topics: map)
       .document(of: thing, topics: map.topics(of: thing.id, profile))
     let components = try object(document, "cmps")
@@ -217,7 +217,7 @@ import Testing
   private func components(with properties: [Property]) throws -> JSONObject {
     let profile = try Profile(name: "thing", properties: properties)
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
-    let thing = DeviceDescription(id: device.id, identifier: device.identifier, profile: profile)
+    let thing = DeviceDescription(id: device.id, address: device.address, profile: profile)
     return try object(
       Discovery(prefix: "ha", qos: .atMostOnce, topics: map)
         .document(of: thing, topics: map.topics(of: thing.id, profile)), "cmps")
@@ -441,7 +441,7 @@ import Testing
   // MARK: Topics
 
   @Test func knowsWhomATopicIsAbout() throws {
-    let subject = Discovery.Subject.device(device.identifier)
+    let subject = Discovery.Subject.device(device.address)
     #expect(discovery.topic(of: subject) == document(device).topic)
     #expect(discovery.subject(of: "homeassistant/device/ble_c5a1b2c3d4e5/config") == subject)
     #expect(discovery.subject(of: "homeassistant/device/ble_gateway_attic/config") == .gateway)

@@ -65,8 +65,8 @@ import Testing
       store.setGateway(announced)
       store.setGateway(nil)
       store.add(removal)
-      store.removeRemoval(removal.topic.string)
-      store.removeRemoval("nothing")
+      store.discardRemoval(removal.topic.string)
+      store.discardRemoval("nothing")
     }
     #expect(stored == [:])
   }

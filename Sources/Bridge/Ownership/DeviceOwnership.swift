@@ -39,7 +39,7 @@ struct DeviceOwnership: Equatable, Sendable {
     /// The desired values, by property.
     var desired: JSONObject?
     /// The device's address, if it is given.
-    var identifier: BluetoothAddress?
+    var address: BluetoothAddress?
   }
 
   /// The device is online here.

@@ -40,8 +40,10 @@ struct DuplicateIDGuard {
   private let started: String
   private var isAnotherOnline = false
   private var lastRun: String?
+  /// Whether another gateway had the id on the last connection.
+  private(set) var hasConflict = false
   /// Whether a conflict was reported, and this gateway was not admitted since.
-  private(set) var isReported = false
+  private var isReported = false
 
   /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
   init(run: String, started: String) {
@@ -57,6 +59,9 @@ struct DuplicateIDGuard {
   }
 
   mutating func disconnected() { state = .disconnected }
+
+  /// The broker cannot be reached: whether the other gateway still has the id is not known.
+  mutating func connectFailed() { hasConflict = false }
 
   /// The `state` of this id has arrived.
   mutating func received(isOnline: Bool) -> [Action] {
@@ -113,12 +118,14 @@ struct DuplicateIDGuard {
 
   private mutating func admit() -> [Action] {
     state = .admitted
+    hasConflict = false
     isReported = false
     return [.admit]
   }
 
   private mutating func refuse() -> [Action] {
     state = .refused
+    hasConflict = true
     defer { isReported = true }
     return isReported ? [.withdraw(Self.retreat)] : [.reportConflict, .withdraw(Self.retreat)]
   }

@@ -46,7 +46,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   var isAdmitted: Bool { idGuard.state == .admitted }
   /// Whether another gateway has the id.
-  var hasIDConflict: Bool { idGuard.isReported }
+  var hasIDConflict: Bool { idGuard.hasConflict }
 
   func connected() {
     isConnected = true
@@ -59,6 +59,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     gatewaysOnline = []
     idGuard.disconnected()
   }
+
+  func connectFailed() { idGuard.connectFailed() }
 
   // MARK: Barriers
 

@@ -74,7 +74,7 @@ extension RequestHandler {
     }
     var payload = value.bytes
     if case .string(let text) = value { payload = Array(text.utf8) }
-    let parsed: Value
+    let parsed: EncodedValue
     do throws(Rejection) {
       parsed = try CommandPayload.value(payload, for: property)
     } catch {
@@ -83,37 +83,46 @@ extension RequestHandler {
     let isAnswered = Waiter<Void>()
     @Sendable func answer(_ outcome: Outcome) {
       guard isAnswered.resume(.success(())) else { return }
-      reply(.success(Self.data(outcome, property, requested: parsed)))
+      reply(.success(Self.data(outcome, property, requested: parsed.value)))
     }
     // A command that waits is left to a gateway that takes the device over, which does not know of this request.
     let deadline = ttl.map {
       loop.timer(after: .seconds($0) + Self.patience) {
-        answer(.failed(reason: "another gateway has taken the device over"))
+        answer(.failed(reason: Outcome.takenOverReason))
       }
     }
-    let command = Command(
-      device: id, property: index, value: parsed, timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) },
+    let command = Command<CommandReply>(
+      parsed, timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) },
       reply: { outcome in
         if case .pending = outcome, ttl != nil { return }
         deadline?.cancel()
         answer(outcome)
       })
-    engine.assumeIsolated { $0.execute(command) }
+    engine.assumeIsolated { $0.execute(command, on: index, of: id) }
   }
 
   private func property(
     _ name: String, of id: DeviceID
   ) throws(RequestError) -> (property: Property, index: Int) {
-    let device = try onEngine { engine throws(RequestError) in try engine.description(of: id) }
-    if let owner = host.otherOwner(of: device) {
-      throw RequestError("\(id) is owned by the gateway \(owner): ask that one")
-    }
+    let device = try usable(id)
     guard let index = device.profile.index(ofPropertyNamed: name) else {
       let known = device.profile.properties.map(\.name)
       throw RequestError(
         .invalid, "\(id) has no property \(name) in use; in use: \(known.joined(separator: ", "))")
     }
     return (device.profile.properties[index], index)
+  }
+
+  /// The device whose properties a request reads or sets.
+  /// - Throws: if another gateway carries out its commands, or it is disabled.
+  @discardableResult
+  func usable(_ id: DeviceID) throws(RequestError) -> DeviceDescription {
+    let device = try onEngine { engine throws(RequestError) in try engine.description(of: id) }
+    if let owner = host.otherOwner(of: device) {
+      throw RequestError("\(id) is owned by the gateway \(owner): send the request there")
+    }
+    try device.checkEnabled()
+    return device
   }
 
   private static func data(_ outcome: Outcome, _ property: Property, requested: Value? = nil) -> JSONValue {

@@ -165,7 +165,7 @@ private struct ReferenceKeys: RequestKeys {
     ]
   }
 
-  var reference: DeviceReference? { id.map { .id($0) } ?? identifier.map { .identifier($0) } }
+  var reference: DeviceReference? { id.map { .id($0) } ?? identifier.map { .address($0) } }
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     switch (id, identifier) {

@@ -96,9 +96,11 @@ extension Property {
   fileprivate func problem(withDesired json: JSONValue) -> String? {
     if kind == .event { return "\(name) is an event: only a state can hold a value" }
     if let writeProblem { return writeProblem }
-    guard let value = codec.value(json) else {
-      return "expected \(codec.valueDescription), found \(json.kind)"
+    do throws(ValueProblem) {
+      _ = try value(of: json)
+      return nil
+    } catch {
+      return error.reason
     }
-    return problem(with: value)
   }
 }

@@ -170,11 +170,15 @@ import Testing
   // MARK: Bonds
 
   /// The peripheral requires pairing, and is paired with before anything else.
-  private static func pairingEngine(adapter: String? = nil) async throws -> Engine {
-    try await Engine(pairing(adapter: adapter)) { options in
+  private static func pairingEngine(
+    adapter: String? = nil, strengths: [Int?] = [-50, -70], bondLimit: Duration = .seconds(60)
+  ) async throws -> Engine {
+    try await Engine(pairing(adapter: adapter), bondLimit: bondLimit) { options in
       options.adapters = 2
-      options.strengths = [0: [-50, -70]]
+      options.strengths = [0: strengths]
       options.pairing = .justWorks
+      // Each advertisement is reported once: nothing but a timer changes what the engine knows.
+      options.timing.scan = .seconds(3600)
     }
   }
 
@@ -199,8 +203,10 @@ import Testing
   }
 
   /// Its device is bonded with the first adapter, which has gone.
-  private static func engineWithoutItsBondedAdapter() async throws -> (Engine, mark: Int) {
-    let tested = try await pairingEngine()
+  private static func engineWithoutItsBondedAdapter(
+    strengths: [Int?] = [-50, -70], bondLimit: Duration = .seconds(60)
+  ) async throws -> (Engine, mark: Int) {
+    let tested = try await pairingEngine(strengths: strengths, bondLimit: bondLimit)
     #expect(try await online(tested) == "hci0")
     let mark = tested.frontEnd.events.count
     await tested.plug(0, false)
@@ -225,6 +231,24 @@ import Testing
     let replies = Record<Result<PairingProgress, RequestError>>()
     try await tested.engine.pair(.id(Engine.id), passkey: nil) { replies.append($0) }
     #expect(try await Self.online(tested, after: mark) == "hci1")
+    #expect(try await replies.first("a reply") { _ in true }.get() == .paired)
+    await tested.end()
+  }
+
+  @Test func theOtherAdapterIsUsedWhenTheBondedOneStaysAway() async throws {
+    let (tested, mark) = try await Self.engineWithoutItsBondedAdapter(bondLimit: .seconds(1))
+    #expect(try await Self.online(tested, after: mark) == "hci1")
+    await tested.end()
+  }
+
+  /// The adapter that has the bond comes back while the request waits for the device to come into range.
+  @Test func aRequestToPairIsAnsweredWhenTheChosenAdapterHasTheBond() async throws {
+    let (tested, mark) = try await Self.engineWithoutItsBondedAdapter(strengths: [-50, nil])
+    let replies = Record<Result<PairingProgress, RequestError>>()
+    try await tested.engine.pair(.id(Engine.id), passkey: nil) { replies.append($0) }
+    #expect(replies.elements.isEmpty, "it is out of range")
+    await tested.plug(0, true)
+    #expect(try await Self.online(tested, after: mark) == "hci0")
     #expect(try await replies.first("a reply") { _ in true }.get() == .paired)
     await tested.end()
   }

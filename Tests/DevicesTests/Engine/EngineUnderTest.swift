@@ -37,7 +37,8 @@ final class EngineUnderTest: Sendable {
   ///   - absentAdapter: one that is not there at the beginning.
   init(
     _ configuration: Configuration = Configuration(), state path: String? = nil, isInRange: Bool = true,
-    absentAdapter: Int? = nil, _ change: (inout SimulatorOptions) -> Void = { _ in }
+    absentAdapter: Int? = nil, bondLimit: Duration = .seconds(60),
+    _ change: (inout SimulatorOptions) -> Void = { _ in }
   ) async throws {
     var options = SimulatorOptions()
     options.devices = 1
@@ -63,8 +64,8 @@ final class EngineUnderTest: Sendable {
     }
     state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
     let engine = DeviceManager(
-      configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address), loop: loop
-    )
+      configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address),
+      bondLimit: bondLimit, loop: loop)
     let frontEnd = RecordingFrontEnd()
     (self.engine, self.frontEnd) = (engine, frontEnd)
     frontEnd.engine = engine
@@ -93,10 +94,12 @@ final class EngineUnderTest: Sendable {
     ttl: Int? = nil
   ) async -> Record<Outcome> {
     let outcomes = Record<Outcome>()
-    let command = Command(
-      device: id, property: property, value: value,
+    let description = await engine.device(id)?.profile.properties[property]
+    // For an unknown device nothing is encoded.
+    let command = Command<CommandReply>(
+      (try? description?.encode(value)) ?? EncodedValue(value, []),
       timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) }, reply: { outcomes.append($0) })
-    await engine.execute(command)
+    await engine.execute(command, on: property, of: id)
     return outcomes
   }
 

@@ -97,7 +97,7 @@ struct NodeREDScriptTests {
     guard let payload = message["payload"] else { throw Failure("not a command: \(sent)") }
     #expect(message["topic"] == .string("microbit/kitchen/period/set"))
     let command = try CommandPayload(payload.bytes, for: .microbitPeriod)
-    #expect(command.value == .integer(60000))
+    #expect(command.value.value == .integer(60000))
     #expect(command.transaction?.hasPrefix("node-red-") == true)
     #expect(
       Array(ends.dropFirst(6)) == [

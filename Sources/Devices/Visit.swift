@@ -1,0 +1,55 @@
+import BlueZ
+import EventLoop
+
+/// The values that one visit waits for: the first ones of properties that are only notified.
+final class Visit: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let loop: EventLoop
+  private var firstValues: [(property: String, value: Waiter<Void>)] = []
+  private var hasEnded = false
+
+  init(_ loop: EventLoop) { self.loop = loop }
+
+  /// Reads the property, or subscribes to it if it is only notified.
+  func use(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
+    if let value = try await channel.visit(on: central) { awaits(value, of: channel.property.name) }
+  }
+
+  /// - Parameter value: resumed by the first value of the property, if it comes before the end of the visit.
+  func awaits(_ value: Waiter<Void>, of property: String) {
+    // The link may have ended just after the subscription was answered.
+    if hasEnded {
+      value.resume(.failure(CancellationError()))
+    } else {
+      firstValues.append((property, value))
+    }
+  }
+
+  /// How long a visit waits for the values.
+  private static let limit = Duration.seconds(10)
+
+  /// Waits for the values.
+  /// - Returns: the properties of which none has arrived.
+  func missingValues(on central: isolated Central) async -> [String] {
+    guard !firstValues.isEmpty else { return [] }
+    let timer = loop.timer(after: Self.limit) { [weak self] in self?.end() }
+    var missing: [String] = []
+    for (property, value) in firstValues {
+      do {
+        try await value.value()
+      } catch {
+        missing.append(property)
+      }
+    }
+    timer.cancel()
+    return missing
+  }
+
+  /// Waits no longer.
+  func end() {
+    hasEnded = true
+    for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
+    firstValues = []
+  }
+}
