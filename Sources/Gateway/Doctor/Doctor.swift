@@ -81,10 +81,10 @@ private final class Checkup: @unchecked Sendable {
       report([
         service == .stopped
           ? .warning(
-            .gateway, "no gateway \(gateway) is running, although the service is installed",
+            .gateway, "the gateway \(gateway) is not running, although the service is installed",
             remedy: "sudo systemctl enable --now microbit-gateway; if it ends: "
               + "journalctl -u microbit-gateway -n 20")
-          : .ok(.gateway, "no gateway \(gateway) is running")
+          : .ok(.gateway, "the gateway \(gateway) is not running")
       ])
       if isUsable { await checkDevices(file, gateway) }
     }

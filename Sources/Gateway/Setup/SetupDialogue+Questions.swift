@@ -80,7 +80,7 @@ extension SetupDialogue {
 
   var closing: [String] {
     service == .absent
-      ? ["Start the gateway with: microbit-gateway run --config \(present.path.shellWord)"]
+      ? ["Start the gateway with: \(program.shellWord) run --config \(present.path.shellWord)"]
       : ["Start the gateway with: sudo systemctl enable --now microbit-gateway"]
   }
 

@@ -22,6 +22,8 @@ struct SetupDialogue {
   let present: PresentConfiguration
   /// The name of the copy of the present file.
   let backup: String
+  /// The program, as the user has called it.
+  let program: String
   /// Answers from the command line, which are used once.
   private(set) var given: [SetupTopic: String]
   /// Whether nobody is there to answer: presets are used.
@@ -52,12 +54,14 @@ struct SetupDialogue {
   ///   - devices: those that the command line names; nil: the user chooses.
   ///   - triesBroker: whether the broker is tried before the configuration is written.
   init(
-    _ present: PresentConfiguration, backup: String, given: [SetupTopic: String] = [:],
+    _ present: PresentConfiguration, backup: String, program: String = "microbit-gateway",
+    given: [SetupTopic: String] = [:],
     devices: [SetupDevice]? = nil, password: SetupBroker.Password? = nil, triesBroker: Bool = true,
     isUnattended: Bool = false, isReadable: @escaping (String) -> Bool = { _ in true }
   ) {
     self.present = present
     self.backup = backup
+    self.program = program
     self.given = given
     self.isUnattended = isUnattended
     self.isReadable = isReadable

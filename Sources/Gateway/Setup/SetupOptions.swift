@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import Glibc
 import JSON
@@ -28,7 +29,8 @@ extension Setup {
     let isChosen = usesAll || !devices.isEmpty
     if isChosen { given[.later] = usesAll || present.hasEveryMicrobit ? "y" : "n" }
     return SetupDialogue(
-      present, backup: backup, given: given, devices: isChosen ? named : nil, password: try password(present),
+      present, backup: backup, program: ProgramArguments.all.first ?? "microbit-gateway", given: given,
+      devices: isChosen ? named : nil, password: try password(present),
       triesBroker: triesBroker, isUnattended: isUnattended,
       isReadable: { file in access.map { $0.obstacle(to: file) == nil } ?? true })
   }

@@ -125,10 +125,12 @@ import Testing
 
   @Test func aPathWithABlankCanBeCopiedToAShell() throws {
     let present = PresentConfiguration(path: "/tmp/my folder/config.json")
-    var dialogue = SetupDialogue(present, backup: "b")
+    var dialogue = SetupDialogue(present, backup: "b", program: ".build/release/microbit-gateway")
     #expect(
       dialogue.written(.absent)
-        == .end(["Start the gateway with: microbit-gateway run --config '/tmp/my folder/config.json'"]))
+        == .end([
+          "Start the gateway with: .build/release/microbit-gateway run --config '/tmp/my folder/config.json'"
+        ]))
   }
 
   @Test func theServiceIsStartedOrRestarted() throws {
