@@ -5,9 +5,9 @@ import Sockets
 
 /// An exclusive lock on a Bluetooth adapter, held for the lifetime of the object.
 ///
-/// It is an abstract Unix socket (unix(7)) that the holder listens on. The kernel removes it when the process ends for
+/// It is an abstract Unix socket (unix(7)) that its owner listens on. The kernel removes it when the process ends for
 /// any reason, so it leaves no file behind and needs no directory or permission. Other processes connect to it to learn
-/// the holder's process id and to be notified (hang-up) when that process ends. It is valid within one network namespace
+/// the owner's process id and to be notified (hang-up) when that process ends. It is valid within one network namespace
 /// (not across containers), and any local user could hold it.
 final class AdapterLock: @unchecked Sendable {
   // @unchecked: accessed on the loop's thread only.
@@ -64,7 +64,7 @@ final class AdapterLock: @unchecked Sendable {
     private var watch: Watch?
     private(set) var hasEnded = false
 
-    /// Connects to the holder's socket; nil if it has ended already, or does not listen yet.
+    /// Connects to the owner's socket; nil if it has ended already, or does not listen yet.
     /// - Parameter ended: called on the loop when the process has released the lock.
     /// - Throws: ``LockError``; EAGAIN if too many processes wait already.
     init?(_ name: LockName, on loop: EventLoop, ended: @escaping @Sendable () -> Void) throws(LockError) {

@@ -44,7 +44,7 @@ extension Central {
     case "Release":
       reply(to: call)
     case "Cancel":
-      queue.current?.pairing?.cancelQuestion()
+      queue.current?.pairing?.cancelRequest()
       reply(to: call)
     case "RequestPasskey":
       guard let pairing = pairing(about: call) else { return reject(call) }
@@ -57,8 +57,8 @@ extension Central {
   }
 
   /// Answers RequestPasskey.
-  func reply(to question: DBusCall, _ passkey: Int) {
-    reply(to: question, [.uint32(UInt32(passkey))])
+  func reply(to request: DBusCall, _ passkey: Int) {
+    reply(to: request, [.uint32(UInt32(passkey))])
   }
 
   private func reject(_ call: DBusCall) {

@@ -8,13 +8,13 @@ extension Central {
   /// - Parameters:
   ///   - passkey: the one that the peripheral displays or has, if it is known beforehand.
   ///   - isNeeded: called on the loop before pairing, which may be long after the call.
-  ///   - passkeyWanted: called on the loop when the peripheral requires a passkey that is not known: it is awaited from
+  ///   - passkeyRequested: called on the loop when the peripheral requires a passkey that is not known: it is awaited from
   ///     ``enter(passkey:for:)``, until the peripheral ends the link (30 s).
   public func pair(
     _ id: PeripheralID, passkey: Int? = nil, while isNeeded: @Sendable () -> Bool = { true },
-    passkeyWanted: @escaping @Sendable () -> Void = {}
+    passkeyRequested: @escaping @Sendable () -> Void = {}
   ) async throws(PairingError) {
-    let pairing = Pairing(passkey: passkey, passkeyWanted: passkeyWanted)
+    let pairing = Pairing(passkey: passkey, passkeyRequested: passkeyRequested)
     let attempt = Attempt(id, pairing: pairing)
     guard await begin(attempt, isPreferred: true, while: isNeeded) else { throw .failed(.disconnected) }
     let result: Result<Void, PairingError>
@@ -32,7 +32,7 @@ extension Central {
   @discardableResult
   public func enter(passkey: Int, for id: PeripheralID) -> Bool {
     guard let pairing = pairing(of: id) else { return false }
-    if let question = pairing.enter(passkey) { reply(to: question, passkey) }
+    if let request = pairing.enter(passkey) { reply(to: request, passkey) }
     return true
   }
 

@@ -77,7 +77,7 @@ package struct HostReport: Sendable, Equatable {
     add(reply.first?.map ?? [:])
     for index in adapters.indices {
       let name = LockName(bus: id, adapter: adapters[index].name)
-      adapters[index] = Adapter(adapters[index], gateway: Self.holder(of: name, on: loop))
+      adapters[index] = Adapter(adapters[index], gateway: Self.owner(of: name, on: loop))
     }
   }
 
@@ -109,7 +109,7 @@ package struct HostReport: Sendable, Equatable {
     }
   }
 
-  private static func holder(of lock: LockName, on loop: EventLoop) -> Int32? {
+  private static func owner(of lock: LockName, on loop: EventLoop) -> Int32? {
     do throws(LockError) {
       return try AdapterLock.Owner(lock, on: loop, ended: {}).map { $0.pid ?? 0 }
     } catch {

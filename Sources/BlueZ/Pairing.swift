@@ -36,25 +36,25 @@ extension PairingError: CustomStringConvertible {
   }
 }
 
-/// A pairing: bluetoothd's question for the passkey, and its answer to Pair.
+/// A pairing: bluetoothd's request for the passkey, and its answer to Pair.
 final class Pairing: @unchecked Sendable {
   // @unchecked: accessed by the central only, on the loop's thread.
 
   private var passkey: Int?
-  private let passkeyWanted: @Sendable () -> Void
+  private let passkeyRequested: @Sendable () -> Void
   /// Whether bluetoothd has asked for a passkey.
   private var wasAsked = false
   /// bluetoothd's unanswered call for the passkey.
-  private var question: DBusCall?
+  private var request: DBusCall?
   /// bluetoothd's answer to Pair.
   private var answer: DBusAnswer?
 
   /// - Parameters:
   ///   - passkey: to answer with when bluetoothd asks for it, if it is known.
-  ///   - passkeyWanted: called when bluetoothd asks for a passkey that is not known.
-  init(passkey: Int?, passkeyWanted: @escaping @Sendable () -> Void) {
+  ///   - passkeyRequested: called when bluetoothd asks for a passkey that is not known.
+  init(passkey: Int?, passkeyRequested: @escaping @Sendable () -> Void) {
     self.passkey = passkey
-    self.passkeyWanted = passkeyWanted
+    self.passkeyRequested = passkeyRequested
   }
 
   // MARK: Passkey
@@ -64,20 +64,20 @@ final class Pairing: @unchecked Sendable {
   func ask(_ call: DBusCall) -> Int? {
     wasAsked = true
     if let passkey { return passkey }
-    question = call
-    passkeyWanted()
+    request = call
+    passkeyRequested()
     return nil
   }
 
   /// bluetoothd no longer waits for the passkey.
-  func cancelQuestion() { question = nil }
+  func cancelRequest() { request = nil }
 
   /// The passkey has become known.
   /// - Returns: the call to be answered with it.
   func enter(_ passkey: Int) -> DBusCall? {
     self.passkey = passkey
-    defer { question = nil }
-    return question
+    defer { request = nil }
+    return request
   }
 
   // MARK: Result

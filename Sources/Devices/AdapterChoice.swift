@@ -47,7 +47,7 @@ struct AdapterChoice: Sendable {
     }
 
     func level(at now: Moment) -> Int? {
-      guard let last, last.at.duration(to: now) < AdapterChoice.memory else { return nil }
+      guard let last, last.at.duration(to: now) < AdapterChoice.signalLimit else { return nil }
       return last.rssi
     }
 
@@ -77,12 +77,12 @@ struct AdapterChoice: Sendable {
   static let grace = Duration.seconds(2)
   /// How long a signal counts: bluetoothd reports each peripheral about every 15 s, and none while scanning is paused
   /// for a connect, but keeps the last strength as long as it scans.
-  static let memory = Duration.seconds(60)
+  static let signalLimit = Duration.seconds(60)
   /// If an adapter is removed, bluetoothd removes its devices first.
   private static let removal = Duration.seconds(2)
   /// Each failed attempt counts as a signal weaker by this, in dB, until a link has readings, or for this long.
   static let attemptPenalty = 10
-  static let attemptMemory = Duration.seconds(300)
+  static let attemptLimit = Duration.seconds(300)
   /// Of a peripheral whose signal is not known: weaker than any.
   private static let unknown = -128
 
@@ -244,7 +244,7 @@ struct AdapterChoice: Sendable {
   }
 
   private func attempts(_ adapter: Int, at now: Moment) -> Int {
-    guard let last = candidates[adapter].lastAttempt, last.duration(to: now) < Self.attemptMemory else {
+    guard let last = candidates[adapter].lastAttempt, last.duration(to: now) < Self.attemptLimit else {
       return 0
     }
     return candidates[adapter].attempts

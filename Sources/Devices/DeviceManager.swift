@@ -26,7 +26,7 @@ package actor DeviceManager {
   var frontEnds: [any FrontEnd] = []
   /// Inspections that are running.
   var inspections = 0
-  /// The scans that were asked for, and are not over.
+  /// The scans that were requested, and are not over.
   var scans: [UInt64: ScanRequest] = [:]
   private var scanCount: UInt64 = 0
 

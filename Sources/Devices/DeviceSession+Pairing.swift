@@ -5,7 +5,7 @@ extension DeviceSession {
   /// For a request to pair: a few attempts to connect to other peripherals may come first.
   private static let pairingLimit = Duration.seconds(120)
   /// For the peripheral to come into range.
-  private static let hearingLimit = Duration.seconds(15)
+  private static let rangeLimit = Duration.seconds(15)
 
   /// Pairs on a new link. If the peripheral displays a passkey, another call gives it.
   func pair(passkey: Int?, reply: @escaping PairingReply) {
@@ -29,7 +29,7 @@ extension DeviceSession {
   }
 
   private func begin(_ passkey: Int?, _ reply: @escaping PairingReply) {
-    let deadline = context.loop.timer(after: Self.hearingLimit) { [weak self] in
+    let deadline = context.loop.timer(after: Self.rangeLimit) { [weak self] in
       guard let self else { return }
       if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
       requests.extend(
@@ -66,7 +66,7 @@ extension DeviceSession {
       try await central.pair(
         peripheral, passkey: requests.passkey,
         while: { self.number == number && self.machine.state == .connecting },
-        passkeyWanted: { [weak self] in self?.passkeyWanted(peripheral) })
+        passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)
       endPairing(.success(.paired))
       // The device was removed or disabled meanwhile: nothing else would end the link.
@@ -79,7 +79,7 @@ extension DeviceSession {
     }
   }
 
-  private func passkeyWanted(_ peripheral: PeripheralID) {
+  private func passkeyRequested(_ peripheral: PeripheralID) {
     guard requests.isPairing else {
       // Nobody would enter it.
       return context.loop.task(of: adapter.central) { await $0.cancelPairing(peripheral) }

@@ -14,7 +14,7 @@ package struct PeripheralSession: Sendable {
     /// In the queue for the adapter, or being connected and resolved; or it is awaited whether a peripheral that lacks
     /// services adds them → subscribing, waiting, leaving, absent.
     case connecting
-    /// Linked; first values are read and notifications asked for → live, leaving, waiting.
+    /// Linked; first values are read and notifications requested → live, leaving, waiting.
     case subscribing
     /// Readings arrive → leaving when they stop, waiting when the link ends.
     case live
@@ -90,7 +90,7 @@ package struct PeripheralSession: Sendable {
     awaitsServices = false
     switch connection {
     case .connected where pairing.pairsFirst && pairing.isDue:
-      // Asked for while it was being connected.
+      // Requested while it was being connected.
       return leave(for: .zero)
     case .connected:
       pairing.connected()

@@ -1,7 +1,7 @@
 import BlueZ
 import GATT
 
-/// The peripherals that were in range of any adapter during a scan that was asked for.
+/// The peripherals that were in range of any adapter during a requested scan.
 package struct ScanRequest: Sendable {
   private var found: [PeripheralID: Peripheral] = [:]
 

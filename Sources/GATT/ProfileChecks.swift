@@ -113,8 +113,8 @@ extension Profile {
     guard properties[index].isNotifying || properties[index].poll != nil else { throw .aliveIsSilent(name) }
     guard let period else { return Alive(property: index, period: nil) }
     let periodIndex = try find(period)
-    let holder = properties[periodIndex]
-    guard holder.kind == .state, holder.isReadable, holder.codec.range != nil else {
+    let property = properties[periodIndex]
+    guard property.kind == .state, property.isReadable, property.codec.range != nil else {
       throw .alivePeriodIsNone(period)
     }
     return Alive(property: index, period: periodIndex)

@@ -14,7 +14,7 @@ struct DiscoveryDocument: Sendable, Equatable {
   /// What may exist in Home Assistant once this has been published.
   let announced: Announced
   /// What exists there when it has certainly received this.
-  let settled: Announced
+  let completed: Announced
 
   /// - Parameters:
   ///   - object: the object id, also the device's identifier and the first part of the entities' unique ids.
@@ -33,7 +33,7 @@ struct DiscoveryDocument: Sendable, Equatable {
     let gone = earlier.filter { !keys.contains($0.key) }
     topic = Discovery.config(prefix: prefix, object: object)
     let present = components.map { Announced.Component(key: $0.key, platform: $0.platform) }
-    settled = Announced(prefix: prefix, components: present)
+    completed = Announced(prefix: prefix, components: present)
     announced = Announced(prefix: prefix, components: present + gone)
     let placeholder = Removal.placeholder(object, prefix: prefix)
     let reannounced =

@@ -300,9 +300,9 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     switch stage {
     case .plain: return document.announced
     case .reannounce:
-      if document.announced != document.settled { schedule.addFollowUp(followUp) }
+      if document.announced != document.completed { schedule.addFollowUp(followUp) }
       return document.announced
-    case .remove: return document.settled
+    case .remove: return document.completed
     }
   }
 

@@ -399,13 +399,13 @@ import Testing
         "avty": [{ "t": "homeassistant/device/ble_c5a1b2c3d4e5/removed" }] }
       """)
     #expect(reannouncement.announced == earlier)
-    #expect(reannouncement.settled == before.announced)
-    #expect(document(device, before: earlier).settled == before.announced)
+    #expect(reannouncement.completed == before.announced)
+    #expect(document(device, before: earlier).completed == before.announced)
     // With nothing to be forgotten there is nothing special about it.
     let same = discovery.document(
       of: device, topics: topics, before: before.announced, isReannouncement: true)
     #expect(same == document(device, before: before.announced))
-    #expect(same.announced == same.settled)
+    #expect(same.announced == same.completed)
   }
 
   /// Home Assistant would make up a gateway that it is not told of.

@@ -15,10 +15,10 @@ import Testing
   /// Why pairing fails; nil: it succeeds.
   private func pair(
     _ central: CentralUnderTest, _ id: PeripheralID, passkey: Int? = nil,
-    passkeyWanted: @escaping @Sendable () -> Void = {}
+    passkeyRequested: @escaping @Sendable () -> Void = {}
   ) async -> PairingError? {
     do throws(PairingError) {
-      try await central.central.pair(id, passkey: passkey, passkeyWanted: passkeyWanted)
+      try await central.central.pair(id, passkey: passkey, passkeyRequested: passkeyRequested)
       return nil
     } catch {
       return error

@@ -5,7 +5,7 @@ import Testing
 
 /// What bluetoothd's answer to Pair means, which depends on whether it has asked for a passkey.
 @Suite struct PairingResultTests {
-  private static let question = DBusCall("RequestPasskey", on: "org.bluez.Agent1", of: "/agent", at: ":1.1")
+  private static let request = DBusCall("RequestPasskey", on: "org.bluez.Agent1", of: "/agent", at: ":1.1")
 
   private func result(_ error: String, _ prepare: (Pairing) -> Void) -> PairingError? {
     let pairing = Pairing(passkey: nil) {}
@@ -17,9 +17,9 @@ import Testing
   }
 
   @Test func aFailureDependsOnThePasskey() {
-    let asked: (Pairing) -> Void = { _ = $0.ask(Self.question) }
+    let asked: (Pairing) -> Void = { _ = $0.ask(Self.request) }
     let entered: (Pairing) -> Void = { pairing in
-      _ = pairing.ask(Self.question)
+      _ = pairing.ask(Self.request)
       #expect(pairing.enter(123_456)?.member == "RequestPasskey")
       #expect(pairing.enter(123_456) == nil)
     }
@@ -36,15 +36,15 @@ import Testing
 
   @Test func aPasskeyThatIsKnownIsAnsweredAtOnce() {
     let pairing = Pairing(passkey: 7) { Issue.record("the passkey is known") }
-    #expect(pairing.ask(Self.question) == 7)
+    #expect(pairing.ask(Self.request) == 7)
     #expect(pairing.enter(8) == nil)
-    #expect(pairing.ask(Self.question) == 8)
+    #expect(pairing.ask(Self.request) == 8)
   }
 
   @Test func aQuestionThatBluetoothdHasWithdrawnIsNotAnswered() {
     let pairing = Pairing(passkey: nil) {}
-    #expect(pairing.ask(Self.question) == nil)
-    pairing.cancelQuestion()
+    #expect(pairing.ask(Self.request) == nil)
+    pairing.cancelRequest()
     #expect(pairing.enter(7) == nil)
   }
 }
