@@ -72,7 +72,7 @@ package struct ConfigurationFile: Sendable {
       errors: [
         ConfigurationError(
           problem: "no configuration: neither \(places.joined(separator: " nor ")) exists",
-          hint: "name a file with --config")
+          hint: "write one: microbit-gateway init; or name another with --config")
       ])
   }
 

@@ -27,9 +27,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   private var spare: [UnownedJob] = []
   private var endHandlers: [any IterationEndHandler] = []
   private var spareEndHandlers: [any IterationEndHandler] = []
-  private var watches: [Watch?] = []
-  /// Counts the watches, to tell events of a cancelled watch from those of a new one with the same descriptor.
-  private var watchesMade: UInt32 = 0
+  private var watches = WatchTable()
   private(set) var timers = TimerQueue()
   /// The number of the current iteration. On the loop's thread only.
   public private(set) var iteration: UInt64 = 0
@@ -150,11 +148,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
       }
       return
     }
-    // The event may be older than the watch: an earlier handler of this iteration may have closed the descriptor, and
-    // its number may have been reused.
-    let fd = Int(UInt32(truncatingIfNeeded: token))
-    guard fd < watches.count, let watch = watches[fd], watch.token == token else { return }
-    watch.handler(Readiness(rawValue: event.events))
+    watches[token]?.handler(Readiness(rawValue: event.events))
   }
 
   // MARK: Executor
@@ -194,13 +188,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     _ fd: Int32, for interest: Readiness, _ handler: @escaping @Sendable (Readiness) -> Void
   ) -> Watch {
     preconditionOnLoop()
-    watchesMade &+= 1
-    let token = UInt64(watchesMade) << 32 | UInt64(UInt32(bitPattern: fd))
-    let watch = Watch(fd: fd, token: token, interest: interest, handler: handler, loop: self)
-    if Int(fd) >= watches.count {
-      watches.append(contentsOf: repeatElement(nil, count: Int(fd) - watches.count + 16))
-    }
-    watches[Int(fd)] = watch
+    let watch = Watch(fd: fd, token: watches.makeToken(fd), interest: interest, handler: handler, loop: self)
+    watches.insert(watch)
     control(EPOLL_CTL_ADD, watch)
     return watch
   }
@@ -214,8 +203,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   func remove(_ watch: Watch) {
     preconditionOnLoop()
-    guard watches[Int(watch.fd)] === watch else { return }
-    watches[Int(watch.fd)] = nil
+    guard watches.remove(watch) else { return }
     // Fails harmlessly if a library has closed the descriptor already.
     control(EPOLL_CTL_DEL, watch)
   }

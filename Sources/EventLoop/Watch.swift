@@ -48,3 +48,39 @@ public final class Watch: @unchecked Sendable {
     loop = nil
   }
 }
+
+/// The watches of a loop, by descriptor.
+struct WatchTable {
+  private var watches: [Watch?] = []
+  /// The number of watches made.
+  private var count: UInt32 = 0
+
+  /// Identifies the events of a new watch.
+  mutating func makeToken(_ fd: Int32) -> UInt64 {
+    count &+= 1
+    return UInt64(count) << 32 | UInt64(UInt32(bitPattern: fd))
+  }
+
+  mutating func insert(_ watch: Watch) {
+    let index = Int(watch.fd)
+    if index >= watches.count {
+      watches.append(contentsOf: repeatElement(nil, count: index - watches.count + 16))
+    }
+    watches[index] = watch
+  }
+
+  /// - Returns: whether it was there.
+  mutating func remove(_ watch: Watch) -> Bool {
+    guard watches[Int(watch.fd)] === watch else { return false }
+    watches[Int(watch.fd)] = nil
+    return true
+  }
+
+  /// The watch that an event is for. The event may be older than the watch: an earlier handler of this iteration may have
+  /// closed the descriptor, and its number may have been reused.
+  subscript(token: UInt64) -> Watch? {
+    let index = Int(UInt32(truncatingIfNeeded: token))
+    guard index < watches.count, let watch = watches[index], watch.token == token else { return nil }
+    return watch
+  }
+}

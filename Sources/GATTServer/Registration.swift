@@ -1,9 +1,7 @@
 import DBus
 
 /// The registration of a peripheral's application and advertisement with bluetoothd, on one adapter.
-final class Registration: @unchecked Sendable {
-  // @unchecked: accessed by the server only, on the loop's thread.
-
+final class Registration {
   /// BlueZ's name of the adapter.
   let adapter: String
   private let advertisedName: String

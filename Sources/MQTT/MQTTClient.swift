@@ -20,7 +20,8 @@ public actor MQTTClient: IterationEndHandler {
   private var outbox: Outbox
   private var outages: OutageLog
   private var subscriptions = Subscriptions()
-  private var counters = MQTTStatistics()
+  /// PUBLISH packets sent.
+  private var sent = 0
 
   private var connection: Connection?
   private var timer: LoopTimer?
@@ -76,7 +77,7 @@ public actor MQTTClient: IterationEndHandler {
 
   /// With ``MQTTOptions/awaitsAdmission``: starts sending queued messages on the current connection.
   public func admit() {
-    guard session != nil else { return }
+    guard openSocket != nil else { return }
     connection?.schedule.admit()
     schedulePump()
   }
@@ -93,11 +94,11 @@ public actor MQTTClient: IterationEndHandler {
 
   /// The current values.
   public var statistics: MQTTStatistics {
-    var result = counters
+    var result = MQTTStatistics()
+    result.sent = sent
     result.lost = outbox.lost
     result.refused = outbox.refused
     result.queued = outbox.queuedCount
-    result.inFlight = outbox.inFlightCount
     return result
   }
 
@@ -143,7 +144,7 @@ public actor MQTTClient: IterationEndHandler {
   /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
   public nonisolated func send(_ message: MQTTMessage) {
     loop.enter(self, message) { client, message in
-      guard let socket = client.session else { return }
+      guard let socket = client.openSocket else { return }
       client.send(Outbox.packet(once: message), over: socket)
       socket.updateInterest()
     }
@@ -160,7 +161,7 @@ public actor MQTTClient: IterationEndHandler {
   public nonisolated func unsubscribe(_ filters: [TopicFilter]) {
     loop.enter(self, filters) { client, filters in
       let filters = client.subscriptions.remove(filters)
-      guard let socket = client.session, !filters.isEmpty else { return }
+      guard let socket = client.openSocket, !filters.isEmpty else { return }
       do throws(MQTTError) {
         try socket.handle.unsubscribe(filters)
         socket.updateInterest()
@@ -173,7 +174,7 @@ public actor MQTTClient: IterationEndHandler {
   // MARK: Sending
 
   private func schedulePump(atOnce: Bool = false) {
-    guard session != nil else { return }
+    guard openSocket != nil else { return }
     switch connection?.schedule.queued(atOnce: atOnce, in: loop.iteration) {
     case .now: pump()
     case .atEndOfIteration: loop.atEndOfIteration(self)
@@ -191,7 +192,7 @@ public actor MQTTClient: IterationEndHandler {
 
   /// Sends as many packets as the broker and the socket accept now.
   private func pump() {
-    guard let socket = session, connection?.schedule.isAdmitted == true else { return }
+    guard let socket = openSocket, connection?.schedule.isAdmitted == true else { return }
     let isCorked = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.handle.wantsWrite
     if isCorked { socket.setCork(true) }
     send(over: socket)
@@ -221,7 +222,7 @@ public actor MQTTClient: IterationEndHandler {
     do throws(MQTTError) {
       if let identifier = try socket.handle.publish(packet) {
         outbox.sent(packet, as: identifier)
-        counters.sent += 1
+        sent += 1
       } else {
         outbox.unsendable(packet)
         write(outages.refused(packet.topic, "libmosquitto cannot send it"))
@@ -235,7 +236,7 @@ public actor MQTTClient: IterationEndHandler {
   }
 
   private func send(_ requests: [Subscriptions.Request]) {
-    guard let socket = session else { return }
+    guard let socket = openSocket else { return }
     do throws(MQTTError) {
       for request in requests { subscriptions.sent(request, as: try socket.subscribe(request)) }
       socket.updateInterest()
@@ -246,8 +247,8 @@ public actor MQTTClient: IterationEndHandler {
 
   // MARK: Connection
 
-  /// The connection, if packets can be sent.
-  private var session: BrokerSocket? {
+  /// The socket of the connection, if packets can be sent.
+  private var openSocket: BrokerSocket? {
     guard link.isUp, let socket = connection?.socket, !socket.hasFailed else { return nil }
     return socket
   }
@@ -348,7 +349,6 @@ public actor MQTTClient: IterationEndHandler {
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted(connection)
-    counters.connects += 1
     outbox.connected(
       Outbox.Peer(
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
@@ -367,9 +367,9 @@ public actor MQTTClient: IterationEndHandler {
 
   private func handle(_ events: MosquittoHandle.Events) {
     for (packet, reason) in events.acknowledgements {
-      guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80) else { continue }
-      counters.acknowledged += 1
-      guard reason >= 0x80 else { continue }
+      guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80), reason >= 0x80 else {
+        continue
+      }
       let text = MosquittoText.reason(reason)
       write(outages.refused(topic, text))
       handler?(.publicationRefused(topic, reason: text))
@@ -377,7 +377,6 @@ public actor MQTTClient: IterationEndHandler {
     for (packet, reasons) in events.subscriptions {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
-    counters.ignored += events.ignored
     for message in events.messages { handler?(.message(message)) }
   }
 

@@ -28,24 +28,16 @@ public struct MQTTConnection: Sendable, Equatable {
   public var serverKeepAlive: Duration?
 }
 
-/// Counters since the client was created, and the current length of its queues.
+/// Counters since the client was created, and the current length of its queue.
 public struct MQTTStatistics: Sendable, Equatable {
   /// PUBLISH packets sent, including repetitions.
   public var sent = 0
-  /// PUBACKs received.
-  public var acknowledged = 0
-  /// Connections that were established.
-  public var connects = 0
   /// Messages dropped because the queue was full, the oldest first.
   public var lost = 0
   /// Messages that the broker refused, or that are larger than it accepts.
   public var refused = 0
-  /// Messages received that were too large or had an invalid topic.
-  public var ignored = 0
   /// Messages waiting to be sent.
   public var queued = 0
-  /// Messages sent but not acknowledged yet.
-  public var inFlight = 0
 
   /// All at 0.
   public init() {}

@@ -16,13 +16,11 @@ final class MosquittoHandle: @unchecked Sendable {
     /// SUBACKs: packet identifier and a reason code for each filter.
     var subscriptions: [(packet: Int32, reasons: [Int32])] = []
     var messages: [MQTTReceived] = []
-    /// Messages that were too large or had an invalid topic.
-    var ignored = 0
     /// The reason code of a DISCONNECT from the broker.
     var disconnectReason: Int32?
 
     var isEmpty: Bool {
-      acknowledgements.isEmpty && messages.isEmpty && subscriptions.isEmpty && connack == nil && ignored == 0
+      acknowledgements.isEmpty && messages.isEmpty && subscriptions.isEmpty && connack == nil
         && disconnectReason == nil
     }
   }
@@ -281,14 +279,12 @@ final class MosquittoHandle: @unchecked Sendable {
     Unmanaged<MosquittoHandle>.fromOpaque(context!).takeUnretainedValue()
   }
 
+  /// Drops a message that is too large or has an invalid topic.
   private func arrived(_ message: mosquitto_message, _ properties: OpaquePointer?) {
     let count = Int(message.payloadlen)
     guard count <= maximumIncoming, let text = message.topic,
       let topic = String(validatingCString: text).flatMap(TopicName.init)
-    else {
-      events.ignored += 1
-      return
-    }
+    else { return }
     var received = MQTTReceived(
       topic: topic, payload: [], qos: QoS(rawValue: UInt8(clamping: message.qos)) ?? .atMostOnce,
       retain: message.retain)

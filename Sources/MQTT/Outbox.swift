@@ -34,7 +34,6 @@ struct Outbox {
   /// Messages dropped because the queue was full.
   var lost: Int { messages.lost }
   var queuedCount: Int { messages.count + states.queuedCount }
-  var inFlightCount: Int { inFlight.count }
   var isEmpty: Bool { queuedCount == 0 && inFlight.isEmpty }
   /// Whether QoS 1 messages have to wait for a PUBACK.
   var isWindowFull: Bool { peer.map { inFlight.count >= $0.window } ?? false }

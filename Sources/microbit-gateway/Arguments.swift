@@ -257,6 +257,7 @@ struct Arguments {
                          use this micro:bit; may be repeated
       --all              use every micro:bit in range, now and later
       --broker HOST, --port N, --tls, --ca-file FILE, --username NAME
+                         the broker, and the user there
       --password-file FILE
                          the file whose first line is the password
       --no-test          do not try the broker

@@ -49,14 +49,14 @@ import Testing
     }
     fixture.call("A", "/org/bluez/hci1/\(Self.device)", "org.bluez.Device1.Connect")
     fixture.advance(by: .seconds(1))
-    #expect(fixture.model.peripherals[0].linked == 1)
+    #expect(fixture.model.peripherals[0].radio.linked == 1)
     // While it is connected, it does not advertise.
     fixture.call("A", "/org/bluez/hci0/\(Self.device)", "org.bluez.Device1.Connect")
     fixture.advance(by: .seconds(1))
     #expect(fixture.unanswered == 1)
     fixture.take(fixture.model.plug(1, false, at: fixture.now))
     fixture.advance(by: .seconds(1))
-    #expect(fixture.model.peripherals[0].linked == 0)
+    #expect(fixture.model.peripherals[0].radio.linked == 0)
     #expect(fixture.unanswered == 0)
     #expect(fixture.model.tree.role(of: "/org/bluez/hci1") == nil)
     #expect(fixture.model.tree.role(of: "/org/bluez/hci0") == .adapter(0))

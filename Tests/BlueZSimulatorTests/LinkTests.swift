@@ -188,7 +188,7 @@ import Testing
     let fixture = Self.linked()
     fixture.take(fixture.model.vanish())
     #expect(fixture.takeLines() == [])
-    #expect(fixture.model.peripherals[0].linked == 0)
+    #expect(fixture.model.peripherals[0].radio.linked == 0)
     fixture.advance(by: .seconds(1))
     fixture.take(fixture.model.restart(at: fixture.now))
     let lines = fixture.takeLines()
@@ -200,7 +200,7 @@ import Testing
       fixture.takeLines() == [
         "!\t\(Self.device)\tPropertiesChanged\torg.bluez.Device1\t{Connected=b:false}\t"
       ])
-    #expect(fixture.model.peripherals[0].linked == nil)
+    #expect(fixture.model.peripherals[0].radio.linked == nil)
     fixture.call("A", Self.temperature, "org.bluez.GattCharacteristic1.ReadValue", [.properties([:])])
     #expect(fixture.takeLines().first?.contains("UnknownObject") == true)
   }

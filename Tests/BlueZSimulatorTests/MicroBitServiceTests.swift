@@ -114,7 +114,7 @@ import Testing
     }
     #expect(fixture.takeLines() == ["01", "02", "00"].map { Self.value(Self.buttonA, $0) })
     #expect(fixture.takePackets() == [[1], [2], [0]])
-    #expect(fixture.model.peripherals[0].sent == 6)
+    #expect(fixture.model.peripherals[0].radio.sent == 6)
     fixture.call("A", Self.buttonA, Self.write, [.bytes([1]), .properties(["type": .string("request")])])
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.NotPermitted\tWrite not permitted"])
   }
@@ -127,15 +127,15 @@ import Testing
     }
     press(1)
     fixture.call("A", Self.buttonA, Self.start)
-    fixture.model.peripherals[0].silent = true
+    fixture.model.peripherals[0].radio.isSilent = true
     _ = fixture.takeLines()
     press(2)
-    fixture.model.peripherals[0].silent = false
+    fixture.model.peripherals[0].radio.isSilent = false
     fixture.take(fixture.model.hangUp(0, at: fixture.now))
     _ = fixture.takeLines()
     press(0)
     #expect(fixture.takeLines() == [])
-    #expect(fixture.model.peripherals[0].sent == 0)
+    #expect(fixture.model.peripherals[0].radio.sent == 0)
     #expect(fixture.model.peripherals[0].values.value(of: button, at: fixture.now) == [0])
   }
 

@@ -118,7 +118,7 @@ import Testing
     #expect(call(fixture, "Connect") == [Self.up, Self.down, "Connect ok"])
     fixture.call("A", "/org/bluez/hci0", "org.bluez.Adapter1.RemoveDevice", [.objectPath(Self.device)])
     #expect(lines(fixture).last == "RemoveDevice ok")
-    #expect(fixture.model.bonds.isEmpty)
+    #expect(fixture.model.storage.bonds.isEmpty)
   }
 
   @Test func passkeys() throws {

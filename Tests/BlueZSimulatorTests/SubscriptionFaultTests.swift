@@ -191,7 +191,7 @@ import Testing
   @Test func aValueThatIsReadIsToldBeforeItIsAnswered() {
     let fixture = LinkTests.linked()
     fixture.model.peripherals[0].values.microBit?.fixedTemperature = 20
-    fixture.model.peripherals[0].silent = true
+    fixture.model.peripherals[0].radio.isSilent = true
     fixture.call("A", LinkTests.temperature, Self.start)
     _ = fixture.takeLines()
     fixture.call("B", LinkTests.temperature, Self.read, [Self.none])

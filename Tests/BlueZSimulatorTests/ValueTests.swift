@@ -55,7 +55,7 @@ import Testing
     _ = fixture.takePackets()
     fixture.advance(by: .seconds(10))
     #expect(fixture.takePackets().count == 100)
-    #expect(fixture.model.peripherals[0].sent >= 111)
+    #expect(fixture.model.peripherals[0].radio.sent >= 111)
     // None of this was signalled.
     #expect(!fixture.takeLines().contains { $0.contains("{Value=ay:1") })
   }
@@ -79,13 +79,13 @@ import Testing
   @Test func aSilentMicroBitKeepsItsLinkAndAnswers() {
     let fixture = LinkTests.linked()
     fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StartNotify")
-    fixture.model.peripherals[0].silent = true
+    fixture.model.peripherals[0].radio.isSilent = true
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(10))
     #expect(fixture.takeLines() == [])
     fixture.call("A", LinkTests.period, Self.read, [Self.none])
     #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:e803")
-    fixture.model.peripherals[0].silent = false
+    fixture.model.peripherals[0].radio.isSilent = false
     fixture.advance(by: .seconds(2))
     #expect(fixture.takeLines().count == 2)
   }

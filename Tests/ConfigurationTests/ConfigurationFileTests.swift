@@ -28,7 +28,8 @@ import Testing
     let places = ["\(folder.path)/1.json", "\(folder.path)/2.json"]
     #expect(
       failure(nil, places)
-        == "no configuration: neither \(places[0]) nor \(places[1]) exists (name a file with --config)")
+        == "no configuration: neither \(places[0]) nor \(places[1]) exists (write one: microbit-gateway init; or name another with --config)"
+    )
     try folder.write("2.json", #"{"mqtt":{"port":2}}"#)
     #expect(try ConfigurationFile.load(path: nil, searching: places).path == places[1])
     try folder.write("1.json", "")

@@ -57,8 +57,10 @@ import Testing
     outbox.append(message("2"))
     outbox.setState(topic("b"), Array("y".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox) == ["e=1", "a=x", "e=2", "b=y"])
-    #expect(outbox.inFlightCount == 4)
-    for identifier in 1...4 { outbox.acknowledged(Int32(identifier)) }
+    for identifier in 1...4 {
+      #expect(!outbox.isEmpty)
+      outbox.acknowledged(Int32(identifier))
+    }
     #expect(outbox.isEmpty)
   }
 

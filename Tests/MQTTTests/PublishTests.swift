@@ -30,8 +30,7 @@ import Testing
     await publisher.client.stop(deadline: patience)
     let statistics = await publisher.client.statistics
     #expect(statistics.sent == 500)
-    #expect(statistics.acknowledged == (qos == .atMostOnce ? 0 : 500))
-    #expect(statistics.queued == 0 && statistics.inFlight == 0 && statistics.lost == 0)
+    #expect(statistics.queued == 0 && statistics.lost == 0)
   }
 
   /// By a subscriber that is not of our making.
@@ -103,7 +102,6 @@ import Testing
       await publisher.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
     }
     await publisher.client.stop(deadline: patience)
-    #expect(await publisher.client.statistics.acknowledged == 1000)
     #expect(try await subscriber.texts(1000) == (0..<1000).map(String.init))
   }
 
@@ -115,7 +113,6 @@ import Testing
     await publisher.publish(MQTTMessage(topic: topic("t"), payload: []))
     let client = publisher.client
     try await deadline(.seconds(20), "the end of stop") { await client.stop(deadline: .milliseconds(200)) }
-    #expect(await publisher.client.statistics.acknowledged == 0)
     broker.freeze(false)
   }
 
@@ -146,10 +143,7 @@ import Testing
     for payload in [huge, Array("2000".utf8)] {
       await sender.publish(MQTTMessage(topic: topic("set"), payload: payload))
     }
-    let message = try await victim.message()
-    #expect(message.text == "2000")
-    // With MQTT 5 the broker has held it back.
-    #expect(await victim.client.statistics.ignored == (version == .v5 ? 0 : 1))
+    #expect(try await victim.message().text == "2000")
   }
 
   @Test func whatIsLargerThanTheBrokerTakesIsDroppedAndTheRestGoesOn() async throws {
@@ -172,10 +166,13 @@ import Testing
     let subscriber = try await subscriber(broker.port, "t/#")
     let client = await TestClient(.local(broker.port))
     #expect(try await client.connected().receiveMaximum == 3)
+    broker.freeze(true)
     for number in 0..<100 {
       await client.publish(MQTTMessage(topic: topic("t/x"), payload: Array("\(number)".utf8)))
-      #expect(await client.client.statistics.inFlight <= 3)
     }
+    let statistics = await client.client.statistics
+    #expect(statistics.sent == 3 && statistics.queued == 97)
+    broker.freeze(false)
     #expect(try await subscriber.texts(100) == (0..<100).map(String.init))
   }
 

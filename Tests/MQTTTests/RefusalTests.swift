@@ -166,7 +166,7 @@ import Testing
     let server = try await StubServer(saying: [0x20, 0x06, 0x00, 0x00, 0x03, 0x21, 0x00, 0x00])
     let client = await TestClient(.local(server.port))
     #expect(try await client.connectFailed().remedy == .retry)
-    #expect(await client.client.statistics.connects == 0)
+    #expect(client.connections == 0)
   }
 
   @Test func aBrokerOfTheOldProtocolAlone() async throws {

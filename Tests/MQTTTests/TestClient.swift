@@ -55,6 +55,11 @@ final class TestClient: Sendable {
     }
   }
 
+  /// How often it has connected.
+  var connections: Int {
+    events.all.count { if case .connected = $0 { true } else { false } }
+  }
+
   func disconnected() async throws -> MQTTError? {
     try await events.next("the loss of the connection") {
       if case .disconnected(let error) = $0 { .some(error) } else { nil }

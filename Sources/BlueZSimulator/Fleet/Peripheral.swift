@@ -1,6 +1,6 @@
 import Peripherals
 
-/// A peripheral and its radio, independent of bluetoothd.
+/// A peripheral, independent of bluetoothd.
 struct Peripheral: Sendable {
   let index: Int
   /// Empty: not advertised.
@@ -15,21 +15,10 @@ struct Peripheral: Sendable {
   var hidden: Set<UInt16> = []
   /// The writes to characteristics, by handle.
   var writes: [UInt16: Writes] = [:]
-  /// Since when it has been out of range; nil if it is in range.
-  var goneSince: ContinuousClock.Instant?
-  /// Advertises while it is not connected.
-  var advertises = true
-  /// Keeps the link, but sends no notifications.
-  var silent = false
   /// How the next writes of the client configuration fail.
   var subscriptionFault: SubscriptionFault?
   var security = Security()
-  /// The number of the adapter that it is connected to.
-  var linked: Int?
-  /// Mean signal strength in dBm, by adapter; nil: out of its range.
-  var strengths: [Int?]
-  /// The number of notifications sent.
-  var sent = 0
+  var radio: Radio
 
   /// Everything that it may serve.
   var database: GATTDatabase { values.database }
@@ -45,11 +34,6 @@ struct Peripheral: Sendable {
     let gone = Set(database.services.map(\.uuid)).subtracting(services.map(\.uuid))
     return database.uuids.filter { !gone.contains($0) }
   }
-
-  var inRange: Bool { goneSince == nil }
-
-  /// Whether adapters in its range receive its advertisements, and can connect to it.
-  var isReachable: Bool { inRange && advertises && linked == nil }
 
   /// Applies a write that the flags allow.
   /// - Returns: whether the length was valid; otherwise nothing changes.
@@ -121,7 +105,9 @@ extension SimulatorOptions {
   /// The simulated peripherals: first the micro:bits.
   func peripherals(at now: ContinuousClock.Instant, random: inout SplitMix) -> [Peripheral] {
     var peripherals: [Peripheral] = []
-    func everywhere(_ strength: Int) -> [Int?] { Array(repeating: strength, count: adapters) }
+    func everywhere(_ strength: Int) -> Radio {
+      Radio(strengths: Array(repeating: strength, count: adapters))
+    }
     for index in 0..<devices {
       let security = Security(
         isRequired: pairing != nil, passkey: pairing == .passkey ? 100_000 + index : nil)
@@ -140,14 +126,14 @@ extension SimulatorOptions {
               ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil),
           generators: generators,
           security: security,
-          strengths: strengths[index] ?? everywhere(Int.random(in: -70 ... -48, using: &random))))
+          radio: strengths[index].map(Radio.init) ?? everywhere(Int.random(in: -70 ... -48, using: &random))))
     }
     for index in 0..<decoys {
       peripherals.append(
         Peripheral(
           index: devices + index, name: Identity.decoyName(index),
           address: Identity.address(ofDecoy: index), values: PeripheralValues(.decoy),
-          strengths: everywhere(Int.random(in: -90 ... -60, using: &random))))
+          radio: everywhere(Int.random(in: -90 ... -60, using: &random))))
     }
     for (index, description) in described.enumerated() {
       peripherals.append(
@@ -156,7 +142,7 @@ extension SimulatorOptions {
           address: description.address?.description ?? Identity.address(ofDescribed: index),
           advertised: description.advertises.map(\.description),
           values: PeripheralValues(description.database), generators: description.generators,
-          strengths: everywhere(Int.random(in: -70 ... -48, using: &random))))
+          radio: everywhere(Int.random(in: -70 ... -48, using: &random))))
     }
     return peripherals
   }

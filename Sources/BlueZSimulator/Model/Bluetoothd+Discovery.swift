@@ -91,7 +91,7 @@ extension Bluetoothd {
 
   /// Whether the adapter receives the peripheral's advertisements, and can connect to it.
   func isReachable(_ key: DeviceKey) -> Bool {
-    peripherals[key].isReachable && peripherals[key].strengths[key.adapter] != nil
+    peripherals[key].radio.strength(at: key.adapter) != nil
   }
 
   mutating func endScan(of number: Int, _ scan: UInt64, at now: ContinuousClock.Instant) {
@@ -101,8 +101,7 @@ extension Bluetoothd {
   }
 
   mutating func find(_ key: DeviceKey, _ scan: UInt64, at now: ContinuousClock.Instant) {
-    guard scan == adapters[of: key].scan, isReachable(key),
-      let mean = peripherals[key].strengths[key.adapter],
+    guard scan == adapters[of: key].scan, let mean = peripherals[key].radio.strength(at: key.adapter),
       adapters[of: key].foundInScan.insert(key).inserted
     else { return }
     let strength = mean + Int.random(in: -3...3, using: &random)
@@ -127,7 +126,7 @@ extension Bluetoothd {
 
   private mutating func addDevice(_ index: DeviceKey, rssi: Int16?, at now: ContinuousClock.Instant) {
     let peripheral = peripherals[index]
-    let known = stored.contains(index)
+    let known = storage.devices.contains(index)
     var device = Device(
       path: BlueZName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
       expiry: now)
@@ -135,16 +134,17 @@ extension Bluetoothd {
     device.discovered = known
     devices[index] = device
     let interfaces = Describe.device(
-      peripheral, of: adapters[of: index].path, rssi: rssi, connected: peripheral.linked == index.adapter,
-      bonded: bonds.contains(index), uuids: known ? peripheral.uuids : peripheral.advertised)
+      peripheral, of: adapters[of: index].path, rssi: rssi,
+      connected: peripheral.radio.linked == index.adapter,
+      bonded: storage.hasBond(index), uuids: known ? peripheral.uuids : peripheral.advertised)
     emit(.signal(tree.add(device.path, .device(index), under: adapters[of: index].path, interfaces)))
   }
 
   /// Adds the stored devices.
   mutating func addStoredDevices(of number: Int, at now: ContinuousClock.Instant) {
-    for index in stored.sorted() where index.adapter == number {
+    for index in storage.devices.sorted() where index.adapter == number {
       addDevice(index, rssi: nil, at: now)
-      guard peripherals[index].linked == number else { continue }
+      guard peripherals[index].radio.linked == number else { continue }
       // A link that has survived a killed bluetoothd is ended by the next one after its start.
       devices[index]?.link = .disconnecting(Device.Disconnecting(resolved: false))
       let attempt = beginAttempt(index)
@@ -185,8 +185,7 @@ extension Bluetoothd {
       throw .doesNotExist
     }
     if isStuck(index) { return emit(.crash) }
-    stored.remove(index)
-    bonds.remove(index)
+    storage.remove(index)
     if devices[index]?.isConnected == true { return remove(connected: index, for: request.id, at: now) }
     cancelConnect(index, .canceled, at: now)
     removeObject(of: index)

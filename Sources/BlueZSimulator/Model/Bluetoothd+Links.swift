@@ -25,9 +25,9 @@ extension Bluetoothd {
   /// Invalidates the events scheduled for the device's link.
   @discardableResult
   mutating func beginAttempt(_ index: DeviceKey) -> UInt64 {
-    attempts += 1
-    devices[index]?.attempt = attempts
-    return attempts
+    let attempt = makeNumber()
+    devices[index]?.attempt = attempt
+    return attempt
   }
 
   /// Connects to the first waiting peripheral that advertises. The radio makes one link at a time.
@@ -62,10 +62,10 @@ extension Bluetoothd {
       return startConnects(of: index.adapter, at: now)
     }
     adapters[of: index].connecting.removeAll { $0 == index }
-    peripherals[index].linked = index.adapter
+    peripherals[index].radio.connect(to: index.adapter)
     devices[index]?.link = .linked(call)
     devices[index]?.temporary = false
-    stored.insert(index)
+    storage.add(index)
     change(device: index, [("Connected", .boolean(true))])
     if timing.connect > .zero {
       schedule.add(.featured(peripheral: index, attempt: attempt), at: now + timing.connect / 8)
@@ -108,7 +108,7 @@ extension Bluetoothd {
       change(device: index, [("UUIDs", .strings(peripherals[index].uuids)), resolved])
     }
     resubscribe(index, at: now)
-    if bonds.contains(index) { endPairing(index, .success(())) }
+    if storage.hasBond(index) { endPairing(index, .success(())) }
   }
 
   mutating func connectTimesOut(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
@@ -231,7 +231,7 @@ extension Bluetoothd {
       devices[index]?.subscriptions[handle]?.isConfigured = false
     }
     beginAttempt(index)
-    peripherals[index].linked = nil
+    peripherals[index].radio.disconnect()
     expectAdvertisement(of: index.peripheral, at: now)
     // Other adapters may wait for it.
     for number in adapters.indices where number != index.adapter { startConnects(of: number, at: now) }
@@ -260,7 +260,7 @@ extension Bluetoothd {
   /// Pairing was not confirmed: link and device end, signalled by the removal of the objects only.
   mutating func endPairing(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard devices[index]?.attempt == attempt else { return }
-    stored.remove(index)
+    storage.remove(index)
     unlink(index, at: now)
     removeObject(of: index)
     startConnects(of: index.adapter, at: now)
@@ -269,7 +269,7 @@ extension Bluetoothd {
   mutating func superviseLink(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt,
       // It may have returned and gone again.
-      let since = peripherals[index].goneSince, since + timing.supervision <= now
+      let since = peripherals[index].radio.goneSince, since + timing.supervision <= now
     else { return }
     lose(index, at: now)
     startConnects(of: index.adapter, at: now)

@@ -102,7 +102,7 @@ extension Bluetoothd {
     _ call: CallID, _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
   ) {
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return emit(.abandon(call)) }
-    let channel = makeChannel()
+    let channel = ChannelID(number: makeNumber())
     devices[index]?.subscriptions[handle] = Device.Subscription(socket: .open(channel), isConfigured: true)
     change(characteristic: handle, of: index, "NotifyAcquired", .boolean(true))
     emit(.open(channel, for: call))
@@ -204,8 +204,7 @@ extension Bluetoothd {
   private mutating func notify(
     _ index: DeviceKey, _ handle: UInt16, _ bytes: [UInt8], _ subscription: Device.Subscription
   ) {
-    guard !peripherals[index].silent, peripherals[index].inRange else { return }
-    peripherals[index].sent += 1
+    guard peripherals[index].radio.send() else { return }
     let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
     if let channel = subscription.channel {
       emit(.packet(channel, bytes, from: source))

@@ -29,7 +29,7 @@ extension Bluetoothd {
     guard device.pairing == nil else { throw .inProgress }
     devices[index]?.pairing = Device.Pairing(call: request.id, client: request.sender)
     // With a bond it is not answered until the link ends.
-    if bonds.contains(index) { return }
+    if storage.hasBond(index) { return }
     switch device.link {
     case .none:
       beginAttempt(index)
@@ -59,7 +59,7 @@ extension Bluetoothd {
 
   /// The link is up: asks the peripheral to pair.
   mutating func beginPairing(_ index: DeviceKey, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], let pairing = device.pairing, !bonds.contains(index) else { return }
+    guard let device = devices[index], let pairing = device.pairing, !storage.hasBond(index) else { return }
     guard let agent = agents[pairing.client] else {
       return endPairing(index, .failure(.authenticationFailed))
     }
@@ -92,7 +92,7 @@ extension Bluetoothd {
   }
 
   mutating func endPasskey(_ index: DeviceKey, _ call: CallID, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.pairing?.call == call, !bonds.contains(index) else { return }
+    guard let device = devices[index], device.pairing?.call == call, !storage.hasBond(index) else { return }
     hangUp(index, device.attempt, at: now)
   }
 
@@ -103,7 +103,7 @@ extension Bluetoothd {
   }
 
   private mutating func completePairing(_ index: DeviceKey) {
-    bonds.insert(index)
+    storage.addBond(index)
     peripherals[index].security.hasBond = true
     change(device: index, [("Bonded", .boolean(true)), ("Paired", .boolean(true))])
     if devices[index]?.isUsable == true { endPairing(index, .success(())) }
@@ -120,5 +120,5 @@ extension Bluetoothd {
   }
 
   /// Whether the link ends at once, as the peripheral has lost its part of the bond.
-  func lacksKey(_ index: DeviceKey) -> Bool { bonds.contains(index) && !peripherals[index].security.hasBond }
+  func lacksKey(_ index: DeviceKey) -> Bool { storage.hasBond(index) && !peripherals[index].security.hasBond }
 }

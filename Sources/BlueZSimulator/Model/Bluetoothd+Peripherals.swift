@@ -4,7 +4,7 @@ import Peripherals
 extension Bluetoothd {
   /// The peripheral as the adapter knows it that has a link with it; without a link, as the first one does.
   func key(ofPeripheral index: Int) -> DeviceKey {
-    DeviceKey(adapter: peripherals[index].linked ?? 0, peripheral: index)
+    DeviceKey(adapter: peripherals[index].radio.linked ?? 0, peripheral: index)
   }
 
   /// A peripheral advertises again, or the link of one has ended.
@@ -14,9 +14,9 @@ extension Bluetoothd {
 
   /// Goes out of range: a link ends by supervision time-out.
   mutating func vanish(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
-    if peripherals[index].inRange { peripherals[index].goneSince = now }
+    peripherals[index].radio.vanish(at: now)
     let key = key(ofPeripheral: index)
-    if peripherals[index].linked != nil, let device = devices[key] {
+    if peripherals[index].radio.linked != nil, let device = devices[key] {
       schedule.add(.linkLost(peripheral: key, attempt: device.attempt), at: now + timing.supervision)
     }
     return takeEffects()
@@ -24,7 +24,7 @@ extension Bluetoothd {
 
   /// Comes back into range.
   mutating func comeBack(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
-    peripherals[index].goneSince = nil
+    peripherals[index].radio.comeBack()
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
     return takeEffects()
@@ -42,8 +42,8 @@ extension Bluetoothd {
     let start = now + .milliseconds(300)
     lose(key(ofPeripheral: index), at: now)
     peripherals[index].values.reset(at: start)
-    if peripherals[index].advertises {
-      peripherals[index].advertises = false
+    if peripherals[index].radio.advertises {
+      peripherals[index].radio.advertises = false
       schedule.add(.started(peripheral: index), at: start)
     }
     startConnects(at: now)
@@ -90,13 +90,13 @@ extension Bluetoothd {
   }
 
   mutating func start(_ index: Int, at now: ContinuousClock.Instant) {
-    peripherals[index].advertises = true
+    peripherals[index].radio.advertises = true
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
   }
 
   mutating func setAdvertising(_ index: Int, _ on: Bool, at now: ContinuousClock.Instant) -> [Effect] {
-    peripherals[index].advertises = on
+    peripherals[index].radio.advertises = on
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
     return takeEffects()
@@ -106,7 +106,7 @@ extension Bluetoothd {
   mutating func setStrength(
     _ index: Int, _ strength: Int?, of adapter: Int, at now: ContinuousClock.Instant
   ) -> [Effect] {
-    peripherals[index].strengths[adapter] = strength
+    peripherals[index].radio.setStrength(strength, at: adapter)
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
     return takeEffects()

@@ -35,7 +35,7 @@ extension Bluetoothd {
     case nil where !characteristic.isWritable, "command":
       guard bytes.count <= Int(Self.mtu) - 3 else { throw .failed("Failed to initiate write") }
       // Also sent if only "write" is supported; then the peripheral ignores it.
-      let isReceived = peripherals[index].inRange && !demandsPairing(index, characteristic.handle)
+      let isReceived = peripherals[index].radio.inRange && !demandsPairing(index, characteristic.handle)
       if characteristic.takesCommands, isReceived { _ = apply(bytes, index, characteristic, at: now) }
       emit(.reply(request.id, []))
     case nil, "request", "reliable":
@@ -90,7 +90,7 @@ extension Bluetoothd {
 
   /// Whether the peripheral requires encryption for a characteristic.
   private func demandsPairing(_ index: DeviceKey, _ handle: UInt16) -> Bool {
-    peripherals[index].security.isRequired && !bonds.contains(index)
+    peripherals[index].security.isRequired && !storage.hasBond(index)
       && !peripherals[index].database.isOpen(handle)
   }
 
@@ -129,7 +129,7 @@ extension Bluetoothd {
   mutating func answer(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt, !device.operations.isEmpty,
       // Out of range there is no answer: the request ends with the link.
-      peripherals[index].inRange
+      peripherals[index].radio.inRange
     else { return }
     devices[index]?.operations.removeFirst()
     complete(device.operations[0], index, at: now)

@@ -50,21 +50,15 @@ struct Bluetoothd: Sendable {
   var adapters: [Adapter]
   var peripherals: [Peripheral]
   var devices: [DeviceKey: Device] = [:]
-  /// The peripherals in bluetoothd's storage: those that were connected and not removed since.
-  var stored: Set<DeviceKey> = []
-  /// The peripherals with which bluetoothd has a bond.
-  var bonds: Set<DeviceKey> = []
+  var storage = Storage()
   /// The paths of the agents, by the clients that registered them.
   var agents: [String: String] = [:]
-
-  /// Counts the attempts of all devices together, so that events of a removed device do not apply to its successor.
-  var attempts: UInt64 = 0
 
   /// For each peripheral the valid chain of sample events, by the sensors' raw values.
   var chains: [[UInt64]]
   var schedule = Schedule<Event>()
   var random: SplitMix
-  private var channels: UInt64 = 0
+  private var lastNumber: UInt64 = 0
   private(set) var out: [Effect] = []
 
   init(_ options: SimulatorOptions, at now: ContinuousClock.Instant) {
@@ -152,9 +146,11 @@ struct Bluetoothd: Sendable {
     return out
   }
 
-  mutating func makeChannel() -> ChannelID {
-    channels += 1
-    return ChannelID(number: channels)
+  /// A number for an attempt to connect or a channel. No two have the same, so that events of a removed device do not
+  /// apply to its successor.
+  mutating func makeNumber() -> UInt64 {
+    lastNumber += 1
+    return lastNumber
   }
 
   mutating func change(adapter number: Int, _ changes: [(String, DBusValue?)]) {

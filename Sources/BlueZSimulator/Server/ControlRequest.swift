@@ -215,16 +215,16 @@ extension Bluetoothd {
   func state(of index: Int, at now: ContinuousClock.Instant) -> DeviceState {
     let peripheral = peripherals[index]
     let key = key(ofPeripheral: index)
-    let subscriptions = peripheral.linked != nil ? devices[key]?.subscriptions ?? [:] : [:]
+    let subscriptions = peripheral.radio.linked != nil ? devices[key]?.subscriptions ?? [:] : [:]
     let subscribed = subscriptions.filter(\.value.isConfigured).keys.sorted()
       .compactMap { peripheral.database.characteristic($0)?.uuid }
     return DeviceState(
-      i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.linked != nil,
-      adapter: peripheral.linked,
+      i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.radio.linked != nil,
+      adapter: peripheral.radio.linked,
       notifying: !subscribed.isEmpty, subscribed: subscribed,
       period: peripheral.values.microBit.map { Int($0.period) },
-      temp: peripheral.values.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.sent,
-      gone: !peripheral.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(key),
-      bonded: bonds.contains { $0.peripheral == index })
+      temp: peripheral.values.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.radio.sent,
+      gone: !peripheral.radio.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(key),
+      bonded: storage.bonds.contains { $0.peripheral == index })
   }
 }

@@ -7,8 +7,7 @@ import Glibc
 /// into the socket, and for each of the 256 values of the first byte the CLOCK_MONOTONIC time in ns at which it was last
 /// sent. The temperature and the acceleration along x count notifications, so that this byte identifies one of the last
 /// 256 of a sensor; only one of the two may be subscribed to.
-final class NotificationTrace: @unchecked Sendable {
-  // @unchecked: written on the loop's thread only.
+final class NotificationTrace {
   private static let wordsEach = 2 + 256
   private let words: UnsafeMutableBufferPointer<UInt64>
 

@@ -4,8 +4,7 @@ import Glibc
 
 /// bluetoothd's end of the socket pair of an AcquireNotify (BlueZ sources, `src/gatt-client.c`, `create_sock`): one packet
 /// per value.
-final class NotifySocket: @unchecked Sendable {
-  // @unchecked: accessed on the loop's thread only.
+final class NotifySocket {
   private let descriptor: Int32
   private var watch: Watch?
 

@@ -221,7 +221,7 @@ public actor Simulator {
     let now = ContinuousClock.now
     switch request.op {
     case .list: return .devices(model.states(at: now))
-    case .count: return .numbers(model.peripherals.map(\.sent))
+    case .count: return .numbers(model.peripherals.map(\.radio.sent))
     case .counters: return .counters(counters)
     case .power, .plug:
       let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
@@ -287,7 +287,7 @@ public actor Simulator {
       let adapter = request.adapter ?? 0
       guard model.adapters.indices.contains(adapter) else { return "no adapter \(adapter)" }
       perform(model.setStrength(index, request.v, of: adapter, at: now))
-    case .silent: model.peripherals[index].silent = request.on ?? true
+    case .silent: model.peripherals[index].radio.isSilent = request.on ?? true
     case .vanish: perform(model.vanish(index, at: now))
     case .return: perform(model.comeBack(index, at: now))
     case .disconnect: perform(model.hangUp(index, at: now))

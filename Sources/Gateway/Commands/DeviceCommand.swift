@@ -148,9 +148,7 @@ final class Interruption: @unchecked Sendable {
 }
 
 /// Waits that Ctrl-C ends.
-final class Pause: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+final class Pause {
   let loop: EventLoop
   private var waiter: Waiter<Void>?
   private(set) var isInterrupted = false

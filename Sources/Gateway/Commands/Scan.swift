@@ -50,8 +50,7 @@ public struct Scan: Sendable, Equatable {
     }
   }
 
-  private final class Found: @unchecked Sendable {
-    // @unchecked: used on the loop's thread alone.
+  private final class Found {
     var request = ScanRequest()
   }
 

@@ -45,17 +45,17 @@ struct BrokerCheck {
 
   private func check(_ session: BrokerSession, _ probes: BrokerProbes) async -> [Finding] {
     guard await session.wait(Self.connectLimit * 3, until: { $0.isDecided }),
-      session.connection != nil
-    else { return [fault(session.failure ?? .timedOut(.lookUp))] }
+      session.replies.isConnected
+    else { return [fault(session.replies.failure ?? .timedOut(.lookUp))] }
     for message in probes.messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
-    _ = await session.wait(Self.returnLimit) { session in
-      session.connection == nil || probes.list.allSatisfy { session.outcome(of: $0).isDecided(isMQTT5) }
+    _ = await session.wait(Self.returnLimit) { replies in
+      !replies.isConnected || probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
     }
-    let outcomes = probes.list.map { (probe: $0, outcome: session.outcome(of: $0)) }
+    let outcomes = probes.list.map { (probe: $0, outcome: session.replies.outcome(of: $0)) }
     let retained = await checkRetained(session, probes)
     // A broker may end the connection of a client that publishes what it may not.
-    if let failure = session.failure {
+    if let failure = session.replies.failure {
       return [
         .fault(
           .broker, "the connection ended while topics were tried: \(failure)",
@@ -83,14 +83,14 @@ struct BrokerCheck {
     _ session: BrokerSession, _ probes: BrokerProbes
   ) async -> Finding? {
     // If the topic is not allowed, that has been found already.
-    guard session.has(probes.retained) else { return nil }
+    guard session.replies.has(probes.retained) else { return nil }
     let payload = Array("offline".utf8)
     session.client.publish(MQTTMessage(topic: probes.retained, payload: payload, retain: true))
     // Retained before the subscription.
-    _ = await session.wait(Self.returnLimit) { $0.connection == nil || $0.has(probes.retained, payload) }
+    _ = await session.wait(Self.returnLimit) { !$0.isConnected || $0.has(probes.retained, payload) }
     session.client.subscribe([probes.retainedFilter])
     let isDelivered = await session.wait(Self.returnLimit) {
-      $0.connection == nil || $0.has(probes.retained, payload, retained: true)
+      !$0.isConnected || $0.has(probes.retained, payload, retained: true)
     }
     session.client.publish(MQTTMessage(topic: probes.retained, payload: [], retain: true))
     if isDelivered { return .ok(.retained, "retained messages and subscriptions with wildcards work") }
@@ -105,45 +105,33 @@ struct BrokerCheck {
     return [
       .ok(
         .homeAssistant,
-        session.isHomeAssistantOnline
+        session.replies.isHomeAssistantOnline
           ? "Home Assistant is online"
           : "Home Assistant was not seen, which is normal: it sends a message only when it starts")
     ]
   }
 }
 
-/// A connection to the broker for a check, and what has come over it.
+/// A connection to the broker for a check.
 private final class BrokerSession: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   let client: MQTTClient
-  private let status: TopicName?
   private let loop: EventLoop
-  private(set) var connection: MQTTConnection?
-  private(set) var failure: MQTTError?
-  private(set) var isHomeAssistantOnline = false
-  private var received: [MQTTReceived] = []
-  private var refusedPublications: Set<TopicName> = []
-  private var refusedSubscriptions: Set<TopicFilter> = []
-  private var attempts = 0
+  private(set) var replies: BrokerReplies
   private var running: Task<Void, any Error>?
-  private var condition: (BrokerSession) -> Bool = { _ in false }
+  private var condition: (BrokerReplies) -> Bool = { _ in false }
   private var waiter: Waiter<Bool>?
-
-  /// The first may use an address family that the broker does not listen on.
-  private static let mostAttempts = 2
-  /// Retained messages of other clients may come first.
-  private static let mostReceived = 1000
 
   /// - Parameter status: where Home Assistant publishes that it is online.
   init(_ options: MQTTOptions, status: TopicName?, loop: EventLoop) {
-    self.status = status
     self.loop = loop
+    replies = BrokerReplies(status: status)
     client = MQTTClient(options: options, loop: loop) { _, _ in }
   }
 
   func start(_ filters: [TopicFilter]) async {
-    await client.setHandler { [weak self] in self?.handle($0) }
+    await client.setHandler { [weak self] in self?.receive($0) }
     client.subscribe(filters)
     running = Task(executorPreference: loop) { [client] in try await client.run() }
   }
@@ -154,25 +142,9 @@ private final class BrokerSession: @unchecked Sendable {
     running?.cancel()
   }
 
-  /// Connected, or failed for good.
-  var isDecided: Bool { connection != nil || failure != nil }
-
-  /// - Parameter payload: nil: any.
-  func has(_ topic: TopicName, _ payload: [UInt8]? = nil, retained: Bool = false) -> Bool {
-    received.contains {
-      $0.topic == topic && (payload == nil || $0.payload == payload) && (!retained || $0.retain)
-    }
-  }
-
-  func outcome(of probe: BrokerProbe) -> BrokerProbe.Outcome {
-    BrokerProbe.Outcome(
-      hasArrived: has(probe.topic), isPublishRefused: refusedPublications.contains(probe.topic),
-      isSubscribeRefused: refusedSubscriptions.contains(probe.filter), need: probe.need)
-  }
-
   /// Whether `condition` holds before `limit` is over.
-  func wait(_ limit: Duration, until condition: @escaping (BrokerSession) -> Bool) async -> Bool {
-    if condition(self) { return true }
+  func wait(_ limit: Duration, until condition: @escaping (BrokerReplies) -> Bool) async -> Bool {
+    if condition(replies) { return true }
     let waiter = Waiter<Bool>()
     (self.condition, self.waiter) = (condition, waiter)
     let timer = loop.timer(after: limit) { waiter.resume(.success(false)) }
@@ -182,36 +154,8 @@ private final class BrokerSession: @unchecked Sendable {
     return holds
   }
 
-  private func handle(_ event: MQTTEvent) {
-    switch event {
-    case .connected(let connection): self.connection = connection
-    case .connectFailed(let error, _):
-      attempts += 1
-      if attempts >= Self.mostAttempts || !error.mayDependOnAddress { failure = failure ?? error }
-    case .disconnected(let error):
-      connection = nil
-      failure = failure ?? error
-    case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
-    case .publicationRefused(let topic, _): refusedPublications.insert(topic)
-    case .message(let message):
-      if message.topic == status {
-        isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
-      } else if received.count < Self.mostReceived,
-        message.topic.string.hasOccurrence(of: BrokerProbes.marker)
-      {
-        received.append(message)
-      }
-    }
-    if let waiter, condition(self) { waiter.resume(.success(true)) }
-  }
-}
-
-extension MQTTError {
-  /// Whether another address of the host may do better.
-  fileprivate var mayDependOnAddress: Bool {
-    switch self {
-    case .unreachable, .timedOut(.connect): true
-    default: false
-    }
+  private func receive(_ event: MQTTEvent) {
+    replies.add(event)
+    if let waiter, condition(replies) { waiter.resume(.success(true)) }
   }
 }

@@ -52,15 +52,8 @@ struct ConfigurationCheck {
   }
 
   private func findings(_ failure: ConfigurationFailure) -> [Finding] {
-    guard let file = failure.file else {
-      return [
-        .fault(
-          .configuration, failure.errors[0].problem,
-          remedy: "write one: microbit-gateway init; or name another with --config")
-      ]
-    }
-    return failure.errors.map { error in
-      let text = error.withoutHint.description(in: file)
+    failure.errors.map { error in
+      let text = failure.file.map { error.withoutHint.description(in: $0) } ?? error.problem
       // Perhaps only this user may not read it.
       if error.problem.hasSuffix("Permission denied") {
         return .warning(.configuration, text, remedy: "sudo microbit-gateway doctor")

@@ -54,7 +54,7 @@ struct StateCheck {
     if isThere, status.st_mode & S_IFMT != S_IFDIR {
       return .fault(
         .state, "\(existing) is not a folder: changes will be lost on restart",
-        remedy: "move it away: mv \(existing) \(existing).old")
+        remedy: "move it away: mv \(existing.shellWord) \("\(existing).old".shellWord)")
     }
     let owner = isThere ? RuntimeFolder.name(ofUser: status.st_uid) : "another user"
     if folder == service {
@@ -70,7 +70,7 @@ struct StateCheck {
     let item = access(path, F_OK) == 0 ? path : folder
     return .fault(
       .state, "cannot write \(item), which belongs to \(owner): changes will be lost on restart",
-      remedy: "sudo chown -R $USER \(folder); chmod -R u+rwX \(folder)")
+      remedy: "sudo chown -R $USER \(folder.shellWord); chmod -R u+rwX \(folder.shellWord)")
   }
 
   private func space(in existing: String, _ folder: String) -> Finding {
@@ -80,7 +80,8 @@ struct StateCheck {
     let shown = "\(free >> 20) MiB are free"
     if free < Self.least {
       return .warning(
-        .state, "the disk of \(folder) is nearly full: \(shown)", remedy: "free some space: df -h \(existing)"
+        .state, "the disk of \(folder) is nearly full: \(shown)",
+        remedy: "free some space: df -h \(existing.shellWord)"
       )
     }
     return .ok(.state, "\(folder) is writable, \(shown)")

@@ -3,19 +3,22 @@ import Configuration
 import Findings
 import Glibc
 
-/// What the user of the systemd service may read, by the owners and modes of files.
+/// What the systemd service can read: what is not hidden from it, by the owners and modes of files.
 struct ServiceAccess {
   static let user = "microbit-gateway"
-  /// The service does not see them (`ProtectHome=` of deploy/microbit-gateway.service).
-  private static let hidden = ["/home/", "/root/", "/run/user/"]
+  /// The folders of which deploy/microbit-gateway.service shows it others: `ProtectHome=` and `PrivateTmp=`.
+  static let hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"]
   /// systemd gives the user access to them by access control lists.
   private static let credentials = "/run/credentials/"
 
   private let user: uid_t
   private let groups: Set<gid_t>
+  private let hidden: [String]
 
-  /// For tests.
-  init(user: uid_t, groups: Set<gid_t>) { (self.user, self.groups) = (user, groups) }
+  /// - Parameter hidden: the folders that the service does not see.
+  init(user: uid_t, groups: Set<gid_t>, hidden: [String] = Self.hidden) {
+    (self.user, self.groups, self.hidden) = (user, groups, hidden)
+  }
 
   /// Nil: there is no such user.
   init?() {
@@ -36,17 +39,25 @@ struct ServiceAccess {
 
   /// Nil: it can, as far as this process may know.
   func obstacle(to path: String) -> Obstacle? {
-    guard let real = realpath(path, nil) else { return nil }
-    defer { free(real) }
-    let file = String(cString: real)
+    guard let file = Self.real(path) else { return nil }
     if file.hasPrefix(Self.credentials) { return nil }
-    if Self.hidden.contains(where: file.hasPrefix) { return .folder }
+    // A link to the file may be hidden as well.
+    if [path, file].contains(where: isHidden) { return .folder }
     var folder = ConfigurationFile.folder(of: file)
     while folder != "/" {
       if !has(S_IXUSR, folder) { return .folder }
       folder = ConfigurationFile.folder(of: folder)
     }
     return has(S_IRUSR, file) ? nil : .file
+  }
+
+  private func isHidden(_ path: String) -> Bool { hidden.contains { path.hasPrefix("\($0)/") } }
+
+  /// The path without symbolic links; nil: there is no such file.
+  private static func real(_ path: String) -> String? {
+    guard let real = realpath(path, nil) else { return nil }
+    defer { free(real) }
+    return String(cString: real)
   }
 
   /// - Parameter permission: the bit for the owner.
@@ -59,9 +70,9 @@ struct ServiceAccess {
     return status.st_mode & (permission >> shift) != 0
   }
 
-  /// A command that makes a readable copy beside config.json.
-  static func copyCommand(_ path: String) -> String {
-    "sudo install -m 600 -o \(user) \(path) \(ConfigurationFile.folder(of: SetupFiles.serviceConfiguration))/"
+  /// A command that makes a copy in `folder` that the service can read.
+  static func copyCommand(_ path: String, to folder: String) -> String {
+    "sudo install -m 600 -o \(user) \((real(path) ?? path).shellWord) \("\(folder)/".shellWord)"
   }
 
   /// What the service cannot read of its configuration: config.json, and the files that it names.
@@ -71,20 +82,37 @@ struct ServiceAccess {
       ("mqtt.password_file", mqtt.passwordFile), ("mqtt.tls.ca_file", mqtt.tls?.caFile),
       ("mqtt.tls.cert_file", mqtt.tls?.certFile), ("mqtt.tls.key_file", mqtt.tls?.keyFile),
     ]
-    return [finding(file.path, remedy: "sudo chmod 644 \(file.path)")].compactMap { $0 }
+    let folder = ConfigurationFile.folder(of: file.path)
+    let own = finding(file.path) { Self.permit("chmod 644", file.path, $0) }
+    return [own].compactMap { $0 }
       + named.compactMap { key, path in
         guard let path else { return nil }
-        return finding(
-          path, remedy: "sudo chown \(Self.user) \(path); sudo chmod 600 \(path)",
-          copy: "\(Self.copyCommand(path)); then name the copy in \(key)")
+        return finding(path) { obstacle in
+          Self.isFile(path, in: folder)
+            ? Self.permit("chown \(Self.user)", path, obstacle) + "; sudo chmod 600 \(path.shellWord)"
+              // It may belong to another program.
+            : "\(Self.copyCommand(path, to: folder)); then name the copy in \(key)"
+        }
       }
   }
 
-  private func finding(_ path: String, remedy: String, copy: String? = nil) -> Finding? {
-    guard let obstacle = obstacle(to: path) else { return nil }
-    return .fault(
-      .configuration, "the service, which runs as \(Self.user), may not read \(path)",
-      remedy: obstacle == .folder
-        ? copy ?? "sudo chmod 755 \(ConfigurationFile.folder(of: path)); \(remedy)" : remedy)
+  private func finding(_ path: String, remedy: (Obstacle) -> String) -> Finding? {
+    obstacle(to: path).map { obstacle in
+      .fault(
+        .configuration, "the service, which runs as \(Self.user), may not read \(path)",
+        remedy: remedy(obstacle))
+    }
+  }
+
+  private static func permit(_ command: String, _ path: String, _ obstacle: Obstacle) -> String {
+    let folder = ConfigurationFile.folder(of: path)
+    return (obstacle == .folder ? "sudo chmod 755 \(folder.shellWord); " : "")
+      + "sudo \(command) \(path.shellWord)"
+  }
+
+  /// Whether the file itself, and not only a link to it, is in `folder` or below.
+  private static func isFile(_ path: String, in folder: String) -> Bool {
+    guard let file = real(path), let folder = real(folder) else { return false }
+    return file.hasPrefix("\(folder)/")
   }
 }

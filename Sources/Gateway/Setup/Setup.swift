@@ -59,9 +59,7 @@ public struct Setup: Sendable, Equatable {
 }
 
 /// A run of `init`: carries out the steps of its dialogue.
-private final class SetupRun: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+private final class SetupRun {
   private let setup: Setup
   private let console: SetupConsole
   private let interruption: Interruption
@@ -158,8 +156,7 @@ private final class SetupRun: @unchecked Sendable {
     return dialogue.found(found.request.peripherals.compactMap(candidate))
   }
 
-  private final class Found: @unchecked Sendable {
-    // @unchecked: used on the loop's thread alone.
+  private final class Found {
     var request = ScanRequest()
   }
 

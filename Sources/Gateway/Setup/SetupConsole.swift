@@ -2,9 +2,7 @@ import EventLoop
 import Glibc
 
 /// The person at standard input and output.
-final class SetupConsole: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+final class SetupConsole {
   private let screen: Screen
   /// The terminal's settings while it does not show what is typed.
   private var shown: termios?

@@ -5,21 +5,10 @@ import JSON
 extension SetupDialogue {
   func question(_ topic: SetupTopic) -> SetupQuestion {
     switch topic {
-    case .devices: candidates?.isEmpty == false ? whichDevices : nothingFound
-    case .name(let index): name(of: index)
-    case .id(let index):
-      SetupQuestion(
-        topic: topic,
-        lines: [
-          "\(Excerpt(devices[index].name ?? "")) cannot be part of an MQTT topic: choose a short name for topics,",
-          "of the letters a to z, digits and -.",
-        ], prompt: "  Short name",
-        preset: SetupCandidate.letters(of: devices[index].bluetoothName).flatMap(TopicWord.similar)
-          ?? devices[index].address.compact)
-    case .room(let index):
-      SetupQuestion(
-        topic: topic, prompt: devices[index].room == nil ? "  Room (may be empty)" : "  Room (- for none)",
-        preset: devices[index].room ?? "")
+    case .devices: microbits.choiceQuestion
+    case .name(let index): microbits.nameQuestion(index)
+    case .id(let index): microbits.idQuestion(index)
+    case .room(let index): microbits.roomQuestion(index)
     case .later:
       SetupQuestion(
         topic: topic, lines: [""],
@@ -68,65 +57,6 @@ extension SetupDialogue {
     }
   }
 
-  // MARK: Micro:bits
-
-  private var whichDevices: SetupQuestion {
-    let candidates = candidates ?? []
-    let rows = candidates.enumerated().map { index, candidate in
-      [
-        "  \(index + 1)", candidate.name.map(Excerpt.harmless) ?? "-", candidate.address.description,
-        candidate.signal.map(Self.describe) ?? "connected",
-        present.entry(of: candidate.address).map { entry in
-          "configured" + (entry["id"]?.text.map { " as \(Excerpt.harmless($0))" } ?? "")
-        } ?? "",
-      ]
-    }
-    let known = candidates.indices.filter { present.entry(of: candidates[$0].address) != nil }
-    let preset =
-      !known.isEmpty
-      ? known.map { "\($0 + 1)" }.joined(separator: ",")
-      : present.hasOwnEntries ? "none" : "all"
-    let none = present.hasOwnEntries || present.hasEveryMicrobit ? ", none" : ""
-    return SetupQuestion(
-      topic: .devices, lines: [""] + aligned(rows) + [""],
-      prompt: "Which ones? Numbers (1,3), all\(none), or again to look again", preset: preset)
-  }
-
-  /// `-53 dBm, near`: the user tells micro:bits apart by it.
-  private static func describe(_ signal: Int) -> String {
-    "\(signal) dBm, " + (signal >= -60 ? "strong" : signal >= -80 ? "good" : "weak")
-  }
-
-  private var nothingFound: SetupQuestion {
-    let reason =
-      scanProblem.map { [$0] } ?? [
-        "No micro:bit was found. A program with Bluetooth services must be running on it, and no phone or",
-        "tablet may be connected to it.",
-      ]
-    return SetupQuestion(
-      topic: .devices,
-      lines: [""] + reason + [
-        "You can look again (again), or have every micro:bit used as soon as it is in range (every)."
-      ],
-      prompt: present.hasOwnEntries || present.hasEveryMicrobit
-        ? "again, every, or none to leave the micro:bits as they are" : "again or every",
-      preset: present.hasOwnEntries && scanProblem == nil ? "none" : nil)
-  }
-
-  private func name(of index: Int) -> SetupQuestion {
-    let device = devices[index]
-    let title = device.bluetoothName.map(Excerpt.harmless) ?? device.address.description
-    return SetupQuestion(
-      topic: .name(index), lines: ["", "\(title) (\(device.address))"],
-      prompt: index == 0 ? "  Name, for example Kitchen window" : "  Name", preset: presetName(of: device))
-  }
-
-  func presetName(of device: SetupDevice) -> String {
-    let entry = present.entry(of: device.address)
-    return entry?["name"]?.text ?? entry?["id"]?.text ?? SetupCandidate.letters(of: device.bluetoothName)
-      ?? device.address.compact
-  }
-
   // MARK: The end
 
   private var summary: [String] {
@@ -150,7 +80,7 @@ extension SetupDialogue {
 
   var closing: [String] {
     service == .absent
-      ? ["Start the gateway with: microbit-gateway run --config \(present.path)"]
+      ? ["Start the gateway with: microbit-gateway run --config \(present.path.shellWord)"]
       : ["Start the gateway with: sudo systemctl enable --now microbit-gateway"]
   }
 
@@ -162,7 +92,7 @@ extension SetupDialogue {
       case .brokerTrouble: ["Nothing was changed. --no-test writes the configuration without this test."]
       default: ["Nothing was changed."]
       }
-    let problem = question.topic == .devices ? [scanProblem ?? "no micro:bit was found"] : lines
+    let problem = question.topic == .devices ? [microbits.scanProblem ?? "no micro:bit was found"] : lines
     return (problem + remedy).joined(separator: "\n")
   }
 }

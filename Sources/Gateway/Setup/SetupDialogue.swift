@@ -23,27 +23,30 @@ struct SetupDialogue {
   /// The name of the copy of the present file.
   let backup: String
   /// Answers from the command line, which are used once.
-  var given: [SetupTopic: String]
+  private(set) var given: [SetupTopic: String]
   /// Whether nobody is there to answer: presets are used.
-  let isUnattended: Bool
+  private let isUnattended: Bool
   /// Whether the service that uses the configuration can read a file.
-  let isReadable: (String) -> Bool
+  private let isReadable: (String) -> Bool
 
   private var answered: Set<SetupTopic> = []
   private var asked: SetupQuestion?
-  /// Nil: not looked for yet.
-  private(set) var candidates: [SetupCandidate]?
-  /// Why micro:bits cannot be looked for.
-  private(set) var scanProblem: String?
-  var devices: [SetupDevice] = []
-  /// The indices of devices whose name cannot be used in topics.
-  var namesWithoutID: Set<Int> = []
-  private(set) var servesLater = false
-  var broker: SetupBroker
-  private var isBrokerAccepted: Bool
-  /// What the try has shown; empty: the broker can be used.
-  private(set) var brokerTrouble: [String] = []
+  private(set) var microbits: SetupMicrobits
+  private(set) var broker: SetupBroker
+  private var trial: Trial
   private(set) var service = ServiceUnit.State.absent
+
+  /// The trial of the broker.
+  private enum Trial {
+    case due
+    /// The broker cannot be used, and why.
+    case failed([String])
+    /// It can be used, or shall be, or is not tried.
+    case done
+  }
+
+  /// What the trial of the broker has shown; empty: that it can be used.
+  var brokerTrouble: [String] { if case .failed(let trouble) = trial { trouble } else { [] } }
 
   /// - Parameters:
   ///   - devices: those that the command line names; nil: the user chooses.
@@ -58,19 +61,15 @@ struct SetupDialogue {
     self.given = given
     self.isUnattended = isUnattended
     self.isReadable = isReadable
+    microbits = SetupMicrobits(present, devices ?? [])
     broker = present.broker
-    isBrokerAccepted = !triesBroker
-    if let devices {
-      self.devices = devices
-      answered.insert(.devices)
-    }
+    trial = triesBroker ? .due : .done
+    if devices != nil { answered.insert(.devices) }
     if let password {
-      broker.password = password
+      broker.setPassword(password)
       answered.insert(.password)
     }
   }
-
-  func isAnswered(_ topic: SetupTopic) -> Bool { answered.contains(topic) }
 
   // MARK: Inputs
 
@@ -89,19 +88,18 @@ struct SetupDialogue {
   }
 
   mutating func found(_ candidates: [SetupCandidate]) -> Step {
-    self.candidates = candidates
+    microbits.found(candidates)
     return next()
   }
 
   mutating func scanFailed(_ problem: String) -> Step {
-    (candidates, scanProblem) = ([], problem)
+    microbits.scanFailed(problem)
     return next()
   }
 
   /// - Parameter trouble: why the broker cannot be used; empty if it can.
   mutating func brokerTried(_ trouble: [String]) -> Step {
-    brokerTrouble = trouble
-    isBrokerAccepted = trouble.isEmpty
+    trial = trouble.isEmpty ? .done : .failed(trouble)
     return next()
   }
 
@@ -118,25 +116,24 @@ struct SetupDialogue {
 
   /// The questions that the answers so far require.
   private var topics: [SetupTopic] {
-    let names: [SetupTopic] = devices.indices.flatMap { index -> [SetupTopic] in
-      [.name(index)] + (namesWithoutID.contains(index) ? [.id(index)] : []) + [.room(index)]
-    }
-    return [.devices] + names + [.later, .host, .tls] + (broker.isEncrypted ? [.caFile] : [])
+    [.devices] + microbits.topics + [.later, .host, .tls] + (broker.isEncrypted ? [.caFile] : [])
       + [.port, .username] + (broker.username == nil ? [] : [.password])
   }
 
-  mutating func next() -> Step {
+  private mutating func next() -> Step {
     if let topic = topics.first(where: { !answered.contains($0) }) {
-      return topic == .devices && candidates == nil ? .scan : ask(topic)
+      return topic == .devices && microbits.candidates == nil ? .scan : ask(topic)
     }
-    if !isBrokerAccepted {
-      if !brokerTrouble.isEmpty { return ask(.brokerTrouble) }
-      switch configuration {
-      case .success(let configuration): return .tryBroker(configuration)
-      case .failure(let failure): return .fail(failure)
-      }
+    let configuration: Configuration
+    switch self.configuration {
+    case .success(let made): configuration = made
+    case .failure(let failure): return .fail(failure)
     }
-    if case .failure(let failure) = configuration { return .fail(failure) }
+    switch trial {
+    case .due: return .tryBroker(configuration)
+    case .failed: return ask(.brokerTrouble)
+    case .done: break
+    }
     if !plan.isEmpty, !answered.contains(.confirmation) { return ask(.confirmation) }
     return .write(plan)
   }
@@ -162,57 +159,70 @@ struct SetupDialogue {
     let answer = question.isSecret ? text : text.trimmed
     switch question.topic {
     case .devices:
-      guard try choose(answer.isEmpty ? question.preset ?? "" : answer) else { return scanAgain() }
-    case .name(let index): try setName(answer, of: index)
-    case .id(let index): try setID(answer.isEmpty ? question.preset ?? "" : answer, of: index)
-    case .room(let index): devices[index].room = try optional(answer, question, Self.checkLabel)
-    case .later:
-      servesLater = try isYes(answer, question)
-      if !servesLater, devices.isEmpty, !present.hasOwnEntries {
-        throw SetupRefusal("Then no micro:bit would be used at all. Please answer y.")
+      switch try microbits.choose(question.value(of: answer)) {
+      case .devices: break
+      case .every: given[.later] = "y"
+      case .again: return .scan
       }
-    case .host:
-      if !answer.isEmpty {
-        try check(["host": .string(answer)])
-        broker.host = answer
-      }
-    case .tls: setEncryption(try isYes(answer, question))
+    case .name(let index): try microbits.setName(answer, of: index)
+    case .id(let index): try microbits.setID(question.value(of: answer), of: index)
+    case .room(let index): try microbits.setRoom(question.optionalValue(of: answer), of: index)
+    case .later: try microbits.setServesLater(question.isYes(answer))
+    case .host: if !answer.isEmpty { try broker.setHost(answer) }
+    case .tls: broker.setEncryption(try question.isYes(answer))
     case .caFile:
-      let file = try optional(answer, question) { _ throws(SetupRefusal) in }
+      let file = question.optionalValue(of: answer)
       // A typed name is meant from where the user is, one in config.json from there.
-      broker.caFile = file == question.preset ? file : try file.map(readable)
-    case .port: try setPort(answer.isEmpty ? question.preset ?? "" : answer)
-    case .username: try setUsername(answer, question)
+      broker.setCAFile(file == question.preset ? file : try file.map(readable))
+    case .port: try broker.setPort(question.value(of: answer))
+    case .username:
+      // A password from the command line belongs to this user.
+      try broker.setUsername(
+        question.optionalValue(of: answer), keepsPassword: answered.contains(.password))
     case .password:
       let typed = Array(answer.utf8)
       if !typed.isEmpty {
-        broker.password = typed == present.password ? present.broker.password : .typed(typed)
+        broker.setPassword(typed == present.password ? present.broker.password : .typed(typed))
       }
     case .brokerTrouble: return try handleTrouble(answer)
     case .confirmation:
-      guard try isYes(answer, question) else { return .end(["Nothing was changed."]) }
+      guard try question.isYes(answer) else { return .end(["Nothing was changed."]) }
     case .service:
-      guard try isYes(answer, question) else { return .end(closing) }
+      guard try question.isYes(answer) else { return .end(closing) }
       return .useService(restart: service == .running)
     }
     answered.insert(question.topic)
     return next()
   }
 
-  private mutating func scanAgain() -> Step {
-    (candidates, scanProblem) = (nil, nil)
-    return .scan
+  /// The absolute name of a file that the service can read.
+  private func readable(_ file: String) throws(SetupRefusal) -> String {
+    let file = Setup.absolute(file)
+    guard isReadable(file) else {
+      throw SetupRefusal(
+        "The service may not read \(file). Make a copy, and name that: "
+          + ServiceAccess.copyCommand(file, to: present.folder))
+    }
+    return file
   }
 
   private mutating func handleTrouble(_ answer: String) throws(SetupRefusal) -> Step {
     switch answer.lowercased() {
-    case "t", "try": brokerTrouble = []
+    case "t", "try": trial = .due
     case "c", "change":
-      brokerTrouble = []
+      trial = .due
       answered.subtract([.host, .tls, .caFile, .port, .username, .password])
-    case "k", "keep": isBrokerAccepted = true
+    case "k", "keep": trial = .done
     default: throw SetupRefusal("Please answer t, c or k.")
     }
     return next()
+  }
+}
+
+extension String {
+  /// Without white space at its ends.
+  fileprivate var trimmed: String {
+    let rest = drop(while: \.isWhitespace)
+    return String(rest.reversed().drop(while: \.isWhitespace).reversed())
   }
 }

@@ -31,12 +31,7 @@ struct PresentConfiguration: Equatable {
   func entry(of address: BluetoothAddress) -> JSONValue? { entries.first { $0.address == address } }
 
   /// The broker, for the answers that stay.
-  var broker: SetupBroker {
-    let mqtt = configuration.mqtt
-    return SetupBroker(
-      host: mqtt.host, port: mqtt.port, isEncrypted: mqtt.tls != nil, caFile: mqtt.tls?.caFile,
-      username: mqtt.username, password: mqtt.passwordFile == nil ? .none : .present(password))
-  }
+  var broker: SetupBroker { SetupBroker(configuration.mqtt, password: password) }
 }
 
 /// The document that `init` writes: the present one, with the answers.

@@ -86,7 +86,7 @@ struct SetupFiles: Sendable {
       return Owner(user: entry.pointee.pw_uid, group: entry.pointee.pw_gid)
     }
     notes.append(
-      "there is no user \(serviceUser) yet: when there is, sudo chown \(serviceUser) \(file)")
+      "there is no user \(serviceUser) yet: when there is, sudo chown \(serviceUser) \(file.shellWord)")
     return nil
   }
 

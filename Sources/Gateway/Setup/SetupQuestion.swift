@@ -41,6 +41,26 @@ struct SetupQuestion: Equatable {
   }
 }
 
+/// What an answer means.
+extension SetupQuestion {
+  /// An empty line is the preset.
+  func value(of answer: String) -> String { answer.isEmpty ? preset ?? "" : answer }
+
+  /// `-` is nothing.
+  func optionalValue(of answer: String) -> String? {
+    let text = value(of: answer)
+    return text.isEmpty || text == "-" ? nil : text
+  }
+
+  func isYes(_ answer: String) throws(SetupRefusal) -> Bool {
+    switch value(of: answer).lowercased() {
+    case "y", "yes": return true
+    case "n", "no": return false
+    default: throw SetupRefusal("Please answer y (yes) or n (no).")
+    }
+  }
+}
+
 /// Why an answer cannot be used.
 struct SetupRefusal: Error, Equatable {
   let reason: String
@@ -75,33 +95,4 @@ struct SetupDevice: Equatable {
   /// Nil: the address is used.
   var id: String?
   var room: String?
-}
-
-/// The broker, as answered so far.
-struct SetupBroker: Equatable {
-  enum Password: Equatable {
-    case none
-    /// That of the present configuration; nil if its file cannot be read.
-    case present([UInt8]?)
-    /// To be written to a file.
-    case typed([UInt8])
-    /// In a file of the user's.
-    case file(String, [UInt8])
-
-    var bytes: [UInt8]? {
-      switch self {
-      case .none: nil
-      case .present(let bytes): bytes
-      case .typed(let bytes), .file(_, let bytes): bytes
-      }
-    }
-  }
-
-  var host = "localhost"
-  var port = 1883
-  var isEncrypted = false
-  /// Nil: the certificates of the system.
-  var caFile: String?
-  var username: String?
-  var password = Password.none
 }

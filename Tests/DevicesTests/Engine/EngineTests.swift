@@ -173,9 +173,9 @@ import Testing
   @Test func aCommandThatWaitsTooLongEnds() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
     let outcomes = await tested.command(500, ttl: 1)
-    #expect(outcomes.elements == [.pending])
     #expect(await tested.engine.device(Engine.id)?.desired == [:], "it is not kept")
     #expect(try await outcomes.final() == .timeout(reason: "not applied within its ttl of 1 s"))
+    #expect(outcomes.elements.first == .pending)
     await tested.end()
   }
 
@@ -675,10 +675,8 @@ import Testing
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
-    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: ["period": 800])
-    // While the other one has it, which is until it is online here again.
     await #expect(throws: RequestError.self) {
-      try await tested.engine.rename(Engine.id, to: DeviceID("kitchen"))
+      try await tested.engine.setOwnerAndRename(.other(attic), ["period": 800], to: DeviceID("kitchen"))
     }
     try await tested.frontEnd.availability(false, from: before)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
@@ -712,5 +710,11 @@ extension DeviceManager {
   fileprivate func executeAndEnd(_ command: Command) {
     execute(command)
     endSessions()
+  }
+
+  /// Without a turn of the loop in between: the device may be connected to again in the next.
+  fileprivate func setOwnerAndRename(_ owner: Owner, _ desired: [String: Value], to id: DeviceID) throws {
+    setOwner(owner, of: EngineUnderTest.id, desired: desired)
+    try rename(EngineUnderTest.id, to: id)
   }
 }

@@ -12,4 +12,11 @@ import Testing
     #expect(try #require(Int(limit)) >= Gateway.mostOpenFiles)
     #expect(Gateway.mostOpenFiles > DeviceManager.capacity)
   }
+
+  @Test func whatItHidesIsKnown() throws {
+    let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
+    #expect(unit.contains("\nProtectHome=yes\n") && unit.contains("\nPrivateTmp=yes\n"))
+    // systemd.exec(5): ProtectHome= hides the first three, PrivateTmp= the last two.
+    #expect(ServiceAccess.hidden == ["/home", "/root", "/run/user", "/tmp", "/var/tmp"])
+  }
 }

@@ -343,8 +343,8 @@ struct DoctorOutputTests {
 }
 
 struct ServiceAccessTests {
-  /// A user that owns no file here.
-  private let access = ServiceAccess(user: 54321, groups: [54322])
+  /// A user that owns no file here, and sees all.
+  private let access = ServiceAccess(user: 54321, groups: [54322], hidden: [])
 
   private func folder() throws -> TemporaryFolder {
     let folder = try TemporaryFolder()
@@ -360,9 +360,9 @@ struct ServiceAccessTests {
     let file = try folder.write("", to: "config.json")
     chmod(file, mode)
     #expect(access.obstacle(to: file) == (isReadable ? nil : .file))
-    let owner = ServiceAccess(user: getuid(), groups: [])
+    let owner = ServiceAccess(user: getuid(), groups: [], hidden: [])
     #expect(owner.obstacle(to: file) == nil)
-    let member = ServiceAccess(user: 54321, groups: [getgid()])
+    let member = ServiceAccess(user: 54321, groups: [getgid()], hidden: [])
     #expect(member.obstacle(to: file) == (mode == 0o600 ? .file : nil))
   }
 
@@ -374,6 +374,50 @@ struct ServiceAccessTests {
     #expect(access.obstacle(to: file) == .folder)
     #expect(access.obstacle(to: "/no/such/file") == nil)
   }
+
+  @Test func aHiddenFolderIsInTheWayOfItsFilesAndLinks() throws {
+    let folder = try folder()
+    mkdir(folder.path + "/hidden", 0o755)
+    mkdir(folder.path + "/hidden-not", 0o755)
+    let access = ServiceAccess(user: getuid(), groups: [], hidden: [folder.path + "/hidden"])
+    let hidden = try folder.write("", to: "hidden/ca.pem")
+    let shown = try folder.write("", to: "hidden-not/ca.pem")
+    let (linkToHidden, hiddenLink) = (folder.path + "/ca.pem", folder.path + "/hidden/link.pem")
+    symlink(hidden, linkToHidden)
+    symlink(shown, hiddenLink)
+    for file in [hidden, linkToHidden, hiddenLink] { #expect(access.obstacle(to: file) == .folder) }
+    #expect(access.obstacle(to: shown) == nil)
+    let standard = ServiceAccess(user: getuid(), groups: [])
+    #expect(standard.obstacle(to: shown) == .folder, "in /tmp")
+  }
+
+  /// The file may be in use by another program, which must keep it.
+  @Test func aFileFromElsewhereIsCopied() throws {
+    let folder = try folder()
+    let own = folder.path + "/own folder"
+    mkdir(own, 0o755)
+    let key = try folder.write("", to: "it's a key.pem")
+    chmod(key, 0o600)
+    symlink(key, own + "/key.pem")
+    let config = try folder.write(
+      #"{"mqtt":{"tls":{"cert_file":"key.pem","key_file":"\#(key)"}}}"#, to: "own folder/config.json")
+    chmod(config, 0o644)
+    var check = ConfigurationCheck(path: config)
+    check.service = (config, access)
+    let faults = check.run().findings.filter { $0.level == .fault }
+    let copy =
+      #"sudo install -m 600 -o microbit-gateway '\#(folder.path)/it'\''s a key.pem' '\#(own)/'; then name the copy in "#
+    #expect(faults.map(\.remedy) == [copy + "mqtt.tls.cert_file", copy + "mqtt.tls.key_file"])
+  }
+
+  private static let words: [(String, String)] = [
+    ("/etc/microbit-gateway/ca_2.pem", "/etc/microbit-gateway/ca_2.pem"), ("a b", "'a b'"),
+    ("$HOME", "'$HOME'"),
+    ("~", "'~'"), ("", "''"), ("a'b", #"'a'\''b'"#), ("'", #"''\'''"#), ("ü", "'ü'"), ("a;b", "'a;b'"),
+  ]
+
+  @Test(arguments: words)
+  func pathsAreQuotedForTheShell(_ path: String, _ word: String) { #expect(path.shellWord == word) }
 
   @Test func doctorNamesTheFilesWithTheirRemedies() throws {
     let folder = try folder()

@@ -101,6 +101,27 @@ import Testing
     }
   }
 
+  /// The table of modules in docs/architecture.md has those of Package.swift, and what each may import.
+  @Test func theArchitectureHasTheModules() throws {
+    let package = String(decoding: try shipped("Package.swift"), as: UTF8.self)
+    var made: [String: Set<String>] = [:]
+    let targets = package.matches(
+      of: #/(?:module\(|executableTarget\()\s*(?:name: )?"([\w-]+)"(?:,\s*(?:dependencies: )?\[([^\]]*)\])?/#)
+    for target in targets where target.output.1 != "store-writer" {
+      let names = (target.output.2 ?? "").matches(of: #/"([^"]+)"/#)
+      made[String(target.output.1)] = Set(names.map { String($0.output.1) })
+    }
+    let page = String(decoding: try shipped("docs/architecture.md"), as: UTF8.self)
+    let section = try #require(page.firstRange(of: "\n## Modules\n")).upperBound
+    let rows = page[section...].prefix { $0 != "#" }.matches(of: #/\n\| `([\w-]+)` \| .* \| (.*) \|/#)
+    var shown: [String: Set<String>] = [:]
+    for row in rows {
+      shown[String(row.output.1)] = Set(row.output.2.matches(of: #/`(\w+)`/#).map { String($0.output.1) })
+    }
+    #expect(made.count > 20)
+    for name in Set(made.keys).union(shown.keys) { #expect(made[name] == shown[name], "\(name)") }
+  }
+
   /// The texts in the first columns of the tables; `…` stands for any text.
   @Test func troubleshootingQuotesTheSources() throws {
     let files = try shippedFiles(in: "Sources", endingWith: ".swift")

@@ -123,6 +123,14 @@ import Testing
     #expect(talk.dialogue.written(.absent) == .end(talk.dialogue.closing))
   }
 
+  @Test func aPathWithABlankCanBeCopiedToAShell() throws {
+    let present = PresentConfiguration(path: "/tmp/my folder/config.json")
+    var dialogue = SetupDialogue(present, backup: "b")
+    #expect(
+      dialogue.written(.absent)
+        == .end(["Start the gateway with: microbit-gateway run --config '/tmp/my folder/config.json'"]))
+  }
+
   @Test func theServiceIsStartedOrRestarted() throws {
     for (state, isRestart) in [(ServiceUnit.State.stopped, false), (.running, true)] {
       var talk = try talk()

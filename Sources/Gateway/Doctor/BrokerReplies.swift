@@ -1,0 +1,74 @@
+import Configuration
+import GATT
+import MQTT
+
+/// What a check of the broker has learned from it so far. Pure.
+struct BrokerReplies {
+  /// Where Home Assistant publishes that it is online.
+  private let status: TopicName?
+  private(set) var isConnected = false
+  /// Why there is no connection, or no more.
+  private(set) var failure: MQTTError?
+  private(set) var isHomeAssistantOnline = false
+  private var attempts = 0
+  private var messages: [MQTTReceived] = []
+  private var refusedPublications: Set<TopicName> = []
+  private var refusedSubscriptions: Set<TopicFilter> = []
+
+  /// The first may use an address family that the broker does not listen on.
+  private static let mostAttempts = 2
+  /// Retained messages of other clients may come first.
+  private static let mostMessages = 1000
+
+  init(status: TopicName?) { self.status = status }
+
+  /// Connected, or failed for good.
+  var isDecided: Bool { isConnected || failure != nil }
+
+  /// - Parameter payload: nil: any.
+  func has(_ topic: TopicName, _ payload: [UInt8]? = nil, retained: Bool = false) -> Bool {
+    messages.contains {
+      $0.topic == topic && (payload == nil || $0.payload == payload) && (!retained || $0.retain)
+    }
+  }
+
+  func outcome(of probe: BrokerProbe) -> BrokerProbe.Outcome {
+    BrokerProbe.Outcome(
+      hasArrived: has(probe.topic), isPublishRefused: refusedPublications.contains(probe.topic),
+      isSubscribeRefused: refusedSubscriptions.contains(probe.filter), need: probe.need)
+  }
+
+  mutating func add(_ event: MQTTEvent) {
+    switch event {
+    case .connected: isConnected = true
+    case .connectFailed(let error, _):
+      attempts += 1
+      if attempts >= Self.mostAttempts || !error.mayDependOnAddress { failure = failure ?? error }
+    case .disconnected(let error):
+      isConnected = false
+      failure = failure ?? error
+    case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
+    case .publicationRefused(let topic, _): refusedPublications.insert(topic)
+    case .message(let message): add(message)
+    }
+  }
+
+  private mutating func add(_ message: MQTTReceived) {
+    if message.topic == status {
+      isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
+    } else if messages.count < Self.mostMessages, message.topic.string.hasOccurrence(of: BrokerProbes.marker)
+    {
+      messages.append(message)
+    }
+  }
+}
+
+extension MQTTError {
+  /// Whether another address of the host may do better.
+  fileprivate var mayDependOnAddress: Bool {
+    switch self {
+    case .unreachable, .timedOut(.connect): true
+    default: false
+    }
+  }
+}

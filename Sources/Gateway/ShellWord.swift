@@ -1,0 +1,16 @@
+extension String {
+  /// As one word of a command that the user gives to a shell: in quotation marks if it contains more than letters, digits
+  /// and a few harmless characters.
+  var shellWord: String {
+    let isPlain =
+      !isEmpty
+      && unicodeScalars.allSatisfy { scalar in
+        switch scalar {
+        case "a"..."z", "A"..."Z", "0"..."9", "/", ".", "_", "-", "+", ":", "@", "%", ",": true
+        default: false
+        }
+      }
+    return isPlain
+      ? self : "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"
+  }
+}

@@ -1,0 +1,49 @@
+import Testing
+
+@testable import Gateway
+@testable import MQTT
+
+/// What a check learns from the broker, without one.
+struct BrokerRepliesTests {
+  private let topic = TopicName("microbit/doctor-1/info")!
+  private let status = TopicName("homeassistant/status")!
+
+  private func replies(_ events: [MQTTEvent]) -> BrokerReplies {
+    var replies = BrokerReplies(status: status)
+    for event in events { replies.add(event) }
+    return replies
+  }
+
+  private func message(_ topic: TopicName, _ text: String, retain: Bool = false) -> MQTTEvent {
+    .message(MQTTReceived(topic: topic, payload: Array(text.utf8), qos: .atLeastOnce, retain: retain))
+  }
+
+  /// Another attempt is waited for only if it may use another address.
+  @Test func anAttemptThatFailsMayBeTheLast() {
+    let unreachable = MQTTEvent.connectFailed(.unreachable(reason: "refused", errno: 111), retryIn: .zero)
+    #expect(!replies([unreachable]).isDecided)
+    #expect(replies([unreachable, .connected(MQTTConnection())]).isConnected)
+    #expect(replies([unreachable, unreachable]).failure == .unreachable(reason: "refused", errno: 111))
+    #expect(replies([.connectFailed(.unsupportedProtocol, retryIn: .zero)]).failure == .unsupportedProtocol)
+  }
+
+  @Test func theFirstFailureOfAConnectionStays() {
+    let lost = replies([
+      .connected(MQTTConnection()), .disconnected(.connectionLost(reason: "reset")),
+      .disconnected(.timedOut(.connect)),
+    ])
+    #expect(!lost.isConnected && lost.failure == .connectionLost(reason: "reset"))
+  }
+
+  @Test func messagesAreToldApart() {
+    let other = TopicName("microbit/kitchen/info")!
+    let replies = replies([
+      message(other, "x"), message(topic, "offline"), message(status, "online"),
+    ])
+    #expect(replies.has(topic) && replies.has(topic, Array("offline".utf8)))
+    #expect(!replies.has(topic, []) && !replies.has(topic, retained: true), "another payload, not retained")
+    #expect(!replies.has(other), "not of a check")
+    #expect(replies.isHomeAssistantOnline)
+    #expect(self.replies([message(topic, "", retain: true)]).has(topic, [], retained: true))
+  }
+}
