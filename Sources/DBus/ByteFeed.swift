@@ -18,9 +18,11 @@ public final class ByteFeed: @unchecked Sendable {
 
   private let interface: CString
   private let property: CString
+  private let properties = CString(DBusName.properties)
+  private let changed = CString("PropertiesChanged")
   private var sender: CString?
-  /// By the hash of the path.
-  private var listeners: [UInt64: [Listener]] = [:]
+  /// By the hash of the path. Not a dictionary, which would hash the hash.
+  private var listeners = [[Listener]](repeating: [], count: CString.hashes)
 
   /// - Parameter property: the name of the property: `Value`.
   public init(of property: String, on interface: String) {
@@ -35,27 +37,26 @@ public final class ByteFeed: @unchecked Sendable {
   public func listen(to path: String, _ handler: @escaping Handler) {
     stopListening(to: path)
     let path = CString(path)
-    listeners[path.hash, default: []].append(Listener(path: path, handler: handler))
+    listeners[path.hash].append(Listener(path: path, handler: handler))
   }
 
   /// Drops further changes of the object at `path`.
   public func stopListening(to path: String) {
     let path = CString(path)
-    listeners[path.hash]?.removeAll { $0.path == path }
-    if listeners[path.hash]?.isEmpty == true { listeners[path.hash] = nil }
+    listeners[path.hash].removeAll { $0.path == path }
   }
 
-  /// Delivers the signal if it is a `PropertiesChanged` of the feed's interface.
+  /// Delivers the signal `message` if it is a `PropertiesChanged` of the feed's interface.
   /// - Returns: whether it is; then it needs no further handling.
   func deliver(_ message: IncomingMessage) -> Bool {
     let raw = message.raw
     var arguments = DBusMessageIter()
     guard dbus_message_has_signature(raw, "sa{sv}as") != 0,
-      dbus_message_is_signal(raw, DBusName.properties, "PropertiesChanged") != 0,
+      changed.equals(dbus_message_get_member(raw)), properties.equals(dbus_message_get_interface(raw)),
       dbus_message_iter_init(raw, &arguments) != 0, interface.equals(text(&arguments))
     else { return false }
     guard let sender, sender.equals(dbus_message_get_sender(raw)), let path = dbus_message_get_path(raw),
-      let handler = listeners[CString.hash(path)]?.first(where: { $0.path.equals(path) })?.handler,
+      let handler = listeners[CString.hash(path)].first(where: { $0.path.equals(path) })?.handler,
       let bytes = value(in: &arguments)
     else { return true }
     handler(bytes)
@@ -99,7 +100,7 @@ public final class ByteFeed: @unchecked Sendable {
 /// A C string, to be compared with strings in a message.
 private struct CString: Equatable {
   private let bytes: [CChar]
-  let hash: UInt64
+  let hash: Int
 
   init(_ text: String) {
     bytes = Array(text.utf8CString)
@@ -111,14 +112,17 @@ private struct CString: Equatable {
     return bytes.withUnsafeBufferPointer { strcmp($0.baseAddress!, other) } == 0
   }
 
-  /// FNV-1a, 64 bits.
-  static func hash(_ text: UnsafePointer<CChar>) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  /// How many values a hash can have: a power of two.
+  static let hashes = 1024
+
+  /// The last bits of FNV-1a.
+  static func hash(_ text: UnsafePointer<CChar>) -> Int {
+    var hash: UInt32 = 0x811c_9dc5
     var next = text
     while next.pointee != 0 {
-      hash = (hash ^ UInt64(UInt8(bitPattern: next.pointee))) &* 0x100_0000_01b3
+      hash = (hash ^ UInt32(UInt8(bitPattern: next.pointee))) &* 0x0100_0193
       next += 1
     }
-    return hash
+    return Int(hash) & (hashes - 1)
   }
 }

@@ -4,27 +4,23 @@ import Glibc
 
 /// Owns a libdbus connection: its watches, its dispatching, its end.
 ///
-/// libdbus uses two watches for a descriptor (one to read, one to write); `epoll` allows one registration, so they are
-/// merged here. ``DBusConnection`` matches replies to calls and limits their time: libdbus's own `DBusPendingCall` would
-/// allocate the time-out error in advance for every call.
+/// libdbus has two watches for the connection's descriptor (one to read, one to write); `epoll` allows one registration,
+/// so they are merged here. ``DBusConnection`` matches replies to calls and limits their time: libdbus's own
+/// `DBusPendingCall` would allocate the time-out error in advance for every call.
 final class ConnectionHandle: @unchecked Sendable {
   // @unchecked: accessed on the loop's thread only, which the loop checks for each watch.
 
   let raw: OpaquePointer
   private let loop: EventLoop
   private let receive: @Sendable (IncomingMessage) -> Void
-  private var watches: [Int32: MergedWatch] = [:]
+  /// libdbus's watches, and the one for all of them.
+  private var members: [OpaquePointer] = []
+  private var watch: Watch?
   private var dispatching = false
   /// Messages are being read from the socket, and dispatched afterwards.
   private var isReading = false
   private var closing = false
   private var closed = false
-
-  /// The watches of one descriptor.
-  private struct MergedWatch {
-    var members: [OpaquePointer] = []
-    var watch: Watch?
-  }
 
   /// Connects, without the `Hello` that a bus expects first.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
@@ -51,7 +47,7 @@ final class ConnectionHandle: @unchecked Sendable {
         return 1
       },
       { watch, me in ConnectionHandle.from(me).remove(watch!) },
-      { watch, me in ConnectionHandle.from(me).update(dbus_watch_get_unix_fd(watch)) },
+      { _, me in ConnectionHandle.from(me).update() },
       me, nil)
     // Messages may be queued other than by a readable socket, for example by a blocking flush.
     dbus_connection_set_dispatch_status_function(
@@ -72,9 +68,8 @@ final class ConnectionHandle: @unchecked Sendable {
     }
     closed = true
     dbus_connection_set_dispatch_status_function(raw, nil, nil, nil)
+    // Removes the watches.
     dbus_connection_set_watch_functions(raw, nil, nil, nil, nil, nil)
-    for merged in watches.values { merged.watch?.cancel() }
-    watches.removeAll()
     dbus_connection_close(raw)
     // Drop received messages.
     while let message = dbus_connection_pop_message(raw) { dbus_message_unref(message) }
@@ -110,52 +105,46 @@ final class ConnectionHandle: @unchecked Sendable {
 
   // MARK: Watches
 
-  private func add(_ watch: OpaquePointer) {
-    let fd = dbus_watch_get_unix_fd(watch)
-    watches[fd, default: MergedWatch()].members.append(watch)
-    update(fd)
+  private func add(_ member: OpaquePointer) {
+    members.append(member)
+    update()
   }
 
-  private func remove(_ watch: OpaquePointer) {
-    let fd = dbus_watch_get_unix_fd(watch)
-    watches[fd]?.members.removeAll { $0 == watch }
-    update(fd)
+  private func remove(_ member: OpaquePointer) {
+    members.removeAll { $0 == member }
+    update()
   }
 
-  private func update(_ fd: Int32) {
-    guard var merged = watches[fd] else { return }
+  private func update() {
+    guard let first = members.first else {
+      watch?.cancel()
+      watch = nil
+      return
+    }
     var interest: Readiness = []
-    for watch in merged.members where dbus_watch_get_enabled(watch) != 0 {
-      let flags = dbus_watch_get_flags(watch)
+    for member in members where dbus_watch_get_enabled(member) != 0 {
+      let flags = dbus_watch_get_flags(member)
       if flags & DBUS_WATCH_READABLE.rawValue != 0 { interest.insert(.readable) }
       if flags & DBUS_WATCH_WRITABLE.rawValue != 0 { interest.insert(.writable) }
     }
-    if merged.members.isEmpty {
-      merged.watch?.cancel()
-      watches[fd] = nil
-      return
-    }
-    if let watch = merged.watch {
+    if let watch {
       watch.interest = interest
     } else {
-      merged.watch = loop.watch(fd, for: interest) { [weak self] in self?.ready(fd, $0) }
+      // Unowned: `close` cancels it.
+      watch = loop.watch(dbus_watch_get_unix_fd(first), for: interest) { [unowned self] in ready($0) }
     }
-    watches[fd] = merged
   }
 
-  private func ready(_ fd: Int32, _ readiness: Readiness) {
+  private func ready(_ readiness: Readiness) {
     isReading = true
     // A copy: handling a watch may change the list.
-    for watch in watches[fd]?.members ?? [] {
-      guard watches[fd]?.members.contains(watch) == true, dbus_watch_get_enabled(watch) != 0 else {
-        continue
-      }
+    for member in members where members.contains(member) && dbus_watch_get_enabled(member) != 0 {
       var flags: UInt32 = 0
       if readiness.contains(.readable) { flags |= DBUS_WATCH_READABLE.rawValue }
       if readiness.contains(.writable) { flags |= DBUS_WATCH_WRITABLE.rawValue }
-      flags &= dbus_watch_get_flags(watch)
+      flags &= dbus_watch_get_flags(member)
       if !readiness.isDisjoint(with: .closed) { flags |= DBUS_WATCH_HANGUP.rawValue }
-      if flags != 0 { dbus_watch_handle(watch, flags) }
+      if flags != 0 { dbus_watch_handle(member, flags) }
     }
     isReading = false
     dispatch()
