@@ -134,6 +134,20 @@ import Testing
     #expect(access(server.path, F_OK) != 0)
   }
 
+  /// Binds a socket that never listens. If it did, a child process of another test could go on listening for a moment.
+  private static func leaveSocket(at path: String) throws {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let result = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) }
+    }
+    guard result == 0 else { throw Failure("bind: errno \(errno)") }
+  }
+
   @Test("A socket left behind is replaced; that of a running gateway is not")
   func secondGateway() async throws {
     let server = try await ServerUnderTest()
@@ -157,8 +171,7 @@ import Testing
     await #expect(throws: ControlError.self) { try await server.onLoop { try second.listen(at: full) } }
     close(listener)
     let left = server.folder.path + "/left.sock"
-    // Bound, and nobody listens any more.
-    close(try UnixSocket.listen(at: left, mode: 0o600))
+    try Self.leaveSocket(at: left)
     try await server.onLoop { try second.listen(at: left) }
     let client = try TestClient(left)
     #expect(try await client.ask(#"{"request":"health"}"#) != nil)
