@@ -6,8 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Debian keeps mosquitto in /usr/sbin, which is not on an ordinary user's PATH.
 export PATH="$PATH:/usr/sbin:/sbin"
 
-# The tests run together, each with its servers: more descriptors than the usual 1024. Not as many as may be had, which is
-# a thousand million in some containers: there are programs that go through all of them.
+# The tests of a module run together, each with its servers: more descriptors than the usual 1024. Not as many as may be
+# had, which is a thousand million in some containers: there are programs that go through all of them.
 ulimit -Sn 16384 2>/dev/null || ulimit -Sn "$(ulimit -Hn)"
 
 # Where things live that are too dear to build twice. Outside the tree, so that a clean clone is quick too.
@@ -69,7 +69,7 @@ show_progress() {
 }
 
 # run_tests COMMAND…: `swift test` and its options, one module after the other: all tests at once would exceed their time
-# limits on a slow machine. Those of the 11,000 presses are not among them.
+# limits on a slow machine. The test of 11,000 presses runs separately.
 run_tests() {
   local folder status=0
   for folder in Tests/*Tests; do

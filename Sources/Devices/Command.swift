@@ -3,9 +3,9 @@ import GATT
 
 /// A value for a property, from any front end.
 ///
-/// `Reply` is what its sender is answered by: ``CommandReply``. The state machines only pass it on.
+/// `Reply` is how its sender gets the outcome: ``CommandReply``. The state machines only pass it on.
 package struct Command<Reply: Sendable>: Sendable {
-  /// One that the property can be set to.
+  /// Checked and encoded for the property.
   let value: EncodedValue
   /// Nil: a state waits for the device without a limit; an event is not kept for an absent device, except
   /// for the link that is made for it to a device that is connected on demand.
@@ -71,7 +71,7 @@ package enum Outcome: Sendable, Equatable {
 }
 
 extension Outcome {
-  /// Why a command fails that another gateway does not know of.
+  /// Why a command fails that only this gateway knew when another one took the device over.
   package static let takenOverReason = "another gateway has taken the device over"
 
   /// The word in the `status` of a result.

@@ -214,10 +214,10 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
       let answer = Action.answer(request.command, outcome)
       if request.isSuperseded { return [answer] }
       // Not written again if the device has adjusted it, as it would adjust it again.
-      let asked = request.command.value
-      desired = asked
+      let requested = request.command.value
+      desired = requested
       isApplyPending = false
-      return [answer, .storeDesired(asked)]
+      return [answer, .storeDesired(requested)]
     }
   }
 

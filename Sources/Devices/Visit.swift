@@ -30,10 +30,10 @@ final class Visit: @unchecked Sendable {
   private static let limit = Duration.seconds(10)
 
   /// Waits for the values.
-  /// - Returns: the properties of which none has arrived.
+  /// - Returns: the properties of which none has arrived; none if the visit has ended before the limit.
   func missingValues(on central: isolated Central) async -> [String] {
     guard !firstValues.isEmpty else { return [] }
-    let timer = loop.timer(after: Self.limit) { [weak self] in self?.end() }
+    let timer = loop.timer(after: Self.limit) { [weak self] in self?.stopWaiting() }
     var missing: [String] = []
     for (property, value) in firstValues {
       do {
@@ -43,12 +43,16 @@ final class Visit: @unchecked Sendable {
       }
     }
     timer.cancel()
-    return missing
+    return hasEnded ? [] : missing
   }
 
-  /// Waits no longer.
+  /// The link has ended.
   func end() {
     hasEnded = true
+    stopWaiting()
+  }
+
+  private func stopWaiting() {
     for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
     firstValues = []
   }

@@ -160,7 +160,7 @@ public struct EncodedValue: Sendable, Equatable {
   /// The value of the characteristic.
   public let bytes: [UInt8]
 
-  /// Not validated: ``Property/encode(_:)`` is, and so is a value that was decoded from the bytes.
+  /// Not validated: for a value that was decoded from these bytes. ``Property/encode(_:)`` validates.
   public init(_ value: Value, _ bytes: [UInt8]) {
     self.value = value
     self.bytes = bytes

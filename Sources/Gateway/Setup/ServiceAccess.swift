@@ -6,7 +6,7 @@ import Glibc
 /// What the systemd service can read: what is not hidden from it, by the owners and modes of files.
 struct ServiceAccess {
   static let user = "microbit-gateway"
-  /// The folders of which deploy/microbit-gateway.service shows it others: `ProtectHome=` and `PrivateTmp=`.
+  /// The folders that deploy/microbit-gateway.service hides or replaces: `ProtectHome=` and `PrivateTmp=`.
   static let hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"]
   /// systemd gives the user access to them by access control lists.
   private static let credentials = "/run/credentials/"

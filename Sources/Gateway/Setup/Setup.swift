@@ -211,7 +211,7 @@ private final class SetupRun {
       throw CommandFailure(
         .unavailable,
         "the service does not start: see journalctl -u microbit-gateway -n 20"
-          + (present.isThere ? "; the file before is \(dialogue.backup)" : ""))
+          + (present.isThere ? "; the earlier file is kept as \(dialogue.backup)" : ""))
     }
     console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
   }

@@ -1,7 +1,7 @@
 import Configuration
 import JSON
 
-/// What the answers make.
+/// The result of the dialogue.
 extension SetupDialogue {
   /// The document that the answers make.
   private var document: JSONValue {
@@ -28,7 +28,7 @@ extension SetupDialogue {
     }
   }
 
-  /// What differs from what is there.
+  /// The changes to write.
   var plan: SetupPlan {
     let document = document
     var plan = SetupPlan()

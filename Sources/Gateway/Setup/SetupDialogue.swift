@@ -176,7 +176,7 @@ struct SetupDialogue {
     case .tls: broker.setEncryption(try question.isYes(answer))
     case .caFile:
       let file = question.optionalValue(of: answer)
-      // A typed name is meant from where the user is, one in config.json from there.
+      // A typed path is relative to the working folder, one in config.json to the folder of config.json.
       broker.setCAFile(file == question.preset ? file : try file.map(readable))
     case .port: try broker.setPort(question.value(of: answer))
     case .username:

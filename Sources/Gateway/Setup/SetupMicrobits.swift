@@ -65,7 +65,7 @@ struct SetupMicrobits {
 
   /// The indices for `1,3-4`, each once.
   private static func numbers(_ text: String, upTo count: Int) throws(SetupRefusal) -> [Int] {
-    guard count > 0 else { throw SetupRefusal("Please type the word again, or the word every.") }
+    guard count > 0 else { throw SetupRefusal("Please answer again or every.") }
     var indices: [Int] = []
     for part in text.split(whereSeparator: { $0 == "," || $0 == " " }) {
       let ends = part.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
@@ -195,7 +195,7 @@ struct SetupMicrobits {
     return SetupQuestion(
       topic: .devices,
       lines: [""] + reason + [
-        "Type again to repeat the scan, or every to have each micro:bit used as soon as it is in range."
+        "Answer again to repeat the scan, or every to use each micro:bit that comes into range."
       ],
       prompt: present.hasOwnEntries || present.hasEveryMicrobit
         ? "again, every, or none to leave the micro:bits as they are" : "again or every",

@@ -230,7 +230,7 @@ import Testing
     #expect(
       talk.topic == .devices && talk.question?.lines.joined().contains("No micro:bit was found") == true)
     talk.say("1")
-    #expect(talk.question?.lines == ["Please type the word again, or the word every."])
+    #expect(talk.question?.lines == ["Please answer again or every."])
     talk.say("")
     #expect(talk.topic == .devices)
     talk.say("again")
