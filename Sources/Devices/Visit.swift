@@ -30,10 +30,10 @@ final class Visit: @unchecked Sendable {
   private static let limit = Duration.seconds(10)
 
   /// Waits for the values.
-  /// - Returns: the properties of which none has arrived; none if the visit has ended before the limit.
+  /// - Returns: the properties of which none has arrived.
   func missingValues(on central: isolated Central) async -> [String] {
     guard !firstValues.isEmpty else { return [] }
-    let timer = loop.timer(after: Self.limit) { [weak self] in self?.stopWaiting() }
+    let timer = loop.timer(after: Self.limit) { [weak self] in self?.end() }
     var missing: [String] = []
     for (property, value) in firstValues {
       do {
@@ -43,16 +43,12 @@ final class Visit: @unchecked Sendable {
       }
     }
     timer.cancel()
-    return hasEnded ? [] : missing
+    return missing
   }
 
-  /// The link has ended.
+  /// Stops waiting: at the end of the link, or of the time for the values.
   func end() {
     hasEnded = true
-    stopWaiting()
-  }
-
-  private func stopWaiting() {
     for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
     firstValues = []
   }
