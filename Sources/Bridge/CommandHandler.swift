@@ -126,10 +126,6 @@ final class CommandHandler: @unchecked Sendable {
       return reject(
         message, publisher, name, Rejection(reason, CommandPayload.transaction(in: message.payload)))
     }
-    if let problem = property.writeProblem {
-      return reject(
-        message, publisher, name, Rejection(problem, CommandPayload.transaction(in: message.payload)))
-    }
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
       let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)

@@ -212,8 +212,10 @@ package actor DeviceManager {
       return command.reply(.failed(reason: "no device is called \(id)"))
     }
     let channel = device.channels[property]
-    if let problem = channel.property.writeProblem { return command.reply(.rejected(reason: problem)) }
-    channel.writer?.execute(command)
+    guard let writer = channel.writer else {
+      return command.reply(.rejected(reason: ValueProblem.notWritable(channel.property.name).reason))
+    }
+    writer.execute(command)
   }
 
   /// Reads a property now. A value that is a reading goes to the observers as well.
