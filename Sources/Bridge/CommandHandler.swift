@@ -129,7 +129,7 @@ final class CommandHandler: @unchecked Sendable {
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
       let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
-      let command = Command<CommandReply>(
+      let command = Command(
         payload.value, timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
         reply: { [context] outcome in
           let result = outcome.result(

@@ -207,7 +207,7 @@ package actor DeviceManager {
 
   /// Sets a property.
   /// - Parameter property: its index in the device's profile.
-  package func execute(_ command: Command<CommandReply>, on property: Int, of id: DeviceID) {
+  package func execute(_ command: Command, on property: Int, of id: DeviceID) {
     guard let device = registry.byID[id] else {
       return command.reply(.failed(reason: "no device is called \(id)"))
     }

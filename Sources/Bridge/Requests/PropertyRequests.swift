@@ -86,7 +86,7 @@ extension RequestHandler {
         answer(.failed(reason: Outcome.takenOverReason))
       }
     }
-    let command = Command<CommandReply>(
+    let command = Command(
       parsed, timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) },
       reply: { outcome in
         if case .pending = outcome, ttl != nil { return }
