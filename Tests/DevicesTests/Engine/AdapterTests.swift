@@ -218,9 +218,11 @@ import Testing
   ) async throws -> (Engine, mark: Int) {
     let tested = try await pairingEngine(strengths: strengths, bondLimit: bondLimit)
     #expect(try await online(tested) == "hci0")
-    let mark = tested.frontEnd.events.count
+    let (mark, changes) = (tested.frontEnd.events.count, tested.frontEnd.adapters.count)
     await tested.plug(0, false)
     try await tested.frontEnd.availability(false, from: mark)
+    // The device goes before its adapter.
+    _ = try await tested.frontEnd.adapters.first(from: changes, "hci0 absent") { !$0[0].state.isOn }
     return (tested, mark)
   }
 
