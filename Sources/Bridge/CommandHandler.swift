@@ -126,14 +126,10 @@ final class CommandHandler: @unchecked Sendable {
       return reject(
         message, publisher, name, Rejection(reason, CommandPayload.transaction(in: message.payload)))
     }
-    if let problem = property.writeProblem {
-      return reject(
-        message, publisher, name, Rejection(problem, CommandPayload.transaction(in: message.payload)))
-    }
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
       let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
-      let command = Command<CommandReply>(
+      let command = Command(
         payload.value, timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
         reply: { [context] outcome in
           let result = outcome.result(

@@ -102,9 +102,9 @@ final class DeviceAdapters: @unchecked Sendable {
   // MARK: Queries
 
   /// That of the link, or of the last one.
-  var current: Adapter { context.adapters[choice.current ?? 0] }
+  var current: Adapter { context.adapters[choice.currentOrFirst] }
   /// The object that the current adapter has.
-  var peripheral: PeripheralID? { objects[choice.current ?? 0] }
+  var peripheral: PeripheralID? { objects[choice.currentOrFirst] }
   /// The objects of all adapters.
   var peripherals: [PeripheralID] { objects.compactMap { $0 } }
   var isPaired: Bool { choice.isPaired }
