@@ -18,24 +18,20 @@ public struct BluetoothUUID: Hashable, Sendable {
   }
 
   /// Reads `0000180a-0000-1000-8000-00805f9b34fb`, `180a` or `0000180a`, in any case; nil for anything else.
-  public init?(_ text: some StringProtocol) {
-    let text = text.utf8
-    switch text.count {
+  public init?(_ text: String) {
+    var digits = Array(text.utf8)
+    switch digits.count {
     case 4, 8:
-      guard let short = Hexadecimal.number(text) else { return nil }
+      guard let short = Hexadecimal.number(digits) else { return nil }
       self.init(short: UInt32(truncatingIfNeeded: short))
     case 36:
-      var groups: [UInt64] = []
-      for group in text.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false) {
-        let lengths = [8, 4, 4, 4, 12]
-        guard groups.count < lengths.count, group.count == lengths[groups.count],
-          let number = Hexadecimal.number(group)
-        else { return nil }
-        groups.append(number)
+      // The last first, as each removal shifts what follows.
+      for hyphen in [23, 18, 13, 8] {
+        guard digits.remove(at: hyphen) == UInt8(ascii: "-") else { return nil }
       }
-      // 36 characters in groups of these lengths cannot be fewer than five groups.
-      guard groups.count == 5 else { return nil }
-      self.init(high: groups[0] << 32 | groups[1] << 16 | groups[2], low: groups[3] << 48 | groups[4])
+      guard let high = Hexadecimal.number(digits[..<16]), let low = Hexadecimal.number(digits[16...])
+      else { return nil }
+      self.init(high: high, low: low)
     default:
       return nil
     }
@@ -45,12 +41,10 @@ public struct BluetoothUUID: Hashable, Sendable {
 extension BluetoothUUID: CustomStringConvertible {
   /// All 128 bits in lower case: the form that BlueZ writes and compares.
   public var description: String {
-    let digits = Hexadecimal.text(high, bytes: 8) + Hexadecimal.text(low, bytes: 8)
-    var text = ""
-    for (index, digit) in digits.enumerated() {
-      if [8, 12, 16, 20].contains(index) { text.append("-") }
-      text.append(digit)
-    }
-    return text
+    [
+      Hexadecimal.text(high >> 32, bytes: 4), Hexadecimal.text(high >> 16, bytes: 2),
+      Hexadecimal.text(high, bytes: 2), Hexadecimal.text(low >> 48, bytes: 2),
+      Hexadecimal.text(low, bytes: 6),
+    ].joined(separator: "-")
   }
 }

@@ -31,13 +31,14 @@ package enum Hexadecimal {
 
   /// The lowest `bytes` bytes of `number`, two lower-case digits for each.
   package static func text(_ number: some FixedWidthInteger, bytes: Int) -> String {
-    var text = ""
-    for shift in stride(from: (bytes - 1) * 8, through: 0, by: -8) {
-      let byte = UInt8(truncatingIfNeeded: number >> shift)
-      if byte < 0x10 { text.append("0") }
-      text += String(byte, radix: 16)
+    let count = 2 * bytes
+    return String(unsafeUninitializedCapacity: count) { text in
+      for index in 0..<count {
+        let digit = UInt8(truncatingIfNeeded: number >> (4 * (count - 1 - index))) & 0xF
+        text[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+      }
+      return count
     }
-    return text
   }
 
   /// `00ff`: two lower-case digits for each byte.

@@ -286,7 +286,10 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   /// - Returns: nil when it is the same as the last one.
   private func publish(_ document: DiscoveryDocument, after last: Published?) -> Published? {
-    let hash = document.payload.hashValue
+    // All bytes at once: an array's own `hashValue` takes them one by one.
+    var hasher = Hasher()
+    document.payload.withUnsafeBytes { hasher.combine(bytes: $0) }
+    let hash = hasher.finalize()
     guard hash != last?.hash else { return nil }
     discardRemoval(document.topic.string)
     context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload, retain: true))
