@@ -92,10 +92,10 @@ let package = Package(
     tests("LogTests", ["Log", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
-    tests("DBusTests", ["DBus", "TestSupport"]),
+    tests("DBusTests", ["DBus", "EventLoop", "TestSupport"]),
     tests("GATTTests", ["GATT"]),
-    tests("BlueZTests", ["BlueZ", "BlueZSimulator", "TestSupport"]),
-    tests("MQTTTests", ["MQTT", "EventLoop", "TestSupport"]),
+    tests("BlueZTests", ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "TestSupport"]),
+    tests("MQTTTests", ["MQTT", "EventLoop", "Log", "TestSupport"]),
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",
       swiftSettings: strict),
@@ -105,8 +105,7 @@ let package = Package(
       "DevicesTests",
       [
         "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON",
-        "Peripherals",
-        "Store", "TestSupport",
+        "Peripherals", "Store", "TestSupport",
       ]),
     tests(
       "BridgeTests",
@@ -127,16 +126,14 @@ let package = Package(
     tests(
       "GatewayTests",
       [
-        "Gateway", "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "Findings", "GATT",
-        "JSON",
-        "MQTT", "BlueZ", "BlueZSimulator", "TestSupport",
+        "Gateway", "Bridge", "Devices", "Configuration", "BlueZ", "EventLoop", "Findings", "GATT", "JSON",
+        "MQTT", "Store", "TestSupport",
       ]),
-    tests("PeripheralsTests", ["Peripherals", "Configuration", "GATT", "TestSupport"]),
+    tests("PeripheralsTests", ["Peripherals", "GATT", "TestSupport"]),
     tests(
       "GATTServerTests",
       [
-        "GATTServer", "Peripherals", "Configuration", "DBus", "EventLoop", "GATT", "TestSupport",
-        "microbit-peripheral",
+        "GATTServer", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport", "microbit-peripheral",
       ]),
     tests(
       "BlueZSimulatorTests", ["BlueZSimulator", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport"],

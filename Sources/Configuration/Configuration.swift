@@ -142,8 +142,8 @@ extension Configuration {
     package var properties: [String]?
     /// The values that properties are to hold, as in the file; ``Configuration/desired(of:)`` decodes them.
     package var desired: [Named<JSONValue>]?
-    /// Nil: the address. Where several peripherals match, the first that comes takes the id, and the others go by
-    /// their addresses.
+    /// Nil: the address. Where several peripherals match, the first one found gets the id, and the others
+    /// use their addresses.
     package var id: DeviceID?
     /// Its name for users; nil: the Bluetooth name.
     package var name: String?

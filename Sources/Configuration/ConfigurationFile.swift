@@ -16,7 +16,7 @@ package struct ConfigurationFile: Sendable {
 
   /// Reads the configuration at `path`, else the first of ``searched`` that exists, and the files it names.
   /// Blocks while it reads.
-  /// - Parameter excluded: keys of the document that are taken as not given.
+  /// - Parameter excluded: keys of the document that are treated as absent.
   /// - Throws: every error that was found.
   package static func load(
     path: String?, searching places: [String] = searched, without excluded: Set<String> = []

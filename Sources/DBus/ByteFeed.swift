@@ -6,7 +6,7 @@ import Glibc
 /// It reads only this property of a `PropertiesChanged` signal: no strings are created, and the object is looked up by
 /// the bytes of its path. Confined to the loop of its connection.
 public final class ByteFeed: @unchecked Sendable {
-  // @unchecked: accessed on the loop's thread only.
+  // @unchecked: used on the loop's thread alone.
 
   /// Called on the loop with the property's new value.
   public typealias Handler = @Sendable ([UInt8]) -> Void
@@ -47,6 +47,9 @@ public final class ByteFeed: @unchecked Sendable {
   }
 
   /// Delivers the signal `message` if it is a `PropertiesChanged` of the feed's interface.
+  ///
+  /// Other properties in it are dropped. Nothing is lost: of the properties of a GATT characteristic only `Value` is used
+  /// after it was listed; whether notifications are on (`Notifying`) is known from the reply to StartNotify.
   /// - Returns: whether it is; then it needs no further handling.
   func deliver(_ message: IncomingMessage) -> Bool {
     let raw = message.raw

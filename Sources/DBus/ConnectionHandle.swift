@@ -2,23 +2,25 @@ import CDBus
 import EventLoop
 import Glibc
 
-/// Owns a libdbus connection: its watches, its dispatching, its end.
+/// Owns a libdbus connection: reads and sends its messages on the loop, and closes it.
 ///
 /// libdbus has two watches for the connection's descriptor (one to read, one to write); `epoll` allows one registration,
-/// so they are merged here. ``DBusConnection`` matches replies to calls and limits their time: libdbus's own
-/// `DBusPendingCall` would allocate the time-out error in advance for every call.
+/// so they are merged here. Replies are received like all other messages, and ``DBusConnection`` matches them to calls
+/// and limits their time: libdbus's own `DBusPendingCall` would allocate the time-out error in advance for every call.
 final class ConnectionHandle: @unchecked Sendable {
-  // @unchecked: accessed on the loop's thread only, which the loop checks for each watch.
+  // @unchecked: used on the loop's thread alone, which the loop checks for each watch.
 
   let raw: OpaquePointer
   private let loop: EventLoop
   private let receive: @Sendable (IncomingMessage) -> Void
-  /// libdbus's watches, and the one for all of them.
+  /// libdbus's watches.
   private var members: [OpaquePointer] = []
+  /// The loop's watch, for all of ``members``.
   private var watch: Watch?
   private var dispatching = false
   /// Messages are being read from the socket, and dispatched afterwards.
   private var isReading = false
+  /// To be closed after ``dispatch()``.
   private var closing = false
   private var closed = false
 
@@ -30,7 +32,11 @@ final class ConnectionHandle: @unchecked Sendable {
     var error = CDBus.DBusError()
     dbus_error_init(&error)
     guard let raw = dbus_connection_open_private(address, &error) else {
-      let reason = error.message.map(String.init(cString:)) ?? "out of memory"
+      var reason = error.message.map(String.init(cString:)) ?? "out of memory"
+      // "Failed to connect to socket PATH: No such file or directory": the address contains the path.
+      if reason.hasPrefix("Failed to connect to socket "), let colon = reason.lastIndex(of: ":") {
+        reason = String(reason[colon...].dropFirst(2))
+      }
       dbus_error_free(&error)
       throw .unreachable(address: address, reason: reason)
     }
@@ -82,8 +88,8 @@ final class ConnectionHandle: @unchecked Sendable {
 
   // MARK: Dispatching
 
-  /// Handles all received messages. They are taken from the queue one by one, as libdbus's own dispatching costs more
-  /// than all processing here.
+  /// Passes all received messages to `receive`. `dbus_connection_dispatch` is not used, as it costs more than all
+  /// processing here.
   func dispatch() {
     guard !dispatching, !closed else { return }
     dispatching = true

@@ -24,7 +24,7 @@ extension DBusError: CustomStringConvertible {
     case .remote(let name, let message): message.isEmpty ? name : "\(name): \(message)"
     case .timedOut: "no reply in time"
     case .disconnected: "the D-Bus connection was lost"
-    case .unreachable(let address, let reason): "cannot connect to D-Bus at \(address): \(reason)"
+    case .unreachable(let address, let reason): "cannot connect to \(address): \(reason)"
     case .invalid(let what): "not a valid D-Bus message: \(what)"
     }
   }

@@ -161,7 +161,7 @@ public final class FileDescriptor: Sendable, Hashable {
   /// The number; -1 if libdbus could not provide one. Not to be closed.
   public let raw: Int32
 
-  /// Takes ownership of `raw`.
+  /// Becomes the owner of `raw`.
   public init(owning raw: Int32) { self.raw = raw }
 
   deinit { if raw >= 0 { close(raw) } }

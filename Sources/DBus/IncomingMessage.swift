@@ -1,8 +1,10 @@
 import CDBus
 
-/// A received libdbus message, borrowed for the duration of a call. Its contents are converted to Swift values on access.
+/// A received libdbus message. Its contents are converted to Swift values on access.
+///
+/// Valid until the closure that received it returns: ``ConnectionHandle`` then releases the message.
 struct IncomingMessage: @unchecked Sendable {
-  // @unchecked: passed synchronously, on one thread.
+  // @unchecked: used on the loop's thread alone.
   let raw: OpaquePointer
 
   var type: Int32 { dbus_message_get_type(raw) }

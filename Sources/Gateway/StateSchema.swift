@@ -91,9 +91,9 @@ enum StateSchema0 {
 
   /// The desired values, by property. A request changed the period in two places; a later command in one of them.
   private static func desired(_ old: JSONValue, _ changes: [JSONObject.Member]) -> [String: JSONValue]? {
-    guard let wanted = members(old["wanted"]) else { return nil }
+    guard let stored = members(old["wanted"]) else { return nil }
     let requested = changes.first { $0.name == "period" }?.value
-    var values = Dictionary(wanted.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+    var values = Dictionary(stored.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
     values["period"] = values["period"] ?? requested
     var desired: [String: JSONValue] = [:]
     for (name, value) in values {

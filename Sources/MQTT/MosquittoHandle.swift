@@ -35,7 +35,7 @@ final class MosquittoHandle: @unchecked Sendable {
   private var events = Events()
   /// Errors logged by libmosquitto until the broker accepts: the only source of the reason of a TLS error.
   private var errorLines: [String] = []
-  /// Tells PUBACKs from the completion of QoS 0 writes, for both of which `on_publish` is called.
+  /// Distinguishes PUBACKs from the completion of QoS 0 writes, for both of which `on_publish` is called.
   private var isReading = false
   private var isAccepted = false
   private var usesTLS = false

@@ -7,7 +7,7 @@ struct StateTable {
   struct Version {
     let topic: TopicName
     fileprivate let slot: Int
-    /// Tells a late PUBACK from that of a newer payload.
+    /// Distinguishes a late PUBACK from that of a newer payload.
     fileprivate let number: UInt64
   }
 

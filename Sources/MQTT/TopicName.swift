@@ -15,7 +15,7 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
     hash = string.hashValue
   }
 
-  /// Compares the hashes first, which tell nearly all names apart.
+  /// Compares the hashes first, which differ for nearly all names.
   public static func == (a: TopicName, b: TopicName) -> Bool { a.hash == b.hash && a.string == b.string }
   /// Uses the stored hash.
   public func hash(into hasher: inout Hasher) { hasher.combine(hash) }

@@ -11,7 +11,7 @@ package final class LineSocket: @unchecked Sendable {
     case lineTooLong
   }
 
-  /// The longest line that is taken of a client, in bytes. A request has at most 64 KiB.
+  /// The longest line that is accepted from a client, in bytes. A request has at most 64 KiB.
   package static let longestRequest = 128 << 10
 
   private let descriptor: Int32
@@ -27,7 +27,7 @@ package final class LineSocket: @unchecked Sendable {
   package var onLine: ([UInt8]) -> Void = { _ in }
   /// Called once, when no more lines follow.
   package var onEnd: (End) -> Void = { _ in }
-  /// Called when the kernel has taken all lines.
+  /// Called when all lines have been passed to the kernel.
   package var onDrained: () -> Void = {}
 
   /// - Parameters:
@@ -42,7 +42,7 @@ package final class LineSocket: @unchecked Sendable {
 
   deinit { Glibc.close(descriptor) }
 
-  /// Bytes that the kernel has not taken yet.
+  /// Bytes that have not been passed to the kernel yet.
   package var unsent: Int { output.count }
   package var isClosed: Bool { watch == nil }
 

@@ -28,7 +28,7 @@ package final class StateStore: Sendable {
   /// Opens the database at `path`; creates it with its folders if there is none, accessible to this user only (0600,
   /// 0700); migrates an older one. Blocks for at most a few seconds.
   ///
-  /// Does not fail: a gateway also runs without its state, and is told the reason.
+  /// Does not fail: a gateway also runs without its state, and gets the reason.
   /// - Returns: the store, its records, and the result of opening the file.
   package static func open(
     path: String, schema: Schema = schemaWithoutSections, pacing: Pacing = Pacing(), maximumPages: Int? = nil

@@ -156,11 +156,15 @@ import Testing
     await server.close()
   }
 
-  @Test func aBusThatIsNotThereIsNamed() async throws {
-    await #expect {
-      _ = try await DBusConnection.open(.at("unix:path=/nonexistent/bus"), on: loop) { _ in }
-    } throws: { error in
-      "\(error)".contains("unix:path=/nonexistent/bus")
+  private static let unreachable: [(String, String)] = [
+    ("unix:path=/nonexistent/bus", "No such file or directory"),
+    ("nonsense", "Address does not contain a colon"),
+  ]
+
+  @Test(arguments: unreachable)
+  func aBusThatIsNotThereIsNamedOnce(_ address: String, _ reason: String) async throws {
+    await #expect(throws: DBusError.unreachable(address: address, reason: reason)) {
+      _ = try await DBusConnection.open(.at(address), on: loop) { _ in }
     }
   }
 

@@ -41,13 +41,13 @@ package enum ProfilesDirectory {
     in path: String, _ failure: (String) -> ConfigurationErrors
   ) throws(ConfigurationErrors) -> (profiles: [Profile], origins: [String: String]) {
     let files: [String]
-    do throws(FileProblem) { files = try names(in: path) } catch { throw failure(error.description) }
+    do throws(FileProblem) { files = try self.files(in: path) } catch { throw failure(error.description) }
     guard files.count <= mostFiles else {
       throw failure("\(files.count) files, \(mostFiles) are the most")
     }
     var profiles: [Profile] = []
     var origins: [String: String] = [:]
-    for file in files.map({ "\(path)/\($0)" }) {
+    for file in files {
       do throws(ConfigurationErrors) {
         for profile in try read(file, origins) {
           profiles.append(profile)
@@ -89,8 +89,8 @@ package enum ProfilesDirectory {
     }
   }
 
-  /// The names of the files `*.json`, in order.
-  private static func names(in path: String) throws(FileProblem) -> [String] {
+  /// The files `*.json` in the folder `path`, in order.
+  package static func files(in path: String) throws(FileProblem) -> [String] {
     guard let directory = opendir(path) else { throw FileProblem() }
     defer { closedir(directory) }
     var names: [String] = []
@@ -100,6 +100,6 @@ package enum ProfilesDirectory {
       }
       if name.hasSuffix(".json"), !name.hasPrefix(".") { names.append(name) }
     }
-    return names.sorted()
+    return names.sorted().map { "\(path)/\($0)" }
   }
 }

@@ -79,7 +79,7 @@ public struct DeviceCommand: Sendable, Equatable {
     case .read(let property):
       let target = try await access.device(name ?? "", using: property)
       return try report(
-        try await ask("property/get", ["property": .string(property)], target, access), property)
+        try await request("property/get", ["property": .string(property)], target, access), property)
     case .write(let property, let value):
       let target = try await access.device(name ?? "", using: property)
       let seconds = Int(timeout.components.seconds)
@@ -87,7 +87,7 @@ public struct DeviceCommand: Sendable, Equatable {
       let keys: JSONValue = [
         "property": .string(property), "value": .string(value), "ttl": .integer(seconds),
       ]
-      return try report(try await ask("property/set", keys, target, access), property)
+      return try report(try await request("property/set", keys, target, access), property)
     case .watch(let property, let csv):
       let watching = Watching(access, property: property, format: csv ? .csv : json ? .json : .text)
       return try await watching.run(name, interruption)
@@ -102,7 +102,7 @@ public struct DeviceCommand: Sendable, Equatable {
     }
   }
 
-  private func ask(
+  private func request(
     _ verb: String, _ keys: JSONValue, _ target: Target, _ access: GatewayAccess
   ) async throws(CommandFailure) -> JSONValue {
     let id: JSONValue = ["id": target.id.map(JSONValue.string)]

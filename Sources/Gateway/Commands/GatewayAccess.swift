@@ -24,8 +24,8 @@ final class GatewayAccess: @unchecked Sendable {
   {
     // Not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
-    let wanted = command.gateway ?? file.map { ($0.gateway.id ?? .ofThisHost).description }
-    if let descriptor = try running(wanted, isRequired: command.gateway != nil) {
+    let id = command.gateway ?? file.map { ($0.gateway.id ?? .ofThisHost).description }
+    if let descriptor = try running(id, isRequired: command.gateway != nil) {
       return GatewayAccess(ControlClient(descriptor, loop: loop), nil, loop: loop)
     }
     let used = if let file { file } else { try configuration(nil) }
@@ -49,11 +49,11 @@ final class GatewayAccess: @unchecked Sendable {
   }
 
   /// The socket of the running gateway; nil: none runs.
-  private static func running(_ wanted: String?, isRequired: Bool) throws(CommandFailure) -> Int32? {
+  private static func running(_ id: String?, isRequired: Bool) throws(CommandFailure) -> Int32? {
     var open: [(gateway: String, descriptor: Int32)] = []
     var denied: [(gateway: String, path: String)] = []
     for (gateway, path) in RuntimeFolder.sockets(RuntimeFolder.environment) {
-      if let wanted, gateway != wanted { continue }
+      if let id, gateway != id { continue }
       do throws(UnixSocket.Failure) {
         open.append((gateway, try UnixSocket.connect(to: path)))
       } catch {
@@ -67,8 +67,8 @@ final class GatewayAccess: @unchecked Sendable {
     if let denied = denied.first, open.isEmpty {
       throw CommandFailure(.unavailable, RuntimeFolder.denial(denied.path, gateway: denied.gateway))
     }
-    if open.isEmpty, isRequired, let wanted {
-      throw CommandFailure(.unavailable, "no gateway \(wanted) is running")
+    if open.isEmpty, isRequired, let id {
+      throw CommandFailure(.unavailable, "no gateway \(id) is running")
     }
     return open.first?.descriptor
   }

@@ -9,7 +9,7 @@ final class Screen: @unchecked Sendable {
   let isTerminal = isatty(STDOUT_FILENO) != 0
   /// Whether nobody reads it any more.
   private(set) var isClosed = false
-  /// Called when the reader has taken something, or has gone.
+  /// Called when the reader has read something, or has closed its end.
   var onProgress: () -> Void = {}
   private let loop: EventLoop
   private var unwritten: [UInt8] = []

@@ -16,7 +16,7 @@ struct WatchView {
   private var order: [String] = []
   private var rows: [String: Row] = [:]
 
-  /// Takes a line from the gateway.
+  /// Handles a line from the gateway.
   /// - Returns: the line to display; nil: none.
   mutating func update(_ line: JSONValue) -> String? {
     guard let device = line["device"]?.text else {

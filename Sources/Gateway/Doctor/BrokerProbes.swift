@@ -28,8 +28,7 @@ struct BrokerProbe: Sendable {
     let isSubscribeRefused: Bool
     let need: Need
 
-    /// Whether waiting longer may tell more. With MQTT 5 a refused publication is reported, before later messages come
-    /// back.
+    /// Whether the result is final. With MQTT 5 a refused publication is reported before later messages come back.
     func isDecided(_ isMQTT5: Bool) -> Bool {
       hasArrived || isPublishRefused || isSubscribeRefused || (need == .publish && isMQTT5)
     }
@@ -52,7 +51,7 @@ struct BrokerProbe: Sendable {
     case publish
     /// What is published does not reach the gateway.
     case receive
-    /// One of the two: MQTT 3.1.1 does not tell which.
+    /// One of the two: MQTT 3.1.1 does not report which.
     case either
     /// MQTT 3.1.1: a message did not come back, but the gateway only needs the other direction.
     case unknown

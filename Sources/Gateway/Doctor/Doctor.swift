@@ -68,7 +68,7 @@ private final class Checkup: @unchecked Sendable {
     await checkBroker(file, gateway)
     switch presence {
     case .running(let gateway, let client):
-      await ask(client, gateway)
+      await checkRunning(gateway, client)
       client.close()
     case .denied(let gateway, let path):
       report([
@@ -180,7 +180,7 @@ private final class Checkup: @unchecked Sendable {
 
   // MARK: Devices
 
-  private func ask(_ client: ControlClient, _ gateway: String) async {
+  private func checkRunning(_ gateway: String, _ client: ControlClient) async {
     do throws(ControlError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)

@@ -13,7 +13,7 @@ struct KernelCheck {
     return Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1000
   }()
 
-  /// In µs: older messages tell of what is over.
+  /// In µs: older messages are about problems that are over.
   private static let oldest = 24 * 3600 * 1_000_000
   private static let signs = ["tx timeout", "hardware error", "failed: -110", "failed: -112", "failed: -19"]
 

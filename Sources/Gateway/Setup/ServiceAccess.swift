@@ -51,7 +51,7 @@ struct ServiceAccess {
     return has(S_IRUSR, file) ? nil : .file
   }
 
-  private func isHidden(_ path: String) -> Bool { hidden.contains { path.hasPrefix("\($0)/") } }
+  private func isHidden(_ path: String) -> Bool { hidden.contains { "\(path)/".hasPrefix("\($0)/") } }
 
   /// The path without symbolic links; nil: there is no such file.
   private static func real(_ path: String) -> String? {
@@ -72,18 +72,32 @@ struct ServiceAccess {
 
   /// A command that makes a copy in `folder` that the service can read.
   static func copyCommand(_ path: String, to folder: String) -> String {
-    "sudo install -m 600 -o \(user) \((real(path) ?? path).shellWord) \("\(folder)/".shellWord)"
+    installCommand("-m 600 -o \(user)", path, "\(folder)/")
+  }
+
+  /// `install` replaces a link by a copy.
+  private static func installCommand(_ options: String, _ path: String, _ target: String) -> String {
+    "sudo install \(options) \((real(path) ?? path).shellWord) \(target.shellWord)"
   }
 
   /// What the service cannot read of its configuration: config.json, and the files that it names.
   func findings(_ file: ConfigurationFile) -> [Finding] {
+    let folder = ConfigurationFile.folder(of: file.path)
+    // All of its files are hidden then.
+    if let real = Self.real(folder), isHidden(real) {
+      let copy = "sudo rm \(folder.shellWord); sudo cp -r \(real.shellWord) \(folder.shellWord)"
+      return [fault(folder, remedy: copy)]
+    }
     let mqtt = file.configuration.mqtt
     let named = [
       ("mqtt.password_file", mqtt.passwordFile), ("mqtt.tls.ca_file", mqtt.tls?.caFile),
       ("mqtt.tls.cert_file", mqtt.tls?.certFile), ("mqtt.tls.key_file", mqtt.tls?.keyFile),
     ]
-    let folder = ConfigurationFile.folder(of: file.path)
-    let own = finding(file.path) { Self.permit("chmod 644", file.path, $0) }
+    let own = finding(file.path) { obstacle in
+      Self.isFile(file.path, in: folder)
+        ? Self.permit("chmod 644", file.path, obstacle)
+        : Self.installCommand("-m 644", file.path, file.path)
+    }
     return [own].compactMap { $0 }
       + named.compactMap { key, path in
         guard let path else { return nil }
@@ -93,15 +107,32 @@ struct ServiceAccess {
               // It may belong to another program.
             : "\(Self.copyCommand(path, to: folder)); then name the copy in \(key)"
         }
+      } + profiles(file.configuration, in: folder)
+  }
+
+  /// At most one: the folder of profiles, or the first of its files.
+  private func profiles(_ configuration: Configuration, in folder: String) -> [Finding] {
+    guard let directory = configuration.profilesDirectory?.resolved(in: folder) else { return [] }
+    let files = (try? ProfilesDirectory.files(in: directory)) ?? []
+    for path in [directory] + files {
+      let finding = finding(path) { obstacle in
+        Self.isFile(path, in: folder)
+          ? Self.permit("chmod -R a+rX", directory, obstacle)
+          : "sudo cp -rL \(directory.shellWord) \("\(folder)/profiles-copy".shellWord); "
+            + "then name the copy in profiles_directory"
       }
+      if let finding { return [finding] }
+    }
+    return []
   }
 
   private func finding(_ path: String, remedy: (Obstacle) -> String) -> Finding? {
-    obstacle(to: path).map { obstacle in
-      .fault(
-        .configuration, "the service, which runs as \(Self.user), may not read \(path)",
-        remedy: remedy(obstacle))
-    }
+    obstacle(to: path).map { fault(path, remedy: remedy($0)) }
+  }
+
+  private func fault(_ path: String, remedy: String) -> Finding {
+    .fault(
+      .configuration, "the service, which runs as \(Self.user), may not read \(path)", remedy: remedy)
   }
 
   private static func permit(_ command: String, _ path: String, _ obstacle: Obstacle) -> String {

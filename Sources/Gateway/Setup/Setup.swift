@@ -122,7 +122,7 @@ private final class SetupRun {
   private var introduction: [String] {
     [
       "This writes the configuration of the gateway: \(present.path)",
-      "Press Enter to take the answer in [brackets]. Ctrl-C ends this; nothing is changed before the last question.",
+      "Press Enter to accept the answer in [brackets]. Ctrl-C ends this; nothing is changed before the last question.",
     ]
       + (present.problem == nil
         ? []

@@ -83,7 +83,7 @@ struct SetupDialogue {
   mutating func answer(_ text: String) -> Step {
     guard let question = asked else { return next() }
     do throws(SetupRefusal) {
-      return try take(text, question)
+      return try apply(text, to: question)
     } catch {
       var again = question
       again.lines = [error.reason]
@@ -142,7 +142,7 @@ struct SetupDialogue {
     return .write(plan)
   }
 
-  /// Takes the answer that is given already, or asks.
+  /// Uses the answer that an option has given, or asks.
   private mutating func ask(_ topic: SetupTopic) -> Step {
     let question = question(topic)
     let isGiven = given[topic] != nil
@@ -152,14 +152,14 @@ struct SetupDialogue {
       return .ask(question)
     }
     do throws(SetupRefusal) {
-      return try take(text, question)
+      return try apply(text, to: question)
     } catch {
       let option = isGiven ? topic.option : nil
       return .fail(CommandFailure(.usage, (option.map { "\($0): " } ?? "") + error.reason))
     }
   }
 
-  private mutating func take(_ text: String, _ question: SetupQuestion) throws(SetupRefusal) -> Step {
+  private mutating func apply(_ text: String, to question: SetupQuestion) throws(SetupRefusal) -> Step {
     let answer = question.isSecret ? text : text.trimmed
     switch question.topic {
     case .devices:

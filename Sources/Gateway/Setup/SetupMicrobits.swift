@@ -181,7 +181,7 @@ struct SetupMicrobits {
       prompt: "Which ones? Numbers such as 1,3, or all\(none), or again to repeat the scan", preset: preset)
   }
 
-  /// `-53 dBm, strong`: the user tells micro:bits apart by it.
+  /// `-53 dBm, strong`: helps the user to tell micro:bits apart.
   private static func describe(_ signal: Int) -> String {
     "\(signal) dBm, " + (signal >= -60 ? "strong" : signal >= -80 ? "good" : "weak")
   }

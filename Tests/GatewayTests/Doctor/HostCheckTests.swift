@@ -402,12 +402,49 @@ struct ServiceAccessTests {
     let config = try folder.write(
       #"{"mqtt":{"tls":{"cert_file":"key.pem","key_file":"\#(key)"}}}"#, to: "own folder/config.json")
     chmod(config, 0o644)
-    var check = ConfigurationCheck(path: config)
-    check.service = (config, access)
-    let faults = check.run().findings.filter { $0.level == .fault }
     let copy =
       #"sudo install -m 600 -o microbit-gateway '\#(folder.path)/it'\''s a key.pem' '\#(own)/'; then name the copy in "#
-    #expect(faults.map(\.remedy) == [copy + "mqtt.tls.cert_file", copy + "mqtt.tls.key_file"])
+    #expect(try remedies(config, access) == [copy + "mqtt.tls.cert_file", copy + "mqtt.tls.key_file"])
+  }
+
+  /// `chmod` would not help.
+  @Test func aLinkIntoAHiddenFolderIsReplacedByACopy() throws {
+    let folder = try folder()
+    for name in ["home", "linked"] { mkdir("\(folder.path)/\(name)", 0o755) }
+    let access = ServiceAccess(user: getuid(), groups: [], hidden: [folder.path + "/home"])
+    let hidden = try folder.write("{}", to: "home/config.json")
+    let link = folder.path + "/linked/config.json"
+    symlink(hidden, link)
+    #expect(try remedies(link, access) == ["sudo install -m 644 \(hidden) \(link)"])
+    let linkedFolder = folder.path + "/microbit-gateway"
+    symlink(folder.path + "/home", linkedFolder)
+    #expect(
+      try remedies(linkedFolder + "/config.json", access) == [
+        "sudo rm \(linkedFolder); sudo cp -r \(folder.path)/home \(linkedFolder)"
+      ])
+  }
+
+  @Test func profilesMustBeReadableToo() throws {
+    let folder = try folder()
+    let own = folder.path + "/own"
+    for path in [own, own + "/profiles", folder.path + "/home"] { mkdir(path, 0o755) }
+    let config = try folder.write(#"{"profiles_directory":"profiles"}"#, to: "own/config.json")
+    let profile = try folder.write("{}", to: "own/profiles/battery.json")
+    for file in [config, profile] { chmod(file, 0o644) }
+    #expect(try remedies(config, access).isEmpty)
+    chmod(profile, 0o600)
+    #expect(try remedies(config, access) == ["sudo chmod -R a+rX \(own)/profiles"])
+    let hiding = ServiceAccess(user: getuid(), groups: [], hidden: [folder.path + "/home"])
+    #expect(try remedies(config, hiding).isEmpty)
+    symlink(try folder.write("{}", to: "home/light.json"), own + "/profiles/light.json")
+    let copy = "sudo cp -rL \(own)/profiles \(own)/profiles-copy; then name the copy in profiles_directory"
+    #expect(try remedies(config, hiding) == [copy])
+  }
+
+  private func remedies(_ config: String, _ access: ServiceAccess) throws -> [String?] {
+    var check = ConfigurationCheck(path: config)
+    check.service = (config, access)
+    return check.run().findings.filter { $0.level == .fault }.map(\.remedy)
   }
 
   private static let words: [(String, String)] = [

@@ -103,14 +103,7 @@ import Testing
 
   /// The table of modules in docs/architecture.md has those of Package.swift, and what each may import.
   @Test func theArchitectureHasTheModules() throws {
-    let package = String(decoding: try shipped("Package.swift"), as: UTF8.self)
-    var made: [String: Set<String>] = [:]
-    let targets = package.matches(
-      of: #/(?:module\(|executableTarget\()\s*(?:name: )?"([\w-]+)"(?:,\s*(?:dependencies: )?\[([^\]]*)\])?/#)
-    for target in targets where target.output.1 != "store-writer" {
-      let names = (target.output.2 ?? "").matches(of: #/"([^"]+)"/#)
-      made[String(target.output.1)] = Set(names.map { String($0.output.1) })
-    }
+    let made = try Self.targets().filter { !$0.key.hasSuffix("Tests") && $0.key != "store-writer" }
     let page = String(decoding: try shipped("docs/architecture.md"), as: UTF8.self)
     let section = try #require(page.firstRange(of: "\n## Modules\n")).upperBound
     let rows = page[section...].prefix { $0 != "#" }.matches(of: #/\n\| `([\w-]+)` \| .* \| (.*) \|/#)
@@ -120,6 +113,34 @@ import Testing
     }
     #expect(made.count > 20)
     for name in Set(made.keys).union(shown.keys) { #expect(made[name] == shown[name], "\(name)") }
+  }
+
+  /// Without the declaration a target is built only if the module happens to be built before it.
+  @Test func targetsDeclareTheModulesThatTheyImport() throws {
+    let targets = try Self.targets()
+    let modules = Set(targets.values.joined()).filter { !$0.contains("-") }
+    for (target, declared) in targets where target != "store-writer" {
+      let folder = target.hasSuffix("Tests") ? "Tests" : "Sources"
+      var imported: Set<String> = []
+      for file in try shippedFiles(in: "\(folder)/\(target)", endingWith: ".swift") {
+        let beginning = String(decoding: try shipped(file).prefix(1000), as: UTF8.self)
+        let words = beginning.split(separator: "\n").map { $0.split(separator: " ") }
+        imported.formUnion(words.filter { $0.dropLast().last == "import" }.map { String($0.last ?? "") })
+      }
+      #expect(imported.intersection(modules) == declared.intersection(modules), "\(target)")
+    }
+  }
+
+  /// The targets in Package.swift, and what each may import.
+  private static func targets() throws -> [String: Set<String>] {
+    let package = String(decoding: try shipped("Package.swift"), as: UTF8.self)
+    let calls = package.matches(
+      of: #/(?:module|tests|executableTarget)\(\s*(?:\w+: )?"([\w-]+)"(?:,\s*(?:\w+: )?\[([^\]]*)\])?/#)
+    let targets = calls.map { call in
+      let names = (call.output.2 ?? "").matches(of: #/"([^"]+)"/#)
+      return (String(call.output.1), Set(names.map { String($0.output.1) }))
+    }
+    return Dictionary(uniqueKeysWithValues: targets)
   }
 
   /// The texts in the first columns of the tables; `…` stands for any text.
