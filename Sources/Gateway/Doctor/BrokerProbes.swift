@@ -88,7 +88,7 @@ struct BrokerProbes: Sendable {
     let device = own.topics(of: id, .microbit)
     retained = TopicMap(base: base, gateway: other).bridgeState
     retainedFilter = topicFilter("\(base)/bridge/\(name)/+")
-    let announcement = prefix.map { [Self.announcement($0, name)] } ?? []
+    let announcement = prefix.map { [name] in [Self.announcement($0, name)] } ?? []
     list = Self.list(base, own, device, name, state: retained) + announcement
   }
 
