@@ -23,7 +23,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package let reload: ReloadHandler
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
-  private var isStopping = false
+  private(set) var isStopping = false
 
   /// - Parameter reload: reads config.json again.
   package init(
