@@ -53,8 +53,6 @@ import Testing
       $0.scanReset = BackOff(first: .milliseconds(50), longest: .seconds(60))
     }
     await faults.central.scan(true)
-    for _ in 0..<2 { try await faults.fake.called("StartDiscovery") }
-    #expect(await faults.central.scanProblem?.contains("Failed") == true)
     for _ in 0..<2 { try await faults.fake.called("Set") }
     #expect(
       await faults.central.wait(.seconds(60)) {
