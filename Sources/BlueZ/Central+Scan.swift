@@ -34,7 +34,9 @@ extension Central {
       }
     scanner.endChange(in: state.isOn ? phase : .off)
     switch scanner.phase {
-    case .on: watchScan()
+    case .on:
+      noteDiscovery()
+      watchScan()
     case .failed: retryScanLater()
     case .off, .changing: break
     }
@@ -50,16 +52,33 @@ extension Central {
         [.properties(["Transport": .string("le")])], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
-      // Discovery is active already: an earlier StopDiscovery was not answered in time.
+      // Discovery is active already: an earlier StopDiscovery was not answered in time. If it is not, `watchScan` notices.
       if case .busy = error { return .on }
       if case .unavailable = error { return .off }
-      if scanner.startFailed() {
-        log.warning("cannot start scanning", ["adapter": adapterName, "error": error])
-      }
+      scanFailed("\(error)")
       return .failed
     }
-    if scanner.startSucceeded() { log.notice("scanning again", ["adapter": adapterName]) }
     return .on
+  }
+
+  private func scanFailed(_ reason: String) {
+    switch scanner.failed(reason) {
+    case .log: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": reason])
+    case .reset where links.peripherals.isEmpty:
+      log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": reason])
+      loop.task(of: self) { try? await $0.resetAdapter() }
+    case .reset, .retry: break
+    }
+  }
+
+  /// Why bluetoothd has not scanned for some time although it should; nil: it scans, or need not.
+  public var scanProblem: String? { scanner.problem }
+
+  /// Notices that discovery works again.
+  func noteDiscovery() {
+    if tree.adapter?.isDiscovering == true, scanner.discoveryBegan() {
+      log.notice("scanning again", ["adapter": adapterName])
+    }
   }
 
   private func stopDiscovery() async -> Scanner.Phase {
@@ -88,8 +107,7 @@ extension Central {
         if central.tree.adapter?.isDiscovering == true {
           central.watchScan()
         } else {
-          central.log.notice(
-            "bluetoothd has stopped scanning: restarting", ["adapter": central.adapterName])
+          central.scanFailed("bluetoothd has stopped discovery")
           central.scanner.beginRestart()
           central.loop.task(of: central) { await $0.perform(.stop) }
         }

@@ -21,7 +21,7 @@ public actor Central {
   private(set) var bluetoothd: BluetoothdConnection?
   private(set) var tree: ObjectTree
   private var status = CentralStatus()
-  let scanner = Scanner()
+  let scanner: Scanner
   let queue = ConnectionQueue()
   let links = Links()
   private let conditions = Conditions()
@@ -47,6 +47,7 @@ public actor Central {
     options = Options(
       adapter: adapter, notifications: notifications, bus: bus, isExclusive: isExclusive, limits: limits)
     tree = ObjectTree(adapter: "/org/bluez/" + adapter)
+    scanner = Scanner(resetBackOff: limits.scanReset)
     self.loop = loop
     self.handler = handler
   }
@@ -176,6 +177,7 @@ public actor Central {
 
   private func updateState() {
     if let state = status.next(tree.adapter, name: adapterName) { setState(state) }
+    noteDiscovery()
   }
 
   func setState(_ new: CentralState) {

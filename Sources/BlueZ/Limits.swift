@@ -55,6 +55,8 @@ package struct Limits: Sendable {
   var scanStop = Duration.seconds(12)
   /// How often to check that bluetoothd still scans.
   var scanCheck = Duration.seconds(30)
+  /// How long scanning may fail until the adapter is reset, and between two resets.
+  var scanReset = BackOff(first: .seconds(60), longest: .seconds(3600))
   /// For a bluetoothd that has just started to bring up its adapters, before they are reported as absent or off.
   var startup = Duration.seconds(2)
   /// Between two attempts to lock the adapter, if the end of the other gateway was not noticed.

@@ -25,7 +25,7 @@ final class Link: @unchecked Sendable {
   /// - Parameter values: delivers values notified by signals.
   init(_ values: ByteFeed) { self.values = values }
 
-  /// Whether bluetoothd owes an answer to an operation.
+  /// Whether an operation is unanswered.
   var hasUnanswered: Bool { unanswered > 0 }
 
   /// `exchange` is in progress; it fails if the link or the characteristic ends first.

@@ -20,14 +20,20 @@ final class Scanner {
   private(set) var phase = Phase.off
   /// Whether the user of the central wants to scan.
   private(set) var isRequested = false
-  /// How often StartDiscovery failed in succession; only the first failure is logged.
-  private var failures = 0
+  /// Why bluetoothd does not scan although it should; nil: it does, or need not.
+  private(set) var problem: String?
+  /// Until the adapter is reset for that.
+  private var resetBackOff: BackOff
+  private var nextReset = Moment.now
   /// Checks that discovery is still active.
   private var check: LoopTimer?
   /// Since when scanning has been paused for connects; nil when it is not.
   private var pausedSince: Moment?
   /// Scanning is resumed briefly although connects are waiting.
   private(set) var isBriefScan = false
+
+  /// - Parameter resetBackOff: between the first failure and a reset of the adapter, and between two resets.
+  init(resetBackOff: BackOff) { self.resetBackOff = resetBackOff }
 
   var isIdle: Bool {
     switch phase {
@@ -36,7 +42,10 @@ final class Scanner {
     }
   }
 
-  func request(_ isRequested: Bool) { self.isRequested = isRequested }
+  func request(_ isRequested: Bool) {
+    self.isRequested = isRequested
+    if !isRequested { problem = nil }
+  }
 
   // MARK: Changes
 
@@ -84,18 +93,32 @@ final class Scanner {
 
   // MARK: Faults
 
-  /// StartDiscovery has failed.
-  /// - Returns: whether it is the first failure in succession.
-  func startFailed() -> Bool {
-    failures += 1
-    return failures == 1
+  /// What a failure leads to.
+  enum Reaction {
+    /// It is the first in succession: to be logged.
+    case log
+    /// It has lasted for long.
+    case reset
+    case retry
   }
 
-  /// StartDiscovery has succeeded.
-  /// - Returns: whether it had failed before.
-  func startSucceeded() -> Bool {
-    defer { failures = 0 }
-    return failures > 0
+  /// Discovery could not be started, or has ended without a signal.
+  func failed(_ reason: String) -> Reaction {
+    let isFirst = problem == nil
+    problem = reason
+    guard isFirst || nextReset <= .now else { return .retry }
+    nextReset = .now + resetBackOff.next()
+    return isFirst ? .log : .reset
+  }
+
+  /// bluetoothd reports that it discovers.
+  /// - Returns: whether discovery had failed before.
+  func discoveryBegan() -> Bool {
+    // In other phases another program may have started it.
+    guard case .on = phase, problem != nil else { return false }
+    problem = nil
+    resetBackOff.reset()
+    return true
   }
 
   /// After a failure: it is time to start again.

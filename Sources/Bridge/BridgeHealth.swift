@@ -17,7 +17,7 @@ extension Bridge: RequestHost {
       (engine.adapters, engine.deviceCount, engine.onlineCount, engine.findings)
     }
     let findings = found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + brokerFindings
-    // A fault of a device is none of the gateway.
+    // A device's fault is not the gateway's.
     let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
     return [
       "healthy": .bool(problems.isEmpty),

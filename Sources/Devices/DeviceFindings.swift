@@ -96,6 +96,13 @@ extension Finding {
         + "sudo systemctl restart bluetooth")
   }
 
+  fileprivate static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
+    .fault(
+      .adapter, "\(adapter) cannot scan: \(problem)",
+      remedy:
+        "sudo systemctl restart bluetooth; if that does not help, unplug the adapter, or restart the machine")
+  }
+
   package static func notInRange(_ device: String) -> Finding {
     .warning(
       .device, "\(device): not in range",
@@ -112,9 +119,13 @@ extension DeviceManager {
   /// What is wrong with the adapters and with the devices, as far as the engine knows.
   package var findings: [Finding] {
     var faults: [Finding] = []
-    for adapter in adapters where !adapter.state.isOn {
-      let fault = adapter.state.finding(adapter: adapter.name)
-      if !faults.contains(fault) { faults.append(fault) }
+    for adapter in context.adapters {
+      if !adapter.state.isOn {
+        let fault = adapter.state.finding(adapter: adapter.name)
+        if !faults.contains(fault) { faults.append(fault) }
+      } else if let problem = adapter.central.assumeIsolated({ $0.scanProblem }) {
+        faults.append(.cannotScan(adapter.name, problem))
+      }
     }
     // Without an adapter no device is in range.
     guard isOn else { return faults }

@@ -95,7 +95,7 @@ struct StateTable {
     queue.prepend((slot, 0))
   }
 
-  /// It needs not be sent again on this connection.
+  /// It need not be sent again on this connection.
   mutating func complete(_ version: Version) {
     let slot = version.slot
     guard states[slot].isCleared, states[slot].version == version.number else { return }

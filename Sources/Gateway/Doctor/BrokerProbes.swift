@@ -87,8 +87,9 @@ struct BrokerProbes: Sendable {
     let device = own.topics(of: id, .microbit)
     retained = TopicMap(base: base, gateway: other).bridgeState
     retainedFilter = topicFilter("\(base)/bridge/\(name)/+")
-    let announcement = prefix.map { [name] in [Self.announcement($0, name)] } ?? []
-    list = Self.list(base, own, device, name, state: retained) + announcement
+    var list = Self.list(base, own, device, name, state: retained)
+    if let prefix { list.append(Self.announcement(prefix, name)) }
+    self.list = list
   }
 
   private static func list(

@@ -38,6 +38,43 @@ import Testing
     try await faults.tested.end()
   }
 
+  @Test func scanningThatFailsForLongLeadsToAReset() async throws {
+    let asked = Record<Bool>()
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        // A power cycle helps.
+        if asked.elements != [false, true] { return fake.refuse(call, "org.bluez.Error.Failed", "Failed") }
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+      },
+      "Set": ResetFaultTests.power(asked) { _, _ in nil },
+    ]) {
+      $0.retry = .milliseconds(10)
+      $0.scanReset = BackOff(first: .milliseconds(50), longest: .seconds(60))
+    }
+    await faults.central.scan(true)
+    for _ in 0..<2 { try await faults.fake.called("StartDiscovery") }
+    #expect(await faults.central.scanProblem?.contains("Failed") == true)
+    for _ in 0..<2 { try await faults.fake.called("Set") }
+    #expect(
+      await faults.central.wait(.seconds(60)) {
+        $0.scanProblem == nil && $0.tree.adapter?.isDiscovering == true
+      })
+    #expect(asked.elements == [false, true])
+    try await faults.tested.end()
+  }
+
+  /// `InProgress` is no proof that bluetoothd discovers.
+  @Test func scanningThatIsSaidToBeOnAndIsNotIsAProblem() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": FakeBlueZ.error("org.bluez.Error.InProgress", "Operation already in progress")
+    ]) { $0.scanCheck = .milliseconds(20) }
+    await faults.central.scan(true)
+    try await faults.fake.called("StopDiscovery")
+    #expect(await faults.central.scanProblem == "bluetoothd has stopped discovery")
+    try await faults.tested.end()
+  }
+
   @Test func scanningThatEndsWithoutAWordIsStartedAgain() async throws {
     let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
     await faults.central.scan(true)

@@ -7,7 +7,7 @@ import Testing
 /// The adapter is not left off, whatever goes wrong while it is switched off and on.
 @Suite struct ResetFaultTests {
   /// Answers to `Set` of `Powered`: does so, or refuses where `refusal` says why.
-  private static func power(
+  static func power(
     _ asked: Record<Bool>,
     refusal: @escaping @Sendable (_ isOn: Bool, _ count: Int) -> String? = { _, _ in nil }
   ) -> FakeBlueZ.Answer {

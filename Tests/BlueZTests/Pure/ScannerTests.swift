@@ -4,7 +4,7 @@ import Testing
 @testable import BlueZ
 
 @Suite struct ScannerTests {
-  private let scanner = Scanner()
+  private let scanner = Scanner(resetBackOff: BackOff(first: .seconds(60), longest: .seconds(3600)))
 
   @Test func itStartsAndStopsAsRequested() {
     #expect(scanner.beginChange(isAllowed: true) == nil)
@@ -24,14 +24,28 @@ import Testing
   @Test func aFailureIsRetriedOnceItIsTime() {
     scanner.request(true)
     #expect(scanner.beginChange(isAllowed: true) == .start)
-    #expect(scanner.startFailed())
-    #expect(!scanner.startFailed())
+    #expect(scanner.failed("first") == .log)
+    #expect(scanner.failed("second") == .retry)
+    #expect(scanner.problem == "second")
     scanner.endChange(in: .failed)
     #expect(scanner.beginChange(isAllowed: true) == nil)
     scanner.retry()
     #expect(scanner.beginChange(isAllowed: true) == .start)
-    #expect(scanner.startSucceeded())
-    #expect(!scanner.startSucceeded())
+    // Another program's discovery is none of this one's.
+    #expect(!scanner.discoveryBegan())
+    scanner.endChange(in: .on)
+    #expect(scanner.discoveryBegan())
+    #expect(!scanner.discoveryBegan())
+    #expect(scanner.problem == nil)
+  }
+
+  @Test func afterALongTimeOfFailuresTheAdapterIsReset() {
+    let scanner = Scanner(resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600)))
+    #expect(scanner.failed("no") == .log)
+    while scanner.failed("no") == .retry {}
+    scanner.request(false)
+    #expect(scanner.problem == nil)
+    #expect(scanner.failed("no") == .log)
   }
 
   @Test func aPauseForConnectsIsTimed() {
