@@ -3,8 +3,7 @@ import CDBus
 /// A received libdbus message. Its contents are converted to Swift values on access.
 ///
 /// Valid until the closure that received it returns: ``ConnectionHandle`` then releases the message.
-struct IncomingMessage: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
+struct IncomingMessage {
   let raw: OpaquePointer
 
   var type: Int32 { dbus_message_get_type(raw) }
