@@ -120,8 +120,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   package func engineChanged() { report.changed() }
 
-  package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {
-    ownership.foundOrphan(id, of: address)
+  package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
+    ownership.foundOrphan(id, of: address, offered: offered)
   }
 
   // MARK: Publishers

@@ -48,7 +48,7 @@ final class ReadingWatch: FrontEnd, @unchecked Sendable {
   }
 
   func engineChanged() {}
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {}
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   private func report(_ line: JSONValue) {
     // In order: dropped lines are reported before the next line.

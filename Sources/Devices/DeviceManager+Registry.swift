@@ -110,7 +110,9 @@ extension DeviceManager {
     }
     for record in records {
       guard let id = record.id, registry.byAddress[record.address]?.id != id else { continue }
-      for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: record.address) }
+      for frontEnd in frontEnds {
+        frontEnd.foundOrphan(id, of: record.address, offered: record.offered ?? [])
+      }
     }
   }
 
@@ -205,7 +207,7 @@ extension DeviceManager {
     let isOwnedElsewhere = if case .other = device.owner { true } else { false }
     device.detach(reason)
     // What is pinned to another gateway keeps its topics until that one has it.
-    if reason != .pinnedElsewhere || isOwnedElsewhere { forgetID(of: device.address) }
+    if reason != .pinnedElsewhere || isOwnedElsewhere { recordID(of: device.address) }
   }
 
   /// Its profile has changed: it is created again.
@@ -217,8 +219,8 @@ extension DeviceManager {
     _ = makeDevice(device.address, device.advertisement)
   }
 
-  /// Topics that the device had under an earlier id are no longer this gateway's to clear.
-  package func forgetID(of address: BluetoothAddress) {
+  /// Records the id that the device has now: its topics are this gateway's to clear, those under an earlier id no longer.
+  package func recordID(of address: BluetoothAddress) {
     let id = registry.byAddress[address]?.id
     store.change(address) { $0.id = id }
   }

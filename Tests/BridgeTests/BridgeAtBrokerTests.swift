@@ -194,6 +194,58 @@ import Testing
     #expect(info < order.lastIndex(of: "microbit/kitchen/availability") ?? 0)
     // A late will of an earlier owner.
     var start = tested.messages.count
+  /// A state database in `folder` with one record.
+  private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
+    let path = folder.path + "/state.db"
+    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
+    state.section("devices").put(record.address.description, record.bytes)
+    state.close()
+    return path
+  }
+
+  @Test func valuesOfOtherProfilesAreClearedWithTheOrphan() async throws {
+    let folder = try TemporaryFolder()
+    var record = DeviceRecord(address: BridgeUnderTest.address)
+    (record.id, record.offered) = (try DeviceID("pulse"), ["heart_rate"])
+    let tested = try await BridgeUnderTest(
+      broker, state: Self.state(in: folder, record),
+      retained: [("pulse/info", Self.info("here")), ("pulse/heart_rate", "61")])
+    try await tested.message("pulse/heart_rate/image", "")
+    #expect(try await tested.payloads("pulse/heart_rate") == ["61", ""])
+  }
+
+  @Test func valuesOfPropertiesThatAreNoLongerUsedAreClearedByTheOwner() async throws {
+    for owner in ["here", "attic"] {
+      let folder = try TemporaryFolder()
+      var record = DeviceRecord(address: BridgeUnderTest.address)
+      (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "led"])
+      let broker = try await MosquittoBroker()
+      let tested = try await BridgeUnderTest(
+        broker, state: Self.state(in: folder, record),
+        retained: [
+          ("kitchen/info", Self.info(owner)), ("kitchen/temperature", "21"), ("kitchen/led/image", "<svg/>"),
+        ])
+      let isCleared = owner == "here"
+      if isCleared { try await tested.message("kitchen/info", #""properties""#) }
+      #expect(try await tested.payloads("kitchen/led/image") == (isCleared ? ["<svg/>", ""] : ["<svg/>"]))
+      #expect(try await tested.payloads("kitchen/temperature") == ["21"])
+    }
+  }
+
+  @Test func aDeviceThatWasNeverConnectedIsAnOrphanToo() async throws {
+    let folder = try TemporaryFolder()
+    let path = Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))
+    let broker = try await MosquittoBroker()
+    do {
+      let tested = try await BridgeUnderTest(broker, state: path)
+      try await tested.message("kitchen/availability", "offline")
+      await tested.end()
+    }
+    let tested = try await BridgeUnderTest(broker, "{}", state: path)
+    try await tested.message("kitchen/info", "")
+    #expect(try await BridgeUnderTest.retained(by: broker).contains("microbit/kitchen/availability") == false)
+  }
+
     try await tested.publish("kitchen/availability", "offline", retain: true)
     try await tested.message("kitchen/availability", "online", from: start)
     try await tested.receive(0, 21)

@@ -22,6 +22,7 @@ final class BridgeUnderTest: Sendable {
   let messages = Record<MQTTReceived>()
   private let engine: DeviceManager
   private let observer: MQTTClient
+  private let state: StateDatabase
   private let lives: [Task<Void, any Error>]
 
   /// - Parameters:
@@ -42,7 +43,7 @@ final class BridgeUnderTest: Sendable {
     }
     Self.observerLoop.onLoop { [observer] in observer.subscribe([topicFilter("#")]) }
     let gateway = GatewayID(hostName: "here")
-    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
+    state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
     let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
     let bridge = Bridge(parsed, gateway: gateway, engine: engine, state: state, loop: loop) { _ in }
     (self.engine, self.bridge) = (engine, bridge)
@@ -65,6 +66,15 @@ final class BridgeUnderTest: Sendable {
   deinit {
     for life in lives { life.cancel() }
     loop.stop()
+  }
+
+  /// Ends it, with what it has to remember in the state database.
+  func end() async {
+    for life in lives {
+      life.cancel()
+      _ = await life.result
+    }
+    state.close()
   }
 
   static let kitchen =

@@ -380,7 +380,8 @@ import Testing
     // Its topics stay until the other gateway has it.
     #expect(
       tested.frontEnd.events.elements.suffix(2) == [
-        .detached(.pinnedElsewhere), .orphan(Engine.id, Engine.address),
+        .detached(.pinnedElsewhere),
+        .orphan(Engine.id, Engine.address, offered: ["temperature", "period"]),
       ])
     #expect(await tested.engine.isPinnedElsewhere(Engine.address))
     #expect(await tested.engine.deviceCount == 0)
@@ -651,10 +652,14 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let old = try DeviceID("old")
-    Engine.store(record { $0.id = old }, in: path)
+    Engine.store(
+      record { record in
+        record.id = old
+        record.offered = ["heart_rate"]
+      }, in: path)
     let tested = try await Engine(configuration(), state: path, isInRange: false)
-    #expect(tested.frontEnd.events.elements.contains(.orphan(old, Engine.address)))
-    await tested.engine.forgetID(of: Engine.address)
+    #expect(tested.frontEnd.events.elements.contains(.orphan(old, Engine.address, offered: ["heart_rate"])))
+    await tested.engine.recordID(of: Engine.address)
     await tested.end()
     #expect(try Engine.stored(in: path).map(\.id) == [Engine.id])
   }
