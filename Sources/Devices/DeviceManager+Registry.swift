@@ -56,11 +56,23 @@ extension DeviceManager {
     if settings.profile != device.settings.profile { return replace(device) }
     let id = settings.id.value
     if id != device.settings.id.value, id != device.id {
-      // Two have changed places: it is made anew when all ids are free.
-      guard registry.byID[id] == nil else { return remove(device, because: .removed) }
+      // It is made anew, and goes by its address if the id is still another's.
+      guard vacate(id) else { return remove(device, because: .removed) }
       rename(device, to: id, .requested)
     }
     device.apply(settings)
+  }
+
+  /// Frees `id` if the device that has it is to have another one, as when two change places: until its turn it goes by its
+  /// address.
+  /// - Returns: whether the id is free.
+  private func vacate(_ id: DeviceID) -> Bool {
+    guard let holder = registry.byID[id] else { return true }
+    let own = DeviceID(holder.address)
+    guard registry.byID[own] == nil, settings(of: holder.address, holder.advertisement)?.id.value != id
+    else { return false }
+    rename(holder, to: own, .requested)
+    return true
   }
 
   // MARK: Coming and going

@@ -432,6 +432,31 @@ import Testing
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.id == kitchen)
   }
 
+  @Test func devicesChangePlacesAndKeepTheirCommands() async throws {
+    let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))
+    let other = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
+    func configuration(_ first: DeviceID, _ second: DeviceID) -> Configuration {
+      var configuration = Configuration()
+      configuration.devices = [
+        Configuration.Device(match: .identifier(Engine.address), id: first),
+        Configuration.Device(match: .identifier(other), id: second),
+      ]
+      return configuration
+    }
+    let tested = try await Engine(configuration(kitchen, hall))
+    try await tested.frontEnd.availability(true)
+    let waits = await tested.command(500, of: hall)
+    try await waits.pending()
+    await tested.engine.configure(configuration(hall, kitchen))
+    #expect(await tested.engine.device(hall)?.address == Engine.address)
+    #expect(await tested.engine.device(hall)?.isOnline == true)
+    #expect(await tested.engine.device(kitchen)?.address == other)
+    #expect(waits.elements == [.pending])
+    #expect(
+      !tested.frontEnd.events.elements.contains { if case .detached = $0 { true } else { false } })
+    await tested.end()
+  }
+
   @Test func anIDOfAPrefixIsLeftToAnotherGateway() async throws {
     let hall = try DeviceID("hall")
     var configuration = Configuration()
