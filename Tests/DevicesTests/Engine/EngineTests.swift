@@ -726,6 +726,21 @@ import Testing
   }
 }
 
+extension EngineTests {
+  @Test func aStepOfASequenceIsNotKeptOverARestart() async throws {
+    for (waitsForLink, kept) in [(true, Set(["period"])), (false, [])] {
+      let folder = try TemporaryFolder()
+      let path = folder.path + "/state.db"
+      let tested = try await EngineUnderTest(state: path)
+      try await tested.frontEnd.availability(true)
+      let command = Command(try Property.microbitPeriod.encode(500), waitsForLink: waitsForLink) { _ in }
+      await tested.engine.executeAndEnd(command)
+      await tested.end()
+      #expect(try EngineUnderTest.stored(in: path).first.map { Set($0.desired.keys) } == kept)
+    }
+  }
+}
+
 extension DeviceManager {
   /// In one loop iteration.
   fileprivate func executeAndEnd(_ command: Command) {
