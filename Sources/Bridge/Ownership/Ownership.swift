@@ -29,14 +29,13 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// The barrier of the id guard.
   private var guardBarrier: UInt64 = 0
   private var orphans: [DeviceID: Orphan] = [:]
-  /// The other gateways at this broker that are online.
-  private var gatewaysOnline: Set<GatewayID> = []
+  private var gatewaysOnline = GatewaysOnline()
 
   /// A device whose topics an earlier run published under an id that it no longer has.
   private struct Orphan {
+    let address: BluetoothAddress
     /// The properties whose values may be published.
     let offered: Set<String>
-    let address: BluetoothAddress
     var barrier: UInt64
   }
 
@@ -58,7 +57,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   func disconnected() {
     isConnected = false
     isBarrierDue = false
-    gatewaysOnline = []
+    gatewaysOnline = GatewaysOnline()
     idGuard.disconnected()
   }
 
@@ -164,10 +163,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     let isOnline = payload.elementsEqual(Payload.availability(true))
     if gateway == context.gateway {
       perform(idGuard.received(isOnline: isOnline))
-    } else if isOnline {
-      gatewaysOnline.insert(gateway)
     } else {
-      gatewaysOnline.remove(gateway)
+      gatewaysOnline.set(gateway, isOnline: isOnline)
     }
   }
 
