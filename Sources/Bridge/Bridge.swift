@@ -71,6 +71,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func configure(_ configuration: Configuration) {
     context.qos = QoS(configuration.mqtt)
     context.sendsReadings = configuration.mqtt.readings
+    context.discoveryPrefix = configuration.homeAssistant.prefix
     report.configure(configuration)
   }
 

@@ -40,6 +40,17 @@ import Testing
     }
   }
 
+  @Test func aResponseTopicIsNotOneOfTheGateway() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    let topics = ["microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies"]
+    for topic in topics {
+      try await tested.publish("kitchen/period/set", "10", responseTopic: topic)
+    }
+    #expect(try await tested.payloads("kitchen/period/result").count == topics.count)
+    let answered = tested.messages.elements.map(\.topic.string).filter(topics.contains)
+    #expect(answered == ["replies", "microbits/replies"])
+  }
+
   @Test func aRequestTakesAValueAlone() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish(
@@ -183,17 +194,6 @@ import Testing
     }
   }
 
-  // MARK: DevicePublisher
-
-  @Test func aDeviceIsPublishedWhileThisGatewayOwnsIt() async throws {
-    let tested = try await BridgeUnderTest(broker)
-    try await tested.comeOnline()
-    try await tested.message("kitchen/availability", "online")
-    let order = tested.messages.elements.map(\.topic.string)
-    let info = try #require(order.firstIndex(of: "microbit/kitchen/info"))
-    #expect(info < order.lastIndex(of: "microbit/kitchen/availability") ?? 0)
-    // A late will of an earlier owner.
-    var start = tested.messages.count
   /// A state database in `folder` with one record.
   private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
     let path = folder.path + "/state.db"
@@ -246,6 +246,17 @@ import Testing
     #expect(try await BridgeUnderTest.retained(by: broker).contains("microbit/kitchen/availability") == false)
   }
 
+  // MARK: DevicePublisher
+
+  @Test func aDeviceIsPublishedWhileThisGatewayOwnsIt() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    try await tested.message("kitchen/availability", "online")
+    let order = tested.messages.elements.map(\.topic.string)
+    let info = try #require(order.firstIndex(of: "microbit/kitchen/info"))
+    #expect(info < order.lastIndex(of: "microbit/kitchen/availability") ?? 0)
+    // A late will of an earlier owner.
+    var start = tested.messages.count
     try await tested.publish("kitchen/availability", "offline", retain: true)
     try await tested.message("kitchen/availability", "online", from: start)
     try await tested.receive(0, 21)

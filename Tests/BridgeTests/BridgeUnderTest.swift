@@ -82,10 +82,13 @@ final class BridgeUnderTest: Sendable {
     + #""temperature","period","button_a","accelerometer"]}]}"#
 
   /// Publishes below the base topic, and waits until the observer has the message.
-  func publish(_ topic: String, _ payload: String, retain: Bool = false) async throws {
+  func publish(
+    _ topic: String, _ payload: String, retain: Bool = false, responseTopic: String? = nil
+  ) async throws {
     let start = messages.count
     let message = MQTTMessage(
-      topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain)
+      topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain,
+      responseTopic: responseTopic.map(topicName))
     Self.observerLoop.onLoop { [observer] in observer.publish(message) }
     _ = try await messages.first(from: start, within: Self.patience, topic) {
       $0.topic.string == "microbit/" + topic
