@@ -31,7 +31,7 @@ package struct TopicMap: Sendable {
   /// Where responses to `verb` are published.
   package func bridgeResponse(to verb: String) -> TopicName { topicName("\(bridge)/response/\(verb)") }
 
-  /// The topics of a device. Built once, when the device is first known.
+  /// The topics of a device. Keep the result: it builds many strings.
   package func topics(of device: DeviceID, _ profile: Profile) -> DeviceTopics {
     DeviceTopics(prefix: "\(base)/\(device)", profile: profile)
   }
