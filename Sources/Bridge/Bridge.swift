@@ -203,7 +203,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .get(let id, let property):
       if let publisher = byID[id] { commands.get(message, publisher, property) }
     case .request(let verb):
-      if verb == Verb.health.rawValue, ownership.takeBarrier(message) { return }
+      if verb == Verb.health.rawValue, ownership.handleBarrier(message) { return }
       if ownership.isAdmitted { receive(request: verb, message) }
     case .response: ownership.received(response: message.payload)
     case .bridgeState(let gateway): ownership.received(state: message.payload, of: gateway)

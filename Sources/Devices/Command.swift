@@ -68,7 +68,7 @@ package enum Outcome: Sendable, Equatable {
 }
 
 extension Outcome {
-  /// Why a command fails that only this gateway knew when another one took the device over.
+  /// Why a command fails that is unknown to the gateway that has taken the device over.
   package static let takenOverReason = "another gateway has taken the device over"
 
   /// The word in the `status` of a result.
