@@ -200,8 +200,9 @@ actor BluetoothdConnection {
 
   /// The bus counts calls that bluetoothd never answered; a new connection resets the count.
   private func tooManyCalls() {
+    // Once: every call in flight may fail.
+    guard ended.resume(.success(())) else { return }
     log.warning("too many D-Bus calls were never answered: reconnecting to the bus")
-    ended.resume(.success(()))
   }
 
   /// Replies to a call of bluetoothd.

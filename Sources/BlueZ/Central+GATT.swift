@@ -139,8 +139,8 @@ extension Central {
     _ characteristic: Characteristic, after pause: Duration
   ) async -> Result<[UInt8], CentralError>? {
     guard let link = links[characteristic.peripheral] else { return nil }
-    try? await loop.sleep(for: pause)
-    if link.hasEnded || !tree.contains(characteristic) { return nil }
+    // Ends with the link: the pause may be days long.
+    if await wait(pause, until: { link.hasEnded || !$0.tree.contains(characteristic) }) { return nil }
     let result = await result(of: characteristic)
     return link.hasEnded ? nil : result
   }

@@ -71,6 +71,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func configure(_ configuration: Configuration) {
     context.qos = QoS(configuration.mqtt)
     context.sendsReadings = configuration.mqtt.readings
+    context.discoveryPrefix = configuration.homeAssistant.prefix
     report.configure(configuration)
   }
 
@@ -120,8 +121,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   package func engineChanged() { report.changed() }
 
-  package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {
-    ownership.foundOrphan(id, of: address)
+  package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
+    ownership.foundOrphan(id, of: address, offered: offered)
   }
 
   // MARK: Publishers

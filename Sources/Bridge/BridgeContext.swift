@@ -21,6 +21,8 @@ package final class BridgeContext: @unchecked Sendable {
   package internal(set) var qos: QoS
   /// Whether every reading is sent to `…/readings`.
   var sendsReadings: Bool
+  /// `home_assistant.prefix`.
+  var discoveryPrefix: String
 
   init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, loop: EventLoop) {
     self.loop = loop
@@ -30,6 +32,7 @@ package final class BridgeContext: @unchecked Sendable {
     isMQTT5 = configuration.mqtt.protocolVersion == .v5
     qos = QoS(configuration.mqtt)
     sendsReadings = configuration.mqtt.readings
+    discoveryPrefix = configuration.homeAssistant.prefix
     mqtt = MQTTClient(
       options: MQTTOptions(configuration, id: gateway, run: run, topics: topics), loop: loop)
   }

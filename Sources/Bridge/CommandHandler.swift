@@ -85,7 +85,7 @@ final class CommandHandler: @unchecked Sendable {
     for publisher in targets {
       let property = publisher.device.profile.property(named: name)
       if isGroup, property?.isWritable != true { continue }
-      if message.retain, !isDue(message, publisher, property) { continue }
+      if message.retain, !acceptRetained(message, publisher, property) { continue }
       // After the retained command was recorded: one that another gateway carries out is not repeated here later.
       guard bridge.isResponsible(for: publisher) else { continue }
       execute(message, publisher, name, property)
@@ -94,7 +94,7 @@ final class CommandHandler: @unchecked Sendable {
 
   /// Records a retained command, or rejects it.
   /// - Returns: whether it is to be carried out, or to be rejected as any command would be.
-  private func isDue(
+  private func acceptRetained(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
     // A retained command was deleted: sent again, it is another one.

@@ -22,12 +22,16 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private(set) var moved: Move?
   /// Whether it was logged that another gateway uses its id for another device, and neither can be renamed.
   private var isIDConflictLogged = false
+  /// Retained values of an earlier run, of properties that the profile no longer has. Cleared when this gateway owns the
+  /// device.
+  private var orphanedValues: [TopicName]
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
     self.context = context
     self.bridge = bridge
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
+    orphanedValues = topics.states(ofOtherProperties: device.offered ?? [])
     ownership = DeviceOwnership(context.gateway)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
   }
@@ -102,6 +106,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   /// Info and availability.
   func publishPresence() {
+    for topic in orphanedValues { context.clearState(topic) }
+    orphanedValues = []
     // First, so that it is there when the device comes online.
     publishInfo()
     context.publishState(topics.availability, Payload.availability(device.isOnline))
@@ -220,6 +226,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       let address = device.address
       guard isAlone, context.engine.assumeIsolated({ $0.isNamed(address) }) else { return }
       context.publishState(topics.availability, Payload.availability(false))
+      context.engine.assumeIsolated { $0.recordID(of: address) }
     }
   }
 }

@@ -23,7 +23,7 @@ struct ReplyAddress: Sendable {
 extension BridgeContext {
   func reply(_ payload: [UInt8], to address: ReplyAddress) {
     var messages = [MQTTMessage(topic: address.topic, payload: payload, qos: qos)]
-    if let topic = address.responseTopic {
+    if let topic = address.responseTopic, isForReplies(topic) {
       messages.append(
         MQTTMessage(topic: topic, payload: payload, qos: qos, correlationData: address.correlationData))
     }
@@ -31,6 +31,11 @@ extension BridgeContext {
       log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
       mqtt.publish(message, atOnce: true)
     }
+  }
+
+  /// Whoever may send a command need not be allowed to publish values or discovery messages.
+  private func isForReplies(_ topic: TopicName) -> Bool {
+    !["\(topics.base)/", "\(discoveryPrefix)/"].contains { topic.string.utf8.starts(with: $0.utf8) }
   }
 }
 

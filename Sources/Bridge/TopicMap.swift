@@ -31,7 +31,7 @@ package struct TopicMap: Sendable {
   /// Where responses to `verb` are published.
   package func bridgeResponse(to verb: String) -> TopicName { topicName("\(bridge)/response/\(verb)") }
 
-  /// The topics of a device. Built once, when the device is first known.
+  /// The topics of a device. Keep the result: it builds many strings.
   package func topics(of device: DeviceID, _ profile: Profile) -> DeviceTopics {
     DeviceTopics(prefix: "\(base)/\(device)", profile: profile)
   }
@@ -148,6 +148,13 @@ package struct DeviceTopics: Sendable, Equatable {
 
   /// The retained topics.
   var states: [TopicName] { [availability, info] + properties.flatMap(\.states) }
+
+  /// The topics that may be retained of those of `names` that the profile does not have.
+  func states(ofOtherProperties names: Set<String>) -> [TopicName] {
+    let own = Set(properties.map(\.value.string))
+    let others = names.sorted().map { "\(prefix)/\($0)" }.filter { !own.contains($0) }
+    return others.flatMap { [$0, "\($0)/image"] }.compactMap { TopicName($0) }
+  }
 
   /// The result topic of a property, even one that the profile does not have.
   func result(ofProperty property: String) -> TopicName { topicName("\(prefix)/\(property)/result") }

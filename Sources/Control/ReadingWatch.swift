@@ -13,6 +13,8 @@ final class ReadingWatch: FrontEnd, @unchecked Sendable {
   private let engine: DeviceManager
   /// Returns false if the client has too much unread, and the line was not sent.
   private let send: ([UInt8]) -> Bool
+  /// The device that was attached last: with an id, only that is watched, also under another id.
+  private var address: BluetoothAddress?
   private var hasBegun = false
   /// Lines that were dropped since the last one that was sent.
   private var dropped = 0
@@ -41,14 +43,15 @@ final class ReadingWatch: FrontEnd, @unchecked Sendable {
   // MARK: Front end
 
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
-    if let id = keys.id, id != device.id { return nil }
+    if let id = keys.id, id != device.id, address != device.address { return nil }
+    address = device.address
     let observer = WatchedDevice(device, only: keys.property) { [weak self] in self?.report($0) }
     observer.describe()
     return observer
   }
 
   func engineChanged() {}
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {}
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   private func report(_ line: JSONValue) {
     // In order: dropped lines are reported before the next line.

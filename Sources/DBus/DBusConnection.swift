@@ -77,8 +77,8 @@ public actor DBusConnection {
 
   // MARK: Calling
 
-  /// Calls a method. `done` is called on the loop with the reply's arguments or an error, after `timeout` at the latest;
-  /// at once if the call cannot be sent.
+  /// Calls a method. `done` is called on the loop with the reply's arguments or an error, at the latest `timeout` after it
+  /// is sent; up to 100 others may have to be answered first. At once if the call cannot be sent.
   public func call(
     _ call: DBusCall, timeout: Duration, _ done: @escaping @Sendable (DBusAnswer) -> Void
   ) {

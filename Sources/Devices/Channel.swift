@@ -18,7 +18,7 @@ final class Channel: @unchecked Sendable {
   private(set) var writer: PropertyWriter?
   /// Whether the last value could not be decoded. Only the first such value is logged.
   private var isMalformed = false
-  /// Whether the value is polled because another program has acquired the notifications. Logged once.
+  /// Whether the value is polled because another program has acquired the notifications.
   private(set) var isPolled = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private var isReadNotified = false

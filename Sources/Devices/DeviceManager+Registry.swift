@@ -56,11 +56,23 @@ extension DeviceManager {
     if settings.profile != device.settings.profile { return replace(device) }
     let id = settings.id.value
     if id != device.settings.id.value, id != device.id {
-      // Two have changed places: it is made anew when all ids are free.
-      guard registry.byID[id] == nil else { return remove(device, because: .removed) }
+      // It is made anew, and goes by its address if the id is still another's.
+      guard vacate(id) else { return remove(device, because: .removed) }
       rename(device, to: id, .requested)
     }
     device.apply(settings)
+  }
+
+  /// Frees `id` if the device that has it is to have another one, as when two change places: until its turn it goes by its
+  /// address.
+  /// - Returns: whether the id is free.
+  private func vacate(_ id: DeviceID) -> Bool {
+    guard let holder = registry.byID[id] else { return true }
+    let own = DeviceID(holder.address)
+    guard registry.byID[own] == nil, settings(of: holder.address, holder.advertisement)?.id.value != id
+    else { return false }
+    rename(holder, to: own, .requested)
+    return true
   }
 
   // MARK: Coming and going
@@ -110,7 +122,9 @@ extension DeviceManager {
     }
     for record in records {
       guard let id = record.id, registry.byAddress[record.address]?.id != id else { continue }
-      for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: record.address) }
+      for frontEnd in frontEnds {
+        frontEnd.foundOrphan(id, of: record.address, offered: record.offered ?? [])
+      }
     }
   }
 
@@ -205,7 +219,7 @@ extension DeviceManager {
     let isOwnedElsewhere = if case .other = device.owner { true } else { false }
     device.detach(reason)
     // What is pinned to another gateway keeps its topics until that one has it.
-    if reason != .pinnedElsewhere || isOwnedElsewhere { forgetID(of: device.address) }
+    if reason != .pinnedElsewhere || isOwnedElsewhere { recordID(of: device.address) }
   }
 
   /// Its profile has changed: it is created again.
@@ -217,8 +231,8 @@ extension DeviceManager {
     _ = makeDevice(device.address, device.advertisement)
   }
 
-  /// Topics that the device had under an earlier id are no longer this gateway's to clear.
-  package func forgetID(of address: BluetoothAddress) {
+  /// Records the id that the device has now: its topics are this gateway's to clear, those under an earlier id no longer.
+  package func recordID(of address: BluetoothAddress) {
     let id = registry.byAddress[address]?.id
     store.change(address) { $0.id = id }
   }

@@ -9,7 +9,8 @@ package protocol FrontEnd: AnyObject, Sendable {
   /// The adapter, or which devices there are, has changed.
   func engineChanged()
   /// An earlier run published topics of this device under `id`, which it no longer has.
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress)
+  /// - Parameter offered: the properties that the device offered on its last link.
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>)
 }
 
 /// Follows one device. Called synchronously on the loop, when the engine's own state is complete; it must not call back

@@ -6,7 +6,7 @@ struct EventWrites: WriteMachine {
   /// The maximum of waiting writes; further ones are rejected.
   static let capacity = 64
 
-  private struct Waiting {
+  private struct PendingCommand {
     let command: Command
     var isPendingReported = false
 
@@ -14,7 +14,7 @@ struct EventWrites: WriteMachine {
   }
 
   private var isLinked = false
-  private var waiting: [Waiting] = []
+  private var waiting: [PendingCommand] = []
   private var inFlight: Command?
   private var operation = WriteOperation()
   /// The outcome of a successful write.
@@ -60,7 +60,7 @@ struct EventWrites: WriteMachine {
     if !isLinked, command.timeToLive == nil {
       return [.answer(command, .failed(reason: "the device is offline; a ttl would keep the command"))]
     }
-    waiting.append(Waiting(command: command, isPendingReported: !isLinked))
+    waiting.append(PendingCommand(command: command, isPendingReported: !isLinked))
     return isLinked ? startNext() : [.answer(command, .pending)]
   }
 

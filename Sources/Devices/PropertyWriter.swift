@@ -144,7 +144,8 @@ final class PropertyWriter: @unchecked Sendable {
     switch outcome {
     case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
     // Unfinished when the gateway stops: applied after the next start.
-    case .failed where context.isStopping && command.timeToLive == nil: desired.waiting = command.value.value
+    case .failed where context.isStopping && command.waitsForLink && command.timeToLive == nil:
+      desired.waiting = command.value.value
     case .failed, .timeout: desired.waiting = nil
     case .applied, .adjusted, .accepted, .sent, .read, .rejected, .superseded: return
     }

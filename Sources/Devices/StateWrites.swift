@@ -6,20 +6,20 @@ import GATT
 struct StateWrites: WriteMachine {
   /// What a write is for.
   private enum Purpose {
-    case command(Request)
+    case command(PendingCommand)
     /// Applies the desired value, on a new link or after it has changed.
     case apply(EncodedValue)
 
     var value: EncodedValue {
       switch self {
-      case .command(let request): request.command.value
+      case .command(let pending): pending.command.value
       case .apply(let value): value
       }
     }
   }
 
   /// A command that waits or is in flight.
-  private struct Request {
+  private struct PendingCommand {
     let command: Command
     var isPendingReported = false
     /// A request has set another desired value while this command was in flight.
@@ -38,7 +38,7 @@ struct StateWrites: WriteMachine {
   }
 
   private var state = State.absent
-  private var waiting: Request?
+  private var waiting: PendingCommand?
   private var operation = WriteOperation()
   /// Whether the desired value is still to be applied on this link.
   private var isApplyPending = false
@@ -81,9 +81,9 @@ struct StateWrites: WriteMachine {
     switch before {
     case .absent: return []
     case .idle, .reading, .writing(.apply): return keepWaiting()
-    case .writing(.command(let request)):
-      if isSuperseded(request) { return [.answer(request.command, .superseded)] + keepWaiting() }
-      waiting = request
+    case .writing(.command(let pending)):
+      if isSuperseded(pending) { return [.answer(pending.command, .superseded)] + keepWaiting() }
+      waiting = pending
       return keepWaiting()
     }
   }
@@ -91,7 +91,7 @@ struct StateWrites: WriteMachine {
   mutating func command(_ command: Command) -> [WriteAction] {
     var actions: [WriteAction] = []
     if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
-    waiting = Request(command: command)
+    waiting = PendingCommand(command: command)
     switch state {
     case .absent: return actions + keepWaiting()
     case .idle: return actions + startNext()
@@ -132,9 +132,9 @@ struct StateWrites: WriteMachine {
     if let value { desired = value }
     switch before {
     case .absent, .idle, .reading, .writing(.apply): return []
-    case .writing(.command(let request)):
+    case .writing(.command(let pending)):
       // The other gateway does not have this command.
-      return [.answer(request.command, .failed(reason: Outcome.takenOverReason))]
+      return [.answer(pending.command, .failed(reason: Outcome.takenOverReason))]
     }
   }
 
@@ -177,8 +177,8 @@ struct StateWrites: WriteMachine {
 
   mutating func abandon(reason: String) -> [WriteAction] {
     var actions: [WriteAction] = []
-    if case .writing(.command(let request)) = state {
-      actions = [.answer(request.command, isSuperseded(request) ? .superseded : .failed(reason: reason))]
+    if case .writing(.command(let pending)) = state {
+      actions = [.answer(pending.command, isSuperseded(pending) ? .superseded : .failed(reason: reason))]
     }
     if let waiting { actions.append(.answer(waiting.command, .failed(reason: reason))) }
     waiting = nil
@@ -191,9 +191,9 @@ struct StateWrites: WriteMachine {
   /// Starts the next write, if any. Called when no operation is in flight.
   private mutating func startNext() -> [WriteAction] {
     let purpose: Purpose
-    if let request = waiting {
+    if let pending = waiting {
       waiting = nil
-      purpose = .command(request)
+      purpose = .command(pending)
     } else if isApplyPending, let desired {
       // Once per link, as a device that rounds the value would be written to for ever.
       isApplyPending = false
@@ -210,11 +210,11 @@ struct StateWrites: WriteMachine {
   private mutating func succeed(_ purpose: Purpose, _ outcome: Outcome) -> [WriteAction] {
     switch purpose {
     case .apply: return []
-    case .command(let request):
-      let answer = WriteAction.answer(request.command, outcome)
-      if request.isSuperseded { return [answer] }
+    case .command(let pending):
+      let answer = WriteAction.answer(pending.command, outcome)
+      if pending.isSuperseded { return [answer] }
       // Not written again if the device has adjusted it, as it would adjust it again.
-      let requested = request.command.value
+      let requested = pending.command.value
       desired = requested
       isApplyPending = false
       return [answer, .storeDesired(requested)]
@@ -227,14 +227,14 @@ struct StateWrites: WriteMachine {
   }
 
   /// Whether a newer command or request replaces the value of the command in flight.
-  private func isSuperseded(_ request: Request) -> Bool { waiting != nil || request.isSuperseded }
+  private func isSuperseded(_ pending: PendingCommand) -> Bool { waiting != nil || pending.isSuperseded }
 
   private mutating func supersedeCommandInFlight() {
     switch state {
     case .absent, .idle, .reading, .writing(.apply): break
-    case .writing(.command(var request)):
-      request.isSuperseded = true
-      state = .writing(.command(request))
+    case .writing(.command(var pending)):
+      pending.isSuperseded = true
+      state = .writing(.command(pending))
     }
   }
 
@@ -251,7 +251,7 @@ struct StateWrites: WriteMachine {
     switch purpose {
     // Not reported if the value is no longer the desired one.
     case .apply(let value): if value == desired { actions = [.applyFailed(value, failure)] }
-    case .command(let request): actions = [.answer(request.command, outcome)]
+    case .command(let pending): actions = [.answer(pending.command, outcome)]
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
@@ -267,8 +267,8 @@ struct StateWrites: WriteMachine {
       waiting = nil
       return [.answer(command, .failed(reason: "the link was lost"))]
     }
-    guard let request = waiting, !request.isPendingReported else { return [] }
+    guard let pending = waiting, !pending.isPendingReported else { return [] }
     waiting?.isPendingReported = true
-    return [.answer(request.command, .pending)]
+    return [.answer(pending.command, .pending)]
   }
 }

@@ -109,11 +109,11 @@ public actor MQTTClient: IterationEndHandler {
   /// - Parameter atOnce: send without delay. Otherwise the message is sent at the end of the loop's iteration, together
   ///   with others.
   public nonisolated func publish(_ message: MQTTMessage, atOnce: Bool = false) {
-    loop.enter(self, (message, atOnce)) { client, new in
+    loop.enter(self, (message: message, atOnce: atOnce)) { client, new in
       let lost = client.outbox.lost
-      client.outbox.append(new.0)
+      client.outbox.append(new.message)
       if client.outbox.lost != lost { client.write(client.outages.lost()) }
-      client.schedulePump(atOnce: new.1)
+      client.schedulePump(atOnce: new.atOnce)
     }
   }
 
@@ -122,9 +122,9 @@ public actor MQTTClient: IterationEndHandler {
   public nonisolated func setState(
     _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
   ) {
-    loop.enter(self, (topic, payload, qos, atOnce)) { client, state in
-      client.outbox.setState(state.0, state.1, qos: state.2)
-      client.schedulePump(atOnce: state.3)
+    loop.enter(self, (topic: topic, payload: payload, qos: qos, atOnce: atOnce)) { client, state in
+      client.outbox.setState(state.topic, state.payload, qos: state.qos)
+      client.schedulePump(atOnce: state.atOnce)
     }
   }
 
@@ -152,8 +152,8 @@ public actor MQTTClient: IterationEndHandler {
 
   /// Subscribes with QoS 1, now and on every new connection.
   public nonisolated func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
-    loop.enter(self, (filters, options)) { client, new in
-      client.send(client.subscriptions.add(new.0, new.1))
+    loop.enter(self, (filters: filters, options: options)) { client, new in
+      client.send(client.subscriptions.add(new.filters, new.options))
     }
   }
 

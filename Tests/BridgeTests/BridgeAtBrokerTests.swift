@@ -40,6 +40,17 @@ import Testing
     }
   }
 
+  @Test func aResponseTopicIsNotOneOfTheGateway() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    let topics = ["microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies"]
+    for topic in topics {
+      try await tested.publish("kitchen/period/set", "10", responseTopic: topic)
+    }
+    #expect(try await tested.payloads("kitchen/period/result").count == topics.count)
+    let answered = tested.messages.elements.map(\.topic.string).filter(topics.contains)
+    #expect(answered == ["replies", "microbits/replies"])
+  }
+
   @Test func aRequestTakesAValueAlone() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish(
@@ -181,6 +192,58 @@ import Testing
       #expect(cleared.contains("microbit/cellar/temperature") == isCleared)
       #expect(cleared.contains("microbit/cellar/info") == isCleared)
     }
+  }
+
+  /// A state database in `folder` with one record.
+  private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
+    let path = folder.path + "/state.db"
+    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
+    state.section("devices").put(record.address.description, record.bytes)
+    state.close()
+    return path
+  }
+
+  @Test func valuesOfOtherProfilesAreClearedWithTheOrphan() async throws {
+    let folder = try TemporaryFolder()
+    var record = DeviceRecord(address: BridgeUnderTest.address)
+    (record.id, record.offered) = (try DeviceID("pulse"), ["heart_rate"])
+    let tested = try await BridgeUnderTest(
+      broker, state: Self.state(in: folder, record),
+      retained: [("pulse/info", Self.info("here")), ("pulse/heart_rate", "61")])
+    try await tested.message("pulse/heart_rate/image", "")
+    #expect(try await tested.payloads("pulse/heart_rate") == ["61", ""])
+  }
+
+  @Test func valuesOfPropertiesThatAreNoLongerUsedAreClearedByTheOwner() async throws {
+    for owner in ["here", "attic"] {
+      let folder = try TemporaryFolder()
+      var record = DeviceRecord(address: BridgeUnderTest.address)
+      (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "led"])
+      let broker = try await MosquittoBroker()
+      let tested = try await BridgeUnderTest(
+        broker, state: Self.state(in: folder, record),
+        retained: [
+          ("kitchen/info", Self.info(owner)), ("kitchen/temperature", "21"), ("kitchen/led/image", "<svg/>"),
+        ])
+      let isCleared = owner == "here"
+      if isCleared { try await tested.message("kitchen/info", #""properties""#) }
+      #expect(try await tested.payloads("kitchen/led/image") == (isCleared ? ["<svg/>", ""] : ["<svg/>"]))
+      #expect(try await tested.payloads("kitchen/temperature") == ["21"])
+    }
+  }
+
+  @Test func aDeviceThatWasNeverConnectedIsAnOrphanToo() async throws {
+    let folder = try TemporaryFolder()
+    let path = Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))
+    let broker = try await MosquittoBroker()
+    do {
+      let tested = try await BridgeUnderTest(broker, state: path)
+      try await tested.message("kitchen/availability", "offline")
+      await tested.end()
+    }
+    let tested = try await BridgeUnderTest(broker, "{}", state: path)
+    try await tested.message("kitchen/info", "")
+    #expect(try await BridgeUnderTest.retained(by: broker).contains("microbit/kitchen/availability") == false)
   }
 
   // MARK: DevicePublisher

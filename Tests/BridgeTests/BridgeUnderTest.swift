@@ -22,6 +22,7 @@ final class BridgeUnderTest: Sendable {
   let messages = Record<MQTTReceived>()
   private let engine: DeviceManager
   private let observer: MQTTClient
+  private let state: StateDatabase
   private let lives: [Task<Void, any Error>]
 
   /// - Parameters:
@@ -42,7 +43,7 @@ final class BridgeUnderTest: Sendable {
     }
     Self.observerLoop.onLoop { [observer] in observer.subscribe([topicFilter("#")]) }
     let gateway = GatewayID(hostName: "here")
-    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
+    state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
     let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
     let bridge = Bridge(parsed, gateway: gateway, engine: engine, state: state, loop: loop) { _ in }
     (self.engine, self.bridge) = (engine, bridge)
@@ -67,15 +68,27 @@ final class BridgeUnderTest: Sendable {
     loop.stop()
   }
 
+  /// Ends it, with what it has to remember in the state database.
+  func end() async {
+    for life in lives {
+      life.cancel()
+      _ = await life.result
+    }
+    state.close()
+  }
+
   static let kitchen =
     #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen","properties":["#
     + #""temperature","period","button_a","accelerometer"]}]}"#
 
   /// Publishes below the base topic, and waits until the observer has the message.
-  func publish(_ topic: String, _ payload: String, retain: Bool = false) async throws {
+  func publish(
+    _ topic: String, _ payload: String, retain: Bool = false, responseTopic: String? = nil
+  ) async throws {
     let start = messages.count
     let message = MQTTMessage(
-      topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain)
+      topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain,
+      responseTopic: responseTopic.map(topicName))
     Self.observerLoop.onLoop { [observer] in observer.publish(message) }
     _ = try await messages.first(from: start, within: Self.patience, topic) {
       $0.topic.string == "microbit/" + topic

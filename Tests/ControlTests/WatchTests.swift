@@ -1,7 +1,9 @@
+import Configuration
 import TestSupport
 import Testing
 
 @testable import Control
+@testable import Devices
 
 @Suite struct WatchTests {
   @Test("Readings come as lines, after what is known of the devices")
@@ -18,6 +20,20 @@ import Testing
       line.hasPrefix(#"{"device":"kitchen","property":"temperature","value":21,"unit":"°C","time":""#),
       "\(line)")
     #expect(line.hasSuffix(#","sequence":1}"#), "\(line)")
+  }
+
+  @Test("A device that has been renamed is watched after a change of its properties too")
+  func renamed() async throws {
+    let server = try await ServerUnderTest()
+    let client = try TestClient(server.path)
+    _ = try await client.ask(#"{"request":"watch","id":"kitchen"}"#)
+    _ = try await client.line()
+    try await server.engine.rename(DeviceID("kitchen"), to: DeviceID("den"))
+    #expect(try await client.line()?.hasPrefix(#"{"device":"den","identifier":"C5:A1:B2:C3:D4:E5""#) == true)
+    let text =
+      #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen","properties":["button_a"]}]}"#
+    await server.engine.configure(try Configuration.parse(Array(text.utf8)).get())
+    #expect(await server.observers() == 1)
   }
 
   @Test("Other properties are left out")

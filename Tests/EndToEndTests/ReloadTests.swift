@@ -95,6 +95,12 @@ import Testing
         try await fixture.moreReadings(id, 3)
         #expect(try await fixture.retained(of: id)["\(id)/availability"]?.text == "online")
       }
+      #expect(try await monitor.calls(of: "Disconnect") == 0)
+      // Nor has Home Assistant been told that a device is gone.
+      for address in ["d05a0000c0de", "d15a0001c0de"] {
+        let topic = "homeassistant/device/ble_\(address)/config"
+        #expect(try fixture.observer.messages(on: topic, after: mark).allSatisfy { !$0.payload.isEmpty })
+      }
     }
   }
 

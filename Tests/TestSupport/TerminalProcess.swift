@@ -17,12 +17,18 @@ public final class TerminalProcess: Sendable {
   private let state = Mutex(State())
   private let end = Waiter<Int32>()
 
-  /// Starts `program` as the only one of a session, whose Ctrl-C is for it.
+  /// The leader of the session. When a leader ends, the kernel discards what it and others have shown and nobody has read:
+  /// so it closes the terminal after the program's end, and stops until all has been read. Ctrl-C is for the program.
+  private static let leader =
+    #"trap : INT; "$@"; status=$?; exec <&- >&- 2>&-; kill -STOP $$; exit $status"#
+
+  /// Starts `program` in a session of its own.
   public init(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws {
     terminal = try PseudoTerminal()
     let path = terminal.path
     // POSIX_SPAWN_SETSID, hidden without _GNU_SOURCE: the terminal that is opened then becomes that of the session.
-    pid = try ChildProcess.spawn(program, arguments, environment, flags: 0x80) { actions in
+    let arguments = ["-c", Self.leader, "sh", program] + arguments
+    pid = try ChildProcess.spawn("/bin/sh", arguments, environment, flags: 0x80) { actions in
       posix_spawn_file_actions_addopen(&actions, 0, path, O_RDWR, 0)
       posix_spawn_file_actions_adddup2(&actions, 0, 1)
       posix_spawn_file_actions_adddup2(&actions, 0, 2)
@@ -43,7 +49,12 @@ public final class TerminalProcess: Sendable {
       match()
     }
     var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    func wait(_ options: Int32) { while waitpid(pid, &status, options) < 0, errno == EINTR {} }
+    wait(WUNTRACED)
+    if status & 0xff == 0x7f {
+      kill(pid, SIGCONT)
+      wait(0)
+    }
     let code = status & 0x7f == 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f)
     let waiting = state.withLock { state in
       state.status = code

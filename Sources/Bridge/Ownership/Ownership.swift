@@ -29,12 +29,13 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// The barrier of the id guard.
   private var guardBarrier: UInt64 = 0
   private var orphans: [DeviceID: Orphan] = [:]
-  /// The other gateways at this broker that are online.
-  private var gatewaysOnline: Set<GatewayID> = []
+  private var gatewaysOnline = GatewaysOnline()
 
   /// A device whose topics an earlier run published under an id that it no longer has.
   private struct Orphan {
     let address: BluetoothAddress
+    /// The properties whose values may be published.
+    let offered: Set<String>
     var barrier: UInt64
   }
 
@@ -56,7 +57,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   func disconnected() {
     isConnected = false
     isBarrierDue = false
-    gatewaysOnline = []
+    gatewaysOnline = GatewaysOnline()
     idGuard.disconnected()
   }
 
@@ -162,10 +163,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     let isOnline = payload.elementsEqual(Payload.availability(true))
     if gateway == context.gateway {
       perform(idGuard.received(isOnline: isOnline))
-    } else if isOnline {
-      gatewaysOnline.insert(gateway)
     } else {
-      gatewaysOnline.remove(gateway)
+      gatewaysOnline.set(gateway, isOnline: isOnline)
     }
   }
 
@@ -183,10 +182,10 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or is
   /// to own it.
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
     guard orphans[id] == nil, bridge.publisher(id) == nil else { return }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
-    orphans[id] = Orphan(address: address, barrier: sendBarrier())
+    orphans[id] = Orphan(address: address, offered: offered, barrier: sendBarrier())
   }
 
   func received(info payload: [UInt8], ofOrphan id: DeviceID) {
@@ -201,7 +200,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   func removeOrphan(_ id: DeviceID) {
     guard let orphan = orphans.removeValue(forKey: id) else { return }
     context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
-    context.engine.assumeIsolated { $0.forgetID(of: orphan.address) }
+    context.engine.assumeIsolated { $0.recordID(of: orphan.address) }
   }
 
   /// No gateway owns it.
@@ -212,12 +211,14 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
       context.mqtt.publish(
         MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
     } else {
-      for topic in topics.states { context.clearState(topic) }
+      for topic in topics.states + topics.states(ofOtherProperties: orphan.offered) {
+        context.clearState(topic)
+      }
       if bridge.publisher(orphan.address) == nil { bridge.companion?.deviceRemoved(orphan.address) }
     }
     removeOrphan(id)
   }
 
-  /// With every property of the built-in profile, as those that were published are not known.
+  /// With every property of the built-in profile: an earlier version did not record those that the device offered.
   private func topics(of id: DeviceID) -> DeviceTopics { context.topics.topics(of: id, .microbit) }
 }

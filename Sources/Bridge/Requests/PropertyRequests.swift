@@ -61,8 +61,10 @@ extension RequestHandler {
     }
   }
 
-  /// How long after its `ttl` the outcome of a command is awaited.
-  private static let patience = Duration.seconds(30)
+  /// How long the outcome of a command is awaited: it may be written at the end of its `ttl`, and takes `settle` then.
+  static func patience(_ ttl: Int, _ property: Property) -> Duration {
+    .seconds(ttl + 30) + (property.settle ?? .zero)
+  }
 
   /// Carries out a command. Without `ttl`, `pending` is the answer for a device that is offline.
   func set(
@@ -82,7 +84,7 @@ extension RequestHandler {
     }
     // A command that waits is left to a gateway that takes the device over, which does not know of this request.
     let deadline = ttl.map {
-      loop.timer(after: .seconds($0) + Self.patience) {
+      loop.timer(after: Self.patience($0, property)) {
         answer(.failed(reason: Outcome.takenOverReason))
       }
     }

@@ -140,7 +140,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   // MARK: Front end
 
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)? { OnlineObserver(deviceOnline) }
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) {}
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   func engineChanged() {
     let states = engine.assumeIsolated { $0.adapters.map(\.state) }

@@ -96,6 +96,21 @@ import Testing
     try await faults.tested.end()
   }
 
+  @Test func aPauseBetweenTwoReadsEndsWithTheLink() async throws {
+    let faults = try await Faults()
+    let temperature = try #require(try await faults.connect().temperature)
+    let hasEnded = Record<Bool>()
+    let polling = Task {
+      await faults.central.poll(temperature, every: .seconds(3600)) { _ in }
+      hasEnded.append(true)
+    }
+    defer { polling.cancel() }
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    try await faults.tested.disconnected(Recorded.id)
+    _ = try await hasEnded.next("the end of the polling") { $0 }
+    try await faults.tested.end()
+  }
+
   @Test func notificationsThatTheOtherProgramLetsGoAreTaken() async throws {
     let faults = try await Faults(answers: ["StartNotify": Self.acquired]) {
       $0.notifyRetry = .milliseconds(5)

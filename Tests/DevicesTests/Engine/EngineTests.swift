@@ -380,7 +380,8 @@ import Testing
     // Its topics stay until the other gateway has it.
     #expect(
       tested.frontEnd.events.elements.suffix(2) == [
-        .detached(.pinnedElsewhere), .orphan(Engine.id, Engine.address),
+        .detached(.pinnedElsewhere),
+        .orphan(Engine.id, Engine.address, offered: ["temperature", "period"]),
       ])
     #expect(await tested.engine.isPinnedElsewhere(Engine.address))
     #expect(await tested.engine.deviceCount == 0)
@@ -429,6 +430,31 @@ import Testing
     #expect(try await tested.command(500, of: kitchen).final() == .applied(actual: 500))
     await tested.end()
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.id == kitchen)
+  }
+
+  @Test func devicesChangePlacesAndKeepTheirCommands() async throws {
+    let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))
+    let other = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
+    func configuration(_ first: DeviceID, _ second: DeviceID) -> Configuration {
+      var configuration = Configuration()
+      configuration.devices = [
+        Configuration.Device(match: .identifier(Engine.address), id: first),
+        Configuration.Device(match: .identifier(other), id: second),
+      ]
+      return configuration
+    }
+    let tested = try await Engine(configuration(kitchen, hall))
+    try await tested.frontEnd.availability(true)
+    let waits = await tested.command(500, of: hall)
+    try await waits.pending()
+    await tested.engine.configure(configuration(hall, kitchen))
+    #expect(await tested.engine.device(hall)?.address == Engine.address)
+    #expect(await tested.engine.device(hall)?.isOnline == true)
+    #expect(await tested.engine.device(kitchen)?.address == other)
+    #expect(waits.elements == [.pending])
+    #expect(
+      !tested.frontEnd.events.elements.contains { if case .detached = $0 { true } else { false } })
+    await tested.end()
   }
 
   @Test func anIDOfAPrefixIsLeftToAnotherGateway() async throws {
@@ -651,10 +677,14 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let old = try DeviceID("old")
-    Engine.store(record { $0.id = old }, in: path)
+    Engine.store(
+      record { record in
+        record.id = old
+        record.offered = ["heart_rate"]
+      }, in: path)
     let tested = try await Engine(configuration(), state: path, isInRange: false)
-    #expect(tested.frontEnd.events.elements.contains(.orphan(old, Engine.address)))
-    await tested.engine.forgetID(of: Engine.address)
+    #expect(tested.frontEnd.events.elements.contains(.orphan(old, Engine.address, offered: ["heart_rate"])))
+    await tested.engine.recordID(of: Engine.address)
     await tested.end()
     #expect(try Engine.stored(in: path).map(\.id) == [Engine.id])
   }
@@ -693,6 +723,21 @@ import Testing
       ])
     #expect(await tested.command(600).elements == [.failed(reason: "the gateway is stopping")])
     await tested.end()
+  }
+}
+
+extension EngineTests {
+  @Test func aStepOfASequenceIsNotKeptOverARestart() async throws {
+    for (waitsForLink, kept) in [(true, Set(["period"])), (false, [])] {
+      let folder = try TemporaryFolder()
+      let path = folder.path + "/state.db"
+      let tested = try await EngineUnderTest(state: path)
+      try await tested.frontEnd.availability(true)
+      let command = Command(try Property.microbitPeriod.encode(500), waitsForLink: waitsForLink) { _ in }
+      await tested.engine.executeAndEnd(command)
+      await tested.end()
+      #expect(try EngineUnderTest.stored(in: path).first.map { Set($0.desired.keys) } == kept)
+    }
   }
 }
 

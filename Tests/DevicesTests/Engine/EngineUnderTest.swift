@@ -198,7 +198,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     case reading(Int, Value, sequence: UInt64?)
     case changed(DeviceChange, DeviceDescription)
     case detached(DetachReason)
-    case orphan(DeviceID, BluetoothAddress)
+    case orphan(DeviceID, BluetoothAddress, offered: Set<String>)
   }
 
   let events = Record<Event>()
@@ -213,7 +213,9 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   func engineChanged() {
     if let engine { adapters.append(engine.assumeIsolated { $0.adapters }) }
   }
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress) { events.append(.orphan(id, address)) }
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
+    events.append(.orphan(id, address, offered: offered))
+  }
 
   private final class Observer: DeviceObserver {
     let events: Record<Event>
