@@ -195,7 +195,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     release()
     for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.address)
-    let (id, owner, desired) = (device.id, ownership.owner, notice?.desired(device.profile) ?? [:])
+    let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
     context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired) }
     bridge.report.changed()
   }

@@ -224,8 +224,8 @@ package actor DeviceManager {
     device.channels[property].get(reply)
   }
 
-  /// Which gateway owns the device; another one's desired values are taken over, as far as the profile can encode them.
-  package func setOwner(_ owner: Owner, of id: DeviceID, desired: [String: Value] = [:]) {
+  /// Which gateway owns the device; what commands and requests have set there is taken over.
+  package func setOwner(_ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:]) {
     registry.byID[id]?.setOwner(owner, desired: desired)
   }
 

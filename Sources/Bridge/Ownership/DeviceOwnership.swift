@@ -38,6 +38,8 @@ struct DeviceOwnership: Equatable, Sendable {
     var connectedSince: String?
     /// The desired values, by property.
     var desired: JSONObject?
+    /// Those of them that no command or request has set. Earlier versions do not name them.
+    var configured: Set<String> = []
     /// The device's address, if it is given.
     var address: BluetoothAddress?
   }

@@ -667,13 +667,33 @@ import Testing
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
     await #expect(throws: RequestError.self) {
-      try await tested.engine.setOwnerAndRename(.other(attic), ["period": 800], to: DeviceID("kitchen"))
+      try await tested.engine.setOwnerAndRename(
+        .other(attic), ["period": .override(try Property.microbitPeriod.encode(800))],
+        to: DeviceID("kitchen"))
     }
     try await tested.frontEnd.availability(false, from: before)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     // The other one has lost it: it is connected to from here, with the value that was desired there.
     try await tested.frontEnd.availability(true, from: before)
     try await tested.frontEnd.reading(Engine.period, 800, sequence: .some(nil), from: before)
+    await tested.end()
+  }
+
+  @Test func whatIsConfiguredElsewhereDoesNotHoldHere() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration { $0.period = 300 }, isInRange: false)
+    let period = try Property.microbitPeriod.encode(800)
+    func handOver(_ desired: PublishedDesired) async -> DeviceDescription? {
+      await tested.engine.setOwner(.other(attic), of: Engine.id, desired: ["period": desired])
+      return await tested.engine.device(Engine.id)
+    }
+    var device = await handOver(.configured)
+    #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
+    device = await handOver(.override(period))
+    #expect(device?.desired == ["period": 800] && device?.configured == [])
+    // A request has withdrawn it there.
+    device = await handOver(.configured)
+    #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
     await tested.end()
   }
 
@@ -704,7 +724,9 @@ extension DeviceManager {
   }
 
   /// Without a turn of the loop in between: the device may be connected to again in the next.
-  fileprivate func setOwnerAndRename(_ owner: Owner, _ desired: [String: Value], to id: DeviceID) throws {
+  fileprivate func setOwnerAndRename(
+    _ owner: Owner, _ desired: [String: PublishedDesired], to id: DeviceID
+  ) throws {
     setOwner(owner, of: EngineUnderTest.id, desired: desired)
     try rename(EngineUnderTest.id, to: id)
   }
