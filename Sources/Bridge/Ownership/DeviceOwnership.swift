@@ -64,7 +64,12 @@ struct DeviceOwnership: Equatable, Sendable {
       if case .unknown = owner { owner = .this }
       return nil
     }
-    if let liveSince, liveSince >= notice.connectedSince ?? "" { return .republish }
+    // The id decides between two that are as new.
+    if let liveSince,
+      (liveSince, this.description) > (notice.connectedSince ?? "", notice.gateway.description)
+    {
+      return .republish
+    }
     last = notice
     owner = .other(notice.gateway)
     return .release
