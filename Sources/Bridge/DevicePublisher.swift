@@ -196,7 +196,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.address)
     let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
-    context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired) }
+    let isServed = !bridge.isResponsible(for: self)
+    context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired, isServed: isServed) }
     bridge.report.changed()
   }
 

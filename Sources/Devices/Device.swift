@@ -159,14 +159,20 @@ final class Device: @unchecked Sendable {
 
   // MARK: Owner
 
-  func setOwner(_ new: Owner, desired: [String: PublishedDesired]) {
+  func setOwner(_ new: Owner, desired: [String: PublishedDesired], isServed: Bool) {
     let before = owner
     owner = new
     guard case .other = new else { return }
+    // The link here is no longer alive, even if the other gateway has lost its own meanwhile.
+    let isHandedOver = isServed || description.isOnline
+    // The broker has sent again what was known.
+    guard isHandedOver || new != before else { return }
     for channel in channels {
-      channel.writer?.handOver(desired: desired[channel.property.name], wasOwned: before != .unknown)
+      let published = desired[channel.property.name]
+      if isHandedOver { channel.writer?.handOver(desired: published, wasOwned: before != .unknown) }
+      channel.writer?.takeOver(published)
     }
-    session.handedOver()
+    if isHandedOver { session.handedOver() }
   }
 
   // MARK: Commands

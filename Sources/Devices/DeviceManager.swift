@@ -225,8 +225,12 @@ package actor DeviceManager {
   }
 
   /// Which gateway owns the device; what commands and requests have set there is taken over.
-  package func setOwner(_ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:]) {
-    registry.byID[id]?.setOwner(owner, desired: desired)
+  ///
+  /// - Parameter isServed: whether the other gateway is online. While it is not, commands wait here, and visits go on.
+  package func setOwner(
+    _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isServed: Bool = true
+  ) {
+    registry.byID[id]?.setOwner(owner, desired: desired, isServed: isServed)
   }
 
   // MARK: Scans

@@ -75,21 +75,21 @@ final class PropertyWriter: @unchecked Sendable {
     device.desiredChanged()
   }
 
-  /// Another gateway owns the device now.
+  /// Another gateway serves the device now.
   ///
   /// - Parameters:
   ///   - published: the desired value there; nil: the other gateway has published none.
   ///   - wasOwned: whether an owner was known before.
   func handOver(desired published: PublishedDesired?, wasOwned: Bool) {
-    // Without an owner, every gateway that knows the device keeps the waiting command: the new owner answers it.
+    // Without an owner, the new one may have the waiting command too.
     if wasOwned { abandon(reason: Outcome.takenOverReason) }
     perform { $0.handOver(desired: published?.override) }
     desired.waiting = nil
-    takeOver(published)
+    persistDesired()
   }
 
   /// Takes over what commands and requests have set at the owner of the device.
-  private func takeOver(_ published: PublishedDesired?) {
+  func takeOver(_ published: PublishedDesired?) {
     guard let published else { return }
     desired.override = published.override.map { DesiredValue.Override(value: $0.value, source: .command) }
     applyDesired(by: .configuration)

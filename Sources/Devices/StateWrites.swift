@@ -126,18 +126,18 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
     }
   }
 
-  /// A waiting command is dropped without an outcome: the other gateway has it too, and answers it.
+  /// A waiting command is dropped without an outcome if the other gateway has it too, and answers it: its value is desired
+  /// there. That of a command with time to live is not published.
   mutating func handOver(desired value: EncodedValue?) -> [Action] {
-    let before = state
+    var failed: [Command<Reply>] = []
+    if case .writing(.command(let request)) = state { failed.append(request.command) }
+    if let command = waiting?.command, command.timeToLive == nil, command.value != value {
+      failed.append(command)
+    }
     state = .absent
     waiting = nil
     if let value { desired = value }
-    switch before {
-    case .absent, .idle, .reading, .writing(.apply): return []
-    case .writing(.command(let request)):
-      // The other gateway does not have this command.
-      return [.answer(request.command, .failed(reason: Outcome.takenOverReason))]
-    }
+    return failed.map { .answer($0, .failed(reason: Outcome.takenOverReason)) }
   }
 
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [Action] {

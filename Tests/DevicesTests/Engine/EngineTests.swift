@@ -697,6 +697,56 @@ import Testing
     await tested.end()
   }
 
+  @Test(arguments: [500, 800])
+  func aCommandThatWaitsWithoutAnOwnerIsNotKeptWhenThereIsOne(there: Int) async throws {
+    let folder = try TemporaryFolder()
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(
+      configuration(), state: folder.path + "/state.db", isInRange: false)
+    let outcomes = await tested.command(500)
+    #expect(outcomes.elements == [.pending])
+    let period = try Property.microbitPeriod.encode(.integer(there))
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: ["period": .override(period)])
+    #expect(
+      outcomes.elements.dropFirst()
+        == (there == 500 ? [] : [.failed(reason: Outcome.takenOverReason)]))
+    await tested.end()
+    #expect(
+      try Engine.stored(in: folder.path + "/state.db").first?.desired == [
+        "period": DeviceRecord.Desired(value: .integer(there), source: .command)
+      ])
+  }
+
+  @Test func aCommandThatWaitsIsDroppedFromTheStateToo() async throws {
+    let folder = try TemporaryFolder()
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(
+      configuration(), state: folder.path + "/state.db", isInRange: false)
+    let outcomes = await tested.command(500)
+    await tested.engine.setOwner(.other(attic), of: Engine.id)
+    #expect(outcomes.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    #expect(await tested.engine.device(Engine.id)?.desired == [:])
+    await tested.end()
+    #expect(try Engine.stored(in: folder.path + "/state.db").first?.desired ?? [:] == [:])
+  }
+
+  @Test func aCommandWaitsHereWhileTheOwnerIsOffline() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration(), isInRange: false)
+    let period = try Property.microbitPeriod.encode(800)
+    let desired: [String: PublishedDesired] = ["period": .override(period)]
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
+    let outcomes = await tested.command(500)
+    // The broker was restarted, and sends it again.
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    #expect(outcomes.elements == [.pending])
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired)
+    #expect(outcomes.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    await tested.end()
+  }
+
   // MARK: The end
 
   @Test func atTheEndEveryDeviceIsOfflineAndWhoeverWaitsIsAnswered() async throws {
