@@ -66,12 +66,18 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .removed where !ownership.isElsewhere:
       clear(topics)
       bridge.companion?.deviceRemoved(device.address)
+      bridge.topicsCleared(of: device)
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) { context.clearState(topic) }
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
+      // What is pinned to another gateway keeps its topics until that one has it.
+      if ownership.isElsewhere, reason != .replaced {
+        let address = device.address
+        context.engine.assumeIsolated { $0.forgetID(of: address) }
+      }
     }
     bridge.report.changed()
   }

@@ -202,10 +202,7 @@ extension DeviceManager {
     device.session.stop()
     registry.remove(device)
     engineChanged()
-    let isOwnedElsewhere = if case .other = device.owner { true } else { false }
     device.detach(reason)
-    // What is pinned to another gateway keeps its topics until that one has it.
-    if reason != .pinnedElsewhere || isOwnedElsewhere { forgetID(of: device.address) }
   }
 
   /// Its profile has changed: it is created again.
@@ -217,7 +214,7 @@ extension DeviceManager {
     _ = makeDevice(device.address, device.advertisement)
   }
 
-  /// Topics that the device had under an earlier id are no longer this gateway's to clear.
+  /// A front end has cleared the topics that the device had under an earlier id, or another gateway has them.
   package func forgetID(of address: BluetoothAddress) {
     let id = registry.byAddress[address]?.id
     store.change(address) { $0.id = id }

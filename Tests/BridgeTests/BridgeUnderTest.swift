@@ -126,6 +126,22 @@ final class BridgeUnderTest: Sendable {
     }
   }
 
+  /// Removes the device from the configuration between two connections to the broker.
+  /// - Returns: the id that is kept of it.
+  func removeWithoutConnection() async throws -> DeviceID? {
+    await bridge.context.mqtt.reconnect(after: .seconds(2))
+    let bridge = bridge
+    let end = ContinuousClock.now + Self.patience
+    while await engine.perform({ bridge.isAdmitted }) {
+      guard ContinuousClock.now < end else { throw Failure("the connection does not end") }
+      try await loop.sleep(for: .milliseconds(1))
+    }
+    await engine.configure(Configuration())
+    return await storedID()
+  }
+
+  func storedID() async -> DeviceID? { await engine.store.records[Self.address]?.id }
+
   func comeOnline() async throws {
     try await device { publisher in
       var description = publisher.device
@@ -144,5 +160,7 @@ final class BridgeUnderTest: Sendable {
 }
 
 extension DeviceManager {
-  fileprivate func perform(_ body: @Sendable () throws -> Void) rethrows { try body() }
+  fileprivate func perform<Result: Sendable>(_ body: @Sendable () throws -> Result) rethrows -> Result {
+    try body()
+  }
 }
