@@ -1,9 +1,7 @@
 import DBus
 
 /// The links of a central.
-final class Links: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-
+final class Links {
   /// Delivers values notified by signals.
   let values = ByteFeed(of: "Value", on: BlueZName.characteristic)
   private var links: [PeripheralID: Link] = [:]

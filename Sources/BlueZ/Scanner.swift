@@ -1,9 +1,7 @@
 import EventLoop
 
 /// The state of discovery. Calls are made one at a time; changes requested meanwhile follow.
-final class Scanner: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-
+final class Scanner {
   enum Phase {
     /// No discovery → changing.
     case off

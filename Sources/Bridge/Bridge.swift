@@ -23,7 +23,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package let reload: ReloadHandler
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
-  private var isStopping = false
+  private(set) var isStopping = false
 
   /// - Parameter reload: reads config.json again.
   package init(
@@ -204,7 +204,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .get(let id, let property):
       if let publisher = byID[id] { commands.get(message, publisher, property) }
     case .request(let verb):
-      if verb == Verb.health.rawValue, ownership.takeBarrier(message) { return }
+      if verb == Verb.health.rawValue, ownership.handleBarrier(message) { return }
       if ownership.isAdmitted { receive(request: verb, message) }
     case .response: ownership.received(response: message.payload)
     case .bridgeState(let gateway): ownership.received(state: message.payload, of: gateway)

@@ -40,7 +40,7 @@ package final class BridgeContext: @unchecked Sendable {
   func publishState(_ topic: TopicName, _ payload: [UInt8]) { mqtt.setState(topic, payload, qos: qos) }
 
   /// Removes what the broker retains on `topic`.
-  package func clearState(_ topic: TopicName) { mqtt.clearState(topic, qos: qos) }
+  package func clearState(_ topic: TopicName) { mqtt.clearState(topic) }
 }
 
 /// The payloads of topics.

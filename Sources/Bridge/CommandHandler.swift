@@ -80,6 +80,8 @@ final class CommandHandler: @unchecked Sendable {
   func set(_ message: MQTTReceived, _ targets: [DevicePublisher], isGroup: Bool, _ name: String) {
     context.log.debug(
       "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
+    // The broker sends it again at the next start.
+    if message.retain, bridge.isStopping { return }
     for publisher in targets {
       let property = publisher.device.profile.property(named: name)
       if isGroup, property?.isWritable != true { continue }
@@ -95,6 +97,11 @@ final class CommandHandler: @unchecked Sendable {
   private func isDue(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
+    // A retained command was deleted: sent again, it is another one.
+    if message.payload.isEmpty {
+      _ = retained.record(message, for: publisher.device.address)
+      return false
+    }
     // The broker sends it again on every connection: then it is ignored, not rejected again.
     guard let property, property.isWritable else { return bridge.hasArrived(barrier) }
     if !context.isMQTT5 || property.kind == .event {
@@ -126,14 +133,10 @@ final class CommandHandler: @unchecked Sendable {
       return reject(
         message, publisher, name, Rejection(reason, CommandPayload.transaction(in: message.payload)))
     }
-    if let problem = property.writeProblem {
-      return reject(
-        message, publisher, name, Rejection(problem, CommandPayload.transaction(in: message.payload)))
-    }
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
       let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
-      let command = Command<CommandReply>(
+      let command = Command(
         payload.value, timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
         reply: { [context] outcome in
           let result = outcome.result(

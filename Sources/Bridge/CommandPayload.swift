@@ -29,7 +29,11 @@ struct CommandPayload: Sendable, Equatable {
         throw Rejection("unknown key \(Excerpt(unknown)): value, ttl and transaction are known", transaction)
       }
       guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
-      self.value = try Self.value(value, property, shown: "value: \(Excerpt(value.bytes))", transaction)
+      do throws(ValueProblem) {
+        self.value = try property.value(of: value)
+      } catch {
+        throw Rejection(Self.describe(error, "value: ", value.bytes), transaction)
+      }
       self.ttl = try Self.ttl(object["ttl"], transaction)
       self.transaction = transaction
       return
@@ -44,19 +48,11 @@ struct CommandPayload: Sendable, Equatable {
     guard payload.count <= longestPayload else {
       throw Rejection("the payload has \(payload.count) bytes, \(longestPayload) are the most")
     }
-    var content: JSONValue?
-    var problem = ""
-    do throws(JSONSyntaxError) {
-      content = try JSONParser.parse(payload)
+    do throws(ValueProblem) {
+      return try property.value(ofPayload: payload)
     } catch {
-      problem = describe(error, in: payload, property)
+      throw Rejection(describe(error, "", payload))
     }
-    if property.codec.isPlain, content?.isString != true {
-      // Anything but a JSON string is the text itself.
-      content = String(validating: payload, as: UTF8.self).map(JSONValue.string)
-    }
-    guard let content else { throw Rejection(problem) }
-    return try value(content, property, shown: Excerpt(payload).description, nil)
   }
 
   /// Whether `value`, `ttl` and `transaction` are keys of the object. That of a record has those of its fields, of which
@@ -98,27 +94,18 @@ struct CommandPayload: Sendable, Equatable {
     }
   }
 
-  private static func value(
-    _ json: JSONValue, _ property: Property, shown: @autoclosure () -> String, _ transaction: String?
-  ) throws(Rejection) -> EncodedValue {
-    do throws(ValueProblem) {
-      return try property.value(of: json)
-    } catch {
-      switch error {
-      case .type(let expected, _): throw Rejection("\(shown()) is not \(expected)", transaction)
-      case .value(let reason): throw Rejection(reason, transaction)
-      }
+  /// - Parameter bytes: the value as it was sent; `key` is before it in the text.
+  private static func describe(_ problem: ValueProblem, _ key: String, _ bytes: [UInt8]) -> String {
+    switch problem {
+    case .notWritable, .value: return problem.reason
+    // Most payloads that are not JSON are meant as a plain value.
+    case .syntax(let error, _) where bytes.contains(UInt8(ascii: "{")):
+      return "the payload is not a JSON object: \(error)"
+    case .syntax where bytes.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }):
+      return "the payload is empty"
+    case .syntax(_, let expected), .type(let expected, _):
+      return "\(key)\(Excerpt(bytes)) is not \(expected)"
     }
-  }
-
-  /// What is wrong with a payload that is not JSON: most are meant as a plain value.
-  private static func describe(
-    _ error: JSONSyntaxError, in payload: [UInt8], _ property: Property
-  ) -> String {
-    let isBlank = payload.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
-    if isBlank { return "the payload is empty" }
-    if payload.contains(UInt8(ascii: "{")) { return "the payload is not a JSON object: \(error)" }
-    return "\(Excerpt(payload)) is not \(property.codec.valueDescription)"
   }
 }
 
@@ -131,11 +118,5 @@ struct Rejection: Error, Sendable, Equatable {
   init(_ reason: String, _ transaction: String? = nil) {
     self.reason = reason
     self.transaction = transaction
-  }
-}
-
-extension JSONValue {
-  fileprivate var isString: Bool {
-    if case .string = self { true } else { false }
   }
 }

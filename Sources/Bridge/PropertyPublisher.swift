@@ -105,16 +105,7 @@ extension Payload {
 
   /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list.
   package static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
-    switch value {
-    case .integer(let number): [UInt8](decimal: number)
-    case .text(let text): Array(text.utf8)
-    case .bytes: unquoted(codec.json(value))
-    case .number, .bool, .record, .list: codec.json(value).bytes
-    }
-  }
-
-  private static func unquoted(_ json: JSONValue) -> [UInt8] {
-    if case .string(let text) = json { Array(text.utf8) } else { json.bytes }
+    if case .integer(let number) = value { [UInt8](decimal: number) } else { codec.json(value).payload }
   }
 }
 

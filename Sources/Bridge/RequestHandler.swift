@@ -7,9 +7,7 @@ import JSON
 import Log
 
 /// Carries out requests to the gateway itself, from any transport.
-package final class RequestHandler: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+package final class RequestHandler: Sendable {
   /// Called once, on the loop.
   typealias Reply = @Sendable (Result<JSONValue, RequestError>) -> Void
 

@@ -60,6 +60,8 @@ struct AdapterChoice: Sendable {
 
   /// The one chosen last.
   private(set) var current: Int?
+  /// The one chosen last; the first one before any choice.
+  var currentOrFirst: Int { current ?? 0 }
   /// The only adapter that may be used.
   private var pinned: Int?
   private let bondLimit: Duration
@@ -238,7 +240,7 @@ struct AdapterChoice: Sendable {
     candidates.indices.filter { index in
       let candidate = candidates[index]
       if isUnpairing, candidate.isPaired { return true }
-      if index == current ?? 0 { return candidate.isKnown }
+      if index == currentOrFirst { return candidate.isKnown }
       return !isUnpairing && !isPaired && !candidate.isPaired && candidate.isKnown && candidate.isOn
     }
   }

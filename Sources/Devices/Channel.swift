@@ -194,12 +194,13 @@ final class Channel: @unchecked Sendable {
       return
     }
     isMalformed = false
-    deliver(value)
+    decoded(value)
   }
 
-  private func deliver(_ value: Value) {
+  /// A reading, whether notified or read.
+  private func decoded(_ value: Value) {
     if property.kind == .state { self.value = value }
-    device.deliver(value, of: self)
+    device.received(value, of: self)
   }
 
   // MARK: Reading
@@ -224,7 +225,7 @@ final class Channel: @unchecked Sendable {
         let bytes = try await central.read(characteristic)
         let value = try? property.codec.decode(bytes)
         guard let value else { return reply(.failed(reason: "the device returned a malformed value")) }
-        if !isReadNotified { deliver(value) }
+        if !isReadNotified { decoded(value) }
         reply(.read(actual: value))
       } catch {
         if case .timedOut = error { device.session.unresponsive() }

@@ -2,9 +2,7 @@ import EventLoop
 import GATT
 
 /// A value for a property, from any front end.
-///
-/// `Reply` is how its sender gets the outcome: ``CommandReply``. The state machines only pass it on.
-package struct Command<Reply: Sendable>: Sendable {
+package struct Command: Sendable {
   /// Checked and encoded for the property.
   let value: EncodedValue
   /// Nil: a state waits for the device without a limit; an event is not kept for an absent device, except
@@ -12,10 +10,11 @@ package struct Command<Reply: Sendable>: Sendable {
   var timeToLive: TimeToLive?
   /// Whether it waits if there is no link, or the link is lost.
   let waitsForLink: Bool
-  let reply: Reply
+  let reply: CommandReply
 
   package init(
-    _ value: EncodedValue, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true, reply: Reply
+    _ value: EncodedValue, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true,
+    reply: @escaping CommandReply
   ) {
     self.value = value
     self.timeToLive = timeToLive
@@ -27,8 +26,6 @@ package struct Command<Reply: Sendable>: Sendable {
     .timeout(reason: "not applied within its ttl of \(timeToLive?.seconds ?? 0) s")
   }
 }
-
-extension Command: Equatable where Reply: Equatable {}
 
 /// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Exception: if
 /// another gateway takes the device over, a waiting command is left to that gateway.
@@ -71,7 +68,7 @@ package enum Outcome: Sendable, Equatable {
 }
 
 extension Outcome {
-  /// Why a command fails that only this gateway knew when another one took the device over.
+  /// Why a command fails that is unknown to the gateway that has taken the device over.
   package static let takenOverReason = "another gateway has taken the device over"
 
   /// The word in the `status` of a result.

@@ -208,7 +208,7 @@ final class Device: @unchecked Sendable {
   // MARK: Values
 
   /// Numbers a value as a reading, and passes it to the observers. Called for every reading.
-  func deliver(_ value: Value, of channel: Channel) {
+  func received(_ value: Value, of channel: Channel) {
     if channel.index == description.profile.alive?.property || description.profile.alive == nil {
       session.readingReceived()
     }

@@ -2,9 +2,7 @@ import BlueZ
 import EventLoop
 
 /// The adapters as one device sees them: its object on each of them, and which one it uses. Runs ``AdapterChoice``.
-final class DeviceAdapters: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+final class DeviceAdapters {
   enum Decision {
     /// - Parameter isMove: whether the last link was another adapter's.
     case use(Adapter, isMove: Bool)
@@ -70,7 +68,7 @@ final class DeviceAdapters: @unchecked Sendable {
   /// - Parameter again: called when the decision was to wait, and the time is over.
   func choose(orWait again: @escaping @Sendable () -> Void) -> Decision {
     stopWaiting()
-    occupyNone()
+    releaseLink()
     let before = choice.current
     let hasFreeLink = context.adapters.map { $0.links < context.mostLinks }
     switch choice.choose(hasFreeLink: hasFreeLink, startEnd: context.startEnd, at: .now) {
@@ -93,8 +91,8 @@ final class DeviceAdapters: @unchecked Sendable {
     timer = nil
   }
 
-  /// There is no link.
-  func occupyNone() {
+  /// There is no link any more, and none is being made.
+  func releaseLink() {
     occupied?.links -= 1
     occupied = nil
   }
@@ -102,9 +100,9 @@ final class DeviceAdapters: @unchecked Sendable {
   // MARK: Queries
 
   /// That of the link, or of the last one.
-  var current: Adapter { context.adapters[choice.current ?? 0] }
+  var current: Adapter { context.adapters[choice.currentOrFirst] }
   /// The object that the current adapter has.
-  var peripheral: PeripheralID? { objects[choice.current ?? 0] }
+  var peripheral: PeripheralID? { objects[choice.currentOrFirst] }
   /// The objects of all adapters.
   var peripherals: [PeripheralID] { objects.compactMap { $0 } }
   var isPaired: Bool { choice.isPaired }

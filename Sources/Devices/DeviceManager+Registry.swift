@@ -152,7 +152,7 @@ extension DeviceManager {
     for (name, desired) in record.desired
     where settings.profile.property(named: name) != nil && settings.override(name, record) == nil {
       log.warning(
-        "a remembered value is out of range: dropped",
+        "a remembered value no longer fits its property: dropped",
         [
           "device": settings.id.value, "address": settings.address, "property": name,
           "value": String(decoding: desired.value.bytes, as: UTF8.self),

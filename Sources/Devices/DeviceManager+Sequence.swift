@@ -5,6 +5,7 @@ import JSON
 
 /// A step of a sequence: reads and writes of one device, on one link.
 package enum SequenceStep: Sendable, Equatable {
+  /// A string is read as the payload of a command: `"2000"` is a number if the property's values are numbers.
   case write(property: String, value: JSONValue)
   case read(property: String)
 }
@@ -114,13 +115,11 @@ extension DeviceManager {
       let path = path.key("write")
       let index = try index(name, path.key("property"))
       let property = profile.properties[index]
-      if let problem = property.writeProblem {
-        throw RequestError(.invalid, path.key("property").error(problem).description)
-      }
       do throws(ValueProblem) {
-        return Step(index: index, property: property, value: try property.value(of: json))
+        return Step(index: index, property: property, value: try property.value(ofPayload: json.payload))
       } catch {
-        throw RequestError(.invalid, path.key("value").error(error.reason).description)
+        let key = if case .notWritable = error { "property" } else { "value" }
+        throw RequestError(.invalid, path.key(key).error(error.reason).description)
       }
     }
   }

@@ -207,13 +207,15 @@ package actor DeviceManager {
 
   /// Sets a property.
   /// - Parameter property: its index in the device's profile.
-  package func execute(_ command: Command<CommandReply>, on property: Int, of id: DeviceID) {
+  package func execute(_ command: Command, on property: Int, of id: DeviceID) {
     guard let device = registry.byID[id] else {
       return command.reply(.failed(reason: "no device is called \(id)"))
     }
     let channel = device.channels[property]
-    if let problem = channel.property.writeProblem { return command.reply(.rejected(reason: problem)) }
-    channel.writer?.execute(command)
+    guard let writer = channel.writer else {
+      return command.reply(.rejected(reason: ValueProblem.notWritable(channel.property.name).reason))
+    }
+    writer.execute(command)
   }
 
   /// Reads a property now. A value that is a reading goes to the observers as well.

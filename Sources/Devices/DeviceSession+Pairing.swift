@@ -40,8 +40,9 @@ extension DeviceSession {
     requests.pair(passkey, deadline: deadline, reply)
   }
 
-  /// Deletes the bonds of all adapters.
+  /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
   func unpair(reply: @escaping UnpairingReply) {
+    if requests.isUnpairing { return requests.unpair(reply) }
     if !occupiesLink { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
       return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: there is no bond")))
@@ -94,8 +95,8 @@ extension DeviceSession {
   /// Removes the peripheral from bluetoothd, with its bond and its services.
   func forget() {
     linkEnded()
-    let replies = requests.takeUnpairing()
-    let objects = adapters.objectsToRemove(isUnpairing: !replies.isEmpty)
+    let isUnpairing = requests.isUnpairing
+    let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)
     device.task { [self] _ in
       var result = Result<Void, RequestError>.success(())
       for (adapter, peripheral) in objects {
@@ -114,7 +115,7 @@ extension DeviceSession {
         machine.bondRemains()
         endPairing(.failure(error))
       }
-      for reply in replies { reply(result) }
+      if isUnpairing { for reply in requests.takeUnpairing() { reply(result) } }
       perform(machine.left())
     }
   }

@@ -208,7 +208,7 @@ final class DeviceSession: @unchecked Sendable {
     // Most inputs do not change the state.
     guard machine.state != reportedState else { return }
     reportedState = machine.state
-    if !occupiesLink { adapters.occupyNone() }
+    if !occupiesLink { adapters.releaseLink() }
     device.report(.session)
     context.sessionChanged()
   }

@@ -40,7 +40,7 @@ final class DeviceStore: @unchecked Sendable {
     return records
   }
 
-  /// Changes the record of the device at `address`; one that says nothing is not kept.
+  /// Changes the record of the device at `address`; an empty one is deleted.
   func change(_ address: BluetoothAddress, _ body: (inout DeviceRecord) -> Void) {
     let new = DeviceRecord(address: address)
     let before = records[address] ?? new

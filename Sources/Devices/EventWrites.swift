@@ -2,14 +2,12 @@ import EventLoop
 import GATT
 
 /// The writes of an event property: in order, each once, never repeated or superseded.
-struct EventWrites<Reply: Sendable>: WriteMachine {
-  typealias Action = WriteAction<Reply>
-
+struct EventWrites: WriteMachine {
   /// The maximum of waiting writes; further ones are rejected.
-  static var capacity: Int { 64 }
+  static let capacity = 64
 
   private struct Waiting {
-    let command: Command<Reply>
+    let command: Command
     var isPendingReported = false
 
     var timeToLive: TimeToLive? { command.timeToLive }
@@ -17,7 +15,7 @@ struct EventWrites<Reply: Sendable>: WriteMachine {
 
   private var isLinked = false
   private var waiting: [Waiting] = []
-  private var inFlight: Command<Reply>?
+  private var inFlight: Command?
   private var operation = WriteOperation()
   /// The outcome of a successful write.
   private let success: Outcome
@@ -28,15 +26,15 @@ struct EventWrites<Reply: Sendable>: WriteMachine {
 
   var deadline: Moment? { waiting.compactMap { $0.timeToLive?.deadline }.min() }
 
-  mutating func linkUp() -> [Action] {
+  mutating func linkUp() -> [WriteAction] {
     isLinked = true
     return startNext()
   }
 
-  mutating func linkDown() -> [Action] {
+  mutating func linkDown() -> [WriteAction] {
     guard isLinked else { return [] }
     isLinked = false
-    var actions: [Action] = []
+    var actions: [WriteAction] = []
     if let inFlight {
       actions.append(
         .answer(inFlight, .timeout(reason: "the link was lost during the write: it may have taken effect")))
@@ -55,7 +53,7 @@ struct EventWrites<Reply: Sendable>: WriteMachine {
     return actions
   }
 
-  mutating func command(_ command: Command<Reply>) -> [Action] {
+  mutating func command(_ command: Command) -> [WriteAction] {
     guard waiting.count < Self.capacity else {
       return [.answer(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
     }
@@ -67,14 +65,14 @@ struct EventWrites<Reply: Sendable>: WriteMachine {
   }
 
   /// An event has no desired value.
-  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action] { [] }
+  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction] { [] }
 
-  mutating func handOver(desired: EncodedValue?) -> [Action] {
+  mutating func handOver(desired: EncodedValue?) -> [WriteAction] {
     abandon(reason: Outcome.takenOverReason)
   }
 
-  mutating func expire(at now: Moment) -> [Action] {
-    var actions: [Action] = []
+  mutating func expire(at now: Moment) -> [WriteAction] {
+    var actions: [WriteAction] = []
     waiting.removeAll { waiting in
       guard let timeToLive = waiting.timeToLive, timeToLive.deadline <= now else { return false }
       actions.append(.answer(waiting.command, waiting.command.expired))
@@ -83,7 +81,7 @@ struct EventWrites<Reply: Sendable>: WriteMachine {
     return actions
   }
 
-  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [Action] {
+  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
     guard operation == self.operation, let command = inFlight else { return [] }
     switch result {
     case .holds, .notConfirmed, .notReadBack:
@@ -102,11 +100,13 @@ struct EventWrites<Reply: Sendable>: WriteMachine {
   }
 
   /// An event is never read.
-  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action] {
+  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
+    -> [WriteAction]
+  {
     []
   }
 
-  mutating func abandon(reason: String) -> [Action] {
+  mutating func abandon(reason: String) -> [WriteAction] {
     let all = (inFlight.map { [$0] } ?? []) + waiting.map(\.command)
     inFlight = nil
     waiting = []
@@ -114,7 +114,7 @@ struct EventWrites<Reply: Sendable>: WriteMachine {
     return all.map { .answer($0, .failed(reason: reason)) }
   }
 
-  private mutating func startNext() -> [Action] {
+  private mutating func startNext() -> [WriteAction] {
     guard isLinked, inFlight == nil, !waiting.isEmpty else { return [] }
     let command = waiting.removeFirst().command
     inFlight = command

@@ -27,7 +27,7 @@ struct LinkFailures: Sendable {
 
   /// - Parameter counts: whether there was no reading, and no bond.
   /// - Returns: whether it probably refuses to pair.
-  mutating func endedEarly(_ counts: Bool) -> Bool {
+  mutating func endedEarly(counts: Bool) -> Bool {
     if counts { ended += 1 }
     return ended >= Self.mostEnded
   }

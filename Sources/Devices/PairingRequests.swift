@@ -57,6 +57,8 @@ struct PairingRequests: Sendable {
     return reply
   }
 
+  var isUnpairing: Bool { !unpairing.isEmpty }
+
   mutating func unpair(_ reply: @escaping UnpairingReply) { unpairing.append(reply) }
 
   /// The requests to unpair, which the caller answers.

@@ -178,7 +178,7 @@ package struct PeripheralSession: Sendable {
     // The operation in progress reports it.
     case .connecting, .leaving: return []
     case .subscribing:
-      let isRefused = failures.endedEarly(!liveness.hasReading && !pairing.isPaired)
+      let isRefused = failures.endedEarly(counts: !liveness.hasReading && !pairing.isPaired)
       return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next())
     case .live:
       linkWasGood(until: now)

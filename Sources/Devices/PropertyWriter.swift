@@ -14,7 +14,7 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   private(set) var desired: DesiredValue
-  private var machine: any WriteMachine<CommandReply>
+  private var machine: any WriteMachine
   private var expiry: Expiry?
   private unowned let channel: Channel
   private unowned let device: Device
@@ -41,7 +41,7 @@ final class PropertyWriter: @unchecked Sendable {
   func linkDown() { perform { $0.linkDown() } }
   func abandon(reason: String) { perform { $0.abandon(reason: reason) } }
 
-  func execute(_ command: Command<CommandReply>) {
+  func execute(_ command: Command) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
@@ -114,12 +114,12 @@ final class PropertyWriter: @unchecked Sendable {
   // MARK: The machine
 
   /// Gives the machine an input, and performs the actions that it returns.
-  private func perform(_ input: (inout any WriteMachine<CommandReply>) -> [WriteAction<CommandReply>]) {
+  private func perform(_ input: (inout any WriteMachine) -> [WriteAction]) {
     for action in input(&machine) { perform(action) }
     watchDeadline()
   }
 
-  private func perform(_ action: WriteAction<CommandReply>) {
+  private func perform(_ action: WriteAction) {
     switch action {
     case .write(let value, let operation):
       device.task { [self] central in
@@ -148,7 +148,7 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   /// Updates the persistent waiting value. A waiting command without time to live is kept over a restart.
-  private func keep(_ command: Command<CommandReply>, _ outcome: Outcome) {
+  private func keep(_ command: Command, _ outcome: Outcome) {
     switch outcome {
     case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
     // Unfinished when the gateway stops: applied after the next start.

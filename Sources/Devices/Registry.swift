@@ -23,7 +23,7 @@ struct Registry {
     for peripheral in device.session.adapters.peripherals { byPeripheral[peripheral] = nil }
   }
 
-  /// Changes its id, by `rename`, which must not look it up here.
+  /// To be called before the device itself has the new id.
   mutating func rename(_ device: Device, to id: DeviceID) {
     byID[device.id] = nil
     byID[id] = device
@@ -32,9 +32,9 @@ struct Registry {
 
 /// A peripheral that is not a device, and what would have to change for it to become one.
 struct IgnoredPeripheral {
-  /// What it had said of itself when it was judged.
+  /// What it had advertised when it was ignored.
   let advertisement: Advertisement
-  /// The signal strength, in dBm, from which on an entry takes it; nil: no entry matches it.
+  /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches.
   let minRSSI: Int?
 
   /// Whether nothing has changed. Called for every advertisement of peripherals that are not devices.

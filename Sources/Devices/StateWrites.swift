@@ -3,9 +3,7 @@ import GATT
 
 /// The writes of a state property. A command is written and, in the mode `confirm`, read back; a newer command replaces
 /// a waiting one. The desired value is applied on every link.
-struct StateWrites<Reply: Sendable>: WriteMachine {
-  typealias Action = WriteAction<Reply>
-
+struct StateWrites: WriteMachine {
   /// What a write is for.
   private enum Purpose {
     case command(Request)
@@ -22,7 +20,7 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
 
   /// A command that waits or is in flight.
   private struct Request {
-    let command: Command<Reply>
+    let command: Command
     var isPendingReported = false
     /// A request has set another desired value while this command was in flight.
     var isSuperseded = false
@@ -69,7 +67,7 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
 
   // MARK: Inputs
 
-  mutating func linkUp() -> [Action] {
+  mutating func linkUp() -> [WriteAction] {
     guard case .absent = state else { return [] }
     isApplyPending = desired != nil
     guard isReadable else { return startNext() }
@@ -77,7 +75,7 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
     return [.read(operation.next())]
   }
 
-  mutating func linkDown() -> [Action] {
+  mutating func linkDown() -> [WriteAction] {
     let before = state
     state = .absent
     switch before {
@@ -90,8 +88,8 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
     }
   }
 
-  mutating func command(_ command: Command<Reply>) -> [Action] {
-    var actions: [Action] = []
+  mutating func command(_ command: Command) -> [WriteAction] {
+    var actions: [WriteAction] = []
     if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
     waiting = Request(command: command)
     switch state {
@@ -102,14 +100,14 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
   }
 
   /// Only a waiting command expires. One in flight does not, as the device may have taken its value already.
-  mutating func expire(at now: Moment) -> [Action] {
+  mutating func expire(at now: Moment) -> [WriteAction] {
     guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
     return [.answer(command, command.expired)]
   }
 
-  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action] {
-    var actions: [Action] = []
+  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction] {
+    var actions: [WriteAction] = []
     switch origin {
     case .configuration: break
     case .request:
@@ -128,8 +126,8 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
 
   /// A waiting command is dropped without an outcome if the other gateway has it too, and answers it: its value is desired
   /// there. That of a command with time to live is not published.
-  mutating func handOver(desired value: EncodedValue?) -> [Action] {
-    var failed: [Command<Reply>] = []
+  mutating func handOver(desired value: EncodedValue?) -> [WriteAction] {
+    var failed: [Command] = []
     if case .writing(.command(let request)) = state { failed.append(request.command) }
     if let command = waiting?.command, command.timeToLive == nil, command.value != value {
       failed.append(command)
@@ -140,7 +138,7 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
     return failed.map { .answer($0, .failed(reason: Outcome.takenOverReason)) }
   }
 
-  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [Action] {
+  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
     guard operation == self.operation, case .writing(let purpose) = state else { return [] }
     switch result {
     case .holds(let value):
@@ -159,7 +157,9 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
     }
   }
 
-  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action] {
+  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
+    -> [WriteAction]
+  {
     guard operation == self.operation, case .reading = state else { return [] }
     switch result {
     case .success(let value):
@@ -175,8 +175,8 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
     }
   }
 
-  mutating func abandon(reason: String) -> [Action] {
-    var actions: [Action] = []
+  mutating func abandon(reason: String) -> [WriteAction] {
+    var actions: [WriteAction] = []
     if case .writing(.command(let request)) = state {
       actions = [.answer(request.command, isSuperseded(request) ? .superseded : .failed(reason: reason))]
     }
@@ -189,7 +189,7 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
   // MARK: Steps
 
   /// Starts the next write, if any. Called when no operation is in flight.
-  private mutating func startNext() -> [Action] {
+  private mutating func startNext() -> [WriteAction] {
     let purpose: Purpose
     if let request = waiting {
       waiting = nil
@@ -207,11 +207,11 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
   }
 
   /// The value was written: answers its command, and makes its value the desired one.
-  private mutating func succeed(_ purpose: Purpose, _ outcome: Outcome) -> [Action] {
+  private mutating func succeed(_ purpose: Purpose, _ outcome: Outcome) -> [WriteAction] {
     switch purpose {
     case .apply: return []
     case .command(let request):
-      let answer = Action.answer(request.command, outcome)
+      let answer = WriteAction.answer(request.command, outcome)
       if request.isSuperseded { return [answer] }
       // Not written again if the device has adjusted it, as it would adjust it again.
       let requested = request.command.value
@@ -240,14 +240,14 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
 
   private mutating func fail(
     _ purpose: Purpose, _ failure: WriteFailure, while step: String
-  ) -> [Action] {
+  ) -> [WriteAction] {
     let outcome: Outcome
     switch failure {
     case .linkLost: return linkDown()
     case .timeout: outcome = .timeout(reason: "\(step) was not answered in time")
     case .failed(let reason): outcome = .failed(reason: "\(step) failed: \(reason)")
     }
-    var actions: [Action] = []
+    var actions: [WriteAction] = []
     switch purpose {
     // Not reported if the value is no longer the desired one.
     case .apply(let value): if value == desired { actions = [.applyFailed(value, failure)] }
@@ -256,13 +256,13 @@ struct StateWrites<Reply: Sendable>: WriteMachine {
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
 
-  private mutating func abandonLink() -> [Action] {
+  private mutating func abandonLink() -> [WriteAction] {
     state = .absent
     return [.unresponsive] + keepWaiting()
   }
 
   /// Reports once that the waiting command is pending.
-  private mutating func keepWaiting() -> [Action] {
+  private mutating func keepWaiting() -> [WriteAction] {
     if let command = waiting?.command, !command.waitsForLink {
       waiting = nil
       return [.answer(command, .failed(reason: "the link was lost"))]

@@ -7,6 +7,7 @@ final class Visit: @unchecked Sendable {
 
   private let loop: EventLoop
   private var firstValues: [(property: String, value: Waiter<Void>)] = []
+  /// Whether the link has ended.
   private var hasEnded = false
 
   init(_ loop: EventLoop) { self.loop = loop }
@@ -30,10 +31,10 @@ final class Visit: @unchecked Sendable {
   private static let limit = Duration.seconds(10)
 
   /// Waits for the values.
-  /// - Returns: the properties of which none has arrived.
+  /// - Returns: the properties of which none has arrived in time; empty if the link has ended before.
   func missingValues(on central: isolated Central) async -> [String] {
     guard !firstValues.isEmpty else { return [] }
-    let timer = loop.timer(after: Self.limit) { [weak self] in self?.end() }
+    let timer = loop.timer(after: Self.limit) { [weak self] in self?.stopWaiting() }
     var missing: [String] = []
     for (property, value) in firstValues {
       do {
@@ -43,12 +44,17 @@ final class Visit: @unchecked Sendable {
       }
     }
     timer.cancel()
-    return missing
+    return hasEnded ? [] : missing
   }
 
-  /// Stops waiting: at the end of the link, or of the time for the values.
+  /// The link has ended.
   func end() {
     hasEnded = true
+    stopWaiting()
+  }
+
+  /// The time for the values is over.
+  func stopWaiting() {
     for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
     firstValues = []
   }

@@ -8,31 +8,29 @@ import GATT
 /// with the ``WriteOperation`` it was started with, so that a late result of an earlier link is ignored. Every command
 /// gets exactly one final outcome, and before it at most one `pending`. The exception: see
 /// ``StateWrites/handOver(desired:)``.
-protocol WriteMachine<Reply>: Sendable {
-  associatedtype Reply: Sendable
-  typealias Action = WriteAction<Reply>
-
+protocol WriteMachine: Sendable {
   /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
 
   /// The device is connected and the property can be used.
-  mutating func linkUp() -> [Action]
+  mutating func linkUp() -> [WriteAction]
   /// The link has ended, or no longer offers the property. Has no effect when repeated.
-  mutating func linkDown() -> [Action]
-  mutating func command(_ command: Command<Reply>) -> [Action]
+  mutating func linkDown() -> [WriteAction]
+  mutating func command(_ command: Command) -> [WriteAction]
   /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
-  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [Action]
+  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction]
   /// Another gateway owns the device now.
   /// - Parameter desired: the value that a command or a request has set there, or that waits there; nil: none.
-  mutating func handOver(desired: EncodedValue?) -> [Action]
+  mutating func handOver(desired: EncodedValue?) -> [WriteAction]
   /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
-  mutating func expire(at now: Moment) -> [Action]
+  mutating func expire(at now: Moment) -> [WriteAction]
   /// The result of a ``WriteAction/write(_:_:)``.
-  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [Action]
+  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction]
   /// The result of a ``WriteAction/read(_:)``.
-  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>) -> [Action]
+  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
+    -> [WriteAction]
   /// Stops writing until the next ``linkUp()``: every unfinished command fails with `reason`.
-  mutating func abandon(reason: String) -> [Action]
+  mutating func abandon(reason: String) -> [WriteAction]
 }
 
 /// Identifies a read or a write among those of the same property.
@@ -47,13 +45,13 @@ struct WriteOperation: Sendable, Hashable {
 }
 
 /// What the owner of a ``WriteMachine`` is to do.
-enum WriteAction<Reply: Sendable>: Sendable {
+enum WriteAction: Sendable {
   /// Write this value, then call ``WriteMachine/wrote(_:_:)``.
   case write(EncodedValue, WriteOperation)
   /// Read the property, then call ``WriteMachine/read(_:_:)``.
   case read(WriteOperation)
   /// Report the outcome to the command's sender.
-  case answer(Command<Reply>, Outcome)
+  case answer(Command, Outcome)
   /// Publish this value, which was read from the device.
   case valueRead(EncodedValue)
   /// A command has set this desired value: store it.
@@ -63,8 +61,6 @@ enum WriteAction<Reply: Sendable>: Sendable {
   /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.
   case unresponsive
 }
-
-extension WriteAction: Equatable where Reply: Equatable {}
 
 /// Where a desired value comes from that no command asks for; it decides what becomes of unfinished commands.
 enum DesiredOrigin: Sendable {

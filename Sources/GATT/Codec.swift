@@ -87,6 +87,15 @@ public struct Codec: Sendable {
     }
   }
 
+  /// The difference of two successive numbers that a scalar can encode; nil for floating-point numbers and for what is
+  /// not a number.
+  public var step: Double? {
+    switch layout {
+    case .scalar(let scalar): scalar.step
+    case .scalars, .record, .records: nil
+    }
+  }
+
   /// Decodes `bytes`. Bytes that are left over are an error.
   public func decode(_ bytes: [UInt8]) throws(CodecError) -> Value {
     switch layout {

@@ -88,6 +88,14 @@ struct ScalarCodec: Sendable {
     }
   }
 
+  /// The difference of two successive numbers; nil for floating-point numbers and for what is not a number.
+  var step: Double? {
+    switch form {
+    case .unsigned, .signed: words.isEmpty ? scaling?.step ?? 1 : nil
+    case .float32, .float64, .decimal, .bool, .utf8, .bytes, .bits: nil
+    }
+  }
+
   // MARK: Decoding
 
   /// Decodes `bytes` from `start` to `end`: ``width`` bytes, or any number if ``width`` is 0.

@@ -34,6 +34,9 @@ struct Scaling: Sendable {
   /// The raw number whose scaled value is nearest to `value`.
   func raw(_ value: Double) -> Double { ((value * divisor - addend) / factor).rounded() }
 
+  /// The difference of the values of two successive integers.
+  var step: Double { abs(factor) / divisor }
+
   func range(of integers: ClosedRange<Int>) -> ClosedRange<Double> {
     let ends = [value(integers.lowerBound), value(integers.upperBound)]
     return min(ends[0], ends[1])...max(ends[0], ends[1])

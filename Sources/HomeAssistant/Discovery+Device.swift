@@ -114,7 +114,7 @@ extension Discovery {
     case .number(let mode):
       return .number(
         key, name: name, topic: topics.value, command: topics.set,
-        range: property.range ?? property.codec.range ?? 0...0,
+        range: property.range ?? property.codec.range ?? 0...0, step: property.codec.step ?? 0,
         mode: mode.rawValue, deviceClass: deviceClass, unit: unit, category: category)
     case .select(let choices):
       return .select(

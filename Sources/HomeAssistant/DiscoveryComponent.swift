@@ -43,10 +43,12 @@ struct DiscoveryComponent {
       ])
   }
 
-  /// A value to set, of whole numbers.
+  /// A number to set.
+  ///
+  /// - Parameter step: between the numbers that Home Assistant offers, which allows none below 0.001.
   static func number(
     _ key: String, name: String, topic: TopicName, command: TopicName, range: ClosedRange<Double>,
-    mode: String, deviceClass: String? = nil, unit: String? = nil, category: String? = nil
+    step: Double, mode: String, deviceClass: String? = nil, unit: String? = nil, category: String? = nil
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .number,
@@ -54,7 +56,7 @@ struct DiscoveryComponent {
         "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
         "unit_of_meas": unit.map(JSONValue.string), "ent_cat": category.map(JSONValue.string),
         "stat_t": .string(topic.string), "cmd_t": .string(command.string),
-        "min": .exact(range.lowerBound), "max": .exact(range.upperBound), "step": .integer(1),
+        "min": .exact(range.lowerBound), "max": .exact(range.upperBound), "step": .exact(max(step, 0.001)),
         "mode": .string(mode),
       ])
   }

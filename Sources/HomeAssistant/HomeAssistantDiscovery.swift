@@ -292,7 +292,12 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     let hash = hasher.finalize()
     guard hash != last?.hash else { return nil }
     discardRemoval(document.topic.string)
-    context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload, retain: true))
+    // A deletion that the broker has not received yet would come after it on the next connection.
+    context.mqtt.releaseState(document.topic)
+    var message = MQTTMessage(topic: document.topic, payload: document.payload, retain: true)
+    // On the next connection everything is announced again, as it is then.
+    message.endsWithConnection = true
+    context.mqtt.publish(message)
     return Published(hash: hash, time: .now)
   }
 

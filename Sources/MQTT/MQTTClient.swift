@@ -128,10 +128,10 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  /// Deletes the retained state of `topic`.
-  public nonisolated func clearState(_ topic: TopicName, qos: QoS = .atLeastOnce) {
-    loop.enter(self, (topic, qos)) { client, state in
-      client.outbox.clearState(state.0, qos: state.1)
+  /// Deletes the retained state of `topic`: with QoS 1, and again on new connections until the broker has confirmed it.
+  public nonisolated func clearState(_ topic: TopicName) {
+    loop.enter(self, topic) { client, topic in
+      client.outbox.clearState(topic)
       client.schedulePump()
     }
   }

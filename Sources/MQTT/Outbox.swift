@@ -50,7 +50,7 @@ struct Outbox {
   }
 
   /// Publishes an empty retained payload, which deletes the retained message (MQTT 5, 3.3.1.3).
-  mutating func clearState(_ topic: TopicName, qos: QoS) { change(topic, [], qos, isCleared: true) }
+  mutating func clearState(_ topic: TopicName) { change(topic, [], .atLeastOnce, isCleared: true) }
 
   /// Removes the state of `topic`, but leaves the retained message.
   mutating func releaseState(_ topic: TopicName) { states.remove(topic) }

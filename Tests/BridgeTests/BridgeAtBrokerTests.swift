@@ -79,6 +79,23 @@ import Testing
     #expect(try await tested.payloads("kitchen/period/result").count == 1)
   }
 
+  /// A deletion is a retained message without a payload.
+  @Test func aRetainedCommandThatIsDeletedIsNotCarriedOut() async throws {
+    let tested = try await BridgeUnderTest(broker, retained: [("kitchen/period/set", "500")])
+    try await tested.message("kitchen/period/result", "pending")
+    let start = tested.messages.count
+    try await tested.publish("kitchen/period/set", "", retain: true)
+    #expect(try await tested.payloads("kitchen/period/result", from: start) == [])
+  }
+
+  @Test func aRetainedCommandThatArrivesDuringTheShutdownIsLeftToTheNextStart() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    let bridge = tested.bridge
+    try await tested.device { _ in bridge.goOffline() }
+    try await tested.publish("kitchen/period/set", "500", retain: true)
+    #expect(try await tested.payloads("kitchen/period/result") == [])
+  }
+
   // MARK: Ownership
 
   private static func info(_ gateway: String, since: String = "2999-01-01T00:00:00.000Z") -> String {

@@ -1,30 +1,33 @@
 import Configuration
 import EventLoop
 import GATT
+import TestSupport
 import Testing
 
 @testable import Devices
 
 /// Event writes whose commands are told apart by their values.
 private struct EventBench {
-  typealias Machine = EventWrites<Int>
-  var machine: Machine
+  var machine: EventWrites
   private var operations: [WriteOperation] = []
+  /// The values of the commands that were answered.
+  private let answered = Record<Int>()
 
   init(_ mode: Property.WriteMode = .request, isLinked: Bool = true) {
-    machine = Machine(mode: mode)
+    machine = EventWrites(mode: mode)
     if isLinked { _ = machine.linkUp() }
   }
 
   /// The actions in short: `write 5 as 1`, `5: accepted`, `unresponsive`.
-  mutating func texts(_ actions: [Machine.Action]) -> [String] {
+  mutating func texts(_ actions: [WriteAction]) -> [String] {
     actions.map { action in
       switch action {
       case .write(let value, let operation):
         operations.append(operation)
         return "write \(value.value) as \(operation.number)"
       case .answer(let command, let outcome):
-        return "\(command.reply): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
+        command.reply(outcome)
+        return "\(answered.elements.last!): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
       case .read, .valueRead, .storeDesired, .applyFailed: return "\(action)"
       }
@@ -33,7 +36,8 @@ private struct EventBench {
 
   mutating func command(_ value: Int, ttl: Int? = nil, at now: Moment = .now) -> [String] {
     let timeToLive = ttl.map { TimeToLive(seconds: $0, from: now) }
-    return texts(machine.command(.init(EncodedValue(value), timeToLive: timeToLive, reply: value)))
+    let reply: CommandReply = { [answered] _ in answered.append(value) }
+    return texts(machine.command(Command(EncodedValue(value), timeToLive: timeToLive, reply: reply)))
   }
   /// How the write of this number ended.
   mutating func wrote(_ number: Int, _ failure: WriteFailure? = nil) -> [String] {

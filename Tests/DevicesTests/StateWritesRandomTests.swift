@@ -21,8 +21,6 @@ import Testing
 
 /// A machine, the device it writes to, and a link that comes and goes.
 private struct Simulation {
-  typealias Machine = StateWrites<Int>
-
   enum InFlight {
     case write(EncodedValue, WriteOperation)
     case read(WriteOperation)
@@ -38,7 +36,7 @@ private struct Simulation {
     var isDropped = false
   }
 
-  var machine: Machine
+  var machine: StateWrites
   var random: SplitMix64
   var isUp = false
   /// What the device holds; lost on reset.
@@ -48,6 +46,8 @@ private struct Simulation {
   var late: [InFlight] = []
   var commands: [Int: Asked] = [:]
   var nextTag = 0
+  /// The commands that were answered, in order.
+  let answered = Record<Int>()
   let start = Moment.now
   /// Seconds since the start.
   var now = 0
@@ -66,7 +66,7 @@ private struct Simulation {
   init(seed: UInt64) {
     random = SplitMix64(state: seed)
     desired = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
-    machine = Machine(desired: desired)
+    machine = StateWrites(desired: desired)
   }
 
   mutating func step() {
@@ -126,7 +126,8 @@ private struct Simulation {
     commands[nextTag] = Asked(value: value, deadline: ttl.map { now + $0 })
     let arrival = start + .seconds(now)
     let command = Command(
-      value, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) }, reply: nextTag)
+      value, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) },
+      reply: { [answered, nextTag] _ in answered.append(nextTag) })
     nextTag += 1
     run(machine.command(command))
   }
@@ -210,7 +211,7 @@ private struct Simulation {
     if case .integer(let number) = value.value, number <= 5 { value } else { 10 }
   }
 
-  private mutating func run(_ actions: [Machine.Action], mayAct: Bool = true) {
+  private mutating func run(_ actions: [WriteAction], mayAct: Bool = true) {
     if !mayAct, !actions.isEmpty { violations.append("a late result led to actions") }
     for action in actions {
       switch action {
@@ -244,39 +245,40 @@ private struct Simulation {
     inFlight = operation
   }
 
-  private mutating func answer(_ command: Command<Int>, _ outcome: Outcome) {
-    guard let state = commands[command.reply], state.value == command.value else {
+  private mutating func answer(_ command: Command, _ outcome: Outcome) {
+    command.reply(outcome)
+    guard let tag = answered.elements.last, let state = commands[tag], state.value == command.value else {
       return violations.append("an answer to nobody")
     }
-    if state.isDropped { violations.append("command \(command.reply) is another gateway's to answer") }
-    if state.final != nil { violations.append("command \(command.reply) is answered after its end") }
-    if outcome.actual != nil, command.reply >= overtaken { owedDesired = command.value }
+    if state.isDropped { violations.append("command \(tag) is another gateway's to answer") }
+    if state.final != nil { violations.append("command \(tag) is answered after its end") }
+    if outcome.actual != nil, tag >= overtaken { owedDesired = command.value }
     switch outcome {
     case .pending:
-      if command.reply < overtaken { violations.append("command \(command.reply) is kept, and overtaken") }
-      commands[command.reply]?.pending += 1
-      if state.pending > 0 { violations.append("command \(command.reply) is pending twice") }
+      if tag < overtaken { violations.append("command \(tag) is kept, and overtaken") }
+      commands[tag]?.pending += 1
+      if state.pending > 0 { violations.append("command \(tag) is pending twice") }
       if isUp { violations.append("pending with a link") }
     case .applied(let actual):
       if actual != command.value.value || actual != held.value {
         violations.append("applied, yet \(held.value) is held")
       }
-      commands[command.reply]?.final = outcome
+      commands[tag]?.final = outcome
     case .adjusted(let actual):
       if actual == command.value.value || actual != held.value {
         violations.append("adjusted, yet \(held.value) is held")
       }
-      commands[command.reply]?.final = outcome
+      commands[tag]?.final = outcome
     case .superseded:
-      if !commands.keys.contains(where: { $0 > command.reply }), overtaken <= command.reply {
+      if !commands.keys.contains(where: { $0 > tag }), overtaken <= tag {
         violations.append("superseded by nothing")
       }
-      commands[command.reply]?.final = outcome
+      commands[tag]?.final = outcome
     case .timeout(let reason) where reason.contains("ttl"):
       if state.deadline.map({ $0 > now }) ?? true { violations.append("given up before its time") }
-      commands[command.reply]?.final = outcome
+      commands[tag]?.final = outcome
     case .failed, .timeout:
-      commands[command.reply]?.final = outcome
+      commands[tag]?.final = outcome
     case .accepted, .sent, .read, .rejected:
       violations.append("an outcome that no confirmed write has")
     }

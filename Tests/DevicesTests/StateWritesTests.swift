@@ -1,25 +1,27 @@
 import EventLoop
 import GATT
+import TestSupport
 import Testing
 
 @testable import Devices
 
 /// The writes of a state whose commands are told apart by a word, and whose operations are answered by order.
 struct Bench {
-  typealias Machine = StateWrites<String>
-  var machine: Machine
+  var machine: StateWrites
   enum Started {
     case write(WriteOperation)
     case read(WriteOperation)
   }
   private(set) var started: [Started] = []
+  /// The words of the commands that were answered.
+  private let answered = Record<String>()
 
   init(desired: Int? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true) {
-    machine = Machine(desired: desired.map { EncodedValue($0) }, mode: mode, isReadable: isReadable)
+    machine = StateWrites(desired: desired.map { EncodedValue($0) }, mode: mode, isReadable: isReadable)
   }
 
   /// The actions in short: `read`, `write 5`, `a: applied 5`, `publish 5`.
-  mutating func run(_ actions: [Machine.Action]) -> [String] {
+  mutating func run(_ actions: [WriteAction]) -> [String] {
     actions.map { action in
       switch action {
       case .write(let value, let operation):
@@ -30,7 +32,8 @@ struct Bench {
         return "read"
       case .answer(let command, let outcome):
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
-        return "\(command.reply): \(outcome.word)\(detail)"
+        command.reply(outcome)
+        return "\(answered.elements.last!): \(outcome.word)\(detail)"
       case .valueRead(let value): return "publish \(value.value)"
       case .storeDesired(let value): return "desired \(value.value)"
       case .applyFailed(let value, let failure): return "not restored \(value.value) \(failure)"
@@ -42,14 +45,21 @@ struct Bench {
   mutating func linkUp() -> [String] { run(machine.linkUp()) }
   mutating func linkDown() -> [String] { run(machine.linkDown()) }
   mutating func command(_ tag: String, _ value: Int) -> [String] {
-    run(machine.command(Command(EncodedValue(value), reply: tag)))
+    command(tag, value, nil)
   }
   mutating func command(_ tag: String, _ value: Int, ttl: Int, at now: Moment) -> [String] {
-    let timeToLive = TimeToLive(seconds: ttl, from: now)
-    return run(machine.command(Command(EncodedValue(value), timeToLive: timeToLive, reply: tag)))
+    command(tag, value, TimeToLive(seconds: ttl, from: now))
   }
   mutating func commandForThisLink(_ tag: String, _ value: Int) -> [String] {
-    run(machine.command(Command(EncodedValue(value), waitsForLink: false, reply: tag)))
+    command(tag, value, nil, waitsForLink: false)
+  }
+  private mutating func command(
+    _ tag: String, _ value: Int, _ timeToLive: TimeToLive?, waitsForLink: Bool = true
+  ) -> [String] {
+    let reply: CommandReply = { [answered] _ in answered.append(tag) }
+    return run(
+      machine.command(
+        Command(EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
   }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
   mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {

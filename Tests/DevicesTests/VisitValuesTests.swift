@@ -24,9 +24,17 @@ import Testing
       visit.awaits(first, of: "level")
       visit.awaits(Waiter<Void>(), of: "key")
       first.resume(.success(()))
-      loop.timer(after: .milliseconds(1)) { visit.end() }
+      loop.timer(after: .milliseconds(1)) { visit.stopWaiting() }
     }
     #expect(missing == ["key"])
+  }
+
+  @Test func atTheEndOfTheLinkNoValueIsMissing() async {
+    let missing = await missing { [loop] visit in
+      visit.awaits(Waiter<Void>(), of: "key")
+      loop.timer(after: .milliseconds(1)) { visit.end() }
+    }
+    #expect(missing == [])
   }
 
   /// The link ended when the subscription had been answered: its task ends too, and the next visit does not wait for it.

@@ -248,6 +248,59 @@ import Testing
     }
   }
 
+  private static let kitchen = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
+
+  /// Has the configuration read again while the broker cannot be asked.
+  private func reload(_ fixture: Fixture, _ entries: String) async throws {
+    try fixture.configure(entries: entries)
+    try fixture.gateway.signal(SIGHUP)
+    _ = try await fixture.gateway.line { $0.contains("configuration reloaded") }
+  }
+
+  @Test("A micro:bit that is removed while its document waits for the broker is not announced again")
+  func removedInAnOutage() async throws {
+    var plan = Plan()
+    plan.entries = Self.kitchen
+    try await withFixture(plan) { fixture in
+      let topic = topic("d05a0000c0de")
+      _ = try await document(fixture, topic)
+      try await fixture.settled()
+      // The next document of a micro:bit is sent after a second.
+      try await Task.sleep(for: .seconds(1))
+      fixture.broker.freeze(true)
+      try await reload(fixture, Self.kitchen.replacing("kitchen", with: "hall"))
+      try await fixture.broker.kill()
+      try await reload(fixture, #"{"match":{"identifier":"D1:5A:00:01:C0:DE"}}"#)
+      let mark = try fixture.observer.mark
+      try await fixture.broker.start()
+      try await fixture.bridgeOnline(after: mark)
+      _ = try await document(fixture, Self.gateway, after: mark)
+      try await fixture.settled()
+      #expect(try await fixture.retained()[topic] == nil)
+    }
+  }
+
+  @Test(
+    "A micro:bit that is removed and added again in an outage is announced", arguments: ["5", "3.1.1"])
+  func addedAgainInAnOutage(version: String) async throws {
+    var plan = Plan()
+    plan.entries = Self.kitchen
+    plan.mqtt = #""protocol":"\#(version)""#
+    try await withFixture(plan) { fixture in
+      let topic = topic("d05a0000c0de")
+      _ = try await document(fixture, topic)
+      try await fixture.broker.kill()
+      try await reload(fixture, #"{"match":{"identifier":"D1:5A:00:01:C0:DE"}}"#)
+      try await reload(fixture, Self.kitchen)
+      let mark = try fixture.observer.mark
+      try await fixture.broker.start()
+      _ = try await document(fixture, topic, after: mark)
+      try await fixture.settled()
+      #expect(try fixture.lines(with: "deleted in Home Assistant").isEmpty)
+      #expect(try await fixture.retained()[topic] != nil)
+    }
+  }
+
   @Test("A gateway that a user has deleted is referred to again when it is back")
   func gatewayDeleted() async throws {
     try await withFixture { fixture in

@@ -168,11 +168,13 @@ import Testing
   @Test func everyPropertyWithMetadataIsAnEntity() throws {
     let service = BluetoothUUID.microbitTemperatureService
     var number: UInt16 = 0
-    func property(_ name: String, unit: String? = nil, _ entity: HomeAssistantEntity?) -> Property {
+    func property(
+      _ name: String, codec: Codec = .uint16, unit: String? = nil, _ entity: HomeAssistantEntity?
+    ) -> Property {
       number += 1
       return Property(
         name: name, service: service, characteristic: .microbit(number), access: [.read, .write, .notify],
-        codec: .uint16, unit: unit, homeAssistant: entity.map { [$0] } ?? [])
+        codec: codec, unit: unit, homeAssistant: entity.map { [$0] } ?? [])
     }
     let profile = try Profile(
       name: "thing", manufacturer: "Maker", model: "Thing",
@@ -182,13 +184,21 @@ import Testing
         property("secret", unit: "V", nil),
         property("light", unit: "lux", HomeAssistantEntity(.sensor(nil), name: "Light", unit: "lx")),
         property("speed", HomeAssistantEntity(.number(.slider), name: "Speed")),
+        property(
+          "target", codec: try Codec(.scalar(Codec.Scalar(.uint8, scale: 0.5))),
+          HomeAssistantEntity(.number(.box), name: "Target")),
+        property(
+          "gain", codec: try Codec(.scalar(Codec.Scalar(.float32))),
+          HomeAssistantEntity(.number(.box), name: "Gain")),
       ])
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
     let thing = DeviceDescription(id: device.id, address: device.address, profile: profile)
     let document = Discovery(prefix: "ha", qos: .atMostOnce, topics: map)
       .document(of: thing, topics: map.topics(of: thing.id, profile))
     let components = try object(document, "cmps")
-    #expect(components.names.prefix(3) == ["steps", "light", "speed"])
+    #expect(components.names.prefix(5) == ["steps", "light", "speed", "target", "gain"])
+    #expect(components["target"]?["step"] == JSONValue.number(0.5))
+    #expect(components["gain"]?["step"] == JSONValue.number(0.001))
     #expect(!components.names.contains("secret"))
     try expect(
       components["steps"],

@@ -184,7 +184,7 @@ import Testing
   @Test func aClearedTopicIsToldUntilTheBrokerHasIt() {
     var outbox = outbox()
     outbox.setState(topic("a"), [1], qos: .atLeastOnce)
-    outbox.clearState(topic("a"), qos: .atLeastOnce)
+    outbox.clearState(topic("a"))
     outbox.connected(peer())
     #expect(sendAll(&outbox) == ["a="])
     outbox.disconnected()
@@ -199,7 +199,7 @@ import Testing
   @Test func aLateAcknowledgementOfAClearingDoesNotForgetWhatCameAfter() {
     var outbox = outbox()
     outbox.connected(peer())
-    outbox.clearState(topic("a"), qos: .atLeastOnce)
+    outbox.clearState(topic("a"))
     #expect(sendAll(&outbox, first: 1) == ["a="])
     outbox.setState(topic("a"), Array("2".utf8), qos: .atLeastOnce)
     #expect(sendAll(&outbox, first: 2) == ["a=2"])

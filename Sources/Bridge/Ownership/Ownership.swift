@@ -95,7 +95,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   /// Handles the message if it is a barrier of this run.
   /// - Returns: whether it is.
-  func takeBarrier(_ message: MQTTReceived) -> Bool {
+  func handleBarrier(_ message: MQTTReceived) -> Bool {
     guard message.payload.count < 64, case .object(let object) = try? JSONParser.parse(message.payload),
       case .string(let text) = object["transaction"], text.hasPrefix("\(context.run)-"),
       let number = UInt64(text.dropFirst("\(context.run)-".count))

@@ -69,14 +69,9 @@ extension RequestHandler {
     _ name: String, of id: DeviceID, _ value: JSONValue, _ ttl: Int?, _ reply: @escaping Reply
   ) throws(RequestError) {
     let (property, index) = try property(name, of: id)
-    if let problem = property.writeProblem {
-      return reply(.success(Self.data(.rejected(reason: problem), property)))
-    }
-    var payload = value.bytes
-    if case .string(let text) = value { payload = Array(text.utf8) }
     let parsed: EncodedValue
     do throws(Rejection) {
-      parsed = try CommandPayload.value(payload, for: property)
+      parsed = try CommandPayload.value(value.payload, for: property)
     } catch {
       return reply(.success(Self.data(.rejected(reason: error.reason), property)))
     }
@@ -91,7 +86,7 @@ extension RequestHandler {
         answer(.failed(reason: Outcome.takenOverReason))
       }
     }
-    let command = Command<CommandReply>(
+    let command = Command(
       parsed, timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) },
       reply: { outcome in
         if case .pending = outcome, ttl != nil { return }

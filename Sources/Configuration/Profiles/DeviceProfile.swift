@@ -95,7 +95,6 @@ extension Property {
   /// Why the property cannot be kept at a value; nil when it can.
   fileprivate func problem(withDesired json: JSONValue) -> String? {
     if kind == .event { return "\(name) is an event: only a state can hold a value" }
-    if let writeProblem { return writeProblem }
     do throws(ValueProblem) {
       _ = try value(of: json)
       return nil

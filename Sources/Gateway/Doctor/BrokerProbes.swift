@@ -88,13 +88,9 @@ struct BrokerProbes: Sendable {
     let device = own.topics(of: id, .microbit)
     retained = TopicMap(base: base, gateway: other).bridgeState
     retainedFilter = topicFilter("\(base)/bridge/\(name)/+")
-    let needed = Self.list(base, own, device, name, state: retained)
-    // With 3.1.1 only a message that comes back shows something, and the gateway does not read its announcements.
-    if isMQTT5, let prefix {
-      list = needed + [Self.announcement(prefix, name)]
-    } else {
-      list = needed
-    }
+    var list = Self.list(base, own, device, name, state: retained)
+    if let prefix { list.append(Self.announcement(prefix, name)) }
+    self.list = list
   }
 
   private static func list(
@@ -130,10 +126,12 @@ struct BrokerProbes: Sendable {
     ]
   }
 
+  /// What Home Assistant knows of a device. The gateway also receives it: that a user has deleted the device, and that
+  /// another gateway has announced it.
   private static func announcement(_ prefix: String, _ name: String) -> BrokerProbe {
     let topic = topicName("\(prefix)/device/\(name)/config")
     return BrokerProbe(
-      topic: topic, filter: TopicFilter(topic), need: .publish, shown: "\(prefix)/device/+/config",
+      topic: topic, filter: TopicFilter(topic), need: .both, shown: "\(prefix)/device/+/config",
       isRetained: true)
   }
 
@@ -187,7 +185,7 @@ struct BrokerProbes: Sendable {
     let isOwn = probes.contains { $0.shown.hasPrefix("\(base)/") }
     let lines =
       (isOwn ? ["topic readwrite \(base)/#"] : [])
-      + (prefix.map { ["topic write \($0)/device/#", "topic read \($0)/status"] } ?? [])
+      + (prefix.map { ["topic readwrite \($0)/device/#", "topic read \($0)/status"] } ?? [])
     let whom = user.map { " for the user \($0)" } ?? ""
     return "allow in the broker's access control list\(whom): \(lines.joined(separator: "; "))"
   }

@@ -202,15 +202,27 @@ import Testing
     await tested.end()
   }
 
+  @Test func requestsToUnpairAtOnceHaveOneOutcome() async throws {
+    let tested = try await Self.pairingEngine()
+    #expect(try await Self.online(tested) == "hci0")
+    let replies = Record<Result<Void, RequestError>>()
+    try await tested.engine.unpairTwice(Engine.id) { replies.append($0) }
+    for reply in try await replies.first(2) { #expect(throws: Never.self) { try reply.get() } }
+    #expect(await tested.isBonded() == false)
+    await tested.end()
+  }
+
   /// Its device is bonded with the first adapter, which has gone.
   private static func engineWithoutItsBondedAdapter(
     strengths: [Int?] = [-50, -70], bondLimit: Duration = .seconds(60)
   ) async throws -> (Engine, mark: Int) {
     let tested = try await pairingEngine(strengths: strengths, bondLimit: bondLimit)
     #expect(try await online(tested) == "hci0")
-    let mark = tested.frontEnd.events.count
+    let (mark, changes) = (tested.frontEnd.events.count, tested.frontEnd.adapters.count)
     await tested.plug(0, false)
     try await tested.frontEnd.availability(false, from: mark)
+    // The device goes before its adapter.
+    _ = try await tested.frontEnd.adapters.first(from: changes, "hci0 absent") { !$0[0].state.isOn }
     return (tested, mark)
   }
 
@@ -251,5 +263,12 @@ import Testing
     #expect(try await Self.online(tested, after: mark) == "hci0")
     #expect(try await replies.first("a reply") { _ in true }.get() == .paired)
     await tested.end()
+  }
+}
+
+extension DeviceManager {
+  /// Both in one iteration of the loop.
+  fileprivate func unpairTwice(_ id: DeviceID, reply: @escaping UnpairingReply) throws(RequestError) {
+    for _ in 0..<2 { try unpair(.id(id), reply: reply) }
   }
 }

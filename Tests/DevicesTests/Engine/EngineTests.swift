@@ -754,7 +754,7 @@ import Testing
     try await tested.frontEnd.availability(true)
     let outcomes = Record<Outcome>()
     let value = try Property.microbitPeriod.encode(500)
-    let command = Command<CommandReply>(value, reply: { outcomes.append($0) })
+    let command = Command(value, reply: { outcomes.append($0) })
     await tested.engine.executeAndEnd(command)
     try await tested.frontEnd.availability(false)
     #expect(
@@ -768,7 +768,7 @@ import Testing
 
 extension DeviceManager {
   /// In one loop iteration.
-  fileprivate func executeAndEnd(_ command: Command<CommandReply>) {
+  fileprivate func executeAndEnd(_ command: Command) {
     execute(command, on: EngineUnderTest.period, of: EngineUnderTest.id)
     endSessions()
   }

@@ -96,7 +96,7 @@ final class EngineUnderTest: Sendable {
     let outcomes = Record<Outcome>()
     let description = await engine.device(id)?.profile.properties[property]
     // For an unknown device nothing is encoded.
-    let command = Command<CommandReply>(
+    let command = Command(
       (try? description?.encode(value)) ?? EncodedValue(value, []),
       timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) }, reply: { outcomes.append($0) })
     await engine.execute(command, on: property, of: id)

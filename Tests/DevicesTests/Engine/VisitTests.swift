@@ -223,7 +223,7 @@ import Testing
     let results = try await tested.engine.sequence(
       [
         .read(property: "period"), .write(property: "period", value: 700), .read(property: "period"),
-        .write(property: "period", value: 500),
+        .write(property: "period", value: "500"),
       ], on: Engine.id, within: 60)
     #expect(
       results.map(\.outcome) == [

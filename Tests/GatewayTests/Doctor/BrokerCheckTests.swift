@@ -62,7 +62,12 @@ struct BrokerCheckTests {
   @Test(arguments: versions)
   func theRecommendedAccessListSuffices(_ version: Configuration.MQTT.ProtocolVersion) async throws {
     let broker = try await broker(
-      acl: "topic readwrite microbit/#\ntopic write homeassistant/device/#\ntopic read homeassistant/status\n"
+      acl: """
+        topic readwrite microbit/#
+        topic readwrite homeassistant/device/#
+        topic read homeassistant/status
+
+        """
     )
     let found = await findings(configuration(broker.port, version))
     #expect(found.allSatisfy { $0.level == .ok }, "\(found)")
@@ -127,7 +132,7 @@ struct BrokerCheckTests {
     let fault = try #require(found.first { $0.level == .fault })
     #expect(
       fault.text
-        == "the broker does not let the gateway receive microbit/+/availability, microbit/+/+/set, microbit/+/+/get, microbit/all/+/set"
+        == "the broker does not let the gateway receive microbit/+/availability, microbit/+/+/set, microbit/+/+/get, microbit/all/+/set, homeassistant/device/+/config"
     )
   }
 
