@@ -153,8 +153,6 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
   }
 
-  func topicsCleared(of device: DeviceDescription) { ownership.topicsCleared(of: device) }
-
   /// The device is new if it is seen again.
   func forgetCommands(of device: DeviceDescription) { commands.forget(device) }
 

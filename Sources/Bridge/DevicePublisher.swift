@@ -66,7 +66,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .removed where !ownership.isElsewhere:
       clear(topics)
       bridge.companion?.deviceRemoved(device.address)
-      bridge.topicsCleared(of: device)
+      // Without a connection the topics are orphaned: this run clears them on the next one, or the next run does.
+      if bridge.isAdmitted { forgetID() }
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) { context.clearState(topic) }
@@ -74,12 +75,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       release()
       bridge.companion?.ownedElsewhere(device.address)
       // What is pinned to another gateway keeps its topics until that one has it.
-      if ownership.isElsewhere, reason != .replaced {
-        let address = device.address
-        context.engine.assumeIsolated { $0.forgetID(of: address) }
-      }
+      if ownership.isElsewhere, reason != .replaced { forgetID() }
     }
     bridge.report.changed()
+  }
+
+  private func forgetID() {
+    let address = device.address
+    context.engine.assumeIsolated { $0.forgetID(of: address) }
   }
 
   private func cameOnline() {

@@ -189,16 +189,6 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     orphans[id] = Orphan(address: address, barrier: sendBarrier())
   }
 
-  /// The device was removed. Without a connection its topics are orphaned: if the gateway ends before there is one, the next
-  /// run finds them by the id.
-  func topicsCleared(of device: DeviceDescription) {
-    if isAdmitted {
-      context.engine.assumeIsolated { $0.forgetID(of: device.address) }
-    } else {
-      foundOrphan(device.id, of: device.address)
-    }
-  }
-
   func received(info payload: [UInt8], ofOrphan id: DeviceID) {
     guard let notice = DeviceOwnership.Notice(payload), notice.gateway != context.gateway,
       let orphan = orphans[id]
