@@ -139,16 +139,13 @@ import Testing
     record.id = try DeviceID("kitchen")
     state.section("devices").put(record.address.description, record.bytes)
     state.close()
-    let tested = try await BridgeUnderTest(
-      broker, state: path,
-      retained: [("kitchen/info", Self.info("here")), ("kitchen/availability", "online")])
-    try await tested.message("kitchen/availability", "offline")
-    let start = tested.messages.count
-    #expect(try await tested.removeWithoutConnection() == record.id)
-    try await tested.message("kitchen/availability", "", from: start)
-    _ = try await tested.payloads("kitchen/availability")
-    let retained = try await BridgeUnderTest.retained(by: broker)
-    #expect(!retained.contains { $0.contains("kitchen") }, "\(retained)")
+    let tested = try await BridgeUnderTest(broker, state: path)
+    try await broker.stop()
+    try await tested.admitted(false)
+    await tested.configure(Configuration())
+    #expect(await tested.storedID() == record.id)
+    try await broker.start()
+    try await tested.admitted(true)
     #expect(await tested.storedID() == nil)
   }
 

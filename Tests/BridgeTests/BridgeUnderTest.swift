@@ -126,19 +126,17 @@ final class BridgeUnderTest: Sendable {
     }
   }
 
-  /// Removes the device from the configuration between two connections to the broker.
-  /// - Returns: the id that is kept of it.
-  func removeWithoutConnection() async throws -> DeviceID? {
-    await bridge.context.mqtt.reconnect(after: .seconds(2))
+  /// Waits until the gateway is admitted, or no longer.
+  func admitted(_ isAdmitted: Bool) async throws {
     let bridge = bridge
     let end = ContinuousClock.now + Self.patience
-    while await engine.perform({ bridge.isAdmitted }) {
-      guard ContinuousClock.now < end else { throw Failure("the connection does not end") }
-      try await loop.sleep(for: .milliseconds(1))
+    while await engine.perform({ bridge.isAdmitted }) != isAdmitted {
+      guard ContinuousClock.now < end else { throw Failure("isAdmitted is not \(isAdmitted)") }
+      try await loop.sleep(for: .milliseconds(10))
     }
-    await engine.configure(Configuration())
-    return await storedID()
   }
+
+  func configure(_ configuration: Configuration) async { await engine.configure(configuration) }
 
   func storedID() async -> DeviceID? { await engine.store.records[Self.address]?.id }
 
