@@ -10,6 +10,7 @@ extension DeviceDescription {
     for (name, value) in self.desired where mayOffer(name) {
       desired[name] = profile.property(named: name)?.codec.json(value)
     }
+    let configured = self.configured.filter(mayOffer).sorted()
     return [
       "name": name.map(JSONValue.string),
       "label": label.map(JSONValue.string),
@@ -22,6 +23,7 @@ extension DeviceDescription {
       "rssi": rssi.map(JSONValue.integer),
       "connected_since": connectedSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
+      "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),
       "moved": moved?.json,
       "model": model.map(JSONValue.string),
       "firmware": firmware.map(JSONValue.string),
@@ -70,16 +72,19 @@ extension DeviceOwnership.Notice {
     if case .string(let time) = object["connected_since"] { connectedSince = time }
     if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
     if case .object(let desired) = object["desired"] { self.desired = desired }
+    guard case .array(let names) = object["configured"] else { return }
+    for case .string(let name) in names { configured.insert(name) }
   }
 
-  /// The desired values that `profile` can encode.
-  func desired(_ profile: Profile) -> [String: Value] {
-    var values: [String: Value] = [:]
+  /// The desired values, as far as `profile` can encode them.
+  func published(_ profile: Profile) -> [String: PublishedDesired] {
+    var values: [String: PublishedDesired] = [:]
     for member in desired?.members ?? [] {
-      guard let property = profile.property(named: member.name),
-        let encoded = try? property.value(of: member.value)
-      else { continue }
-      values[member.name] = encoded.value
+      if configured.contains(member.name) {
+        values[member.name] = .configured
+      } else if let encoded = try? profile.property(named: member.name)?.value(of: member.value) {
+        values[member.name] = .override(encoded)
+      }
     }
     return values
   }

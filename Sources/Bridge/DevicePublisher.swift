@@ -70,14 +70,23 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .removed where !ownership.isElsewhere:
       clear(topics)
       bridge.companion?.deviceRemoved(device.address)
+      // Without a connection the topics are orphaned: this run clears them on the next one, or the next run does.
+      if bridge.isAdmitted { recordID() }
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) { context.clearState(topic) }
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
+      // What is pinned to another gateway keeps its topics until that one has it.
+      if ownership.isElsewhere, reason != .replaced { recordID() }
     }
     bridge.report.changed()
+  }
+
+  private func recordID() {
+    let address = device.address
+    context.engine.assumeIsolated { $0.recordID(of: address) }
   }
 
   private func cameOnline() {
@@ -201,8 +210,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     release()
     for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.address)
-    let (id, owner, desired) = (device.id, ownership.owner, notice?.desired(device.profile) ?? [:])
-    context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired) }
+    let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
+    let isServed = !bridge.isResponsible(for: self)
+    context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired, isServed: isServed) }
     bridge.report.changed()
   }
 

@@ -19,4 +19,21 @@ struct DesiredValue: Sendable, Equatable {
   var persistent: Override? { waiting.map { Override(value: $0, source: .command) } ?? override }
   /// What is published.
   var shown: Value? { waiting ?? effective }
+  /// Whether ``shown`` is the configured value.
+  var isConfigured: Bool { waiting == nil && override == nil && configured != nil }
+}
+
+/// What another gateway, which owns the device, has published of a property's desired value.
+package enum PublishedDesired: Sendable, Equatable {
+  /// It was set there by a command or a request.
+  case override(EncodedValue)
+  /// It is that of the other gateway's configuration, which does not hold here.
+  case configured
+
+  var override: EncodedValue? {
+    switch self {
+    case .override(let value): value
+    case .configured: nil
+    }
+  }
 }

@@ -43,7 +43,7 @@ final class Device: @unchecked Sendable {
           configured: settings.desired[name],
           override: settings.override(name, context.store.records[description.address])))
     }
-    self.description.desired = shownDesired
+    describeDesired()
   }
 
   var id: DeviceID { description.id }
@@ -159,14 +159,20 @@ final class Device: @unchecked Sendable {
 
   // MARK: Owner
 
-  func setOwner(_ new: Owner, desired: [String: Value]) {
+  func setOwner(_ new: Owner, desired: [String: PublishedDesired], isServed: Bool) {
     let before = owner
     owner = new
     guard case .other = new else { return }
+    // The link here is no longer alive, even if the other gateway has lost its own meanwhile.
+    let isHandedOver = isServed || description.isOnline
+    // The broker has sent again what was known.
+    guard isHandedOver || new != before else { return }
     for channel in channels {
-      channel.writer?.handOver(desired: desired[channel.property.name], wasOwned: before != .unknown)
+      let published = desired[channel.property.name]
+      if isHandedOver { channel.writer?.handOver(desired: published, wasOwned: before != .unknown) }
+      channel.writer?.takeOver(published)
     }
-    session.handedOver()
+    if isHandedOver { session.handedOver() }
   }
 
   // MARK: Commands
@@ -184,16 +190,19 @@ final class Device: @unchecked Sendable {
   // MARK: Desired state
 
   func desiredChanged() {
-    let shown = shownDesired
-    guard shown != description.desired else { return }
-    description.desired = shown
-    report(.description)
+    let before = description
+    describeDesired()
+    if description != before { report(.description) }
   }
 
-  private var shownDesired: [String: Value] {
-    var shown: [String: Value] = [:]
-    for channel in channels { shown[channel.property.name] = channel.writer?.desired.shown }
-    return shown
+  private func describeDesired() {
+    description.desired = [:]
+    description.configured = []
+    for channel in channels {
+      guard let desired = channel.writer?.desired, let shown = desired.shown else { continue }
+      description.desired[channel.property.name] = shown
+      if desired.isConfigured { description.configured.insert(channel.property.name) }
+    }
   }
 
   // MARK: Values

@@ -30,6 +30,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var missing: Set<String> = []
   /// The values that are applied on every link, by property.
   package internal(set) var desired: [String: Value] = [:]
+  /// Those of them that the configuration sets, and no command or request.
+  package internal(set) var configured: Set<String> = []
   /// From the Device Information Service; nil where it was not read.
   package internal(set) var model: String?
   package internal(set) var firmware: String?

@@ -216,10 +216,7 @@ extension DeviceManager {
     device.session.stop()
     registry.remove(device)
     engineChanged()
-    let isOwnedElsewhere = if case .other = device.owner { true } else { false }
     device.detach(reason)
-    // What is pinned to another gateway keeps its topics until that one has it.
-    if reason != .pinnedElsewhere || isOwnedElsewhere { recordID(of: device.address) }
   }
 
   /// Its profile has changed: it is created again.
@@ -231,7 +228,7 @@ extension DeviceManager {
     _ = makeDevice(device.address, device.advertisement)
   }
 
-  /// Records the id that the device has now: its topics are this gateway's to clear, those under an earlier id no longer.
+  /// Records the id that the device has now. Topics under an earlier id have been cleared, or are another gateway's.
   package func recordID(of address: BluetoothAddress) {
     let id = registry.byAddress[address]?.id
     store.change(address) { $0.id = id }

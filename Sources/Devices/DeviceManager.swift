@@ -226,9 +226,13 @@ package actor DeviceManager {
     device.channels[property].get(reply)
   }
 
-  /// Which gateway owns the device; another one's desired values are taken over, as far as the profile can encode them.
-  package func setOwner(_ owner: Owner, of id: DeviceID, desired: [String: Value] = [:]) {
-    registry.byID[id]?.setOwner(owner, desired: desired)
+  /// Which gateway owns the device; what commands and requests have set there is taken over.
+  ///
+  /// - Parameter isServed: whether the other gateway is online. While it is not, commands wait here, and visits go on.
+  package func setOwner(
+    _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isServed: Bool = true
+  ) {
+    registry.byID[id]?.setOwner(owner, desired: desired, isServed: isServed)
   }
 
   // MARK: Scans

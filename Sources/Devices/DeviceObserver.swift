@@ -14,7 +14,7 @@ package protocol FrontEnd: AnyObject, Sendable {
 }
 
 /// Follows one device. Called synchronously on the loop, when the engine's own state is complete; it must not call back
-/// synchronously.
+/// synchronously, except ``DeviceManager/recordID(of:)``.
 package protocol DeviceObserver: AnyObject, Sendable {
   /// On the path of every reading.
   func received(_ reading: Reading)

@@ -12,6 +12,8 @@ struct Liveness: Sendable {
 
   /// After a link that lasted this long, the back-off starts anew.
   private static let goodLink = Duration.seconds(30)
+  /// The same, if another gateway takes the device over.
+  private static let steadyLink = Duration.seconds(600)
 
   init(now: Moment, endsForSilence: Bool) {
     lastSign = now
@@ -44,4 +46,7 @@ struct Liveness: Sendable {
   func wasGood(until end: Moment) -> Bool {
     liveSince.map { $0.duration(to: end) >= Self.goodLink } ?? false
   }
+
+  /// Whether the link lasted long enough for earlier moves to other gateways not to count.
+  var wasSteady: Bool { liveSince.map { $0.duration(to: lastSign) >= Self.steadyLink } ?? false }
 }

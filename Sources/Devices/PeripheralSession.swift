@@ -204,7 +204,8 @@ package struct PeripheralSession: Sendable {
   mutating func handedOver() -> [Action] {
     switch state {
     case .live:
-      linkWasGood(until: liveness.lastSign)
+      // Two gateways may take over from each other a peripheral that advertises while it is connected.
+      if liveness.wasSteady { backOff.reset() }
       return [.offline] + leave(for: isOnDemand ? nil : backOff.next())
     case .absent where isOnDemand, .waiting where isOnDemand:
       state = .idle

@@ -75,20 +75,28 @@ final class PropertyWriter: @unchecked Sendable {
     device.desiredChanged()
   }
 
-  /// Another gateway owns the device now.
+  /// Another gateway serves the device now.
   ///
   /// - Parameters:
-  ///   - value: the desired value that the other gateway has published, if any.
+  ///   - published: the desired value there; nil: the other gateway has published none.
   ///   - wasOwned: whether an owner was known before.
-  func handOver(desired value: Value?, wasOwned: Bool) {
-    // Without an owner, every gateway that knows the device keeps the waiting command: the new owner answers it.
+  func handOver(desired published: PublishedDesired?, wasOwned: Bool) {
+    // Without an owner, the new one may have the waiting command too.
     if wasOwned { abandon(reason: Outcome.takenOverReason) }
-    let encoded = value.flatMap { try? property.encode($0) }
-    perform { $0.handOver(desired: encoded) }
-    if let encoded { setOverride(encoded.value) }
+    perform { $0.handOver(desired: published?.override) }
+    desired.waiting = nil
+    persistDesired()
   }
 
-  /// A command, here or at another gateway, has set the desired value.
+  /// Takes over what commands and requests have set at the owner of the device.
+  func takeOver(_ published: PublishedDesired?) {
+    guard let published else { return }
+    desired.override = published.override.map { DesiredValue.Override(value: $0.value, source: .command) }
+    applyDesired(by: .configuration)
+    persistDesired()
+  }
+
+  /// A command has set the desired value.
   private func setOverride(_ value: Value) {
     desired.override = DesiredValue.Override(value: value, source: .command)
     desired.waiting = nil

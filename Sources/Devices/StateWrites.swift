@@ -124,18 +124,18 @@ struct StateWrites: WriteMachine {
     }
   }
 
-  /// A waiting command is dropped without an outcome: the other gateway has it too, and answers it.
+  /// A waiting command is dropped without an outcome if the other gateway has it too, and answers it: its value is desired
+  /// there. That of a command with time to live is not published.
   mutating func handOver(desired value: EncodedValue?) -> [WriteAction] {
-    let before = state
+    var failed: [Command] = []
+    if case .writing(.command(let pending)) = state { failed.append(pending.command) }
+    if let command = waiting?.command, command.timeToLive == nil, command.value != value {
+      failed.append(command)
+    }
     state = .absent
     waiting = nil
     if let value { desired = value }
-    switch before {
-    case .absent, .idle, .reading, .writing(.apply): return []
-    case .writing(.command(let pending)):
-      // The other gateway does not have this command.
-      return [.answer(pending.command, .failed(reason: Outcome.takenOverReason))]
-    }
+    return failed.map { .answer($0, .failed(reason: Outcome.takenOverReason)) }
   }
 
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {

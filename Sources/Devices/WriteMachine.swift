@@ -20,7 +20,7 @@ protocol WriteMachine: Sendable {
   /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
   mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction]
   /// Another gateway owns the device now.
-  /// - Parameter desired: the desired value that it has published; nil: none.
+  /// - Parameter desired: the value that a command or a request has set there, or that waits there; nil: none.
   mutating func handOver(desired: EncodedValue?) -> [WriteAction]
   /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
   mutating func expire(at now: Moment) -> [WriteAction]

@@ -64,6 +64,10 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   package func admitted() {
     removeOtherPrefixes()
+    // A deletion that waited for the connection is sent now.
+    for removal in store.removals.values {
+      if case .device(let address) = discovery?.subject(of: removal.topic.string) { cleared(address) }
+    }
     announceAll(.plain)
   }
 

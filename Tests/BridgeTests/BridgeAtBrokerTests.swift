@@ -126,6 +126,40 @@ import Testing
     #expect(results.first?.contains(#""status":"pending","requested":600,"transaction":"a2""#) == true)
   }
 
+  /// As after a restart of the broker.
+  @Test func aCommandWaitsThroughANewConnectionWhileTheOwnerIsOffline() async throws {
+    let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
+    try await tested.publish("kitchen/period/set", "500")
+    try await tested.message("kitchen/period/result", #""status":"pending""#)
+    try await tested.message("bridge/here/info", #""connects":1"#)
+    let start = tested.messages.count
+    await tested.bridge.context.mqtt.reconnect(after: .zero)
+    try await tested.message("bridge/here/info", #""connects":2"#, from: start)
+    #expect(try await tested.payloads("kitchen/period/result").count == 1)
+    // It has the device again.
+    try await tested.publish("bridge/attic/state", "online", retain: true)
+    try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
+    try await tested.message("kitchen/period/result", "another gateway has taken the device over")
+  }
+
+  @Test func aDeviceThatIsRemovedWithoutAConnectionIsForgottenWithTheNext() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
+    var record = DeviceRecord(address: BridgeUnderTest.address)
+    record.id = try DeviceID("kitchen")
+    state.section("devices").put(record.address.description, record.bytes)
+    state.close()
+    let tested = try await BridgeUnderTest(broker, state: path)
+    try await broker.stop()
+    try await tested.admitted(false)
+    await tested.configure(Configuration())
+    #expect(await tested.storedID() == record.id)
+    try await broker.start()
+    try await tested.admitted(true)
+    #expect(await tested.storedID() == nil)
+  }
+
   private static let requests: [(verb: String, keys: String, whileItsOwnerIsOffline: String)] = [
     ("property/get", #""property":"period""#, "the device is offline"),
     ("property/set", #""property":"period","value":500"#, #""status":"pending""#),

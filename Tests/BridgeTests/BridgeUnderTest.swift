@@ -139,6 +139,20 @@ final class BridgeUnderTest: Sendable {
     }
   }
 
+  /// Waits until the gateway is admitted, or no longer.
+  func admitted(_ isAdmitted: Bool) async throws {
+    let bridge = bridge
+    let end = ContinuousClock.now + Self.patience
+    while await engine.perform({ bridge.isAdmitted }) != isAdmitted {
+      guard ContinuousClock.now < end else { throw Failure("isAdmitted is not \(isAdmitted)") }
+      try await loop.sleep(for: .milliseconds(10))
+    }
+  }
+
+  func configure(_ configuration: Configuration) async { await engine.configure(configuration) }
+
+  func storedID() async -> DeviceID? { await engine.store.records[Self.address]?.id }
+
   func comeOnline() async throws {
     try await device { publisher in
       var description = publisher.device
@@ -157,5 +171,7 @@ final class BridgeUnderTest: Sendable {
 }
 
 extension DeviceManager {
-  fileprivate func perform(_ body: @Sendable () throws -> Void) rethrows { try body() }
+  fileprivate func perform<Result: Sendable>(_ body: @Sendable () throws -> Result) rethrows -> Result {
+    try body()
+  }
 }

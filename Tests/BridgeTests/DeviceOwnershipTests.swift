@@ -58,6 +58,15 @@ import Testing
     #expect(ownership.owner == .other(other))
   }
 
+  @Test func ofTwoLinksAsNewOneCounts() {
+    let time = "2026-01-01T00:00:10.000Z"
+    var (here, there) = (DeviceOwnership(this), DeviceOwnership(other))
+    _ = here.cameOnline()
+    _ = there.cameOnline()
+    #expect(here.received(notice(other, since: time), liveSince: time) == .republish)
+    #expect(there.received(notice(this, since: time), liveSince: time) == .release)
+  }
+
   @Test func aDeviceWhoseInfoIsClearedIsOwnedByNone() {
     var ownership = DeviceOwnership(this)
     _ = ownership.received(notice(other), liveSince: nil)

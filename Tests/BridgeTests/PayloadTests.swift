@@ -90,10 +90,16 @@ import Testing
   }
 
   @Test func whatAnotherGatewaySaysIsDesiredCountsWhereItCanBeSet() {
+    func published(_ members: String) -> [String: PublishedDesired]? {
+      DeviceOwnership.Notice(Array("{\"gateway\":\"attic\",\(members)}".utf8))?.published(.microbit)
+    }
     func desired(_ values: String) -> [String: Value]? {
-      DeviceOwnership.Notice(Array("{\"gateway\":\"attic\",\"desired\":\(values)}".utf8))?.desired(.microbit)
+      published("\"desired\":\(values)")?.compactMapValues(\.override?.value)
     }
     #expect(desired(#"{"period":20,"accelerometer_period":3}"#) == ["period": 20, "accelerometer_period": 3])
+    let both = #""desired":{"period":20,"accelerometer_period":3},"configured":["period",7]"#
+    #expect(published(both)?["period"] == .configured)
+    #expect(published(both)?["accelerometer_period"]?.override?.value == 3)
     for value in ["19", "0", "65536", "20.5", "\"20\"", "null", "{}"] {
       #expect(desired("{\"period\":\(value)}") == [:])
     }
@@ -122,9 +128,14 @@ import Testing
         + #""profile":"microbit","properties":["temperature","period"],"enabled":true,"rssi":-61,"connected_since":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
         + #""moved":{"from":"cellar","area":"Cellar","time":"2025-11-20T18:01:02.345Z"},"model":"BBC micro:bit V2"}"#
     )
+    device.configured = ["period"]
+    #expect(
+      text(device.infoJSON(gateway: attic, moved: nil).bytes)
+        .contains(#""desired":{"period":5000},"configured":["period"],"model""#))
     // What a device does not offer is not desired of it.
     device.offered = ["temperature"]
     #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("desired"))
+    #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("configured"))
   }
 
   /// Names from the air, as bad as they come, stay inside their strings.

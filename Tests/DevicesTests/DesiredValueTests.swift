@@ -9,12 +9,14 @@ import Testing
   @Test func nothingIsDesiredAtFirst() {
     let desired = DesiredValue()
     #expect(desired.effective == nil && desired.shown == nil && desired.persistent == nil)
+    #expect(!desired.isConfigured)
   }
 
   @Test func theConfiguredValueIsAppliedAndNotKept() {
     let desired = DesiredValue(configured: 5)
     #expect(desired.effective == 5 && desired.shown == 5)
     #expect(desired.persistent == nil, "it is in config.json")
+    #expect(desired.isConfigured)
   }
 
   @Test(arguments: [ValueSource.command, .request])
@@ -22,6 +24,7 @@ import Testing
     var desired = DesiredValue(configured: 5, override: Override(value: 6, source: source))
     #expect(desired.effective == 6 && desired.shown == 6)
     #expect(desired.persistent == Override(value: 6, source: source))
+    #expect(!desired.isConfigured)
     desired.configured = nil
     #expect(desired.effective == 6)
     desired = DesiredValue(configured: 5)
@@ -34,6 +37,7 @@ import Testing
       configured: 5, override: Override(value: 6, source: .request), waiting: 7)
     #expect(desired.effective == 6)
     #expect(desired.shown == 7)
+    #expect(!DesiredValue(configured: 5, waiting: 7).isConfigured)
     #expect(desired.persistent == Override(value: 7, source: .command))
   }
 }

@@ -428,6 +428,22 @@ import Testing
     #expect(session.connected(.failed(.transient("x"))).first == .report(.connectFailed("x")))
   }
 
+  @Test func gatewaysThatTakeItOverFromEachOtherDoSoLessAndLessOften() {
+    var session = connecting
+    func handedOver(afterSeconds seconds: Int) -> [Session.Action] {
+      _ = session.connected(.connected)
+      _ = session.subscribed(nil, at: start)
+      session.received(at: at(seconds))
+      #expect(session.handedOver() == [.offline, .cancelTimer, .disconnect])
+      defer { _ = session.timer(at: at(seconds)) }
+      return session.left()
+    }
+    for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+      expectTimer(handedOver(afterSeconds: 599), .seconds(seconds))
+    }
+    expectTimer(handedOver(afterSeconds: 600), .seconds(1))
+  }
+
   @Test func aGoodLinkThatFellSilentResetsItToo() {
     var session = connecting
     for _ in 0..<5 {

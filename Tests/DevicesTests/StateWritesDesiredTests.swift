@@ -182,6 +182,19 @@ import Testing
     #expect(bench.machine.desired == 7)
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 7"])
+    bench = Bench(desired: 5)
+    _ = bench.command("a", 6)
+    #expect(bench.handOver(desired: 6) == [], "its value is desired there")
+    #expect(bench.machine.desired == 6)
+  }
+
+  @Test(arguments: [7, nil])
+  func theCommandThatWaitsFailsIfTheOtherGatewayDoesNotHaveIt(desired: Int?) {
+    var bench = Bench(desired: 5)
+    #expect(bench.command("a", 6) == ["a: pending"])
+    #expect(bench.handOver(desired: desired) == ["a: failed another gateway has taken the device over"])
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.holds(6) == ["publish 6", "write \(desired ?? 5)"])
   }
 
   @Test func whatTheOtherGatewayDoesNotSayStaysDesired() {
@@ -194,7 +207,11 @@ import Testing
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
-    #expect(bench.handOver(desired: 7) == ["a: failed another gateway has taken the device over"])
+    #expect(
+      bench.handOver(desired: 7) == [
+        "a: failed another gateway has taken the device over",
+        "b: failed another gateway has taken the device over",
+      ])
     #expect(bench.handOver(desired: 7) == [])
     #expect(bench.holds(6) == [], "of the link before")
     #expect(bench.machine.desired == 7)

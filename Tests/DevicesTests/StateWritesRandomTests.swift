@@ -161,6 +161,9 @@ private struct Simulation {
     run(machine.handOver(desired: value))
     let open = commands.filter { $0.value.final == nil && !$0.value.isDropped }
     if open.count > 1 { violations.append("more than the one that waits is dropped") }
+    if open.values.contains(where: { $0.deadline == nil && $0.value != value }) {
+      violations.append("a command is dropped that the other gateway does not have")
+    }
     for tag in open.keys { commands[tag]?.isDropped = true }
   }
 

@@ -292,6 +292,8 @@ import Testing
       try await fixture.broker.kill()
       try await reload(fixture, #"{"match":{"identifier":"D1:5A:00:01:C0:DE"}}"#)
       try await reload(fixture, Self.kitchen)
+      // Longer than the pause that follows a deletion.
+      try await Task.sleep(for: .seconds(1))
       let mark = try fixture.observer.mark
       try await fixture.broker.start()
       _ = try await document(fixture, topic, after: mark)

@@ -38,6 +38,8 @@ struct DeviceOwnership: Equatable, Sendable {
     var connectedSince: String?
     /// The desired values, by property.
     var desired: JSONObject?
+    /// Those of them that no command or request has set. Earlier versions do not name them.
+    var configured: Set<String> = []
     /// The device's address, if it is given.
     var address: BluetoothAddress?
   }
@@ -62,7 +64,12 @@ struct DeviceOwnership: Equatable, Sendable {
       if case .unknown = owner { owner = .this }
       return nil
     }
-    if let liveSince, liveSince >= notice.connectedSince ?? "" { return .republish }
+    // The id decides between two that are as new.
+    if let liveSince,
+      (liveSince, this.description) > (notice.connectedSince ?? "", notice.gateway.description)
+    {
+      return .republish
+    }
     last = notice
     owner = .other(notice.gateway)
     return .release

@@ -697,13 +697,83 @@ import Testing
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
     await #expect(throws: RequestError.self) {
-      try await tested.engine.setOwnerAndRename(.other(attic), ["period": 800], to: DeviceID("kitchen"))
+      try await tested.engine.setOwnerAndRename(
+        .other(attic), ["period": .override(try Property.microbitPeriod.encode(800))],
+        to: DeviceID("kitchen"))
     }
     try await tested.frontEnd.availability(false, from: before)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     // The other one has lost it: it is connected to from here, with the value that was desired there.
     try await tested.frontEnd.availability(true, from: before)
     try await tested.frontEnd.reading(Engine.period, 800, sequence: .some(nil), from: before)
+    await tested.end()
+  }
+
+  @Test func whatIsConfiguredElsewhereDoesNotHoldHere() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration { $0.period = 300 }, isInRange: false)
+    let period = try Property.microbitPeriod.encode(800)
+    func handOver(_ desired: PublishedDesired) async -> DeviceDescription? {
+      await tested.engine.setOwner(.other(attic), of: Engine.id, desired: ["period": desired])
+      return await tested.engine.device(Engine.id)
+    }
+    var device = await handOver(.configured)
+    #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
+    device = await handOver(.override(period))
+    #expect(device?.desired == ["period": 800] && device?.configured == [])
+    // A request has withdrawn it there.
+    device = await handOver(.configured)
+    #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
+    await tested.end()
+  }
+
+  @Test(arguments: [500, 800])
+  func aCommandThatWaitsWithoutAnOwnerIsNotKeptWhenThereIsOne(there: Int) async throws {
+    let folder = try TemporaryFolder()
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(
+      configuration(), state: folder.path + "/state.db", isInRange: false)
+    let outcomes = await tested.command(500)
+    #expect(outcomes.elements == [.pending])
+    let period = try Property.microbitPeriod.encode(.integer(there))
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: ["period": .override(period)])
+    #expect(
+      outcomes.elements.dropFirst()
+        == (there == 500 ? [] : [.failed(reason: Outcome.takenOverReason)]))
+    await tested.end()
+    #expect(
+      try Engine.stored(in: folder.path + "/state.db").first?.desired == [
+        "period": DeviceRecord.Desired(value: .integer(there), source: .command)
+      ])
+  }
+
+  @Test func aCommandThatWaitsIsDroppedFromTheStateToo() async throws {
+    let folder = try TemporaryFolder()
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(
+      configuration(), state: folder.path + "/state.db", isInRange: false)
+    let outcomes = await tested.command(500)
+    await tested.engine.setOwner(.other(attic), of: Engine.id)
+    #expect(outcomes.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    #expect(await tested.engine.device(Engine.id)?.desired == [:])
+    await tested.end()
+    #expect(try Engine.stored(in: folder.path + "/state.db").first?.desired ?? [:] == [:])
+  }
+
+  @Test func aCommandWaitsHereWhileTheOwnerIsOffline() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration(), isInRange: false)
+    let period = try Property.microbitPeriod.encode(800)
+    let desired: [String: PublishedDesired] = ["period": .override(period)]
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
+    let outcomes = await tested.command(500)
+    // The broker was restarted, and sends it again.
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    #expect(outcomes.elements == [.pending])
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired)
+    #expect(outcomes.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
     await tested.end()
   }
 
@@ -749,7 +819,9 @@ extension DeviceManager {
   }
 
   /// Without a turn of the loop in between: the device may be connected to again in the next.
-  fileprivate func setOwnerAndRename(_ owner: Owner, _ desired: [String: Value], to id: DeviceID) throws {
+  fileprivate func setOwnerAndRename(
+    _ owner: Owner, _ desired: [String: PublishedDesired], to id: DeviceID
+  ) throws {
     setOwner(owner, of: EngineUnderTest.id, desired: desired)
     try rename(EngineUnderTest.id, to: id)
   }

@@ -208,7 +208,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
 
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
     events.append(.attached(device))
-    return Observer(events)
+    return Observer(self, device.address)
   }
   func engineChanged() {
     if let engine { adapters.append(engine.assumeIsolated { $0.adapters }) }
@@ -218,15 +218,23 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   }
 
   private final class Observer: DeviceObserver {
-    let events: Record<Event>
-    init(_ events: Record<Event>) { self.events = events }
+    let frontEnd: RecordingFrontEnd
+    let address: BluetoothAddress
+    var events: Record<Event> { frontEnd.events }
+    init(_ frontEnd: RecordingFrontEnd, _ address: BluetoothAddress) {
+      (self.frontEnd, self.address) = (frontEnd, address)
+    }
     func received(_ reading: Reading) {
       events.append(.reading(reading.property, reading.value, sequence: reading.sequence))
     }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
     }
-    func detach(_ reason: DetachReason) { events.append(.detached(reason)) }
+    /// It has published nothing under the device's id.
+    func detach(_ reason: DetachReason) {
+      events.append(.detached(reason))
+      if reason == .removed { frontEnd.engine?.assumeIsolated { $0.recordID(of: address) } }
+    }
   }
 
   // MARK: Waiting
