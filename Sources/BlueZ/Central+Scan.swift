@@ -52,7 +52,7 @@ extension Central {
         [.properties(["Transport": .string("le")])], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
-      // Discovery is active already: an earlier StopDiscovery was not answered in time. If it is not, `watchScan` notices.
+      // Discovery is active already: an earlier StopDiscovery was not answered in time. Else `watchScan` notices.
       if case .busy = error { return .on }
       if case .unavailable = error { return .off }
       scanFailed("\(error)")
@@ -64,11 +64,16 @@ extension Central {
   private func scanFailed(_ reason: String) {
     switch scanner.failed(reason) {
     case .log: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": reason])
-    case .reset where links.peripherals.isEmpty:
+    case .reset where mayResetForScan:
       log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": reason])
       loop.task(of: self) { try? await $0.resetAdapter() }
     case .reset, .retry: break
     }
+  }
+
+  /// Nobody uses the adapter: neither this central, nor one beside it, nor another program.
+  private var mayResetForScan: Bool {
+    isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
   }
 
   /// Why bluetoothd has not scanned for some time although it should; nil: it scans, or need not.

@@ -56,6 +56,7 @@ public actor Central {
   var adapterPath: String { tree.adapterPath }
   var notifications: NotificationMethod { options.notifications }
   var limits: Limits { options.limits }
+  var isExclusive: Bool { options.isExclusive }
   var state: CentralState { status.state }
 
   /// Whether peripherals can be connected to.
