@@ -144,12 +144,9 @@ import Testing
 
   @Test func aDeviceThatIsRemovedWithoutAConnectionIsForgottenWithTheNext() async throws {
     let folder = try TemporaryFolder()
-    let path = folder.path + "/state.db"
-    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
     var record = DeviceRecord(address: BridgeUnderTest.address)
     record.id = try DeviceID("kitchen")
-    state.section("devices").put(record.address.description, record.bytes)
-    state.close()
+    let path = Self.state(in: folder, record)
     let tested = try await BridgeUnderTest(broker, state: path)
     try await broker.stop()
     try await tested.admitted(false)
@@ -208,12 +205,9 @@ import Testing
   @Test func orphanedTopicsAreClearedUnlessAnotherGatewayOwnsThem() async throws {
     for owner in ["here", "attic"] {
       let folder = try TemporaryFolder()
-      let path = folder.path + "/state.db"
-      let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
       var record = DeviceRecord(address: BridgeUnderTest.address)
       record.id = try DeviceID("cellar")
-      state.section("devices").put(record.address.description, record.bytes)
-      state.close()
+      let path = Self.state(in: folder, record)
       let broker = try await MosquittoBroker()
       let tested = try await BridgeUnderTest(
         broker, state: path,
