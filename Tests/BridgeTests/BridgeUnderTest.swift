@@ -59,6 +59,8 @@ final class BridgeUnderTest: Sendable {
       },
     ]
     for (topic, payload) in retained { try await publish(topic, payload, retain: true) }
+    // The observer is subscribed before the gateway publishes.
+    try await publish("observed", "")
     start.resume(.success(()))
     try await message("bridge/here/state", "online")
   }
@@ -70,6 +72,7 @@ final class BridgeUnderTest: Sendable {
 
   /// Ends it, with what it has to remember in the state database.
   func end() async {
+    await engine.endSessions()
     for life in lives {
       life.cancel()
       _ = await life.result
