@@ -99,7 +99,7 @@ final class CommandHandler: @unchecked Sendable {
   ) -> Bool {
     // A retained command was deleted: sent again, it is another one.
     if message.payload.isEmpty {
-      _ = retained.record(message, for: publisher.device.address)
+      retained.remove(message.topic, for: publisher.device.address)
       return false
     }
     // The broker sends it again on every connection: then it is ignored, not rejected again.
@@ -209,11 +209,21 @@ struct RetainedCommands {
     var known = digests[address] ?? []
     if known.contains(where: { $0 == (topic, digest) }) { return false }
     known.removeAll { $0.topic == topic }
-    known = known.suffix(Self.capacity - 1) + [(topic, digest)]
+    store(known.suffix(Self.capacity - 1) + [(topic, digest)], for: address)
+    return true
+  }
+
+  /// The command of this topic was deleted.
+  mutating func remove(_ topic: TopicName, for address: BluetoothAddress) {
+    guard let known = digests[address], known.contains(where: { $0.topic == topic.string }) else { return }
+    store(known.filter { $0.topic != topic.string }, for: address)
+  }
+
+  private mutating func store(_ known: [(topic: String, digest: Int)], for address: BluetoothAddress) {
+    guard !known.isEmpty else { return forget(address) }
     digests[address] = known
     let json = JSONObject(known.map { JSONObject.Member(name: $0.topic, value: .integer($0.digest)) })
     section.put(address.description, JSONValue.object(json).bytes)
-    return true
   }
 
   mutating func forget(_ address: BluetoothAddress) {

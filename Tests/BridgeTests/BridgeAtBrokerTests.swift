@@ -92,11 +92,17 @@ import Testing
 
   /// A deletion is a retained message without a payload.
   @Test func aRetainedCommandThatIsDeletedIsNotCarriedOut() async throws {
-    let tested = try await BridgeUnderTest(broker, retained: [("kitchen/period/set", "500")])
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await BridgeUnderTest(broker, state: path, retained: [("kitchen/period/set", "500")])
     try await tested.message("kitchen/period/result", "pending")
     let start = tested.messages.count
     try await tested.publish("kitchen/period/set", "", retain: true)
     #expect(try await tested.payloads("kitchen/period/result", from: start) == [])
+    await tested.end()
+    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
+    #expect(state.section("commands").records == [:], "of a deleted command nothing is kept")
+    state.close()
   }
 
   @Test func aRetainedCommandThatArrivesDuringTheShutdownIsLeftToTheNextStart() async throws {

@@ -86,6 +86,24 @@ import Testing
     after.close()
   }
 
+  @Test func aCommandThatWasDeletedIsNewWhenItIsSentAgain() {
+    let before = database()
+    var retained = RetainedCommands(before.section("commands"))
+    let all = "microbit/all/period/set"
+    _ = retained.record(command("5000"), for: kitchen)
+    _ = retained.record(command("5000", all), for: kitchen)
+    retained.remove(topicName("microbit/kitchen/period/set"), for: kitchen)
+    retained.remove(topicName("microbit/kitchen/period/set"), for: hall)
+    before.close()
+    let after = database()
+    var restored = RetainedCommands(after.section("commands"))
+    let answers = [
+      restored.record(command("5000", all), for: kitchen), restored.record(command("5000"), for: kitchen),
+    ]
+    #expect(answers == [false, true])
+    after.close()
+  }
+
   @Test func ofEachDevice64TopicsAreRemembered() {
     var retained = RetainedCommands(database().section("commands"))
     for number in 0..<64 {
