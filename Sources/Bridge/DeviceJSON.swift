@@ -72,19 +72,22 @@ extension DeviceOwnership.Notice {
     if case .string(let time) = object["connected_since"] { connectedSince = time }
     if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
     if case .object(let desired) = object["desired"] { self.desired = desired }
-    guard case .array(let names) = object["configured"] else { return }
-    for case .string(let name) in names { configured.insert(name) }
+    properties = Self.names(object["properties"])
+    configured = Self.names(object["configured"])
   }
 
-  /// The desired values, as far as `profile` can encode them.
+  private static func names(_ json: JSONValue?) -> Set<String> {
+    guard case .array(let names) = json else { return [] }
+    return Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
+  }
+
+  /// The desired values of the properties used there, as far as `profile` can encode them.
   func published(_ profile: Profile) -> [String: PublishedDesired] {
     var values: [String: PublishedDesired] = [:]
-    for member in desired?.members ?? [] {
-      if configured.contains(member.name) {
-        values[member.name] = .configured
-      } else if let encoded = try? profile.property(named: member.name)?.value(of: member.value) {
-        values[member.name] = .override(encoded)
-      }
+    for name in properties.union(configured) { values[name] = .noOverride }
+    for member in desired?.members ?? [] where !configured.contains(member.name) {
+      let encoded = try? profile.property(named: member.name)?.value(of: member.value)
+      values[member.name] = encoded.map(PublishedDesired.override)
     }
     return values
   }

@@ -199,6 +199,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func learnOrigin(_ notice: DeviceOwnership.Notice) {
     guard barrier != nil, moved == nil, notice.gateway != context.gateway else { return }
     moved = Move(from: notice.gateway, area: notice.area, time: .now)
+    let (id, desired) = (device.id, notice.published(device.profile))
+    context.engine.assumeIsolated { $0.copyOverrides(desired, of: id) }
   }
 
   private func handOver(_ notice: DeviceOwnership.Notice?, before: Owner) {

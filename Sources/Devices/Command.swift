@@ -28,7 +28,7 @@ package struct Command: Sendable {
 }
 
 /// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Exception: if
-/// another gateway takes the device over, a waiting command is left to that gateway.
+/// another gateway that has the command too takes the device over, a waiting command is left to that gateway.
 package typealias CommandReply = @Sendable (Outcome) -> Void
 
 /// How long a command may wait to be carried out.

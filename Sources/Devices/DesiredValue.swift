@@ -6,6 +6,8 @@ struct DesiredValue: Sendable, Equatable {
   struct Override: Sendable, Equatable {
     let value: Value
     let source: ValueSource
+    /// Whether it was set while there was no link, and has not been applied since.
+    var isPending = false
   }
 
   var configured: Value?
@@ -16,7 +18,9 @@ struct DesiredValue: Sendable, Equatable {
   /// What is applied on every link; nil leaves the device as it is.
   var effective: Value? { override?.value ?? configured }
   /// What is kept over a restart.
-  var persistent: Override? { waiting.map { Override(value: $0, source: .command) } ?? override }
+  var persistent: Override? {
+    waiting.map { Override(value: $0, source: .command, isPending: true) } ?? override
+  }
   /// What is published.
   var shown: Value? { waiting ?? effective }
   /// Whether ``shown`` is the configured value.
@@ -27,13 +31,13 @@ struct DesiredValue: Sendable, Equatable {
 package enum PublishedDesired: Sendable, Equatable {
   /// It was set there by a command or a request.
   case override(EncodedValue)
-  /// It is that of the other gateway's configuration, which does not hold here.
-  case configured
+  /// No command or request has set it there. What is configured there does not hold here.
+  case noOverride
 
   var override: EncodedValue? {
     switch self {
     case .override(let value): value
-    case .configured: nil
+    case .noOverride: nil
     }
   }
 }

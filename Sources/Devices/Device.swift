@@ -167,12 +167,22 @@ final class Device: @unchecked Sendable {
     let isHandedOver = isServed || description.isOnline
     // The broker has sent again what was known.
     guard isHandedOver || new != before else { return }
-    for channel in channels {
-      let published = desired[channel.property.name]
-      if isHandedOver { channel.writer?.handOver(desired: published, wasOwned: before != .unknown) }
-      channel.writer?.takeOver(published)
+    if isHandedOver {
+      // This gateway alone receives those for its own devices, and an offline owner receives none.
+      let mayHaveCommands = before != .this && before != new
+      for channel in channels {
+        channel.writer?.handOver(desired[channel.property.name], mayHaveCommands: mayHaveCommands)
+      }
     }
+    copyOverrides(desired)
     if isHandedOver { session.handedOver() }
+  }
+
+  /// Copies what commands and requests have set at the owner of the device, or at the one before.
+  func copyOverrides(_ desired: [String: PublishedDesired]) {
+    for channel in channels {
+      if let published = desired[channel.property.name] { channel.writer?.copyOverride(published) }
+    }
   }
 
   // MARK: Commands

@@ -226,13 +226,18 @@ package actor DeviceManager {
     device.channels[property].get(reply)
   }
 
-  /// Which gateway owns the device; what commands and requests have set there is taken over.
+  /// Which gateway owns the device; what commands and requests have set there is copied.
   ///
   /// - Parameter isServed: whether the other gateway is online. While it is not, commands wait here, and visits go on.
   package func setOwner(
     _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isServed: Bool = true
   ) {
     registry.byID[id]?.setOwner(owner, desired: desired, isServed: isServed)
+  }
+
+  /// Copies what commands and requests have set at the earlier owner of a device that this gateway owns.
+  package func copyOverrides(_ desired: [String: PublishedDesired], of id: DeviceID) {
+    registry.byID[id]?.copyOverrides(desired)
   }
 
   // MARK: Scans

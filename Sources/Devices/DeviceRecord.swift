@@ -31,6 +31,8 @@ package struct DeviceRecord: Sendable, Equatable {
   struct Desired: Sendable, Equatable {
     let value: JSONValue
     let source: ValueSource
+    /// See ``DesiredValue/Override/isPending``.
+    var isPending = false
   }
 
   package init(address: BluetoothAddress) {
@@ -183,10 +185,16 @@ extension JSONObject {
 }
 
 extension DeviceRecord.Desired {
-  var json: JSONValue { ["value": value, "source": source == .request ? "request" : nil] }
+  var json: JSONValue {
+    [
+      "value": value, "source": source == .request ? "request" : nil,
+      "pending": isPending ? .bool(true) : nil,
+    ]
+  }
 
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
-    self.init(value: value, source: json["source"] == nil ? .command : .request)
+    self.init(
+      value: value, source: json["source"] == nil ? .command : .request, isPending: json["pending"] != nil)
   }
 }

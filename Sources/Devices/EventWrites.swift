@@ -67,7 +67,7 @@ struct EventWrites: WriteMachine {
   /// An event has no desired value.
   mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction] { [] }
 
-  mutating func handOver(desired: EncodedValue?) -> [WriteAction] {
+  mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     abandon(reason: Outcome.takenOverReason)
   }
 

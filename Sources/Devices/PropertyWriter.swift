@@ -37,7 +37,14 @@ final class PropertyWriter: @unchecked Sendable {
     }
   }
 
-  func linkUp() { perform { $0.linkUp() } }
+  func linkUp() {
+    if desired.override?.isPending == true {
+      desired.override?.isPending = false
+      persistDesired()
+    }
+    perform { $0.linkUp() }
+  }
+
   func linkDown() { perform { $0.linkDown() } }
   func abandon(reason: String) { perform { $0.abandon(reason: reason) } }
 
@@ -63,7 +70,9 @@ final class PropertyWriter: @unchecked Sendable {
 
   /// Sets the override by a request; nil restores the configured value.
   func override(_ value: Value?) {
-    desired.override = value.map { DesiredValue.Override(value: $0, source: .request) }
+    desired.override = value.map {
+      DesiredValue.Override(value: $0, source: .request, isPending: !device.isLive)
+    }
     desired.waiting = nil
     applyDesired(by: .request)
     persistDesired()
@@ -75,23 +84,23 @@ final class PropertyWriter: @unchecked Sendable {
     device.desiredChanged()
   }
 
-  /// Another gateway serves the device now.
+  /// Another gateway serves the device now: commands here are ended, or left to it.
   ///
   /// - Parameters:
-  ///   - published: the desired value there; nil: the other gateway has published none.
-  ///   - wasOwned: whether an owner was known before.
-  func handOver(desired published: PublishedDesired?, wasOwned: Bool) {
-    // Without an owner, the new one may have the waiting command too.
-    if wasOwned { abandon(reason: Outcome.takenOverReason) }
-    perform { $0.handOver(desired: published?.override) }
+  ///   - published: the desired value there; nil: not known.
+  ///   - mayHaveCommands: whether the other gateway may have received the waiting commands too.
+  func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) {
+    perform { $0.handOver(desired: published?.override, mayHaveCommands: mayHaveCommands) }
     desired.waiting = nil
+    desired.override?.isPending = false
     persistDesired()
   }
 
-  /// Takes over what commands and requests have set at the owner of the device.
-  func takeOver(_ published: PublishedDesired?) {
-    guard let published else { return }
-    desired.override = published.override.map { DesiredValue.Override(value: $0.value, source: .command) }
+  /// Copies the override at another gateway, unless one that was set here is still to be applied.
+  func copyOverride(_ published: PublishedDesired) {
+    let value = published.override?.value
+    guard desired.override?.isPending != true, value != desired.override?.value else { return }
+    desired.override = value.map { DesiredValue.Override(value: $0, source: .command) }
     applyDesired(by: .configuration)
     persistDesired()
   }
@@ -105,7 +114,8 @@ final class PropertyWriter: @unchecked Sendable {
 
   private func persistDesired() {
     let stored = desired.persistent.map { value in
-      DeviceRecord.Desired(value: property.codec.json(value.value), source: value.source)
+      DeviceRecord.Desired(
+        value: property.codec.json(value.value), source: value.source, isPending: value.isPending)
     }
     context.store.change(device.address) { $0.desired[property.name] = stored }
     device.desiredChanged()

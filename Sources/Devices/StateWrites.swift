@@ -24,6 +24,8 @@ struct StateWrites: WriteMachine {
     var isPendingReported = false
     /// A request has set another desired value while this command was in flight.
     var isSuperseded = false
+    /// Another gateway may have received it too.
+    var isShared = false
   }
 
   private enum State {
@@ -124,17 +126,23 @@ struct StateWrites: WriteMachine {
     }
   }
 
-  /// A waiting command is dropped without an outcome if the other gateway has it too, and answers it: its value is desired
-  /// there. That of a command with time to live is not published.
-  mutating func handOver(desired value: EncodedValue?) -> [WriteAction] {
+  /// A waiting command that the other gateway has too is dropped without an outcome, as that one answers it: its value is
+  /// desired there. The value of a command with time to live is not published before it is carried out: until then it waits
+  /// here.
+  mutating func handOver(desired value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     var failed: [Command] = []
     if case .writing(.command(let pending)) = state { failed.append(pending.command) }
-    if let command = waiting?.command, command.timeToLive == nil, command.value != value {
-      failed.append(command)
-    }
     state = .absent
-    waiting = nil
-    if let value { desired = value }
+    if mayHaveCommands { waiting?.isShared = true }
+    if let pending = waiting {
+      let isDesiredThere = pending.command.value == value
+      if !pending.isShared || !isDesiredThere && pending.command.timeToLive == nil {
+        failed.append(pending.command)
+        waiting = nil
+      } else if isDesiredThere {
+        waiting = nil
+      }
+    }
     return failed.map { .answer($0, .failed(reason: Outcome.takenOverReason)) }
   }
 

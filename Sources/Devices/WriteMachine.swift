@@ -7,7 +7,7 @@ import GATT
 /// Pure: each input returns the actions to run, in order. At most one operation is in flight. Its result is passed back
 /// with the ``WriteOperation`` it was started with, so that a late result of an earlier link is ignored. Every command
 /// gets exactly one final outcome, and before it at most one `pending`. The exception: see
-/// ``StateWrites/handOver(desired:)``.
+/// ``StateWrites/handOver(desired:mayHaveCommands:)``.
 protocol WriteMachine: Sendable {
   /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
@@ -20,8 +20,10 @@ protocol WriteMachine: Sendable {
   /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
   mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction]
   /// Another gateway owns the device now.
-  /// - Parameter desired: the value that a command or a request has set there, or that waits there; nil: none.
-  mutating func handOver(desired: EncodedValue?) -> [WriteAction]
+  /// - Parameters:
+  ///   - desired: the value that a command or a request has set there, or that waits there; nil: none.
+  ///   - mayHaveCommands: whether the other gateway may have received the waiting commands too.
+  mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction]
   /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
   mutating func expire(at now: Moment) -> [WriteAction]
   /// The result of a ``WriteAction/write(_:_:)``.

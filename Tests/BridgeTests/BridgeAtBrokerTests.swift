@@ -132,6 +132,34 @@ import Testing
     #expect(results.first?.contains(#""status":"pending","requested":600,"transaction":"a2""#) == true)
   }
 
+  private static func info(desired: String) -> String {
+    #"{"gateway":"attic","identifier":"C5:A1:B2:C3:D4:E5","properties":["temperature","period"],"#
+      + #""connected_since":"2020-01-01T00:00:00.000Z"\#(desired)}"#
+  }
+
+  /// The link comes before the broker's connection: the retained `info` of the earlier owner arrives late.
+  @Test func whatIsDesiredAtTheEarlierOwnerIsTakenOverByALinkThatCameFirst() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    try await tested.device { publisher in
+      publisher.awaits(.max)
+      publisher.received(info: Array(Self.info(desired: #","desired":{"period":800}"#).utf8))
+    }
+    try await tested.message("kitchen/info", #""desired":{"period":800}"#)
+  }
+
+  @Test func whatIsWithdrawnAtTheOwnerIsWithdrawnHere() async throws {
+    let tested = try await BridgeUnderTest(broker, retained: [("bridge/attic/state", "online")])
+    for (desired, isDesired) in [(#","desired":{"period":800}"#, true), ("", false)] {
+      try await tested.publish("kitchen/info", Self.info(desired: desired), retain: true)
+      let start = tested.messages.count
+      try await tested.publish("bridge/here/request/devices", "")
+      let response = try await tested.message("bridge/here/response/devices", "kitchen", from: start)
+      let text = String(decoding: response.payload, as: UTF8.self)
+      #expect(text.contains(#""desired":{"period":800}"#) == isDesired, "\(text)")
+    }
+  }
+
   /// As after a restart of the broker.
   @Test func aCommandWaitsThroughANewConnectionWhileTheOwnerIsOffline() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])

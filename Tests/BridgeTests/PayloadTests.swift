@@ -98,11 +98,13 @@ import Testing
     }
     #expect(desired(#"{"period":20,"accelerometer_period":3}"#) == ["period": 20, "accelerometer_period": 3])
     let both = #""desired":{"period":20,"accelerometer_period":3},"configured":["period",7]"#
-    #expect(published(both)?["period"] == .configured)
+    #expect(published(both)?["period"] == .noOverride)
     #expect(published(both)?["accelerometer_period"]?.override?.value == 3)
     for value in ["19", "0", "65536", "20.5", "\"20\"", "null", "{}"] {
       #expect(desired("{\"period\":\(value)}") == [:])
     }
+    let used = #""properties":["period","accelerometer_period",7],"desired":{"period":"x"}"#
+    #expect(published(used) == ["accelerometer_period": .noOverride])
     #expect(desired(#"{"another":20}"#) == [:])
     #expect(desired("[]") == [:])
   }

@@ -33,7 +33,7 @@ import Testing
     record.isRemoved = true
     record.desired = [
       "period": DeviceRecord.Desired(value: 5000, source: .command),
-      "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request),
+      "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request, isPending: true),
       "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
     ]
     return record
@@ -58,7 +58,8 @@ import Testing
         + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","profile":"sensortag","#
         + #""properties":["keys"],"enabled":false,"gateway":"attic","connect":"on_demand","every":900},"#
         + #""added":true,"removed":true,"#
-        + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"period":{"value":5000}}}"#)
+        + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request","pending":true},"#
+        + #""period":{"value":5000}}}"#)
   }
 
   @Test func keysOfOtherVersionsArePassedOver() {

@@ -176,16 +176,44 @@ import Testing
 
   @Test func theCommandThatWaitsIsLeftToTheOtherGateway() {
     var bench = Bench(desired: 5)
-    _ = bench.command("a", 6, ttl: 60, at: start)
-    #expect(bench.handOver(desired: 7) == [])
-    #expect(bench.machine.deadline == nil)
-    #expect(bench.machine.desired == 7)
-    _ = bench.linkUp()
-    #expect(bench.holds(1000) == ["publish 1000", "write 7"])
-    bench = Bench(desired: 5)
     _ = bench.command("a", 6)
     #expect(bench.handOver(desired: 6) == [], "its value is desired there")
     #expect(bench.machine.desired == 6)
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 6"])
+    #expect(bench.holds(6) == ["publish 6"])
+  }
+
+  @Test func aCommandWithATimeToLiveWaitsOnUntilItIsCarriedOutElsewhere() {
+    func handedOver() -> Bench {
+      var bench = Bench(desired: 5)
+      #expect(bench.command("a", 6, ttl: 60, at: start) == ["a: pending"])
+      #expect(bench.handOver(desired: 7) == [])
+      #expect(bench.machine.desired == 7)
+      return bench
+    }
+    var bench = handedOver()
+    #expect(bench.handOver(desired: 6, mayHaveCommands: false) == [], "its value is desired there")
+    #expect(bench.machine.deadline == nil)
+    bench = handedOver()
+    #expect(bench.handOver(desired: 8, mayHaveCommands: false) == [])
+    #expect(bench.expire(at: start + .seconds(60)) == ["a: timeout not applied within its ttl of 60 s"])
+    bench = handedOver()
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 6"], "it is here again")
+  }
+
+  @Test(arguments: [6, 7, nil])
+  func theCommandThatWaitsFailsIfTheOtherGatewayCannotHaveIt(desired: Int?) {
+    for ttl in [nil, 60] {
+      var bench = Bench(desired: 5)
+      _ = ttl.map { bench.command("a", 6, ttl: $0, at: start) } ?? bench.command("a", 6)
+      #expect(
+        bench.handOver(desired: desired, mayHaveCommands: false) == [
+          "a: failed another gateway has taken the device over"
+        ])
+      #expect(bench.machine.deadline == nil)
+    }
   }
 
   @Test(arguments: [7, nil])

@@ -158,8 +158,13 @@ private struct Simulation {
     if let inFlight { late.append(inFlight) }
     inFlight = nil
     isUp = false
-    run(machine.handOver(desired: value))
-    let open = commands.filter { $0.value.final == nil && !$0.value.isDropped }
+    let mayHaveCommands = Bool.random(using: &random)
+    run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
+    if let value { run(machine.setDesired(value, by: .configuration)) }
+    // One with time to live waits on.
+    let open = commands.filter {
+      $0.value.final == nil && !$0.value.isDropped && ($0.value.deadline == nil || $0.value.value == value)
+    }
     if open.count > 1 { violations.append("more than the one that waits is dropped") }
     if open.values.contains(where: { $0.deadline == nil && $0.value != value }) {
       violations.append("a command is dropped that the other gateway does not have")

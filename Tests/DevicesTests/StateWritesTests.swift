@@ -65,8 +65,12 @@ struct Bench {
   mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {
     run(machine.setDesired(value.map { EncodedValue($0) }, by: origin))
   }
-  mutating func handOver(desired: Int? = nil) -> [String] {
-    run(machine.handOver(desired: desired.map { EncodedValue($0) }))
+  /// As another gateway does that publishes a desired value, or none.
+  mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
+    let value = desired.map { EncodedValue($0) }
+    var log = run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
+    if let value { log += run(machine.setDesired(value, by: .configuration)) }
+    return log
   }
   /// The device answers the read, or accepts what is written, and holds this.
   mutating func holds(_ value: Int) -> [String] { answer(started.last!, value) }

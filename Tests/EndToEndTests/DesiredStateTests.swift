@@ -85,7 +85,7 @@ import Testing
       try await fixture.message("kitchen/period", "80")
       try await fixture.vanish(0, "kitchen")
       #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
-      try await fixture.remembered(#""desired":{"period":{"value":70}}"#)
+      try await fixture.remembered(#""desired":{"period":{"value":70,"pending":true}}"#)
       switch end {
       case .ordered:
         #expect(try await fixture.stopGateway() == 0)

@@ -36,6 +36,8 @@ struct DeviceOwnership: Equatable, Sendable {
     var area: String?
     /// Nil while there is no link. RFC 3339, UTC with milliseconds, which sorts by time.
     var connectedSince: String?
+    /// The properties that are used there.
+    var properties: Set<String> = []
     /// The desired values, by property.
     var desired: JSONObject?
     /// Those of them that no command or request has set. Earlier versions do not name them.

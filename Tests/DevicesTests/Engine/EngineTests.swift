@@ -717,12 +717,12 @@ import Testing
       await tested.engine.setOwner(.other(attic), of: Engine.id, desired: ["period": desired])
       return await tested.engine.device(Engine.id)
     }
-    var device = await handOver(.configured)
+    var device = await handOver(.noOverride)
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
     device = await handOver(.override(period))
     #expect(device?.desired == ["period": 800] && device?.configured == [])
     // A request has withdrawn it there.
-    device = await handOver(.configured)
+    device = await handOver(.noOverride)
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
     await tested.end()
   }
@@ -774,6 +774,56 @@ import Testing
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
     await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired)
     #expect(outcomes.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    await tested.end()
+  }
+
+  @Test func aWaitingCommandIsLeftToAGatewayThatMayHaveItToo() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let cellar = try #require(GatewayID("cellar"))
+    let tested = try await Engine(configuration(), isInRange: false)
+    let desired: [String: PublishedDesired] = ["period": .override(try Property.microbitPeriod.encode(500))]
+    // While the owner is offline, the others all have the command.
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isServed: false)
+    let outcomes = await tested.command(500)
+    await tested.engine.setOwner(.other(cellar), of: Engine.id, desired: desired)
+    #expect(outcomes.elements == [.pending])
+    // It goes offline, and has not received this one.
+    await tested.engine.setOwner(.other(cellar), of: Engine.id, desired: desired, isServed: false)
+    let others = await tested.command(500)
+    await tested.engine.setOwner(.other(cellar), of: Engine.id, desired: desired)
+    #expect(others.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    await tested.end()
+  }
+
+  @Test func aWaitingCommandWithATimeToLiveEndsWithItUnlessItIsCarriedOutElsewhere() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration(), isInRange: false)
+    let outcomes = await tested.command(500, ttl: 1)
+    await tested.engine.setOwner(.other(attic), of: Engine.id)
+    #expect(outcomes.elements == [.pending])
+    #expect(try await outcomes.final() == .timeout(reason: "not applied within its ttl of 1 s"))
+    await tested.end()
+  }
+
+  @Test func whatWaitsOverARestartRanksAboveAnOwnerThatIsOffline() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let attic = try #require(GatewayID("attic"))
+    let desired: [String: PublishedDesired] = ["period": .override(try Property.microbitPeriod.encode(800))]
+    var tested = try await Engine(configuration(), state: path, isInRange: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    #expect(await tested.command(500).elements == [.pending])
+    await tested.end()
+    tested = try await Engine(configuration(), state: path, isInRange: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    await tested.comeBack()
+    try await tested.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
+    await tested.end()
+    // Carried out: the last value set there is newer.
+    tested = try await Engine(configuration(), state: path, isInRange: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     await tested.end()
   }
 
