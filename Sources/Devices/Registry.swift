@@ -20,7 +20,8 @@ struct Registry {
   mutating func remove(_ device: Device) {
     byAddress[device.address] = nil
     if byID[device.id] === device { byID[device.id] = nil }
-    for peripheral in device.session.adapters.peripherals { byPeripheral[peripheral] = nil }
+    // With one that was just found, which the device does not have yet.
+    byPeripheral = byPeripheral.filter { $0.value !== device }
   }
 
   /// To be called before the device itself has the new id.

@@ -530,6 +530,22 @@ import Testing
     await tested.end()
   }
 
+  /// It is known by its address, and its name matches an entry with other properties.
+  @Test func aDeviceWhoseFirstAdvertisementMatchesAnotherEntryIsConnected() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    Engine.store(record { $0.isAdded = true }, in: path)
+    var configuration = Configuration()
+    var entry = Configuration.Device(match: .namePrefix("BBC"))
+    entry.properties = ["temperature"]
+    configuration.devices = [entry]
+    let tested = try await Engine(configuration, state: path)
+    let device = try await tested.frontEnd.availability(true)
+    #expect(tested.frontEnd.events.elements.contains(.detached(.replaced)))
+    #expect(device.profile.properties.map(\.name) == ["temperature"])
+    await tested.end()
+  }
+
   // MARK: Services that change
 
   @Test func servicesThatGoAndComeAreFollowedOnTheSameLink() async throws {
