@@ -151,10 +151,10 @@ import Testing
     try await broker.stop()
     try await tested.admitted(false)
     await tested.configure(Configuration())
-    #expect(await tested.storedID() == record.id)
+    #expect(await tested.record()?.id == record.id)
     try await broker.start()
     try await tested.admitted(true)
-    #expect(await tested.storedID() == nil)
+    #expect(await tested.record()?.id == nil)
   }
 
   private static let requests: [(verb: String, keys: String, whileItsOwnerIsOffline: String)] = [
@@ -261,6 +261,8 @@ import Testing
       retained: [("kitchen/info", Self.info("here")), ("kitchen/heart_rate", "61")])
     try await tested.message("kitchen/info", "", from: 3)
     #expect(try await tested.payloads("kitchen/heart_rate") == ["61", ""])
+    let left = await tested.record()
+    #expect(left?.isRemoved == true && left?.id == nil && left?.offered == nil)
   }
 
   /// A new micro:bit under the same id, while the gateway was stopped.
@@ -276,8 +278,8 @@ import Testing
       ])
     try await tested.message("kitchen/info", #""properties""#)
     #expect(try await tested.payloads("kitchen/heart_rate") == ["61", ""])
-    #expect(await tested.storedID(of: address) == nil)
-    #expect(await tested.storedID() == record.id)
+    #expect(await tested.record(of: address)?.id == nil)
+    #expect(await tested.record()?.id == record.id)
   }
 
   @Test(arguments: ["removed", "renamed", "replaced"], [false, true])

@@ -193,8 +193,8 @@ final class BridgeUnderTest: Sendable {
 
   func remove(_ id: DeviceID) async throws { _ = try await engine.remove(id) }
 
-  func storedID(of address: BluetoothAddress = BridgeUnderTest.address) async -> DeviceID? {
-    await engine.store.records[address]?.id
+  func record(of address: BluetoothAddress = BridgeUnderTest.address) async -> DeviceRecord? {
+    await engine.store.records[address]
   }
 
   func comeOnline() async throws {
