@@ -69,7 +69,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     switch reason {
     case .removed where !ownership.isElsewhere:
       clear(topics.states)
-      // Without a connection the device is an orphan of its record: this run clears it on the next one, or the next run.
+      // Without a connection the topics are orphaned: this run clears them on the next one, or the next run does.
       guard bridge.isAdmitted else { break }
       bridge.companion?.deviceRemoved(device.address)
       recordID()
