@@ -149,6 +149,26 @@ import Testing
     }
   }
 
+  @Test(
+    "A micro:bit that was replaced by another one under its id, while the gateway was stopped, is removed")
+  func replaced() async throws {
+    var plan = Plan(devices: 2)
+    plan.entries = Self.kitchen
+    try await withFixture(plan) { fixture in
+      let (old, new) = (topic(try await fixture.id()), topic(try await fixture.id(1)))
+      _ = try await document(fixture, old)
+      try await fixture.remembered("announced")
+      try await fixture.remembered("kitchen")
+      #expect(try await fixture.stopGateway() == 0)
+      let mark = try fixture.observer.mark
+      try fixture.configure(entries: Self.kitchen.replacing("D0:5A:00:00", with: "D1:5A:00:01"))
+      try fixture.startGateway()
+      _ = try await document(fixture, old, after: mark) { $0.payload.isEmpty }
+      _ = try await document(fixture, new, after: mark)
+      #expect(try await fixture.retained()[old] == nil)
+    }
+  }
+
   @Test("Home Assistant that goes away again before it was told to forget is told at its next birth")
   func removalInterrupted() async throws {
     try await withOneOfThree(Plan(devices: 2)) { fixture in
