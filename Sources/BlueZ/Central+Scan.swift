@@ -54,20 +54,21 @@ extension Central {
     } catch {
       // Discovery is active already: an earlier StopDiscovery was not answered in time. Else `watchScan` notices.
       if case .busy = error { return .on }
-      if case .unavailable = error { return .off }
-      scanFailed("\(error)")
+      // Not a failure if the adapter was turned off during the call.
+      if state.isOn { scanFailed("\(error)") }
       return .failed
     }
     return .on
   }
 
   private func scanFailed(_ reason: String) {
-    switch scanner.failed(reason) {
-    case .log: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": reason])
-    case .reset where mayResetForScan:
+    switch scanner.failed(reason, mayReset: mayResetForScan) {
+    case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": reason])
+    case .problem: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": reason])
+    case .retry: break
+    case .reset:
       log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": reason])
       loop.task(of: self) { try? await $0.resetAdapter() }
-    case .reset, .retry: break
     }
   }
 
@@ -76,7 +77,7 @@ extension Central {
     isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
   }
 
-  /// Why bluetoothd has not scanned for some time although it should; nil: it scans, or need not.
+  /// Why bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
   public var scanProblem: String? { scanner.problem }
 
   /// Notices that discovery works again.
