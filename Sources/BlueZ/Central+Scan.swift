@@ -97,12 +97,13 @@ extension Central {
   }
 
   private func retryScanLater() {
-    loop.timer(after: limits.retry) { [weak self] in
+    let timer = loop.timer(after: limits.retry) { [weak self] in
       self?.assumeIsolated { central in
         central.scanner.retry()
         central.reconcileScan()
       }
     }
+    scanner.schedule(timer)
   }
 
   /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller.
@@ -119,7 +120,7 @@ extension Central {
         }
       }
     }
-    scanner.check(after: timer)
+    scanner.schedule(timer)
   }
 
   /// Resumes scanning briefly when consecutive connects have paused it for long: peripherals that are not seen are not

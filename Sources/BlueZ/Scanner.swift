@@ -27,8 +27,8 @@ final class Scanner {
   private var resetBackOff: BackOff
   /// While discovery fails: the adapter is not reset before.
   private var nextReset = Moment.now
-  /// Checks that discovery is still active.
-  private var check: LoopTimer?
+  /// In `on`: checks that discovery is still active. In `failed`: starts it again.
+  private var timer: LoopTimer?
   /// Since when scanning has been paused for connects; nil when it is not.
   private var pausedSince: Moment?
   /// Scanning is resumed briefly although connects are waiting.
@@ -78,7 +78,7 @@ final class Scanner {
 
   private func beginChange() {
     phase = .changing
-    check?.cancel()
+    timer?.cancel()
   }
 
   /// The change has ended in this phase.
@@ -93,7 +93,7 @@ final class Scanner {
     case .on, .failed: phase = .off
     case .off, .changing: break
     }
-    check?.cancel()
+    timer?.cancel()
     if !isReset { clearFailures() }
   }
 
@@ -146,8 +146,8 @@ final class Scanner {
   /// After a failure: it is time to start again.
   func retry() { if case .failed = phase { phase = .off } }
 
-  /// - Parameter timer: at its end it is checked whether bluetoothd still scans.
-  func check(after timer: LoopTimer) { check = timer }
+  /// - Parameter timer: runs until discovery is to be checked or started again; cancelled by the next change.
+  func schedule(_ timer: LoopTimer) { self.timer = timer }
 
   // MARK: Pauses
 

@@ -162,6 +162,24 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// Each pause begins a new attempt, and the one that was due is not made as well.
+  @Test func pausesDoNotMultiplyTheAttempts() async throws {
+    let retry = Duration.milliseconds(200)
+    let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = retry }
+    for _ in 0..<20 {
+      await faults.central.scan(true)
+      #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+      await faults.central.scan(false)
+    }
+    await faults.central.scan(true)
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+    let begin = Moment.now
+    faults.fake.calls.skip()
+    for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
+    #expect(begin.duration(to: .now) > retry * 2)
+    try await faults.tested.end()
+  }
+
   @Test func aFilterThatIsRefusedIsAProblem() async throws {
     let faults = try await Faults(answers: [
       "SetDiscoveryFilter": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported")
