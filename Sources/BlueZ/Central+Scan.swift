@@ -52,8 +52,13 @@ extension Central {
         [.properties(["Transport": .string("le")])], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
-      // Discovery is active already: an earlier StopDiscovery was not answered in time. Else `watchScan` notices.
-      if case .busy = error { return .on }
+      if case .busy = error {
+        // An earlier StopDiscovery was not answered in time.
+        if tree.adapter?.isDiscovering == true { return .on }
+        // bluetoothd also answers so if the kernel refuses to scan (recorded with 5.66 and 5.82). A discovery that it
+        // counts as started would be `InProgress` for ever.
+        _ = await stopDiscovery()
+      }
       // Not a failure if the adapter was turned off during the call.
       if state.isOn { scanFailed("\(error)") }
       return .failed

@@ -7,6 +7,8 @@ from journal import expect
 from scenarios.common import ANSWER, BY_PREFIX, CONNECT, RETURN, expect_return, scenario, start_one
 from world import BASE, GATEWAY_ID, START, Broker, Microbits
 
+BOTH = (12, 13)
+
 
 def start_two(world):
     world.start(microbits=2)
@@ -41,6 +43,23 @@ def adapter_unplugged(world):
     mark = world.broker.messages.mark()
     world.microbits = Microbits(1)
     expect_return(device, mark)
+
+
+@scenario(debians=BOTH)
+def scans_refused_until_a_reset(world):
+    """The gateway reports it, and after about a minute it resets the adapter."""
+    world.start()
+    world.microbits.ask("refuse_scans")
+    world.start_gateway(BY_PREFIX)
+    world.gateway.wait_line("cannot scan: trying again", CONNECT)
+    world.broker.publish(f"{BASE}/bridge/{GATEWAY_ID}/request/health", "")
+    health = world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/response/health", ANSWER).json()["data"]
+    texts = [finding["text"] for finding in health["findings"]]
+    expect(any(text.startswith("hci0 cannot scan") for text in texts), f"health reports {texts}")
+    world.gateway.wait_line("resetting the adapter", 2 * RETURN)
+    device = world.devices()[0]
+    device.wait_availability("online", RETURN)
+    device.wait_readings(1, RETURN)
 
 
 @scenario()
