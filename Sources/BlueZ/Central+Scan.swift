@@ -111,18 +111,21 @@ extension Central {
     scanner.schedule(timer)
   }
 
-  /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller.
+  /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller, or if no advertisement
+  /// is received: `Discovering` stays true when the kernel can no longer scan, and only StartDiscovery shows it (recorded
+  /// with 5.66 and 5.82).
   private func watchScan() {
+    let advertisements = tree.advertisements
     let timer = loop.timer(after: limits.scanCheck) { [weak self] in
       self?.assumeIsolated { central in
         guard case .on = central.scanner.phase else { return }
-        if central.tree.adapter?.isDiscovering == true {
-          central.watchScan()
-        } else {
+        if central.tree.adapter?.isDiscovering != true {
           central.scanFailed("bluetoothd has stopped discovery")
-          central.scanner.beginRestart()
-          central.loop.task(of: central) { await $0.perform(.stop) }
+        } else if central.tree.advertisements != advertisements {
+          return central.watchScan()
         }
+        central.scanner.beginRestart()
+        central.loop.task(of: central) { await $0.perform(.stop) }
       }
     }
     scanner.schedule(timer)

@@ -53,7 +53,7 @@ package struct Limits: Sendable {
   var briefScan = Duration.seconds(3)
   /// For discovery to stop before a connect; it starts or stops with one call at a time, each ``local`` at most.
   var scanStop = Duration.seconds(12)
-  /// How often to check that bluetoothd still scans.
+  /// How often to check that bluetoothd still scans: several of the kernel's scans (10 s each).
   var scanCheck = Duration.seconds(30)
   /// From the first failure to scan until the adapter is reset, and between two resets.
   var scanReset = BackOff(first: .seconds(60), longest: .seconds(3600))

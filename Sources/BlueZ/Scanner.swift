@@ -73,7 +73,7 @@ final class Scanner {
     }
   }
 
-  /// bluetoothd has stopped scanning by itself: StopDiscovery follows.
+  /// Discovery is started again: StopDiscovery follows.
   func beginRestart() { beginChange() }
 
   private func beginChange() {

@@ -89,6 +89,33 @@ import Testing
     await faults.fake.emit(Recorded.adapter(["Discovering": .boolean(false)]))
     try await faults.fake.called("StopDiscovery")
     try await faults.fake.called("StartDiscovery")
+    // From now on without a discovery.
+    await faults.fake.answer("StartDiscovery", FakeBlueZ.ok)
+    #expect(await faults.central.wait(patience) { $0.scanProblem == "bluetoothd has stopped discovery" })
+    try await faults.tested.end()
+  }
+
+  @Test func aScanWithoutAdvertisementsIsStartedAgain() async throws {
+    let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
+    await faults.central.scan(true)
+    for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
+    #expect(await faults.central.scanProblem == nil)
+    try await faults.tested.end()
+  }
+
+  @Test func aScanWithAdvertisementsGoesOn() async throws {
+    let check = Duration.seconds(1)
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+        fake.later(check / 4) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
+      }
+    ]) { $0.scanCheck = check }
+    let begin = Moment.now
+    await faults.central.scan(true)
+    try await faults.fake.called("StopDiscovery")
+    #expect(begin.duration(to: .now) > check * 2)
     try await faults.tested.end()
   }
 

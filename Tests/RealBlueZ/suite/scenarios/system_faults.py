@@ -45,13 +45,9 @@ def adapter_unplugged(world):
     expect_return(device, mark)
 
 
-@scenario(debians=BOTH)
-def scans_refused_until_a_reset(world):
-    """The gateway reports it, and after about a minute it resets the adapter."""
-    world.start()
-    world.microbits.ask("refuse_scans")
-    world.start_gateway(BY_PREFIX)
-    world.gateway.wait_line("cannot scan: trying again", CONNECT)
+def expect_reset(world):
+    """The gateway reports that it cannot scan, and after about a minute it resets the adapter."""
+    world.gateway.wait_line("cannot scan: trying again", 2 * RETURN)
     world.broker.publish(f"{BASE}/bridge/{GATEWAY_ID}/request/health", "")
     health = world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/response/health", ANSWER).json()["data"]
     texts = [finding["text"] for finding in health["findings"]]
@@ -60,6 +56,27 @@ def scans_refused_until_a_reset(world):
     device = world.devices()[0]
     device.wait_availability("online", RETURN)
     device.wait_readings(1, RETURN)
+
+
+@scenario(debians=BOTH)
+def scans_refused_from_the_start(world):
+    world.start()
+    world.microbits.ask("refuse_scans")
+    world.start_gateway(BY_PREFIX)
+    expect_reset(world)
+
+
+@scenario(debians=BOTH)
+def scans_refused_later(world):
+    """bluetoothd reports that it discovers."""
+    world.start()
+    world.microbits.ask("vanish")
+    world.start_gateway(BY_PREFIX)
+    time.sleep(20)  # it scans for that long
+    world.microbits.ask("refuse_scans")
+    time.sleep(20)  # the kernel's scan has ended
+    world.microbits.ask("return")
+    expect_reset(world)
 
 
 @scenario()
