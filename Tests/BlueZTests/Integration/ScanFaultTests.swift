@@ -104,12 +104,12 @@ import Testing
   }
 
   @Test func aScanWithAdvertisementsGoesOn() async throws {
-    let check = Duration.seconds(1)
+    let check = Duration.seconds(3)
     let faults = try await Faults(answers: [
       "StartDiscovery": { fake, call in
         fake.reply(call)
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
-        fake.later(check / 4) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
+        fake.later(check / 30) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
       }
     ]) { $0.scanCheck = check }
     let begin = Moment.now
@@ -120,12 +120,11 @@ import Testing
   }
 
   /// The next attempt mostly succeeds.
-  @Test func oneFailureIsNotReportedAndASecondIs() async throws {
-    let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = .milliseconds(200) }
+  @Test func oneFailureIsNotReported() async throws {
+    let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = .seconds(3600) }
     await faults.central.scan(true)
     #expect(await faults.central.wait(patience) { $0.hasScanFailed })
     #expect(await faults.central.scanProblem == nil)
-    #expect(await faults.central.wait(patience) { $0.scanProblem == "Failed: Failed" })
     try await faults.tested.end()
   }
 
@@ -151,7 +150,7 @@ import Testing
   @Test func aProblemEndsWithTheAdapter() async throws {
     let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = .milliseconds(1) }
     await faults.central.scan(true)
-    #expect(await faults.central.wait(patience) { $0.scanProblem != nil })
+    #expect(await faults.central.wait(patience) { $0.scanProblem == "Failed: Failed" })
     await faults.fake.answer("StartDiscovery", FakeBlueZ.never)
     await faults.fake.emit(Recorded.adapter(["Powered": .boolean(false)]))
     #expect(await faults.central.wait(patience) { !$0.state.isOn })
@@ -181,7 +180,7 @@ import Testing
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
     try await faults.tested.end()
-    #expect(await faults.central.wait(.seconds(5)) { $0.hasScanFailed })
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
   }
 
   @Test func aBluetoothdThatEndsWhileScanningBeginsIsCalledWhenItIsBack() async throws {
