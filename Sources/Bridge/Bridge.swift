@@ -130,7 +130,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Ownership first, as retained commands are for the owner. Commands before anything is published, so that whoever sees
   /// the device can send it one.
   private func subscribe(_ publisher: DevicePublisher) {
-    ownership.removeOrphan(publisher.device.id)
+    ownership.idUsed(by: publisher)
     context.mqtt.subscribe(publisher.topics.ownership)
     publisher.awaits(ownership.sendBarrier())
     if ownership.isAdmitted { commands.subscribe(publisher) }

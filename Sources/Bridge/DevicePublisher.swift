@@ -22,8 +22,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private(set) var moved: Move?
   /// Whether it was logged that another gateway uses its id for another device, and neither can be renamed.
   private var isIDConflictLogged = false
-  /// Retained values of an earlier run, of properties that the profile no longer has. Cleared when this gateway owns the
-  /// device.
+  /// Retained values of properties that the profile does not have: of an earlier run, or of another device that had the
+  /// id. Cleared when this gateway owns the device.
   private var orphanedValues: [TopicName]
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
@@ -68,13 +68,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
     case .removed where !ownership.isElsewhere:
-      clear(topics)
-      bridge.companion?.deviceRemoved(device.address)
+      clear(topics.states)
       // Without a connection the topics are orphaned: this run clears them on the next one, or the next run does.
-      if bridge.isAdmitted { recordID() }
+      guard bridge.isAdmitted else { break }
+      bridge.companion?.deviceRemoved(device.address)
+      recordID()
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
-      for topic in topics.properties.flatMap(\.states) { context.clearState(topic) }
+      clear(topics.properties.flatMap(\.states))
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
@@ -99,14 +100,18 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
     let isOwn = ownership.owner == .this
     switch reason {
-    case .requested: if isOwn { clear(topics) }
+    case .requested: if isOwn { clear(topics.states) }
     case .conflict: release()
     }
     bridge.unsubscribe(self)
     topics = context.topics.topics(of: device.id, device.profile)
+    orphanedValues = []
     for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
     bridge.renamed(self, from: before)
     guard isOwn else { return }
+    if !bridge.isAdmitted {
+      bridge.foundOrphan(before, of: device.address, offered: device.offered ?? [])
+    }
     publishPresence()
     for property in properties { property.republish() }
   }
@@ -115,8 +120,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   /// Info and availability.
   func publishPresence() {
-    for topic in orphanedValues { context.clearState(topic) }
-    orphanedValues = []
+    clearOrphanedValues()
     // First, so that it is there when the device comes online.
     publishInfo()
     context.publishState(topics.availability, Payload.availability(device.isOnline))
@@ -132,7 +136,23 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// Another gateway publishes the device's topics from now on.
   func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
-  private func clear(_ topics: DeviceTopics) { for topic in topics.states { context.clearState(topic) } }
+  /// Without a connection the topics are left as they are: by the next one another gateway may own the device.
+  private func clear(_ topics: [TopicName]) {
+    for topic in topics {
+      if bridge.isAdmitted { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
+    }
+  }
+
+  private func clearOrphanedValues() {
+    guard bridge.isAdmitted, ownership.owner == .this else { return }
+    clear(orphanedValues)
+    orphanedValues = []
+  }
+
+  /// The properties whose values another device, or this one, may have published under its id.
+  func foundOrphanedValues(_ offered: Set<String>) {
+    orphanedValues += topics.states(ofOtherProperties: offered)
+  }
 
   // MARK: Ownership
 
@@ -224,19 +244,20 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   /// The retained messages of the device have arrived. What an earlier run published may be out of date.
   private func reconcile(isAlone: Bool) {
-    guard !device.isOnline else { return }
+    guard !device.isOnline else { return clearOrphanedValues() }
     switch ownership.owner {
     case .other: break
     case .this:
       let id = device.id
       context.engine.assumeIsolated { $0.setOwner(.this, of: id) }
+      recordID()
       publishPresence()
     case .unknown:
       // Another gateway may just have found it, and not have published that yet.
       let address = device.address
       guard isAlone, context.engine.assumeIsolated({ $0.isNamed(address) }) else { return }
       context.publishState(topics.availability, Payload.availability(false))
-      context.engine.assumeIsolated { $0.recordID(of: address) }
+      recordID()
     }
   }
 }

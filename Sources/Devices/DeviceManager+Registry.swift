@@ -31,13 +31,11 @@ extension DeviceManager {
 
   /// The configuration, or what requests changed of it, has changed: brings the devices in line.
   func reconcile() {
-    for device in Array(registry.all) {
-      guard let settings = settings(of: device.address, device.advertisement) else {
-        remove(device, because: isPinnedElsewhere(device.address) ? .pinnedElsewhere : .removed)
-        continue
-      }
-      apply(settings, to: device)
+    // Removed first: the others may get their ids.
+    for device in registry.all where settings(of: device.address, device.advertisement) == nil {
+      remove(device, because: isPinnedElsewhere(device.address) ? .pinnedElsewhere : .removed)
     }
+    for device in Array(registry.all) { update(device) }
     loadKnownDevices()
     registry.ignored = [:]
     replayPeripherals()
@@ -47,17 +45,19 @@ extension DeviceManager {
 
   /// Another entry may match it now.
   func advertisementChanged(of device: Device) {
-    if let settings = settings(of: device.address, device.advertisement) { apply(settings, to: device) }
+    update(device)
     engineChanged()
   }
 
-  private func apply(_ settings: DeviceSettings, to device: Device) {
-    guard settings != device.settings else { return }
+  /// Applies the settings that hold for the device now.
+  private func update(_ device: Device) {
+    guard let settings = settings(of: device.address, device.advertisement), settings != device.settings
+    else { return }
     if settings.profile != device.settings.profile { return replace(device) }
     let id = settings.id.value
     if id != device.settings.id.value, id != device.id {
       // It is made anew, and goes by its address if the id is still another's.
-      guard vacate(id) else { return remove(device, because: .removed) }
+      guard freeID(id) else { return remove(device, because: .removed) }
       rename(device, to: id, .requested)
     }
     device.apply(settings)
@@ -66,7 +66,7 @@ extension DeviceManager {
   /// Frees `id` if the device that has it is to have another one, as when two change places: until its turn it goes by its
   /// address.
   /// - Returns: whether the id is free.
-  private func vacate(_ id: DeviceID) -> Bool {
+  private func freeID(_ id: DeviceID) -> Bool {
     guard let holder = registry.byID[id] else { return true }
     let own = DeviceID(holder.address)
     guard registry.byID[own] == nil, settings(of: holder.address, holder.advertisement)?.id.value != id
@@ -231,6 +231,10 @@ extension DeviceManager {
   /// Records the id that the device has now. Topics under an earlier id have been cleared, or are another gateway's.
   package func recordID(of address: BluetoothAddress) {
     let id = registry.byAddress[address]?.id
-    store.change(address) { $0.id = id }
+    store.change(address) { record in
+      record.id = id
+      // Kept so far to clear the topics of its properties.
+      if id == nil { record.offered = nil }
+    }
   }
 }

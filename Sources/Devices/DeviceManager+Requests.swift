@@ -63,7 +63,7 @@ extension DeviceManager {
     store.change(device.address) { record in
       let before = record
       record = DeviceRecord(address: device.address)
-      (record.id, record.advertisement) = (before.id, before.advertisement)
+      (record.id, record.offered, record.advertisement) = (before.id, before.offered, before.advertisement)
       record.isRemoved = isConfigured
     }
     reconcile()

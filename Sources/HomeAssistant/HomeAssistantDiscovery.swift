@@ -218,6 +218,8 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     }
     // Another gateway has announced the device.
     discardRemoval(topic)
+    // A deletion that the broker has not received yet.
+    context.mqtt.releaseState(document.topic)
     guard case .device(let address) = discovery?.subject(of: topic),
       let publisher = bridge.publisher(address)
     else { return }

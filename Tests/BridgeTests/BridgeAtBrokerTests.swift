@@ -151,10 +151,10 @@ import Testing
     try await broker.stop()
     try await tested.admitted(false)
     await tested.configure(Configuration())
-    #expect(await tested.storedID() == record.id)
+    #expect(await tested.record()?.id == record.id)
     try await broker.start()
     try await tested.admitted(true)
-    #expect(await tested.storedID() == nil)
+    #expect(await tested.record()?.id == nil)
   }
 
   private static let requests: [(verb: String, keys: String, whileItsOwnerIsOffline: String)] = [
@@ -240,6 +240,116 @@ import Testing
       retained: [("pulse/info", Self.info("here")), ("pulse/heart_rate", "61")])
     try await tested.message("pulse/heart_rate/image", "")
     #expect(try await tested.payloads("pulse/heart_rate") == ["61", ""])
+  }
+
+  /// As in an outage of the broker that ends with the gateway.
+  @Test func valuesOfARemovedDeviceAreClearedByTheNextRun() async throws {
+    let folder = try TemporaryFolder()
+    var record = DeviceRecord(address: BridgeUnderTest.address)
+    (record.id, record.offered) = (try DeviceID("kitchen"), ["heart_rate"])
+    let path = Self.state(in: folder, record)
+    do {
+      let tested = try await BridgeUnderTest(broker, state: path)
+      try await broker.stop()
+      try await tested.admitted(false)
+      try await tested.remove(DeviceID("kitchen"))
+      await tested.end()
+    }
+    try await broker.start()
+    let tested = try await BridgeUnderTest(
+      broker, "{}", state: path,
+      retained: [("kitchen/info", Self.info("here")), ("kitchen/heart_rate", "61")])
+    try await tested.message("kitchen/info", "", from: 3)
+    #expect(try await tested.payloads("kitchen/heart_rate") == ["61", ""])
+    let left = await tested.record()
+    #expect(left?.isRemoved == true && left?.id == nil && left?.offered == nil)
+  }
+
+  /// A new micro:bit under the same id, while the gateway was stopped.
+  @Test func whatADeviceLeavesUnderTheIDOfItsSuccessorIsCleared() async throws {
+    let folder = try TemporaryFolder()
+    let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
+    var record = DeviceRecord(address: address)
+    (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "heart_rate"])
+    let tested = try await BridgeUnderTest(
+      broker, state: Self.state(in: folder, record),
+      retained: [
+        ("kitchen/info", Self.info("here").replacing("D4:E5", with: "D4:E6")), ("kitchen/heart_rate", "61"),
+      ])
+    try await tested.message("kitchen/info", #""properties""#)
+    #expect(try await tested.payloads("kitchen/heart_rate") == ["61", ""])
+    #expect(await tested.record(of: address)?.id == nil)
+    #expect(await tested.record()?.id == record.id)
+  }
+
+  @Test(arguments: ["removed", "renamed", "replaced"], [false, true])
+  func aChangeInAnOutageClearsTopicsUnlessAnotherGatewayOwnsThemThen(change: String, isMoved: Bool)
+    async throws
+  {
+    let folder = try TemporaryFolder()
+    var record = DeviceRecord(address: BridgeUnderTest.address)
+    (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "period", "heart_rate"])
+    let broker = try await BridgeUnderTest.persistentBroker()
+    let tested = try await BridgeUnderTest(broker, state: Self.state(in: folder, record))
+    try await tested.comeOnline()
+    try await tested.receive(0, 21)
+    try await tested.message("kitchen/temperature", "21")
+    try await broker.stop()
+    try await tested.admitted(false)
+    switch change {
+    case "removed": await tested.configure(Configuration())
+    case "renamed": try await tested.configure(BridgeUnderTest.kitchen.replacing("kitchen", with: "hall"))
+    default:
+      try await tested.configure(BridgeUnderTest.kitchen.replacing(#""temperature","#, with: ""))
+      try await tested.comeOnline()
+    }
+    if isMoved {
+      let values = [("kitchen/temperature", "21"), ("kitchen/heart_rate", "61"), ("kitchen/period", "500")]
+      try await BridgeUnderTest.replaceRetained(
+        of: broker,
+        with: values + [("kitchen/info", Self.info("attic")), ("kitchen/availability", "online")])
+    }
+    try await broker.start()
+    try await tested.admitted(true)
+    _ = try await tested.payloads("kitchen/info")
+    let retained = try await BridgeUnderTest.retained(by: broker)
+    let kept = retained.filter { $0.hasPrefix("microbit/kitchen/") }.sorted()
+    if isMoved {
+      let all = ["availability", "heart_rate", "info", "period", "temperature"]
+      #expect(kept == all.map { "microbit/kitchen/" + $0 })
+    } else {
+      #expect(
+        kept == (change == "replaced" ? ["microbit/kitchen/availability", "microbit/kitchen/info"] : []))
+      #expect(retained.contains("microbit/hall/info") == (change == "renamed"))
+    }
+  }
+
+  @Test func devicesThatChangePlacesInAnOutageKeepNoValueOfEachOther() async throws {
+    let folder = try TemporaryFolder()
+    var record = DeviceRecord(address: BridgeUnderTest.address)
+    (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "period", "accelerometer"])
+    func configuration(_ first: String, _ second: String) -> String {
+      #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"\#(first)","#
+        + #""properties":["temperature","accelerometer"]},"#
+        + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"id":"\#(second)","properties":["temperature"]}]}"#
+    }
+    let broker = try await BridgeUnderTest.persistentBroker()
+    let tested = try await BridgeUnderTest(
+      broker, configuration("kitchen", "hall"), state: Self.state(in: folder, record))
+    try await tested.comeOnline()
+    try await tested.receive(1, .record([0, 0, 0]))
+    try await tested.message("kitchen/accelerometer", "")
+    try await tested.message("hall/availability", "offline")
+    try await broker.stop()
+    try await tested.admitted(false)
+    try await tested.configure(configuration("hall", "kitchen"))
+    try await broker.start()
+    try await tested.admitted(true)
+    _ = try await tested.payloads("kitchen/info")
+    let retained = try await BridgeUnderTest.retained(by: broker)
+    #expect(!retained.contains("microbit/kitchen/accelerometer"))
+    #expect(retained.contains("microbit/hall/accelerometer"))
+    #expect(retained.contains("microbit/kitchen/info") && retained.contains("microbit/hall/info"))
   }
 
   @Test func valuesOfPropertiesThatAreNoLongerUsedAreClearedByTheOwner() async throws {

@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import GATT
+import Glibc
 import JSON
 import Store
 import TestSupport
@@ -133,6 +134,38 @@ final class BridgeUnderTest: Sendable {
     return messages.elements.filter(\.retain).map(\.topic.string)
   }
 
+  /// A broker that keeps over a restart what it retains.
+  static func persistentBroker() async throws -> MosquittoBroker {
+    try await MosquittoBroker {
+      "allow_anonymous true\npersistence true\npersistence_location \($0)/"
+    }
+  }
+
+  /// What a ``persistentBroker()`` that is stopped retains from its next start on, below the base topic.
+  static func replaceRetained(of broker: MosquittoBroker, with messages: [(topic: String, payload: String)])
+    async throws
+  {
+    let other = try await persistentBroker()
+    let client = MQTTClient(
+      options: MQTTOptions(host: "127.0.0.1", port: other.port, clientID: "earlier"), loop: observerLoop,
+      log: { _, _ in })
+    observerLoop.onLoop {
+      for (topic, payload) in messages {
+        client.setState(topicName("microbit/" + topic), Array(payload.utf8))
+      }
+    }
+    let connected = Record<Void>()
+    await client.setHandler { if case .connected = $0 { connected.append(()) } }
+    let life = Task(executorPreference: observerLoop) { try await client.run() }
+    _ = try await connected.first(within: patience, "connected") { true }
+    await client.stop(deadline: patience)
+    try await life.value
+    try await other.stop()
+    guard rename(other.folder.path + "/mosquitto.db", broker.folder.path + "/mosquitto.db") == 0 else {
+      throw Failure("mosquitto.db: errno \(errno)")
+    }
+  }
+
   /// Calls a device's observer as the engine does.
   func device(_ body: @escaping @Sendable (DevicePublisher) -> Void) async throws {
     let bridge = bridge
@@ -154,7 +187,15 @@ final class BridgeUnderTest: Sendable {
 
   func configure(_ configuration: Configuration) async { await engine.configure(configuration) }
 
-  func storedID() async -> DeviceID? { await engine.store.records[Self.address]?.id }
+  func configure(_ text: String) async throws {
+    await engine.configure(try Configuration.parse(Array(text.utf8)).get())
+  }
+
+  func remove(_ id: DeviceID) async throws { _ = try await engine.remove(id) }
+
+  func record(of address: BluetoothAddress = BridgeUnderTest.address) async -> DeviceRecord? {
+    await engine.store.records[address]
+  }
 
   func comeOnline() async throws {
     try await device { publisher in

@@ -151,6 +151,40 @@ import Testing
     }
   }
 
+  @Test("What moved away from a gateway that had no broker, and was removed there, stays with the other one")
+  func removedBehindItsBack() async throws {
+    var plans = Self.plans
+    plans[0].isWired = true
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await ground.holds(Self.id)
+      try await ground.remembered(#""announced""#)
+      var mark = try ground.observer.mark
+      ground.wire?.cut()
+      try await ground.message("bridge/ground/state", "offline", after: mark)
+      try ground.configure(entries: #"{"match":{"identifier":"D1:5A:00:01:C0:DE"}}"#)
+      try ground.gateway.signal(SIGHUP)
+      try await ground.logged("configuration reloaded")
+      try await cluster.move(from: ground, to: attic)
+      try await attic.holds(Self.id, after: mark)
+      try await attic.message("\(Self.id)/temperature", after: mark)
+      _ = try await attic.observer.message(Cluster.discovery, after: mark, within: Fixture.patience) {
+        $0.text.contains("bridge/attic/state")
+      }
+      mark = try ground.observer.mark
+      ground.wire?.mend()
+      try await ground.bridgeOnline(after: mark)
+      for fixture in cluster.fixtures { try await fixture.settled() }
+      try await ground.observer.synchronize()
+      let kept = try await ground.retained()
+      #expect(kept["\(Self.id)/availability"]?.text == "online")
+      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+      #expect(kept["\(Self.id)/temperature"] != nil)
+      #expect(kept[Cluster.discovery]?.text.contains("bridge/attic/state") == true)
+      #expect(try attic.lines(with: "deleted in Home Assistant").isEmpty)
+    }
+  }
+
   @Test("A link that came about without a broker is told when there is one, and whence it came")
   func withoutABroker() async throws {
     var plans = Self.plans

@@ -113,7 +113,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     for publisher in bridge.publishers {
       publisher.barrierArrived(number, isAlone: gatewaysOnline.isEmpty)
     }
-    for (id, orphan) in orphans where orphan.barrier <= number { clear(orphan, id) }
+    for (id, orphan) in orphans where orphan.barrier <= number { clearOrphan(id) }
   }
 
   // MARK: The gateway's id
@@ -181,30 +181,59 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   // MARK: Orphaned topics
 
   /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or is
-  /// to own it.
+  /// to own it; if the id is another device's now, only what that one does not publish.
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    guard orphans[id] == nil, bridge.publisher(id) == nil else { return }
+    guard orphans[id] == nil else { return }
+    if let publisher = bridge.publisher(id) {
+      recordID(of: address)
+      return replace(address, offered: offered, by: publisher)
+    }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(address: address, offered: offered, barrier: sendBarrier())
   }
 
   func received(info payload: [UInt8], ofOrphan id: DeviceID) {
     guard let notice = DeviceOwnership.Notice(payload), notice.gateway != context.gateway,
-      let orphan = orphans[id]
+      let orphan = removeOrphan(id)
     else { return }
-    removeOrphan(id)
-    bridge.companion?.ownedElsewhere(orphan.address)
+    if notice.address ?? orphan.address == orphan.address {
+      bridge.companion?.ownedElsewhere(orphan.address)
+    } else {
+      reportRemoved(orphan.address)
+    }
   }
 
-  /// The id is in use again.
-  func removeOrphan(_ id: DeviceID) {
-    guard let orphan = orphans.removeValue(forKey: id) else { return }
+  /// The device of `publisher` has its id from now on.
+  func idUsed(by publisher: DevicePublisher) {
+    guard let orphan = removeOrphan(publisher.device.id) else { return }
+    replace(orphan.address, offered: orphan.offered, by: publisher)
+  }
+
+  /// The device at `address` had the id that the device of `publisher` has now; they may be the same.
+  private func replace(_ address: BluetoothAddress, offered: Set<String>, by publisher: DevicePublisher) {
+    publisher.foundOrphanedValues(offered)
+    reportRemoved(address)
+  }
+
+  /// Unless the device only has another id now.
+  private func reportRemoved(_ address: BluetoothAddress) {
+    if bridge.publisher(address) == nil { bridge.companion?.deviceRemoved(address) }
+  }
+
+  private func removeOrphan(_ id: DeviceID) -> Orphan? {
+    guard let orphan = orphans.removeValue(forKey: id) else { return nil }
     context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
-    context.engine.assumeIsolated { $0.recordID(of: orphan.address) }
+    recordID(of: orphan.address)
+    return orphan
+  }
+
+  private func recordID(of address: BluetoothAddress) {
+    context.engine.assumeIsolated { $0.recordID(of: address) }
   }
 
   /// No gateway owns it.
-  private func clear(_ orphan: Orphan, _ id: DeviceID) {
+  private func clearOrphan(_ id: DeviceID) {
+    guard let orphan = removeOrphan(id) else { return }
     let topics = topics(of: id)
     if context.engine.assumeIsolated({ $0.isPinnedElsewhere(orphan.address) }) {
       // That gateway has not found it yet.
@@ -214,9 +243,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
       for topic in topics.states + topics.states(ofOtherProperties: orphan.offered) {
         context.clearState(topic)
       }
-      if bridge.publisher(orphan.address) == nil { bridge.companion?.deviceRemoved(orphan.address) }
+      reportRemoved(orphan.address)
     }
-    removeOrphan(id)
   }
 
   /// With every property of the built-in profile: an earlier version did not record those that the device offered.

@@ -457,6 +457,29 @@ import Testing
     await tested.end()
   }
 
+  @Test func aDeviceThatIsRemovedIsNotRenamedFirst() async throws {
+    // Several, as their order varies.
+    let addresses = (0..<16).map { BluetoothAddress(truncating: 0xC5A1_B2C3_D500 + UInt64($0)) }
+    let entries = addresses.map { Configuration.Device(match: .identifier($0), id: DeviceID($0)) }
+    let ids = try (0..<8).map { try DeviceID("room-\($0)") }
+    var configuration = Configuration()
+    configuration.devices = entries
+    for (index, id) in ids.enumerated() { configuration.devices[index].id = id }
+    let tested = try await Engine(configuration, isInRange: false)
+    let before = tested.frontEnd.events.count
+    configuration.devices = Array(entries.dropFirst(ids.count))
+    for (index, id) in ids.enumerated() { configuration.devices[index].id = id }
+    await tested.engine.configure(configuration)
+    let renamed = tested.frontEnd.events.elements[before...].compactMap { event -> BluetoothAddress? in
+      if case .changed(.renamed, let device) = event { device.address } else { nil }
+    }
+    #expect(Set(renamed) == Set(addresses.dropFirst(ids.count)))
+    for (index, id) in ids.enumerated() {
+      #expect(await tested.engine.device(id)?.address == addresses[ids.count + index])
+    }
+    await tested.end()
+  }
+
   @Test func anIDOfAPrefixIsLeftToAnotherGateway() async throws {
     let hall = try DeviceID("hall")
     var configuration = Configuration()
