@@ -111,9 +111,9 @@ extension Central {
     scanner.schedule(timer)
   }
 
-  /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller, or if no advertisement
-  /// is received: `Discovering` stays true when the kernel can no longer scan, and only StartDiscovery shows it (recorded
-  /// with 5.66 and 5.82).
+  /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller, or if no
+  /// advertisement is received: `Discovering` stays true when the kernel can no longer scan, and only StartDiscovery
+  /// shows it (recorded with 5.66 and 5.82).
   private func watchScan() {
     let advertisements = tree.advertisements
     let timer = loop.timer(after: limits.scanCheck) { [weak self] in
