@@ -1,7 +1,7 @@
 import DBus
 import EventLoop
 
-/// The pairing agent (`org.bluez.Agent1`), which bluetoothd asks for passkeys and confirmations.
+/// The pairing agent (`org.bluez.Agent1`), from which bluetoothd requests passkeys and confirmations.
 ///
 /// bluetoothd uses the agent of the connection that called Pair. It is registered for that call only, and never as the
 /// default agent, so that other programs' pairings and the desktop's agent are not affected.
@@ -48,7 +48,7 @@ extension Central {
       reply(to: call)
     case "RequestPasskey":
       guard let pairing = pairing(about: call) else { return reject(call) }
-      if let passkey = pairing.ask(call) { reply(to: call, passkey) }
+      if let passkey = pairing.passkey(for: call) { reply(to: call, passkey) }
     case "RequestConfirmation", "RequestAuthorization", "AuthorizeService":
       if pairing(about: call) != nil { reply(to: call) } else { reject(call) }
     default:

@@ -153,8 +153,8 @@ extension Central {
   /// scan finds it again.
   ///
   /// bluetoothd since 5.67 frees a read that waits for pairing when the link ends, without replying (src/shared/att.c:
-  /// what `handle_error_rsp` has put back into the channel's queue). The next read of that object uses the freed memory:
-  /// it is never answered, or bluetoothd crashes (both seen with 5.82).
+  /// what `handle_error_rsp` has put back into the channel's queue). The next read of that object uses the freed
+  /// memory: it is never answered, or bluetoothd crashes (both seen with 5.82).
   private func removeUnlessAnswered(_ id: PeripheralID, _ link: Link) async {
     guard let ended = tree.devices[id.path]?.linkChanges else { return }
     try? await loop.sleep(for: limits.treeUpdate)

@@ -8,8 +8,8 @@ extension Central {
   /// - Parameters:
   ///   - passkey: the one that the peripheral displays or has, if it is known beforehand.
   ///   - isNeeded: called on the loop before pairing, which may be long after the call.
-  ///   - passkeyRequested: called on the loop when the peripheral requires a passkey that is not known: it is awaited from
-  ///     ``enter(passkey:for:)``, until the peripheral ends the link (30 s).
+  ///   - passkeyRequested: called on the loop when the peripheral requires a passkey that is not known: it is awaited
+  ///     from ``enter(passkey:for:)``, until the peripheral ends the link (30 s).
   public func pair(
     _ id: PeripheralID, passkey: Int? = nil, while isNeeded: @Sendable () -> Bool = { true },
     passkeyRequested: @escaping @Sendable () -> Void = {}
@@ -105,7 +105,7 @@ extension Central {
     return .failure(isLinked ? .timedOut : .notInRange)
   }
 
-  /// Lets the peripheral connect and use services without asking an agent.
+  /// Lets the peripheral connect and use services without a request to an agent.
   private func trust(_ id: PeripheralID) async {
     do throws(CentralError) {
       _ = try await call(

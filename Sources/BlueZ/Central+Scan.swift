@@ -52,22 +52,28 @@ extension Central {
         [.properties(["Transport": .string("le")])], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
-      // Discovery is active already: an earlier StopDiscovery was not answered in time. Else `watchScan` notices.
-      if case .busy = error { return .on }
-      if case .unavailable = error { return .off }
-      scanFailed("\(error)")
+      if case .busy = error {
+        // An earlier StopDiscovery was not answered in time.
+        if tree.adapter?.isDiscovering == true { return .on }
+        // bluetoothd also answers so if the kernel refuses to scan (recorded with 5.66 and 5.82). A discovery that it
+        // counts as started would be `InProgress` for ever.
+        _ = await stopDiscovery()
+      }
+      // Not a failure if the adapter was turned off during the call.
+      if state.isOn { scanFailed("\(error)") }
       return .failed
     }
     return .on
   }
 
   private func scanFailed(_ reason: String) {
-    switch scanner.failed(reason) {
-    case .log: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": reason])
-    case .reset where mayResetForScan:
+    switch scanner.failed(reason, mayReset: mayResetForScan) {
+    case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": reason])
+    case .problem: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": reason])
+    case .retry: break
+    case .reset:
       log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": reason])
       loop.task(of: self) { try? await $0.resetAdapter() }
-    case .reset, .retry: break
     }
   }
 
@@ -76,7 +82,7 @@ extension Central {
     isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
   }
 
-  /// Why bluetoothd has not scanned for some time although it should; nil: it scans, or need not.
+  /// Why bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
   public var scanProblem: String? { scanner.problem }
 
   /// Notices that discovery works again.
@@ -96,29 +102,33 @@ extension Central {
   }
 
   private func retryScanLater() {
-    loop.timer(after: limits.retry) { [weak self] in
+    let timer = loop.timer(after: limits.retry) { [weak self] in
       self?.assumeIsolated { central in
         central.scanner.retry()
         central.reconcileScan()
       }
     }
+    scanner.schedule(timer)
   }
 
-  /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller.
+  /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller, or if no
+  /// advertisement is received: `Discovering` stays true when the kernel can no longer scan, and only StartDiscovery
+  /// shows it (recorded with 5.66 and 5.82).
   private func watchScan() {
+    let advertisements = tree.advertisements
     let timer = loop.timer(after: limits.scanCheck) { [weak self] in
       self?.assumeIsolated { central in
         guard case .on = central.scanner.phase else { return }
-        if central.tree.adapter?.isDiscovering == true {
-          central.watchScan()
-        } else {
+        if central.tree.adapter?.isDiscovering != true {
           central.scanFailed("bluetoothd has stopped discovery")
-          central.scanner.beginRestart()
-          central.loop.task(of: central) { await $0.perform(.stop) }
+        } else if central.tree.advertisements != advertisements {
+          return central.watchScan()
         }
+        central.scanner.beginRestart()
+        central.loop.task(of: central) { await $0.perform(.stop) }
       }
     }
-    scanner.check(after: timer)
+    scanner.schedule(timer)
   }
 
   /// Resumes scanning briefly when consecutive connects have paused it for long: peripherals that are not seen are not

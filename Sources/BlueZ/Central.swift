@@ -183,7 +183,7 @@ public actor Central {
 
   func setState(_ new: CentralState) {
     // Discovery ends when the adapter is powered off.
-    if state.isOn, !new.isOn { scanner.adapterTurnedOff() }
+    if state.isOn, !new.isOn { scanner.adapterTurnedOff(isReset: status.isResetting) }
     if status.set(new) { handler(.state(new)) }
     reconcileScan()
   }

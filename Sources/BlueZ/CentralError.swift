@@ -17,8 +17,8 @@ public enum CentralError: Error, Sendable, Equatable {
   case disconnected
   /// The peripheral or bluetoothd rejects the operation; retrying does not help.
   case refused(String)
-  /// Another program has acquired the notifications (`AcquireNotify`); or bluetoothd before 5.84 wrongly reports so until
-  /// it is restarted, because a link was lost during AcquireNotify.
+  /// Another program has acquired the notifications (`AcquireNotify`); or bluetoothd before 5.84 wrongly reports so
+  /// until it is restarted, because a link was lost during AcquireNotify.
   case notifyAcquired
   /// The link to a paired peripheral ended at once: the peripheral may have lost its part of the bond.
   case keyMissing

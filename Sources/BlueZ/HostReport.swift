@@ -37,7 +37,7 @@ package struct HostReport: Sendable, Equatable {
   package init() {}
 
   /// For each call.
-  private static let patience = Duration.seconds(5)
+  private static let timeLimit = Duration.seconds(5)
 
   package static func read(_ address: DBusAddress = .system, on loop: EventLoop) async -> HostReport {
     var report = HostReport()
@@ -61,19 +61,19 @@ package struct HostReport: Sendable, Equatable {
   }
 
   private mutating func read(_ bus: DBusConnection, on loop: EventLoop) async throws(DBusError) {
-    func ask(_ member: String) async throws(DBusError) -> DBusValue? {
+    func callBus(_ member: String) async throws(DBusError) -> DBusValue? {
       let isAboutBus = member == "GetId"
       return try await bus.call(
         DBusCall(
           member, on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-          isAboutBus ? [] : [.string(BlueZName.busName)]), timeout: Self.patience
+          isAboutBus ? [] : [.string(BlueZName.busName)]), timeout: Self.timeLimit
       ).first
     }
-    let id = try await ask("GetId")?.text ?? ""
-    bluetoothd = Int32(clamping: try await ask("GetConnectionUnixProcessID")?.integer ?? 0)
+    let id = try await callBus("GetId")?.text ?? ""
+    bluetoothd = Int32(clamping: try await callBus("GetConnectionUnixProcessID")?.integer ?? 0)
     let reply = try await bus.call(
       DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName),
-      timeout: Self.patience)
+      timeout: Self.timeLimit)
     add(reply.first?.map ?? [:])
     for index in adapters.indices {
       let name = LockName(bus: id, adapter: adapters[index].name)

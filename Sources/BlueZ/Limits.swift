@@ -5,10 +5,10 @@ package struct Limits: Sendable {
   /// The limits of a gateway.
   package init() {}
 
-  /// For a Connect; then the attempt is cancelled, as others wait. (bluetoothd itself gives up after 40 s.)
+  /// For a Connect; then the attempt is cancelled, as others wait. (bluetoothd itself cancels it after 40 s.)
   var connect = Duration.seconds(20)
-  /// For pairing on a link. bluetoothd waits for a passkey for 60 s; the kernel ends the link if the peripheral does not
-  /// respond for 30 s.
+  /// For pairing on a link. bluetoothd waits for a passkey for 60 s; the kernel ends the link if the peripheral does
+  /// not respond for 30 s.
   var pair = Duration.seconds(70)
   /// A link to a paired peripheral that ends sooner was refused encryption. A link whose peripheral has gone ends after
   /// its supervision time-out (the kernel's: 420 ms).
@@ -24,8 +24,8 @@ package struct Limits: Sendable {
   /// peripheral). Nothing may be subscribed to before: bluetoothd crashes when it removes a characteristic while it
   /// subscribes to it.
   var servicesChange = Duration.seconds(1)
-  /// For a read or a write, and the same again for a read-back; then the outcome is unknown. (bluetoothd itself gives up
-  /// after 30 s.)
+  /// For a read or a write, and the same again for a read-back; then the outcome is unknown. (bluetoothd itself ends
+  /// them after 30 s.)
   var operation = Duration.seconds(10)
   /// How often a call that bluetoothd answers with `InProgress` is retried.
   var busyRetries = 5
@@ -53,9 +53,9 @@ package struct Limits: Sendable {
   var briefScan = Duration.seconds(3)
   /// For discovery to stop before a connect; it starts or stops with one call at a time, each ``local`` at most.
   var scanStop = Duration.seconds(12)
-  /// How often to check that bluetoothd still scans.
+  /// How often to check that bluetoothd still scans: several of the kernel's scans (10 s each).
   var scanCheck = Duration.seconds(30)
-  /// How long scanning may fail until the adapter is reset, and between two resets.
+  /// From the first failure to scan until the adapter is reset, and between two resets.
   var scanReset = BackOff(first: .seconds(60), longest: .seconds(3600))
   /// For a bluetoothd that has just started to bring up its adapters, before they are reported as absent or off.
   var startup = Duration.seconds(2)

@@ -66,6 +66,8 @@ struct ObjectTree: Sendable {
   /// Nil while it is absent.
   private(set) var adapter: Adapter?
   private(set) var devices: [String: Device] = [:]
+  /// How many signals have reported the `RSSI` of any device.
+  private(set) var advertisements = 0
   /// Counts the characteristics that have come.
   private var generation = 0
   /// The devices that are about to be removed on request.
@@ -215,6 +217,7 @@ struct ObjectTree: Sendable {
       if let rssi = properties["RSSI"]?.integer {
         device.rssi = rssi
         device.advertisements &+= 1
+        advertisements &+= 1
       }
       if invalidated.contains("RSSI") { device.rssi = nil }
       if let connected = properties["Connected"]?.bool {

@@ -42,16 +42,16 @@ final class Pairing: @unchecked Sendable {
 
   private var passkey: Int?
   private let passkeyRequested: @Sendable () -> Void
-  /// Whether bluetoothd has asked for a passkey.
-  private var wasAsked = false
+  /// Whether bluetoothd has requested a passkey.
+  private var wasRequested = false
   /// bluetoothd's unanswered call for the passkey.
   private var request: DBusCall?
   /// bluetoothd's answer to Pair.
   private var answer: DBusAnswer?
 
   /// - Parameters:
-  ///   - passkey: to answer with when bluetoothd asks for it, if it is known.
-  ///   - passkeyRequested: called when bluetoothd asks for a passkey that is not known.
+  ///   - passkey: to answer with when bluetoothd requests it, if it is known.
+  ///   - passkeyRequested: called when bluetoothd requests a passkey that is not known.
   init(passkey: Int?, passkeyRequested: @escaping @Sendable () -> Void) {
     self.passkey = passkey
     self.passkeyRequested = passkeyRequested
@@ -59,10 +59,10 @@ final class Pairing: @unchecked Sendable {
 
   // MARK: Passkey
 
-  /// bluetoothd asks for the passkey.
+  /// bluetoothd requests the passkey.
   /// - Returns: the passkey; nil if it is not known, and the call is to be answered later.
-  func ask(_ call: DBusCall) -> Int? {
-    wasAsked = true
+  func passkey(for call: DBusCall) -> Int? {
+    wasRequested = true
     if let passkey { return passkey }
     request = call
     passkeyRequested()
@@ -95,14 +95,14 @@ final class Pairing: @unchecked Sendable {
     case .success: return .success(())
     case .failure(let failure): error = failure
     }
-    let isEntered = wasAsked && passkey != nil
+    let isEntered = wasRequested && passkey != nil
     switch error.name {
     case BlueZName.Failure.alreadyExists: return .success(())
     case BlueZName.Failure.authenticationFailed, BlueZName.Failure.authenticationRejected:
-      return .failure(isEntered ? .wrongPasskey : wasAsked ? .passkeyMissing : .refused)
+      return .failure(isEntered ? .wrongPasskey : wasRequested ? .passkeyMissing : .refused)
     case BlueZName.Failure.authenticationTimeout: return .failure(.timedOut)
     case BlueZName.Failure.authenticationCanceled:
-      return .failure(wasAsked && !isEntered ? .passkeyMissing : .linkLost)
+      return .failure(wasRequested && !isEntered ? .passkeyMissing : .linkLost)
     case BlueZName.Failure.connectionAttemptFailed, BlueZName.Failure.doesNotExist, DBusName.unknownObject:
       return .failure(.notInRange)
     default: return .failure(.failed(CentralError(error, during: "Pair")))

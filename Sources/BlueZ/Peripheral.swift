@@ -100,8 +100,8 @@ public struct Characteristic: Sendable, Hashable {
 public enum CentralState: Sendable, Equatable {
   /// No connection to D-Bus, and why.
   case noBus(String)
-  /// Another gateway holds the adapter's lock; its process id, if known. Nothing is sent to bluetoothd until that gateway
-  /// has ended.
+  /// Another gateway holds the adapter's lock; its process id, if known. Nothing is sent to bluetoothd until that
+  /// gateway has ended.
   case adapterInUse(by: Int32?)
   /// bluetoothd is not running.
   case noBluetoothd

@@ -20,13 +20,15 @@ final class Scanner {
   private(set) var phase = Phase.off
   /// Whether the user of the central wants to scan.
   private(set) var isRequested = false
-  /// Why bluetoothd does not scan although it should; nil: it does, or need not.
+  /// How often discovery has failed in succession.
+  private var failures = 0
+  /// Why discovery has failed at least twice in succession; nil: it has not, or is not needed.
   private(set) var problem: String?
-  /// Until the adapter is reset for that.
   private var resetBackOff: BackOff
+  /// While discovery fails: the adapter is not reset before.
   private var nextReset = Moment.now
-  /// Checks that discovery is still active.
-  private var check: LoopTimer?
+  /// In `on`: checks that discovery is still active. In `failed`: starts it again.
+  private var timer: LoopTimer?
   /// Since when scanning has been paused for connects; nil when it is not.
   private var pausedSince: Moment?
   /// Scanning is resumed briefly although connects are waiting.
@@ -44,7 +46,9 @@ final class Scanner {
 
   func request(_ isRequested: Bool) {
     self.isRequested = isRequested
-    if !isRequested { problem = nil }
+    guard !isRequested else { return }
+    pausedSince = nil
+    clearFailures()
   }
 
   // MARK: Changes
@@ -69,12 +73,12 @@ final class Scanner {
     }
   }
 
-  /// bluetoothd has stopped scanning by itself: StopDiscovery follows.
+  /// Discovery is started again: StopDiscovery follows.
   func beginRestart() { beginChange() }
 
   private func beginChange() {
     phase = .changing
-    check?.cancel()
+    timer?.cancel()
   }
 
   /// The change has ended in this phase.
@@ -83,49 +87,67 @@ final class Scanner {
     if case .on = phase { pausedSince = nil }
   }
 
-  func adapterTurnedOff() {
+  /// - Parameter isReset: whether the central turns it on again at once: that does not end a failure.
+  func adapterTurnedOff(isReset: Bool) {
     switch phase {
     case .on, .failed: phase = .off
     case .off, .changing: break
     }
-    check?.cancel()
+    timer?.cancel()
+    if !isReset { clearFailures() }
   }
 
   // MARK: Faults
 
   /// What a failure leads to.
   enum Reaction {
-    /// It is the first in succession: to be logged.
-    case log
-    /// It has lasted for long.
-    case reset
+    /// It is the first in succession: the next attempt mostly succeeds.
+    case first
+    /// It is the second in succession, and has become the ``Scanner/problem``.
+    case problem
+    /// One of many in succession.
     case retry
+    /// Like `retry`; the time until the next reset has passed, and the adapter may be reset.
+    case reset
   }
 
-  /// Discovery could not be started, or has ended without a signal.
-  func failed(_ reason: String) -> Reaction {
-    let isFirst = problem == nil
-    problem = reason
-    guard isFirst || nextReset <= .now else { return .retry }
-    nextReset = .now + resetBackOff.next()
-    return isFirst ? .log : .reset
+  /// Discovery could not be started, or has ended although it should not. Another attempt always follows.
+  /// - Parameter mayReset: whether the adapter may be reset.
+  func failed(_ reason: String, mayReset: Bool) -> Reaction {
+    failures += 1
+    if failures > 1 { problem = reason }
+    switch failures {
+    case 1:
+      nextReset = .now + resetBackOff.next()
+      return .first
+    case 2: return .problem
+    case _ where mayReset && nextReset <= .now:
+      nextReset = .now + resetBackOff.next()
+      return .reset
+    default: return .retry
+    }
   }
 
-  /// bluetoothd reports that it discovers.
-  /// - Returns: whether discovery had failed before.
+  /// bluetoothd reports that the adapter discovers. Ignored unless this central has started discovery, as another
+  /// program may have.
+  /// - Returns: whether a failure ends by it.
   func discoveryBegan() -> Bool {
-    // In other phases another program may have started it.
-    guard case .on = phase, problem != nil else { return false }
+    guard case .on = phase, failures > 0 else { return false }
+    clearFailures()
+    return true
+  }
+
+  private func clearFailures() {
+    failures = 0
     problem = nil
     resetBackOff.reset()
-    return true
   }
 
   /// After a failure: it is time to start again.
   func retry() { if case .failed = phase { phase = .off } }
 
-  /// - Parameter timer: at its end it is checked whether bluetoothd still scans.
-  func check(after timer: LoopTimer) { check = timer }
+  /// - Parameter timer: runs until discovery is to be checked or started again; cancelled by the next change.
+  func schedule(_ timer: LoopTimer) { self.timer = timer }
 
   // MARK: Pauses
 

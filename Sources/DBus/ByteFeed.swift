@@ -48,8 +48,8 @@ public final class ByteFeed: @unchecked Sendable {
 
   /// Delivers the signal `message` if it is a `PropertiesChanged` of the feed's interface.
   ///
-  /// Other properties in it are dropped. Nothing is lost: of the properties of a GATT characteristic only `Value` is used
-  /// after it was listed; whether notifications are on (`Notifying`) is known from the reply to StartNotify.
+  /// Other properties in it are dropped. Nothing is lost: of the properties of a GATT characteristic only `Value` is
+  /// used after it was listed; whether notifications are on (`Notifying`) is known from the reply to StartNotify.
   /// - Returns: whether it is; then it needs no further handling.
   func deliver(_ message: IncomingMessage) -> Bool {
     let raw = message.raw

@@ -4,9 +4,10 @@ import Glibc
 
 /// Owns a libdbus connection: reads and sends its messages on the loop, and closes it.
 ///
-/// libdbus has two watches for the connection's descriptor (one to read, one to write); `epoll` allows one registration,
-/// so they are merged here. Replies are received like all other messages, and ``DBusConnection`` matches them to calls
-/// and limits their time: libdbus's own `DBusPendingCall` would allocate the time-out error in advance for every call.
+/// libdbus has two watches for the connection's descriptor (one to read, one to write); `epoll` allows one
+/// registration, so they are merged here. Replies are received like all other messages, and ``DBusConnection`` matches
+/// them to calls and limits their time: libdbus's own `DBusPendingCall` would allocate the time-out error in advance
+/// for every call.
 final class ConnectionHandle: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone, which the loop checks for each watch.
 

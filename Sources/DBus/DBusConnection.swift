@@ -77,8 +77,8 @@ public actor DBusConnection {
 
   // MARK: Calling
 
-  /// Calls a method. `done` is called on the loop with the reply's arguments or an error, at the latest `timeout` after it
-  /// is sent; up to 100 others may have to be answered first. At once if the call cannot be sent.
+  /// Calls a method. `done` is called on the loop with the reply's arguments or an error, at the latest `timeout` after
+  /// it is sent; up to 100 others may have to be answered first. At once if the call cannot be sent.
   public func call(
     _ call: DBusCall, timeout: Duration, _ done: @escaping @Sendable (DBusAnswer) -> Void
   ) {
@@ -90,8 +90,8 @@ public actor DBusConnection {
     }
   }
 
-  /// Calls a method and waits for the reply, for at most `timeout`. Cancellation does not end the wait: the outcome of a
-  /// call that was sent must be known.
+  /// Calls a method and waits for the reply, for at most `timeout`. Cancellation does not end the wait: the outcome of
+  /// a call that was sent must be known.
   /// - Returns: the arguments of the reply.
   public func call(_ call: DBusCall, timeout: Duration) async throws(DBusError) -> [DBusValue] {
     try await withCheckedContinuation { continuation in

@@ -16,7 +16,7 @@ final class DeviceAdapters {
   /// The objects in the running bluetoothd, by adapter; nil where there is none.
   private var objects: [PeripheralID?]
   private var choice: AdapterChoice
-  /// Asks ``choice`` again.
+  /// Re-evaluates ``choice``.
   private var timer: LoopTimer?
   /// The adapter whose ``Adapter/links`` include the device's.
   private var occupied: Adapter?

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BlueZ
 
-/// What bluetoothd's answer to Pair means, which depends on whether it has asked for a passkey.
+/// What bluetoothd's answer to Pair means, which depends on whether it has requested a passkey.
 @Suite struct PairingResultTests {
   private static let request = DBusCall("RequestPasskey", on: "org.bluez.Agent1", of: "/agent", at: ":1.1")
 
@@ -17,17 +17,17 @@ import Testing
   }
 
   @Test func aFailureDependsOnThePasskey() {
-    let asked: (Pairing) -> Void = { _ = $0.ask(Self.request) }
+    let requested: (Pairing) -> Void = { _ = $0.passkey(for: Self.request) }
     let entered: (Pairing) -> Void = { pairing in
-      _ = pairing.ask(Self.request)
+      _ = pairing.passkey(for: Self.request)
       #expect(pairing.enter(123_456)?.member == "RequestPasskey")
       #expect(pairing.enter(123_456) == nil)
     }
     #expect(result("AuthenticationFailed") { _ in } == .refused)
-    #expect(result("AuthenticationFailed", asked) == .passkeyMissing)
+    #expect(result("AuthenticationFailed", requested) == .passkeyMissing)
     #expect(result("AuthenticationFailed", entered) == .wrongPasskey)
     #expect(result("AuthenticationCanceled") { _ in } == .linkLost)
-    #expect(result("AuthenticationCanceled", asked) == .passkeyMissing)
+    #expect(result("AuthenticationCanceled", requested) == .passkeyMissing)
     #expect(result("AuthenticationCanceled", entered) == .linkLost)
     #expect(result("ConnectionAttemptFailed") { _ in } == .notInRange)
     // It is paired already.
@@ -36,14 +36,14 @@ import Testing
 
   @Test func aPasskeyThatIsKnownIsAnsweredAtOnce() {
     let pairing = Pairing(passkey: 7) { Issue.record("the passkey is known") }
-    #expect(pairing.ask(Self.request) == 7)
+    #expect(pairing.passkey(for: Self.request) == 7)
     #expect(pairing.enter(8) == nil)
-    #expect(pairing.ask(Self.request) == 8)
+    #expect(pairing.passkey(for: Self.request) == 8)
   }
 
   @Test func aQuestionThatBluetoothdHasWithdrawnIsNotAnswered() {
     let pairing = Pairing(passkey: nil) {}
-    #expect(pairing.ask(Self.request) == nil)
+    #expect(pairing.passkey(for: Self.request) == nil)
     pairing.cancelRequest()
     #expect(pairing.enter(7) == nil)
   }

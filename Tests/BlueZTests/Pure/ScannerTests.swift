@@ -24,9 +24,7 @@ import Testing
   @Test func aFailureIsRetriedOnceItIsTime() {
     scanner.request(true)
     #expect(scanner.beginChange(isAllowed: true) == .start)
-    #expect(scanner.failed("first") == .log)
-    #expect(scanner.failed("second") == .retry)
-    #expect(scanner.problem == "second")
+    #expect(scanner.failed("first", mayReset: true) == .first)
     scanner.endChange(in: .failed)
     #expect(scanner.beginChange(isAllowed: true) == nil)
     scanner.retry()
@@ -36,16 +34,66 @@ import Testing
     scanner.endChange(in: .on)
     #expect(scanner.discoveryBegan())
     #expect(!scanner.discoveryBegan())
+  }
+
+  @Test func theSecondFailureInSuccessionIsAProblem() {
+    scanner.request(true)
+    _ = scanner.beginChange(isAllowed: true)
+    scanner.endChange(in: .on)
+    #expect(scanner.failed("first", mayReset: true) == .first)
+    #expect(scanner.problem == nil)
+    #expect(scanner.discoveryBegan())
+    #expect(scanner.failed("first", mayReset: true) == .first)
+    #expect(scanner.failed("second", mayReset: true) == .problem)
+    #expect(scanner.problem == "second")
+    #expect(scanner.failed("third", mayReset: true) == .retry)
+    #expect(scanner.problem == "third")
+    #expect(scanner.discoveryBegan())
     #expect(scanner.problem == nil)
   }
 
   @Test func afterALongTimeOfFailuresTheAdapterIsReset() {
-    let scanner = Scanner(resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600)))
-    #expect(scanner.failed("no") == .log)
-    while scanner.failed("no") == .retry {}
+    let scanner = Self.failing()
+    while scanner.failed("no", mayReset: true) == .retry {}
     scanner.request(false)
     #expect(scanner.problem == nil)
-    #expect(scanner.failed("no") == .log)
+    #expect(scanner.failed("no", mayReset: true) == .first)
+  }
+
+  @Test func failuresWithoutAResetDoNotPostponeIt() {
+    let scanner = Self.failing()
+    let begin = Moment.now
+    while begin.duration(to: .now) < .milliseconds(50) {
+      #expect(scanner.failed("no", mayReset: false) == .retry)
+    }
+    #expect(scanner.failed("no", mayReset: true) == .reset)
+  }
+
+  @Test func theNextResetIsFurtherOff() {
+    let scanner = Self.failing()
+    var resets = 0
+    // The delays are 2 ns, 4 ns and so on: few of them fit into the time that this takes.
+    for _ in 0..<1000 where scanner.failed("no", mayReset: true) == .reset {
+      resets += 1
+      scanner.adapterTurnedOff(isReset: true)
+      #expect(scanner.problem == "no")
+    }
+    #expect((1..<60).contains(resets))
+    scanner.adapterTurnedOff(isReset: false)
+    #expect(scanner.problem == nil)
+    #expect(scanner.failed("no", mayReset: true) == .first)
+    #expect(scanner.failed("no", mayReset: true) == .problem)
+    // The first delay again.
+    #expect(scanner.failed("no", mayReset: true) == .reset)
+  }
+
+  /// It has failed twice, and the first delay until a reset has passed.
+  private static func failing() -> Scanner {
+    let scanner = Scanner(
+      resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600), spread: 0))
+    #expect(scanner.failed("no", mayReset: true) == .first)
+    #expect(scanner.failed("no", mayReset: true) == .problem)
+    return scanner
   }
 
   @Test func aPauseForConnectsIsTimed() {
@@ -60,17 +108,22 @@ import Testing
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
     #expect(!scanner.isPaused(for: .zero))
+    // A scan that is no longer requested is not paused.
+    _ = scanner.beginChange(isAllowed: false)
+    #expect(scanner.isPaused(for: .zero))
+    scanner.request(false)
+    #expect(!scanner.isPaused(for: .zero))
   }
 
   @Test func discoveryEndsWithTheAdapter() {
     scanner.request(true)
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
-    scanner.adapterTurnedOff()
+    scanner.adapterTurnedOff(isReset: false)
     #expect(scanner.isIdle)
     #expect(scanner.beginChange(isAllowed: true) == .start)
     // The call in progress decides.
-    scanner.adapterTurnedOff()
+    scanner.adapterTurnedOff(isReset: false)
     #expect(!scanner.isIdle)
   }
 }

@@ -12,6 +12,7 @@ The answer is its state after the operation.
                                       the program), uart_writes (time, length), uart_lost; events_wanted,
                                       events_received. Of described ones: writes, by characteristic
   {"op":"unplug","adapter":1}         removes an adapter, as if a USB stick were unplugged; the answer is empty
+  {"op":"refuse_scans"}               hci0 refuses to scan until it is reset; the answer is empty
   {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"button","button":"a","v":1}  0: released, 1: pressed, 2: held; notified if it is another value
@@ -153,6 +154,9 @@ async def main():
             return {kind: [p.state() for p in peripherals] for kind, peripherals in kinds.items()}
         if request["op"] == "unplug":
             plugs[request["adapter"]].unplug()
+            return {}
+        if request["op"] == "refuse_scans":
+            adapter.refuses_scans = True
             return {}
         return await operate((microbits + others)[request.get("i", 0)], request)
 

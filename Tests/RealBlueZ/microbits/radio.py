@@ -162,6 +162,8 @@ class Adapter(LinkController):
         """Addresses that hear no connection request, and what to call for each request."""
         self.unstable = set()
         """Addresses whose links fail at once."""
+        self.refuses_scans = False
+        """Until it is reset, which a change of its power does."""
 
     def on_ll_control_pdu(self, sender_address, packet):
         if isinstance(packet, ll.FeatureRsp):
@@ -171,6 +173,7 @@ class Adapter(LinkController):
 
     def on_hci_reset_command(self, command):
         self.le_scan_enable = False
+        self.refuses_scans = False
         self.pending_le_connection = None
         self.accept_list.clear()
         self.le_legacy_advertiser.stop()
@@ -183,6 +186,8 @@ class Adapter(LinkController):
 
     def on_hci_le_set_scan_enable_command(self, command):
         self.reported.clear()
+        if self.refuses_scans and command.le_scan_enable:
+            return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.HARDWARE_FAILURE_ERROR)
         return super().on_hci_le_set_scan_enable_command(command)
 
     def on_hci_le_clear_filter_accept_list_command(self, command):

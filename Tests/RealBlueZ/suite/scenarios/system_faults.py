@@ -7,6 +7,8 @@ from journal import expect
 from scenarios.common import ANSWER, BY_PREFIX, CONNECT, RETURN, expect_return, scenario, start_one
 from world import BASE, GATEWAY_ID, START, Broker, Microbits
 
+BOTH = (12, 13)
+
 
 def start_two(world):
     world.start(microbits=2)
@@ -41,6 +43,40 @@ def adapter_unplugged(world):
     mark = world.broker.messages.mark()
     world.microbits = Microbits(1)
     expect_return(device, mark)
+
+
+def expect_reset(world):
+    """The gateway reports that it cannot scan, and after about a minute it resets the adapter."""
+    world.gateway.wait_line("cannot scan: trying again", 2 * RETURN)
+    world.broker.publish(f"{BASE}/bridge/{GATEWAY_ID}/request/health", "")
+    health = world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/response/health", ANSWER).json()["data"]
+    texts = [finding["text"] for finding in health["findings"]]
+    expect(any(text.startswith("hci0 cannot scan") for text in texts), f"health reports {texts}")
+    world.gateway.wait_line("resetting the adapter", 2 * RETURN)
+    device = world.devices()[0]
+    device.wait_availability("online", RETURN)
+    device.wait_readings(1, RETURN)
+
+
+@scenario(debians=BOTH)
+def scans_refused_from_the_start(world):
+    world.start()
+    world.microbits.ask("refuse_scans")
+    world.start_gateway(BY_PREFIX)
+    expect_reset(world)
+
+
+@scenario(debians=BOTH)
+def scans_refused_later(world):
+    """bluetoothd reports that it discovers."""
+    world.start()
+    world.microbits.ask("vanish")
+    world.start_gateway(BY_PREFIX)
+    time.sleep(20)  # it scans for that long
+    world.microbits.ask("refuse_scans")
+    time.sleep(20)  # the kernel's scan has ended
+    world.microbits.ask("return")
+    expect_reset(world)
 
 
 @scenario()

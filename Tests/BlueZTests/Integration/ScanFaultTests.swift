@@ -1,0 +1,232 @@
+import DBus
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import BlueZ
+
+/// A bluetoothd, or an adapter, that does not scan as it should.
+@Suite struct ScanFaultTests {
+  private static let failed = FakeBlueZ.error("org.bluez.Error.Failed", "Failed")
+
+  @Test func scanningThatIsRefusedIsAskedForAgain() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        if fake.count("StartDiscovery") < 3 {
+          fake.refuse(call, "org.bluez.Error.Failed", "Failed")
+        } else {
+          fake.reply(call)
+        }
+      }
+    ]) { $0.retry = .milliseconds(10) }
+    await faults.central.scan(true)
+    for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
+    // It is on now: what follows is its end.
+    await faults.central.scan(false)
+    try await faults.fake.called("StopDiscovery")
+    #expect(faults.fake.count("StartDiscovery") == 3)
+    #expect(faults.fake.count("SetDiscoveryFilter") == 3)
+    try await faults.tested.end()
+  }
+
+  @Test func scanningThatIsOnAlreadyIsOn() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+        fake.refuse(call, "org.bluez.Error.InProgress", "Operation already in progress")
+      }
+    ])
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    await faults.central.scan(false)
+    try await faults.fake.called("StopDiscovery")
+    #expect(faults.fake.count("StartDiscovery") == 1)
+    try await faults.tested.end()
+  }
+
+  @Test func scanningThatFailsForLongLeadsToAReset() async throws {
+    let asked = Record<Bool>()
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        // A power cycle helps.
+        if asked.elements != [false, true] { return fake.refuse(call, "org.bluez.Error.Failed", "Failed") }
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+      },
+      "Set": ResetFaultTests.power(asked) { _, _ in nil },
+    ]) {
+      $0.retry = .milliseconds(10)
+      $0.scanReset = BackOff(first: .milliseconds(50), longest: .seconds(60))
+    }
+    await faults.central.scan(true)
+    for _ in 0..<2 { try await faults.fake.called("Set") }
+    #expect(
+      await faults.central.wait(.seconds(60)) {
+        $0.scanProblem == nil && $0.tree.adapter?.isDiscovering == true
+      })
+    #expect(asked.elements == [false, true])
+    try await faults.tested.end()
+  }
+
+  /// bluetoothd answers `InProgress` also if the kernel refuses to scan.
+  @Test func scanningThatIsSaidToBeOnAndIsNotIsAProblem() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": FakeBlueZ.error("org.bluez.Error.InProgress", "Operation already in progress")
+    ]) { $0.retry = .milliseconds(10) }
+    await faults.central.scan(true)
+    #expect(
+      await faults.central.wait(patience) {
+        $0.scanProblem == "InProgress: Operation already in progress"
+      })
+    #expect(faults.fake.count("StopDiscovery") >= 2)
+    try await faults.tested.end()
+  }
+
+  @Test func scanningThatEndsWithoutAWordIsStartedAgain() async throws {
+    let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    await faults.fake.emit(Recorded.adapter(["Discovering": .boolean(false)]))
+    try await faults.fake.called("StopDiscovery")
+    try await faults.fake.called("StartDiscovery")
+    // From now on without a discovery.
+    await faults.fake.answer("StartDiscovery", FakeBlueZ.ok)
+    #expect(await faults.central.wait(patience) { $0.scanProblem == "bluetoothd has stopped discovery" })
+    try await faults.tested.end()
+  }
+
+  @Test func aScanWithoutAdvertisementsIsStartedAgain() async throws {
+    let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
+    await faults.central.scan(true)
+    for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
+    #expect(await faults.central.scanProblem == nil)
+    try await faults.tested.end()
+  }
+
+  @Test func aScanWithAdvertisementsGoesOn() async throws {
+    let check = Duration.seconds(3)
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+        fake.later(check / 30) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
+      }
+    ]) { $0.scanCheck = check }
+    let begin = Moment.now
+    await faults.central.scan(true)
+    try await faults.fake.called("StopDiscovery")
+    #expect(begin.duration(to: .now) > check * 2)
+    try await faults.tested.end()
+  }
+
+  /// The next attempt mostly succeeds.
+  @Test func oneFailureIsNotReported() async throws {
+    let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = .seconds(3600) }
+    await faults.central.scan(true)
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+    #expect(await faults.central.scanProblem == nil)
+    try await faults.tested.end()
+  }
+
+  @Test func anAdapterWithALinkIsNotReset() async throws {
+    let asked = Record<Bool>()
+    let faults = try await Faults(answers: [
+      "StartDiscovery": Self.failed, "Set": ResetFaultTests.power(asked),
+    ]) {
+      $0.retry = .milliseconds(1)
+      $0.scanReset = BackOff(first: .milliseconds(1), longest: .seconds(3600))
+    }
+    // Another program's.
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(true)]))
+    #expect(await faults.central.wait(patience) { $0.isConnected(Recorded.id) })
+    await faults.central.scan(true)
+    for _ in 0..<10 { try await faults.fake.called("StartDiscovery") }
+    #expect(asked.elements == [])
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    try await faults.fake.called("Set")
+    try await faults.tested.end()
+  }
+
+  @Test func aProblemEndsWithTheAdapter() async throws {
+    let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = .milliseconds(1) }
+    await faults.central.scan(true)
+    #expect(await faults.central.wait(patience) { $0.scanProblem == "Failed: Failed" })
+    await faults.fake.answer("StartDiscovery", FakeBlueZ.never)
+    await faults.fake.emit(Recorded.adapter(["Powered": .boolean(false)]))
+    #expect(await faults.central.wait(patience) { !$0.state.isOn })
+    #expect(await faults.central.scanProblem == nil)
+    try await faults.tested.end()
+  }
+
+  @Test func anAdapterThatIsTurnedOffMeanwhileIsNoFailure() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        fake.signal(Recorded.adapter(["Powered": .boolean(false)]))
+        fake.refuse(call, "org.bluez.Error.Failed", "Failed")
+      }
+    ]) { $0.retry = .seconds(3600) }
+    await faults.central.scan(true)
+    #expect(await faults.central.wait(patience) { !$0.state.isOn && $0.scanner.isIdle })
+    await faults.fake.answer("StartDiscovery", Self.failed)
+    await faults.fake.emit(Recorded.adapter(["Powered": .boolean(true)]))
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+    #expect(await faults.central.scanProblem == nil)
+    try await faults.tested.end()
+  }
+
+  /// Without a connection every call fails at once.
+  @Test func aCancelledCentralDoesNotTryAgainAndAgain() async throws {
+    let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never])
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    try await faults.tested.end()
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+  }
+
+  @Test func aBluetoothdThatEndsWhileScanningBeginsIsCalledWhenItIsBack() async throws {
+    let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never])
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    try await faults.fake.leave()
+    let fake = try await FakeBlueZ.start(on: faults.loop, bus: faults.bus.address)
+    try await fake.called("StartDiscovery")
+    #expect(await faults.central.wait(patience) { $0.tree.adapter?.isDiscovering == true })
+    #expect(await faults.central.scanProblem == nil)
+    try await faults.tested.end()
+  }
+
+  /// Each pause begins a new attempt, and the one that was due is not made as well.
+  @Test func pausesDoNotMultiplyTheAttempts() async throws {
+    let retry = Duration.milliseconds(200)
+    let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = retry }
+    for _ in 0..<20 {
+      await faults.central.scan(true)
+      #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+      await faults.central.scan(false)
+    }
+    await faults.central.scan(true)
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+    let begin = Moment.now
+    faults.fake.calls.skip()
+    for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
+    #expect(begin.duration(to: .now) > retry * 2)
+    try await faults.tested.end()
+  }
+
+  @Test func aFilterThatIsRefusedIsAProblem() async throws {
+    let faults = try await Faults(answers: [
+      "SetDiscoveryFilter": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported")
+    ]) { $0.retry = .milliseconds(1) }
+    await faults.central.scan(true)
+    #expect(
+      await faults.central.wait(patience) {
+        $0.scanProblem == "NotSupported: Operation is not supported"
+      })
+    #expect(faults.fake.count("StartDiscovery") == 0)
+    try await faults.tested.end()
+  }
+}
+
+extension Central {
+  fileprivate var hasScanFailed: Bool { if case .failed = scanner.phase { true } else { false } }
+}
