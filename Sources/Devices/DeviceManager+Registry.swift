@@ -46,6 +46,7 @@ extension DeviceManager {
   /// Another entry may match it now.
   func advertisementChanged(of device: Device) {
     update(device)
+    reportOrphan(device.address)
     engineChanged()
   }
 
@@ -120,12 +121,14 @@ extension DeviceManager {
     for entry in configuration.devices.prefix(while: \.match.isIdentifier) {
       if let address = entry.match.identifier { _ = makeDevice(address, Advertisement()) }
     }
-    for record in records {
-      guard let id = record.id, registry.byAddress[record.address]?.id != id else { continue }
-      for frontEnd in frontEnds {
-        frontEnd.foundOrphan(id, of: record.address, offered: record.offered ?? [])
-      }
-    }
+    for record in records { reportOrphan(record.address) }
+  }
+
+  /// The device may have another id than the one under which its topics were published, or none.
+  private func reportOrphan(_ address: BluetoothAddress) {
+    guard let record = store.records[address], let id = record.id, registry.byAddress[address]?.id != id
+    else { return }
+    for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: address, offered: record.offered ?? []) }
   }
 
   /// Makes the device at `address`; nil when this gateway does not serve it, it is there already, or there are too many.

@@ -553,19 +553,26 @@ import Testing
     await tested.end()
   }
 
-  /// It is known by its address, and its name matches an entry with other properties.
+  /// It is known by another name, and the one that it advertises now matches an entry with another id and properties.
   @Test func aDeviceWhoseFirstAdvertisementMatchesAnotherEntryIsConnected() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    Engine.store(record { $0.isAdded = true }, in: path)
+    let hall = try DeviceID("hall")
+    let before = record { record in
+      (record.id, record.offered) = (hall, ["heart_rate"])
+      record.advertisement = Advertisement(name: "Old")
+    }
+    Engine.store(before, in: path)
     var configuration = Configuration()
-    var entry = Configuration.Device(match: .namePrefix("BBC"))
+    var entry = Configuration.Device(match: .namePrefix("BBC"), id: Engine.id)
     entry.properties = ["temperature"]
-    configuration.devices = [entry]
+    configuration.devices = [Configuration.Device(match: .namePrefix("Old"), id: hall), entry]
     let tested = try await Engine(configuration, state: path)
     let device = try await tested.frontEnd.availability(true)
     #expect(tested.frontEnd.events.elements.contains(.detached(.replaced)))
-    #expect(device.profile.properties.map(\.name) == ["temperature"])
+    #expect(device.id == Engine.id && device.profile.properties.map(\.name) == ["temperature"])
+    #expect(
+      tested.frontEnd.events.elements.contains(.orphan(hall, Engine.address, offered: ["heart_rate"])))
     await tested.end()
   }
 
