@@ -127,8 +127,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   // MARK: Publishers
 
-  /// Ownership first, as retained commands are for the owner. Commands before anything is published, so that whoever sees
-  /// the device can send it one.
+  /// Ownership first, as retained commands are for the owner. Commands before anything is published, so that whoever
+  /// sees the device can send it one.
   private func subscribe(_ publisher: DevicePublisher) {
     ownership.idUsed(by: publisher)
     context.mqtt.subscribe(publisher.topics.ownership)

@@ -2,8 +2,8 @@ import JSON
 
 /// What a key may hold, and how it is read and written.
 package struct ConfigurationRule<Value> {
-  /// Nil, with an error added, when the JSON is not valid. `current` is the value so far, for an object that names only some
-  /// of its keys.
+  /// Nil, with an error added, when the JSON is not valid. `current` is the value so far, for an object that names only
+  /// some of its keys.
   package typealias Read = (
     _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> Value?

@@ -2,7 +2,8 @@ import GATT
 import Glibc
 import JSON
 
-// Strings with a syntax. The patterns are for editors, which use the JSON schema; the gateway uses the code beside them.
+// Strings with a syntax. The patterns are for editors, which use the JSON schema; the gateway uses the code beside
+// them.
 
 extension ConfigurationRule<DeviceID> {
   /// A name of a device in topics.

@@ -2,8 +2,8 @@ import GATT
 import JSON
 
 extension Codec {
-  /// A number, a word, a boolean, a text, bytes in lower-case hex, a record as an object of its fields, a list as an array.
-  /// NaN and infinities are null; an absent field is left out.
+  /// A number, a word, a boolean, a text, bytes in lower-case hex, a record as an object of its fields, a list as an
+  /// array. NaN and infinities are null; an absent field is left out.
   package func json(_ value: Value) -> JSONValue {
     switch value {
     case .record(let values):
@@ -119,8 +119,8 @@ extension Property {
     isReadable && kind == .state ? nil : "\(name) cannot be read"
   }
 
-  /// The value that a payload stands for, if the property can be set to it: a text, a word of an enumeration and bytes are
-  /// the payload itself, other values are JSON.
+  /// The value that a payload stands for, if the property can be set to it: a text, a word of an enumeration and bytes
+  /// are the payload itself, other values are JSON.
   package func value(ofPayload payload: [UInt8]) throws(ValueProblem) -> EncodedValue {
     guard isWritable else { throw .notWritable(name) }
     let parsed = Result { () throws(JSONSyntaxError) -> JSONValue in try JSONParser.parse(payload) }

@@ -58,7 +58,8 @@ final class Device: @unchecked Sendable {
     ["device": id, "address": address, "name": description.name ?? "unknown"]
   }
 
-  /// Runs `body` on the central of the session's adapter. Keeps the device, which may be removed meanwhile, until `body` has ended.
+  /// Runs `body` on the central of the session's adapter. Keeps the device, which may be removed meanwhile, until
+  /// `body` has ended.
   func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
     taskBegins()
     context.loop.task(of: session.adapter.central) { [self] central in

@@ -47,7 +47,8 @@ extension DeviceManager {
     try known(id).description
   }
 
-  /// The peripheral at an address, and the adapter that has a link or a bond with it, or receives it best; scans for it.
+  /// The peripheral at an address, and the adapter that has a link or a bond with it, or receives it best; scans for
+  /// it.
   private func find(
     _ address: BluetoothAddress
   ) async throws(RequestError) -> (peripheral: Peripheral, central: Central) {

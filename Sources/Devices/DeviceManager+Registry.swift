@@ -64,8 +64,8 @@ extension DeviceManager {
     device.apply(settings)
   }
 
-  /// Frees `id` if the device that has it is to have another one, as when two change places: until its turn it goes by its
-  /// address.
+  /// Frees `id` if the device that has it is to have another one, as when two change places: until its turn it goes by
+  /// its address.
   /// - Returns: whether the id is free.
   private func freeID(_ id: DeviceID) -> Bool {
     guard let holder = registry.byID[id] else { return true }
@@ -131,7 +131,8 @@ extension DeviceManager {
     for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: address, offered: record.offered ?? []) }
   }
 
-  /// Makes the device at `address`; nil when this gateway does not serve it, it is there already, or there are too many.
+  /// Makes the device at `address`; nil when this gateway does not serve it, it is there already, or there are too
+  /// many.
   private func makeDevice(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Device? {
     guard registry.byAddress[address] == nil, let settings = settings(of: address, advertisement) else {
       return nil

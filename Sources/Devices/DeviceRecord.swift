@@ -39,8 +39,8 @@ package struct DeviceRecord: Sendable, Equatable {
     self.address = address
   }
 
-  /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it. Commands alone do not count: one for a
-  /// group is for every device in range as well.
+  /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
+  /// Commands alone do not count: one for a group is for every device in range as well.
   var isNamed: Bool { id != nil || isAdded || changes != DeviceOptions() }
 
   /// What is known of it before it is seen.

@@ -26,7 +26,8 @@ package struct Sourced<Value: Sendable & Equatable>: Sendable, Equatable {
 /// What holds for a device: its entry in the configuration, and over it what requests and commands changed.
 package struct DeviceSettings: Sendable, Equatable {
   package let address: BluetoothAddress
-  /// Its id in topics. Where ``hasSharedID``, the first device that comes gets it, and the others go by their addresses.
+  /// Its id in topics. Where ``hasSharedID``, the first device that comes gets it, and the others go by their
+  /// addresses.
   package let id: Sourced<DeviceID>
   /// The id is that of an entry that several devices may match.
   package let hasSharedID: Bool

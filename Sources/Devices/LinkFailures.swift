@@ -7,8 +7,8 @@ struct LinkFailures: Sendable {
   /// The link ended before a value was read.
   private var ended = 0
 
-  /// A peripheral that refuses to pair ends the link when bluetoothd asks it to, after the first read. A bad link seldom
-  /// ends so often at this point.
+  /// A peripheral that refuses to pair ends the link when bluetoothd asks it to, after the first read. A bad link
+  /// seldom ends so often at this point.
   private static let mostEnded = 5
 
   /// A value could be read, or could not for another reason.

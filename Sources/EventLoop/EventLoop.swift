@@ -225,8 +225,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 }
 
-/// Is called at the end of an iteration. An object rather than a closure, as that would be allocated for every iteration
-/// that receives a reading.
+/// Is called at the end of an iteration. An object rather than a closure, as that would be allocated for every
+/// iteration that receives a reading.
 public protocol IterationEndHandler: AnyObject, Sendable {
   /// Called on the loop.
   func iterationEnds()

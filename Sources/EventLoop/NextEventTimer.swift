@@ -5,8 +5,8 @@ public struct NextEventTimer {
   /// Not set.
   public init() {}
 
-  /// Calls `handler` on the loop at `deadline`, unless an earlier call is due before: after each call the owner asks the
-  /// state machine again.
+  /// Calls `handler` on the loop at `deadline`, unless an earlier call is due before: after each call the owner asks
+  /// the state machine again.
   public mutating func set(
     _ deadline: ContinuousClock.Instant?, on loop: EventLoop, _ handler: @escaping @Sendable () -> Void
   ) {

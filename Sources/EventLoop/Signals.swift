@@ -3,8 +3,8 @@ import Glibc
 
 /// Signals of the process, delivered by the loop.
 public enum Signals {
-  /// Blocks the default handling of `signals`, for ``EventLoop/signals(_:_:)`` to deliver them. Call it before any thread
-  /// starts, as threads inherit the mask.
+  /// Blocks the default handling of `signals`, for ``EventLoop/signals(_:_:)`` to deliver them. Call it before any
+  /// thread starts, as threads inherit the mask.
   public static func block(_ signals: [Int32]) {
     var set = mask(signals)
     pthread_sigmask(SIG_BLOCK, &set, nil)

@@ -1,8 +1,8 @@
 extension EventLoop {
   /// Starts a task of `actor`, which must live on this loop; use it instead of `Task { … }`.
   ///
-  /// A task without this executor preference resumes each continuation in the global thread pool and switches from there
-  /// to its actor: two thread switches per `await`, and pool threads that never end.
+  /// A task without this executor preference resumes each continuation in the global thread pool and switches from
+  /// there to its actor: two thread switches per `await`, and pool threads that never end.
   public func task<Owner: Actor>(
     of actor: Owner, _ body: @escaping @Sendable (isolated Owner) async -> Void
   ) {

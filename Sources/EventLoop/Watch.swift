@@ -76,8 +76,8 @@ struct WatchTable {
     return true
   }
 
-  /// The watch that an event is for. The event may be older than the watch: an earlier handler of this iteration may have
-  /// closed the descriptor, and its number may have been reused.
+  /// The watch that an event is for. The event may be older than the watch: an earlier handler of this iteration may
+  /// have closed the descriptor, and its number may have been reused.
   subscript(token: UInt64) -> Watch? {
     let index = Int(UInt32(truncatingIfNeeded: token))
     guard index < watches.count, let watch = watches[index], watch.token == token else { return nil }

@@ -1,7 +1,7 @@
 /// Services and characteristics that replace a peripheral's firmware: a stray write may leave it without a program.
 public enum FirmwareUpdate {
-  /// The micro:bit V1's DFU and partial flashing (both models; MicroBitDFUService.h, MicroBitPartialFlashingService.h of
-  /// microbit-dal), and Nordic's Secure DFU, used by the V2, and legacy DFU.
+  /// The micro:bit V1's DFU and partial flashing (both models; MicroBitDFUService.h, MicroBitPartialFlashingService.h
+  /// of microbit-dal), and Nordic's Secure DFU, used by the V2, and legacy DFU.
   public static let services: Set<BluetoothUUID> = [
     .microbit(0x93B0), BluetoothUUID(high: 0xE97D_D91D_251D_470A, low: 0xA062_FA19_22DF_A9A8),
     BluetoothUUID(short: 0xFE59), BluetoothUUID(high: 0x0000_1530_1212_EFDE, low: 0x1523_785F_EABC_D123),

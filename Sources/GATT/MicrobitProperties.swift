@@ -119,8 +119,8 @@ extension Property {
     report: Report(minInterval: .milliseconds(200), change: 1),
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Bearing")])
 
-  /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100. Until
-  /// the chip is configured, what was written is read back (`samplePeriodUpdateNeeded` in
+  /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
+  /// Until the chip is configured, what was written is read back (`samplePeriodUpdateNeeded` in
   /// `MicroBitMagnetometerService.cpp`): on a V1 for up to the previous period.
   public static let microbitMagnetometerPeriod = Property(
     name: "magnetometer_period", service: .microbitMagnetometerService, characteristic: .microbit(0x386C),
@@ -191,8 +191,8 @@ extension Property {
   // MARK: UART
 
   /// Text from the micro:bit, one value for each line, in indications of at most 20 bytes. MakeCode's `uart write line`
-  /// ends a line with a line feed; text without one is published 0.5 s after its last piece. Firmware that is built with
-  /// `MICROBIT_BLE_NORDIC_STYLE_UART` exchanges the two characteristics.
+  /// ends a line with a line feed; text without one is published 0.5 s after its last piece. Firmware that is built
+  /// with `MICROBIT_BLE_NORDIC_STYLE_UART` exchanges the two characteristics.
   public static let microbitUARTReceived = Property(
     name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002),
     alternative: .microbitUART(0x0003), kind: .event, access: .notify, codec: .utf8, frame: "\n")

@@ -4,8 +4,8 @@ import Glibc
 
 /// Where gateways have their sockets for the command line.
 enum RuntimeFolder {
-  /// systemd's `RuntimeDirectory=` by `$RUNTIME_DIRECTORY`, else the user's by the XDG Base Directory Specification, else
-  /// that of the state database; nil when the environment has none of them.
+  /// systemd's `RuntimeDirectory=` by `$RUNTIME_DIRECTORY`, else the user's by the XDG Base Directory Specification,
+  /// else that of the state database; nil when the environment has none of them.
   static func path(_ environment: [String: String]) -> String? {
     if let first = environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first, first.hasPrefix("/") {
       return String(first)

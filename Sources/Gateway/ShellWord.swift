@@ -1,6 +1,6 @@
 extension String {
-  /// As one word of a command that the user gives to a shell: in quotation marks if it contains more than letters, digits
-  /// and a few harmless characters.
+  /// As one word of a command that the user gives to a shell: in quotation marks if it contains more than letters,
+  /// digits and a few harmless characters.
   var shellWord: String {
     let isPlain =
       !isEmpty

@@ -3,8 +3,8 @@ import Glibc
 
 /// The folder of the state database.
 enum StateFolder {
-  /// systemd's `StateDirectory=` by `$STATE_DIRECTORY`, else the user's by the XDG Base Directory Specification; nil when
-  /// the environment has neither of them, nor a home.
+  /// systemd's `StateDirectory=` by `$STATE_DIRECTORY`, else the user's by the XDG Base Directory Specification; nil
+  /// when the environment has neither of them, nor a home.
   static func path(_ environment: [String: String]) -> String? {
     // systemd separates several folders by colons.
     if let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first, isAbsolute(first) {

@@ -9,7 +9,8 @@ extension Schema {
   ///
   /// | Key | Value, JSON |
   /// |-|-|
-  /// | `devices/{address}` | what is kept of a device: `id`, `name`, `offered`, `model`, `firmware`, `serial`, `changes`, `added`, `removed`, `desired` |
+  /// | `devices/{address}` | what is kept of a device: `id`, `name`, `offered`, `model`, `firmware`, `serial`,
+  /// `changes`, `added`, `removed`, `desired` |
   /// | `home_assistant/{address}` | what Home Assistant knows of a device: `announced`, `deleted` |
   /// | `home_assistant/gateway` | what Home Assistant knows of the gateway: `announced` |
   /// | `home_assistant/removal/{topic}` | what was announced on a discovery topic, and is to be removed |
@@ -31,8 +32,8 @@ extension Schema {
   }
 }
 
-/// The layout before there were sections. A key is the address of a device, `gateway`, or a discovery topic from which a
-/// device was removed.
+/// The layout before there were sections. A key is the address of a device, `gateway`, or a discovery topic from which
+/// a device was removed.
 enum StateSchema0 {
   /// What is copied from the record of a device before, and after, what is converted.
   private static let first = ["id", "name", "offered", "model", "firmware", "serial"]
@@ -41,7 +42,8 @@ enum StateSchema0 {
   /// The records in the layout of version 1, and how many were dropped as they cannot be read.
   ///
   /// The digests of retained commands that were carried out (`taken`) are not migrated: those of version 1 are kept by
-  /// topic, which the old ones do not name. A command that is still retained is carried out once more after the upgrade.
+  /// topic, which the old ones do not name. A command that is still retained is carried out once more after the
+  /// upgrade.
   static func migrated(_ old: [String: [UInt8]]) -> (records: [String: [UInt8]], dropped: Int) {
     var records: [String: [UInt8]] = [:]
     var dropped = 0

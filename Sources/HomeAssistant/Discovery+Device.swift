@@ -9,7 +9,8 @@ extension Discovery {
   /// The document of a device that this gateway owns.
   ///
   /// - Parameters:
-  ///   - hasGateway: whether the gateway is announced. Home Assistant creates a device that others refer to, and renews the
+  ///   - hasGateway: whether the gateway is announced. Home Assistant creates a device that others refer to, and renews
+  ///     the
   ///     reference only with a document that has changed.
   ///   - before: what was announced of the device earlier.
   func document(

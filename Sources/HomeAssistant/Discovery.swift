@@ -7,8 +7,8 @@ import MQTT
 
 /// The discovery topics and documents of devices and of the gateway.
 ///
-/// A device is identified by its address, so that it keeps its entities and their history under another id, and at another
-/// gateway.
+/// A device is identified by its address, so that it keeps its entities and their history under another id, and at
+/// another gateway.
 struct Discovery: Sendable {
   /// `home_assistant.prefix`, validated.
   let prefix: String

@@ -6,8 +6,8 @@ import MQTT
 
 /// Device-based discovery: one device with all its entities, as a retained message.
 ///
-/// Home Assistant drops the whole device for an unknown key at the top or in `dev`. An entity that is left out stays; one
-/// that is named with its platform alone is removed.
+/// Home Assistant drops the whole device for an unknown key at the top or in `dev`. An entity that is left out stays;
+/// one that is named with its platform alone is removed.
 struct DiscoveryDocument: Sendable, Equatable {
   let topic: TopicName
   let payload: [UInt8]
@@ -22,7 +22,8 @@ struct DiscoveryDocument: Sendable, Equatable {
   ///   - availability: topics that must all have `online` for the entities to be available.
   ///   - qos: of Home Assistant's subscriptions and commands.
   ///   - before: what was announced of the same object earlier.
-  ///   - isReannouncement: name the entities that no longer exist too: Home Assistant removes only what it has seen in its
+  ///   - isReannouncement: name the entities that no longer exist too: Home Assistant removes only what it has seen in
+  ///     its
   ///     present run.
   init(
     object: String, prefix: String, device: JSONValue, availability: [TopicName], qos: QoS,

@@ -6,10 +6,10 @@ import MQTT
 
 /// A device whose discovery topic was cleared, until Home Assistant has certainly removed it.
 ///
-/// Home Assistant removes a device when its discovery topic is emptied, but only one that was announced in its present run.
-/// Otherwise (it was not running, or not subscribed yet) the device stays in its registry, unavailable. So at its next
-/// start the device is announced once more, unretained, and removed some seconds later. Whether Home Assistant has received
-/// the first removal is not known: this is always done, once.
+/// Home Assistant removes a device when its discovery topic is emptied, but only one that was announced in its present
+/// run. Otherwise (it was not running, or not subscribed yet) the device stays in its registry, unavailable. So at its
+/// next start the device is announced once more, unretained, and removed some seconds later. Whether Home Assistant has
+/// received the first removal is not known: this is always done, once.
 struct Removal: Sendable, Equatable {
   /// The object id.
   let object: String

@@ -1,5 +1,5 @@
-/// An untrusted text to be quoted in a message: in quotes, truncated, without characters that control the terminal or the
-/// text direction.
+/// An untrusted text to be quoted in a message: in quotes, truncated, without characters that control the terminal or
+/// the text direction.
 package struct Excerpt: CustomStringConvertible {
   /// In characters.
   static let longest = 40

@@ -79,7 +79,8 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, Expr
 }
 
 extension JSONValue {
-  /// An object with the members of both, those of `other` last; this value if one is not an object. The names must differ.
+  /// An object with the members of both, those of `other` last; this value if one is not an object. The names must
+  /// differ.
   package func merging(_ other: JSONValue) -> JSONValue {
     guard case .object(let mine) = self, case .object(let others) = other else { return self }
     return .object(JSONObject(mine.members + others.members))

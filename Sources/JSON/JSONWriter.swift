@@ -7,7 +7,8 @@ extension JSONValue {
     return bytes
   }
 
-  /// The value as text for people: an array or object is on one line if it fits, else each element or member has its own.
+  /// The value as text for people: an array or object is on one line if it fits, else each element or member has its
+  /// own.
   /// - Parameter expanded: of how many levels each element and member has its own line, even if all would fit.
   package func text(indent: Int = 0, expanded: Int = 0) -> String {
     let line = String(decoding: bytes, as: UTF8.self)

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The journal's socket for entries with fields (systemd's "native journal protocol"). `sd_journal_sendv` waits when the
-/// journal is busy; this does not.
+/// The journal's socket for entries with fields (systemd's "native journal protocol"). `sd_journal_sendv` waits when
+/// the journal is busy; this does not.
 final class JournalSocket: Sendable {
   enum Result {
     case sent

@@ -1,7 +1,7 @@
 import EventLoop
 
-/// The state machine of the connection to the broker. Pure: each input returns the actions to perform, in order; time and
-/// random numbers are arguments.
+/// The state machine of the connection to the broker. Pure: each input returns the actions to perform, in order; time
+/// and random numbers are arguments.
 struct BrokerLink {
   enum State: Equatable {
     /// Not started. → dialling, stopped

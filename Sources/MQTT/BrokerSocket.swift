@@ -79,8 +79,8 @@ final class BrokerSocket: @unchecked Sendable {
     if isOpen { updateInterest() } else { fail(.connectionLost(reason: "closed here")) }
   }
 
-  /// Ends the connection after a failed call. `activity` is called in a later iteration of the loop, so that the caller's
-  /// state does not change during the call.
+  /// Ends the connection after a failed call. `activity` is called in a later iteration of the loop, so that the
+  /// caller's state does not change during the call.
   func fail(_ error: MQTTError) {
     guard !hasFailed else { return }
     hasFailed = true

@@ -4,8 +4,8 @@ import Log
 /// A client of one broker, which reconnects automatically and queues messages meanwhile.
 ///
 /// Subscriptions and messages belong to the client, not to a connection: every new connection begins with the
-/// subscriptions, then all retained state, then the waiting messages. Publishing and subscribing are synchronous calls, on
-/// the loop's thread only.
+/// subscriptions, then all retained state, then the waiting messages. Publishing and subscribing are synchronous calls,
+/// on the loop's thread only.
 public actor MQTTClient: IterationEndHandler {
   nonisolated let loop: EventLoop
   /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
@@ -50,8 +50,8 @@ public actor MQTTClient: IterationEndHandler {
 
   private var options: MQTTOptions { dialling.options }
 
-  /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:atOnce:)`` or a
-  /// similar method. It may call the client.
+  /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:atOnce:)`` or
+  /// a similar method. It may call the client.
   public func setHandler(_ handler: @escaping @Sendable (MQTTEvent) -> Void) { self.handler = handler }
 
   // MARK: Running
@@ -68,8 +68,8 @@ public actor MQTTClient: IterationEndHandler {
     try Task.checkCancellation()
   }
 
-  /// Sends queued messages and awaits their PUBACKs, for at most `deadline`, then disconnects; the broker does not publish
-  /// the will. ``run()`` returns.
+  /// Sends queued messages and awaits their PUBACKs, for at most `deadline`, then disconnects; the broker does not
+  /// publish the will. ``run()`` returns.
   public func stop(deadline: Duration) async {
     perform(link.stop(isWaiting: !outbox.isEmpty, deadline: deadline))
     await end()
@@ -117,8 +117,8 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set. Every
-  /// value is sent while the broker keeps up; otherwise only the newest.
+  /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
+  /// Every value is sent while the broker keeps up; otherwise only the newest.
   public nonisolated func setState(
     _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
   ) {

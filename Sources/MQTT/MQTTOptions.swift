@@ -49,10 +49,11 @@ public struct MQTTOptions: Sendable {
   /// A random number in 0..<1 for the back-off.
   var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
   var outbox = OutboxLimits()
-  /// Whether to send queued messages on a new connection only after ``MQTTClient/admit()``: for clients that first check
-  /// what the broker retains.
+  /// Whether to send queued messages on a new connection only after ``MQTTClient/admit()``: for clients that first
+  /// check what the broker retains.
   public var awaitsAdmission = false
-  /// The largest packet accepted, in bytes. An MQTT 5 broker does not send larger ones; with 3.1.1 they are dropped here.
+  /// The largest packet accepted, in bytes. An MQTT 5 broker does not send larger ones; with 3.1.1 they are dropped
+  /// here.
   public var maximumIncomingPacket: UInt32 = 256 * 1024
 
   /// Not validated: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if an option is invalid.

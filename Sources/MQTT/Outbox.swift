@@ -1,11 +1,13 @@
-/// What waits to be sent to the broker, and what was sent but is not acknowledged. Pure: its owner reports the connection,
-/// and asks for the next packet.
+/// What waits to be sent to the broker, and what was sent but is not acknowledged. Pure: its owner reports the
+/// connection, and asks for the next packet.
 ///
-/// Two kinds are queued. A *message* is sent once (or again, if the connection ends before its PUBACK). Retained *state* is
-/// the newest payload of a topic. On every new connection all state is sent again, ahead of the waiting messages, as it is
-/// current and bounded by the number of topics. Otherwise both kinds are sent in the order in which they were queued.
+/// Two kinds are queued. A *message* is sent once (or again, if the connection ends before its PUBACK). Retained
+/// *state* is the newest payload of a topic. On every new connection all state is sent again, ahead of the waiting
+/// messages, as it is current and bounded by the number of topics. Otherwise both kinds are sent in the order in which
+/// they were queued.
 ///
-/// The cost of every operation is independent of the queue's length, except for a new connection, which queues all state.
+/// The cost of every operation is independent of the queue's length, except for a new connection, which queues all
+/// state.
 struct Outbox {
   /// The broker's limits.
   struct Peer {

@@ -1,5 +1,5 @@
-/// When the queued messages of a connection are sent: those of a loop iteration together at its end, in as few segments as
-/// possible. The first few that must be sent at once are; with many of those, waiting for the end is faster. Pure.
+/// When the queued messages of a connection are sent: those of a loop iteration together at its end, in as few segments
+/// as possible. The first few that must be sent at once are; with many of those, waiting for the end is faster. Pure.
 struct SendSchedule {
   enum Decision: Equatable {
     case now

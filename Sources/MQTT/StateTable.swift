@@ -1,7 +1,7 @@
 /// The retained state: the newest payload of each topic, and the queue of topics to be sent. Pure.
 ///
-/// A topic has a slot, which does not change: it is looked up once, when its state is set. It is queued at most once, and
-/// its payload is read when it is sent.
+/// A topic has a slot, which does not change: it is looked up once, when its state is set. It is queued at most once,
+/// and its payload is read when it is sent.
 struct StateTable {
   /// A payload of a topic.
   struct Version {

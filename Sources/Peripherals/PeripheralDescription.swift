@@ -1,15 +1,15 @@
 import GATT
 
-/// A peripheral to simulate that is not a micro:bit: a value is what was set or written last, and notifications are sent
-/// by control commands.
+/// A peripheral to simulate that is not a micro:bit: a value is what was set or written last, and notifications are
+/// sent by control commands.
 ///
 /// In JSON:
 ///
 ///     {"name": "Polar H7", "address": "E6:7A:00:00:00:02", "advertises": ["180d"], "services": [
 ///       {"uuid": "180d", "characteristics": [{"uuid": "2a37", "flags": ["notify"], "value": "0048"}]}]}
 ///
-/// `address`, `advertises` and `value` (hexadecimal) are optional. Instead of `services` there may be `profile`, a profile
-/// as in the gateway's configuration.
+/// `address`, `advertises` and `value` (hexadecimal) are optional. Instead of `services` there may be `profile`, a
+/// profile as in the gateway's configuration.
 public struct PeripheralDescription: Sendable, Hashable {
   /// The operations of a characteristic, in bluetoothd's terms and order (`chrc_prop_data` in `src/gatt-client.c`).
   public enum Flag: String, Sendable, Hashable, CaseIterable, Decodable {

@@ -17,7 +17,8 @@ extension Property {
   /// The largest payload of a notification at the smallest MTU.
   private static let packet = 20
 
-  /// Reads a value: a word, a text, hexadecimal digits or a picture as it is or as a JSON string, everything else as JSON.
+  /// Reads a value: a word, a text, hexadecimal digits or a picture as it is or as a JSON string, everything else as
+  /// JSON.
   package func value(text: String) throws(PeripheralError) -> Value {
     let document = try? JSONParser.parse(Array(text.utf8))
     let isString = if case .string = document { true } else { false }

@@ -1,5 +1,5 @@
-/// The timing of a sensor's samples, which does not depend on subscribers. Samples that nobody receives are not simulated
-/// one by one: ``skip(to:)`` skips them.
+/// The timing of a sensor's samples, which does not depend on subscribers. Samples that nobody receives are not
+/// simulated one by one: ``skip(to:)`` skips them.
 struct Sampler: Sendable {
   /// Between two samples; a change becomes effective after the next one.
   var interval: Duration

@@ -1,6 +1,7 @@
 import GATT
 
-/// A peripheral that a program serves: its values by the names of a profile's properties, its subscribers and generators.
+/// A peripheral that a program serves: its values by the names of a profile's properties, its subscribers and
+/// generators.
 ///
 /// A pure state machine: time is an argument, and what is to be notified is returned.
 package struct ServedPeripheral: Sendable {

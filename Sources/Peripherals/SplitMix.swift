@@ -1,5 +1,5 @@
-/// SplitMix64 (Steele, Lea, Flood 2014): a small generator whose sequence is determined by its seed, so that a run can be
-/// repeated.
+/// SplitMix64 (Steele, Lea, Flood 2014): a small generator whose sequence is determined by its seed, so that a run can
+/// be repeated.
 package struct SplitMix: RandomNumberGenerator, Sendable, Hashable {
   private var state: UInt64
 

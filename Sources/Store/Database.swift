@@ -2,16 +2,17 @@ import CSQLite
 
 /// A database file with a table of keys and values, both text.
 ///
-/// Writes are rare, power cuts are not (a Raspberry Pi has no switch), and memory cards wear out. A rollback journal with
-/// `synchronous=FULL` makes each transaction atomic and durable; it is overwritten rather than deleted (`PERSIST`), so
-/// that the folder is not written to. Measured: 5 flushes and 17 KiB per transaction. A write-ahead log would need 1 and
-/// 4 KiB, but also a file of shared memory: the database could not be read when the disk is full or read-only, or by
-/// users without write access. Instead, ``StateStore`` writes the changes of a second in one transaction.
+/// Writes are rare, power cuts are not (a Raspberry Pi has no switch), and memory cards wear out. A rollback journal
+/// with `synchronous=FULL` makes each transaction atomic and durable; it is overwritten rather than deleted
+/// (`PERSIST`), so that the folder is not written to. Measured: 5 flushes and 17 KiB per transaction. A write-ahead log
+/// would need 1 and 4 KiB, but also a file of shared memory: the database could not be read when the disk is full or
+/// read-only, or by users without write access. Instead, ``StateStore`` writes the changes of a second in one
+/// transaction.
 ///
 /// Other programs may read the file at any time, for example the shell `sqlite3`.
 final class Database: @unchecked Sendable {
-  // @unchecked: one thread at a time. The thread that opened it hands it over to the store, whose mutex hands it from one
-  // writer to the next.
+  // @unchecked: one thread at a time. The thread that opened it hands it over to the store, whose mutex hands it from
+  // one writer to the next.
 
   enum Access {
     case readOnly

@@ -81,8 +81,8 @@ package final class StateDatabase: @unchecked Sendable {
     }
   }
 
-  /// The records of the database at `path`, migrated to `schema`, by section and key, without changing the file, whether a
-  /// gateway uses it or not; empty if there is none. Blocks for at most a few seconds.
+  /// The records of the database at `path`, migrated to `schema`, by section and key, without changing the file,
+  /// whether a gateway uses it or not; empty if there is none. Blocks for at most a few seconds.
   package static func sections(
     path: String, schema: Schema
   ) throws(StoreError) -> [String: [String: [UInt8]]] {

@@ -2,8 +2,8 @@ import EventLoop
 
 /// A persistent map of keys to values, written without blocking the event loop.
 ///
-/// Changes are collected, the newest for each key, and written by a thread that only exists while there are changes. The
-/// records are read once, when the file is opened.
+/// Changes are collected, the newest for each key, and written by a thread that only exists while there are changes.
+/// The records are read once, when the file is opened.
 package final class StateStore: Sendable {
   private struct State: Sendable {
     var backlog = Backlog()
@@ -45,8 +45,8 @@ package final class StateStore: Sendable {
     }
   }
 
-  /// The records of the database at `path`, migrated to `schema`, without changing the file, whether a gateway uses it or
-  /// not; empty if there is none. Blocks for at most a few seconds.
+  /// The records of the database at `path`, migrated to `schema`, without changing the file, whether a gateway uses it
+  /// or not; empty if there is none. Blocks for at most a few seconds.
   package static func records(
     path: String, schema: Schema = schemaWithoutSections
   ) throws(StoreError) -> [String: [UInt8]] {
@@ -63,8 +63,8 @@ package final class StateStore: Sendable {
     monitor.withLock { $0.handler = handler }
   }
 
-  /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once, on any thread; the change is written within about
-  /// a second. Has no effect after ``close(within:)``.
+  /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once, on any thread; the change is written within
+  /// about a second. Has no effect after ``close(within:)``.
   package func put(_ key: String, _ value: [UInt8]?) {
     guard database != nil else { return }
     let change = value.map(Change.put) ?? .delete

@@ -10,8 +10,8 @@ import TestSupport
 @testable import Devices
 @testable import MQTT
 
-/// The MQTT front end at a real broker, with an engine that has no Bluetooth: devices are those of the configuration, and
-/// tests call their observers as the engine would.
+/// The MQTT front end at a real broker, with an engine that has no Bluetooth: devices are those of the configuration,
+/// and tests call their observers as the engine would.
 final class BridgeUnderTest: Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
   static let patience = Duration.seconds(60)

@@ -12,8 +12,8 @@ import TestSupport
 @testable import Control
 @testable import Devices
 
-/// The gateway's socket with an engine that has no Bluetooth: the device is that of the configuration, and tests call its
-/// observers as the engine would.
+/// The gateway's socket with an engine that has no Bluetooth: the device is that of the configuration, and tests call
+/// its observers as the engine would.
 final class ServerUnderTest: RequestHost, Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
   static let patience = Duration.seconds(30)

@@ -37,7 +37,8 @@ import Testing
     #expect(missing == [])
   }
 
-  /// The link ended when the subscription had been answered: its task ends too, and the next visit does not wait for it.
+  /// The link ended when the subscription had been answered: its task ends too, and the next visit does not wait for
+  /// it.
   @Test func aSubscriptionThatIsAnsweredTooLateIsNotWaitedFor() async {
     let late = Waiter<Void>()
     let missing = await missing { visit in

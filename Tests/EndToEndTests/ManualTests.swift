@@ -20,7 +20,8 @@ import Testing
     words(String(text)).filter { $0.hasPrefix("--") && $0.count > 2 }
   }
 
-  /// Those that begin a line of the help or follow there before its second column, not those of other programs in the text.
+  /// Those that begin a line of the help or follow there before its second column, not those of other programs in the
+  /// text.
   private static func options(ofHelp help: String) -> Set<Substring> {
     var found: Set<Substring> = []
     for line in help.split(separator: "\n") {

@@ -1,6 +1,7 @@
 import Glibc
 
-/// A real ejabberd as MQTT broker (its mod_mqtt), with a folder of its own, ended by its process id when the object goes.
+/// A real ejabberd as MQTT broker (its mod_mqtt), with a folder of its own, ended by its process id when the object
+/// goes.
 ///
 /// It lets in everybody who gives ``username`` and any password; without a name it lets nobody in.
 public final class Ejabberd: TestBroker {

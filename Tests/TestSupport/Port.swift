@@ -1,7 +1,7 @@
 import Glibc
 
-/// A TCP port of the loopback interface for a server of the test's, or for none: while this object lives nobody else gets
-/// it, whether the server listens, is restarted or has yet to come.
+/// A TCP port of the loopback interface for a server of the test's, or for none: while this object lives nobody else
+/// gets it, whether the server listens, is restarted or has yet to come.
 public final class ReservedPort: Sendable {
   /// What a server is told to listen on.
   public let number: UInt16

@@ -19,8 +19,8 @@ public final class PseudoTerminal: Sendable {
     path = "/dev/pts/\(number)"
     var size = winsize(ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0)
     _ = ioctl(descriptor, UInt(TIOCSWINSZ), &size)
-    // Or Ctrl-C discards what has been shown and not been read: also what the program shows because of it, as the kernel
-    // sends the signal first (`isig` of drivers/tty/n_tty.c).
+    // Or Ctrl-C discards what has been shown and not been read: also what the program shows because of it, as the
+    // kernel sends the signal first (`isig` of drivers/tty/n_tty.c).
     var settings = termios()
     tcgetattr(descriptor, &settings)
     settings.c_lflag |= tcflag_t(NOFLSH)

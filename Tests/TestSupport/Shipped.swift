@@ -17,7 +17,8 @@ public func shipped(_ name: String) throws -> [UInt8] {
   return Array(bytes[..<count])
 }
 
-/// The files of the repository whose names end with `suffix`, by their paths from its root; hidden folders are left out.
+/// The files of the repository whose names end with `suffix`, by their paths from its root; hidden folders are left
+/// out.
 /// - Parameter folder: where to look, with its subfolders: `deploy/profiles`; empty for all of the repository.
 public func shippedFiles(in folder: String, endingWith suffix: String) throws -> [String] {
   guard let directory = opendir(repositoryPath(folder)) else { throw Failure("no \(folder)") }

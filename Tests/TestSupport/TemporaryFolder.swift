@@ -34,8 +34,8 @@ public final class TemporaryFolder: Sendable {
 
   /// Writes a shell script that can be executed; returns its path.
   ///
-  /// Another process writes it: the kernel executes no file that is open for writing (ETXTBSY), as it would be in a program
-  /// that another test starts at this moment.
+  /// Another process writes it: the kernel executes no file that is open for writing (ETXTBSY), as it would be in a
+  /// program that another test starts at this moment.
   public func script(_ text: String, named name: String) throws -> String {
     let source = try write("#!/bin/sh\n" + text, to: name + ".sh")
     let program = path + "/" + name

@@ -17,8 +17,9 @@ public final class TerminalProcess: Sendable {
   private let state = Mutex(State())
   private let end = Waiter<Int32>()
 
-  /// The leader of the session. When a leader ends, the kernel discards what it and others have shown and nobody has read:
-  /// so it closes the terminal after the program's end, and stops until all has been read. Ctrl-C is for the program.
+  /// The leader of the session. When a leader ends, the kernel discards what it and others have shown and nobody has
+  /// read: so it closes the terminal after the program's end, and stops until all has been read. Ctrl-C is for the
+  /// program.
   private static let leader =
     #"trap : INT; "$@"; status=$?; exec <&- >&- 2>&-; kill -STOP $$; exit $status"#
 

@@ -20,7 +20,8 @@ public struct SimulatorOptions: Sendable {
   public var addresses: [Int: String] = [:]
   /// The initial period of the micro:bits in ms; the firmware's own after a reset is 1000.
   public var period: UInt16 = 1000
-  /// The shortest period in ms that the micro:bits accept; shorter ones are replaced by it. No firmware is known to do so.
+  /// The shortest period in ms that the micro:bits accept; shorter ones are replaced by it. No firmware is known to do
+  /// so.
   public var minimumPeriod: UInt16 = 0
   /// What sets values of each micro:bit.
   package var generators: [Generator] = []
@@ -60,8 +61,8 @@ public struct Timing: Sendable {
   public var connectTimeout: Duration = .milliseconds(40_300)
   /// Within this time after the start of a scan every advertiser in range is found.
   public var advertising: Duration = .milliseconds(200)
-  /// The duration of a scan by the kernel, which reports each advertiser once. While discovery is on, links are only made
-  /// between two scans, which is why a Connect then takes so long.
+  /// The duration of a scan by the kernel, which reports each advertiser once. While discovery is on, links are only
+  /// made between two scans, which is why a Connect then takes so long.
   public var scan: Duration = .milliseconds(10_700)
   /// A device that was never connected is removed this long after its last advertisement.
   public var temporary: Duration = .milliseconds(30_000)

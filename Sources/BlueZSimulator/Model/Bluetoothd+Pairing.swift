@@ -1,7 +1,7 @@
 import DBus
 
-/// Pair, CancelPairing and agents, as recorded (Tests/RealBlueZ/recordings/pairing-debian12.tsv). Without an agent of its
-/// own a caller cannot pair: default agents are not simulated.
+/// Pair, CancelPairing and agents, as recorded (Tests/RealBlueZ/recordings/pairing-debian12.tsv). Without an agent of
+/// its own a caller cannot pair: default agents are not simulated.
 extension Bluetoothd {
   /// The peripheral and the kernel wait for each other this long.
   private static let timeout = Duration.seconds(30)

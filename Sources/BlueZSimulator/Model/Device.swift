@@ -4,7 +4,8 @@ struct Device: Sendable {
   enum Link: Sendable {
     /// No link. → waiting by Connect
     case none
-    /// Connect was called. → linking when it advertises and the radio is free; none by time-out, Disconnect or power off
+    /// Connect was called. → linking when it advertises and the radio is free; none by time-out, Disconnect or power
+    /// off
     case waiting(CallID)
     /// The radio establishes the link. → linked; none as from waiting
     case linking(CallID)

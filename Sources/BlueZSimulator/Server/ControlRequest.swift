@@ -35,12 +35,13 @@ struct ControlRequest: Decodable, Sendable {
     /// The reset button.
     case reset
     /// The next `count` writes of the client configuration fail (`fault`): the link is dropped, there is the ATT error
-    /// `code`, or no answer and the link is dropped after `ms`. `skip` writes before them succeed. With `count` 0 no more
-    /// writes fail.
+    /// `code`, or no answer and the link is dropped after `ms`. `skip` writes before them succeed. With `count` 0 no
+    /// more writes fail.
     case subscription
-    /// Requires pairing for all services but the device information (`on`), or not; with the `passkey` that it displays,
-    /// or JustWorks. It refuses to pair unless it `pairs`. The next pairing fails by `fault`: the link is dropped, or there
-    /// is no answer. Without pairing, bluetoothd never answers a call, and removes the device object after 30 s.
+    /// Requires pairing for all services but the device information (`on`), or not; with the `passkey` that it
+    /// displays, or JustWorks. It refuses to pair unless it `pairs`. The next pairing fails by `fault`: the link is
+    /// dropped, or there is no answer. Without pairing, bluetoothd never answers a call, and removes the device object
+    /// after 30 s.
     case pairing
     /// Loses its bond.
     case forget

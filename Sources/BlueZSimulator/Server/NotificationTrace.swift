@@ -4,9 +4,9 @@ import Glibc
 /// would affect the measurement, and another program can read the file meanwhile.
 ///
 /// For each micro:bit, as native 64-bit words: the number of notifications sent, the number of those that did not fit
-/// into the socket, and for each of the 256 values of the first byte the CLOCK_MONOTONIC time in ns at which it was last
-/// sent. The temperature and the acceleration along x count notifications, so that this byte identifies one of the last
-/// 256 of a sensor; only one of the two may be subscribed to.
+/// into the socket, and for each of the 256 values of the first byte the CLOCK_MONOTONIC time in ns at which it was
+/// last sent. The temperature and the acceleration along x count notifications, so that this byte identifies one of the
+/// last 256 of a sensor; only one of the two may be subscribed to.
 final class NotificationTrace {
   private static let wordsEach = 2 + 256
   private let words: UnsafeMutableBufferPointer<UInt64>

@@ -2,8 +2,8 @@ import DBus
 import EventLoop
 import Glibc
 
-/// bluetoothd's end of the socket pair of an AcquireNotify (BlueZ sources, `src/gatt-client.c`, `create_sock`): one packet
-/// per value.
+/// bluetoothd's end of the socket pair of an AcquireNotify (BlueZ sources, `src/gatt-client.c`, `create_sock`): one
+/// packet per value.
 final class NotifySocket {
   private let descriptor: Int32
   private var watch: Watch?

@@ -1,8 +1,8 @@
 /// Whether this gateway may publish under its id: another gateway with that id would write the same topics.
 ///
 /// A pure machine, restarted with each connection to the broker. It sends a request on the gateway's own request topic,
-/// to which it has subscribed. When that barrier arrives, all retained messages have arrived before it; and another gateway
-/// with the same id answers it.
+/// to which it has subscribed. When that barrier arrives, all retained messages have arrived before it; and another
+/// gateway with the same id answers it.
 struct DuplicateIDGuard {
   enum State: Equatable, Sendable {
     /// → waiting.
@@ -18,8 +18,8 @@ struct DuplicateIDGuard {
   }
 
   enum Action: Equatable, Sendable {
-    /// Send the barrier: ``DuplicateIDGuard/barrierArrived()`` or ``DuplicateIDGuard/answered()`` follows, or after some
-    /// seconds ``DuplicateIDGuard/timeout()``.
+    /// Send the barrier: ``DuplicateIDGuard/barrierArrived()`` or ``DuplicateIDGuard/answered()`` follows, or after
+    /// some seconds ``DuplicateIDGuard/timeout()``.
     case sendBarrier
     /// Publish, and subscribe to commands.
     case admit

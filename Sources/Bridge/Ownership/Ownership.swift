@@ -6,16 +6,16 @@ import JSON
 import Log
 import MQTT
 
-/// What must be known before the gateway may publish: whether its id is free, which gateway owns which device, and which
-/// topics of earlier runs are orphaned.
+/// What must be known before the gateway may publish: whether its id is free, which gateway owns which device, and
+/// which topics of earlier runs are orphaned.
 ///
-/// All of that is in retained messages. When a barrier, a message that the gateway sends to itself, arrives, the retained
-/// messages for earlier subscriptions have arrived: mosquitto and ejabberd keep that order.
+/// All of that is in retained messages. When a barrier, a message that the gateway sends to itself, arrives, the
+/// retained messages for earlier subscriptions have arrived: mosquitto and ejabberd keep that order.
 final class Ownership: IterationEndHandler, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late by
-  /// seconds, and a gateway that publishes too early overwrites what others published.
+  /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
+  /// by seconds, and a gateway that publishes too early overwrites what others published.
   private static let patience = Duration.seconds(5)
 
   private let context: BridgeContext
@@ -65,8 +65,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   // MARK: Barriers
 
-  /// Sends a barrier, which arrives after the retained messages for the subscriptions so far. Without a connection none is
-  /// sent: each connection begins with one.
+  /// Sends a barrier, which arrives after the retained messages for the subscriptions so far. Without a connection none
+  /// is sent: each connection begins with one.
   /// - Returns: its number.
   func sendBarrier() -> UInt64 {
     guard isConnected else { return .max }
@@ -180,8 +180,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   // MARK: Orphaned topics
 
-  /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or is
-  /// to own it; if the id is another device's now, only what that one does not publish.
+  /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
+  /// is to own it; if the id is another device's now, only what that one does not publish.
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {

@@ -47,8 +47,8 @@ struct EntityKeys: ConfigurationSection {
     }
   }
 
-  /// The entity of a property with `codec`; nil, with an error, for a value that it does not have, and while platform or
-  /// name is missing.
+  /// The entity of a property with `codec`; nil, with an error, for a value that it does not have, and while platform
+  /// or name is missing.
   func entity(
     _ codec: Codec, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> HomeAssistantEntity? {

@@ -8,8 +8,8 @@ import GATT
 import Glibc
 import JSON
 
-/// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what to
-/// do about it.
+/// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
+/// to do about it.
 public struct Doctor: Sendable, Equatable {
   let configuration: String?
   let json: Bool

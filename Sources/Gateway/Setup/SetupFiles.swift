@@ -1,8 +1,8 @@
 import Configuration
 import Glibc
 
-/// Writes what `init` has found out: each file beside its place, then renamed, so that a gateway or an interruption never
-/// sees a part of it.
+/// Writes what `init` has found out: each file beside its place, then renamed, so that a gateway or an interruption
+/// never sees a part of it.
 struct SetupFiles: Sendable {
   /// The configuration of the service; its password file belongs to the service's user.
   static let serviceConfiguration = "/etc/microbit-gateway/config.json"

@@ -98,7 +98,8 @@ extension [Characteristic] {
   var period: Characteristic? { first { $0.uuid == Property.microbitPeriod.characteristic } }
 }
 
-/// The traffic of a bus, from a monitor: calls as `Connect dev_…`, those of AddMatch with the rule, changes as `Connected=true dev_…`.
+/// The traffic of a bus, from a monitor: calls as `Connect dev_…`, those of AddMatch with the rule, changes as
+/// `Connected=true dev_…`.
 final class Monitor: Sendable {
   let lines = Record<String>()
   private let connection: DBusConnection

@@ -353,8 +353,8 @@ func withFixture<T: Sendable>(
   return result
 }
 
-/// As ``withFixture(_:_:)``, for what has to be in time, which `body` returns: in one of three fixtures it must be, for the
-/// machine may have had much else to do in the others.
+/// As ``withFixture(_:_:)``, for what has to be in time, which `body` returns: in one of three fixtures it must be, for
+/// the machine may have had much else to do in the others.
 func withOneOfThree(
   _ plan: Plan = Plan(), _ body: @escaping @Sendable (Fixture) async throws -> Bool
 ) async throws {
