@@ -62,7 +62,8 @@ logged() {
 show_progress() {
   local what=$1 log=$2 begin=$SECONDS width=${COLUMNS:-80} last
   while sleep 1 && kill -0 $$ 2>/dev/null; do
-    last=$(tail -c 400 "$log" | tr '\r' '\n' | sed -n '/./h; $ {x;p}')
+    # Not the log messages of programs under test, which mostly are of faults that are tested.
+    last=$(tail -c 4000 "$log" | tr '\r' '\n' | sed -n '/^[0-9][0-9]:[0-9][0-9]:/! {/./h}; $ {x;p}')
     last="$what … $((SECONDS - begin)) s  $last"
     printf '\r\e[K%s' "${last:0:width-1}"
   done
