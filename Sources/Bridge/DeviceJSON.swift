@@ -7,7 +7,8 @@ extension DeviceDescription {
   /// The payload of `{base}/{device}/info`, without what is unknown.
   func infoJSON(gateway: GatewayID, moved: Move?) -> JSONValue {
     var desired: [String: JSONValue] = [:]
-    for (name, value) in self.desired where mayOffer(name) {
+    // What commands and requests have set is always shown: another gateway takes what is missing for withdrawn.
+    for (name, value) in self.desired where mayOffer(name) || !self.configured.contains(name) {
       desired[name] = profile.property(named: name)?.codec.json(value)
     }
     let configured = self.configured.filter(mayOffer).sorted()

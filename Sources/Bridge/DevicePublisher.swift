@@ -145,11 +145,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func clearOrphanedValues() {
     guard bridge.isAdmitted, ownership.owner == .this else { return }
-    clear(orphanedValues)
+    for topic in orphanedValues { context.clearState(topic) }
     orphanedValues = []
   }
 
-  /// The properties whose values another device, or this one, may have published under its id.
+  /// Values of the properties `offered` may be retained under its id: those that its profile lacks are cleared.
   func foundOrphanedValues(_ offered: Set<String>) {
     orphanedValues += topics.states(ofOtherProperties: offered)
   }
@@ -217,7 +217,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   /// The device came online here before the retained `info` of its earlier owner arrived.
   private func learnOrigin(_ notice: DeviceOwnership.Notice) {
-    guard barrier != nil, moved == nil, notice.gateway != context.gateway else { return }
+    guard barrier != nil, notice.gateway != context.gateway else { return }
     moved = Move(from: notice.gateway, area: notice.area, time: .now)
     let (id, desired) = (device.id, notice.published(device.profile))
     context.engine.assumeIsolated { $0.copyOverrides(desired, of: id) }

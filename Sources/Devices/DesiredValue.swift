@@ -6,7 +6,7 @@ struct DesiredValue: Sendable, Equatable {
   struct Override: Sendable, Equatable {
     let value: Value
     let source: ValueSource
-    /// Whether it was set while there was no link, and has not been applied since.
+    /// Whether it was set while there was no link, and none has begun since.
     var isPending = false
   }
 

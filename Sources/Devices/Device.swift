@@ -169,7 +169,7 @@ final class Device: @unchecked Sendable {
     // The broker has sent again what was known.
     guard isHandedOver || new != before else { return }
     if isHandedOver {
-      // This gateway alone receives those for its own devices, and an offline owner receives none.
+      // For a device that this gateway owned it alone received them; an owner that was offline only retained ones.
       let mayHaveCommands = before != .this && before != new
       for channel in channels {
         channel.writer?.handOver(desired[channel.property.name], mayHaveCommands: mayHaveCommands)

@@ -55,17 +55,17 @@ extension DeviceManager {
     guard let settings = settings(of: device.address, device.advertisement), settings != device.settings
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
-    let id = settings.id.value
-    if id != device.settings.id.value, id != device.id {
-      // It is made anew, and goes by its address if the id is still another's.
-      guard freeID(id) else { return remove(device, because: .removed) }
-      rename(device, to: id, .requested)
+    let wanted = settings.id.value
+    if wanted != device.settings.id.value, wanted != device.id {
+      // An id that several devices may have is the first one's; the others go by their addresses.
+      let id = freeID(wanted) ? wanted : DeviceID(device.address)
+      if registry.byID[id] == nil { rename(device, to: id, .requested) }
     }
     device.apply(settings)
   }
 
-  /// Frees `id` if the device that has it is to have another one, as when two change places: until its turn it goes by
-  /// its address.
+  /// Frees `id` if the device that has it is to have another one, as when two change places: it goes by its address
+  /// until it gets that id.
   /// - Returns: whether the id is free.
   private func freeID(_ id: DeviceID) -> Bool {
     guard let holder = registry.byID[id] else { return true }
@@ -229,6 +229,7 @@ extension DeviceManager {
     device.session.stop()
     registry.remove(device)
     device.detach(.replaced)
+    if let id = settings(of: device.address, device.advertisement)?.id.value { _ = freeID(id) }
     _ = makeDevice(device.address, device.advertisement)
   }
 

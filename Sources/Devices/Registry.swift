@@ -20,7 +20,7 @@ struct Registry {
   mutating func remove(_ device: Device) {
     byAddress[device.address] = nil
     if byID[device.id] === device { byID[device.id] = nil }
-    // With one that was just found, which the device does not have yet.
+    // Also an object that was just found, and that `session.adapters` does not have yet.
     byPeripheral = byPeripheral.filter { $0.value !== device }
   }
 

@@ -138,6 +138,9 @@ import Testing
     device.offered = ["temperature"]
     #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("desired"))
     #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("configured"))
+    // Except what was set by a command: another gateway would take it for withdrawn.
+    device.configured = []
+    #expect(text(device.infoJSON(gateway: attic, moved: nil).bytes).contains(#""desired":{"period":5000}"#))
   }
 
   /// Names from the air, as bad as they come, stay inside their strings.

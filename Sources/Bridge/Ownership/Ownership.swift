@@ -31,7 +31,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   private var orphans: [DeviceID: Orphan] = [:]
   private var gatewaysOnline = GatewaysOnline()
 
-  /// A device whose topics an earlier run published under an id that it no longer has.
+  /// A device whose topics are retained under an id that it no longer has.
   private struct Orphan {
     let address: BluetoothAddress
     /// The properties whose values may be published.
@@ -186,7 +186,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
       recordID(of: address)
-      return replace(address, offered: offered, by: publisher)
+      return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(address: address, offered: offered, barrier: sendBarrier())
@@ -206,16 +206,16 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// The device of `publisher` has its id from now on.
   func idUsed(by publisher: DevicePublisher) {
     guard let orphan = removeOrphan(publisher.device.id) else { return }
-    replace(orphan.address, offered: orphan.offered, by: publisher)
+    idPassed(from: orphan.address, offered: orphan.offered, to: publisher)
   }
 
   /// The device at `address` had the id that the device of `publisher` has now; they may be the same.
-  private func replace(_ address: BluetoothAddress, offered: Set<String>, by publisher: DevicePublisher) {
+  private func idPassed(from address: BluetoothAddress, offered: Set<String>, to publisher: DevicePublisher) {
     publisher.foundOrphanedValues(offered)
     reportRemoved(address)
   }
 
-  /// Unless the device only has another id now.
+  /// It is removed from Home Assistant, unless this gateway still has it, under another id.
   private func reportRemoved(_ address: BluetoothAddress) {
     if bridge.publisher(address) == nil { bridge.companion?.deviceRemoved(address) }
   }

@@ -457,6 +457,31 @@ import Testing
     await tested.end()
   }
 
+  /// As of an entry that matches several by a pattern.
+  @Test func ofDevicesThatGetOneIDTheFirstHasItAndNoneIsRemoved() async throws {
+    let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))
+    let other = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
+    func configuration(_ second: DeviceID?) -> Configuration {
+      var configuration = Configuration()
+      configuration.devices = [
+        Configuration.Device(match: .identifier(Engine.address), id: kitchen),
+        Configuration.Device(match: .identifier(other), id: second),
+      ]
+      return configuration
+    }
+    let tested = try await Engine(configuration(nil), isInRange: false)
+    for before in [nil, hall] {
+      await tested.engine.configure(configuration(before))
+      #expect(await tested.engine.device(before ?? DeviceID(other)) != nil)
+      await tested.engine.configure(configuration(kitchen))
+      #expect(await tested.engine.device(kitchen)?.address == Engine.address)
+      #expect(await tested.engine.device(DeviceID(other))?.address == other)
+    }
+    #expect(
+      !tested.frontEnd.events.elements.contains { if case .detached = $0 { true } else { false } })
+    await tested.end()
+  }
+
   @Test func aDeviceThatIsRemovedIsNotRenamedFirst() async throws {
     // Several, as their order varies.
     let addresses = (0..<16).map { BluetoothAddress(truncating: 0xC5A1_B2C3_D500 + UInt64($0)) }
