@@ -77,7 +77,8 @@ extension Central {
     }
   }
 
-  /// Nobody uses the adapter: neither this central, nor one beside it, nor another program.
+  /// Only the gateway's central resets the adapter (a command's may run beside it), and only without connects and
+  /// links.
   private var mayResetForScan: Bool {
     isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
   }

@@ -13,9 +13,9 @@ final class Link: @unchecked Sendable {
   private var unanswered = 0
   /// Runs while the peripheral changes its services.
   private var servicesTimer: LoopTimer?
-  /// In progress, on this characteristic. Weak: retained by its calls, so that the replies, with their descriptors, are
-  /// released with it.
+  /// In progress. Weak: retained by its calls, so that the replies, with their descriptors, are released with it.
   private weak var exchange: Exchange?
+  /// The characteristic of ``exchange``.
   private var inUse: Characteristic?
   private var streams: [NotificationStream] = []
   private let values: ByteFeed

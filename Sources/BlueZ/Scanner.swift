@@ -25,7 +25,7 @@ final class Scanner {
   /// Why discovery has failed at least twice in succession; nil: it has not, or is not needed.
   private(set) var problem: String?
   private var resetBackOff: BackOff
-  /// While discovery fails: the adapter is not reset before.
+  /// The earliest time of the next reset, while discovery fails.
   private var nextReset = Moment.now
   /// In `on`: checks that discovery is still active. In `failed`: starts it again.
   private var timer: LoopTimer?
@@ -101,7 +101,7 @@ final class Scanner {
 
   /// What a failure leads to.
   enum Reaction {
-    /// It is the first in succession: the next attempt mostly succeeds.
+    /// It is the first in succession: the next attempt usually succeeds.
     case first
     /// It is the second in succession, and has become the ``Scanner/problem``.
     case problem

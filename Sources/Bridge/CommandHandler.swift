@@ -11,7 +11,7 @@ import Store
 final class CommandHandler: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// Devices often become known together.
+  /// Before groups are subscribed to again: once for devices that become known together.
   private static let delay = Duration.milliseconds(250)
   static let retainedReason =
     "a retained command is carried out with MQTT 5 alone: publish it without the retain flag"
@@ -93,7 +93,7 @@ final class CommandHandler: @unchecked Sendable {
   }
 
   /// Records a retained command, or rejects it.
-  /// - Returns: whether it is to be carried out, or to be rejected as any command would be.
+  /// - Returns: whether to go on to `execute`, which also rejects what cannot be set.
   private func acceptRetained(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
@@ -102,7 +102,8 @@ final class CommandHandler: @unchecked Sendable {
       retained.remove(message.topic, for: publisher.device.address)
       return false
     }
-    // The broker sends it again on every connection: then it is ignored, not rejected again.
+    // It cannot be set: rejected when it is newly published. The copies that the broker sends on every connection come
+    // before the barrier.
     guard let property, property.isWritable else { return bridge.hasArrived(barrier) }
     if !context.isMQTT5 || property.kind == .event {
       let isNew = rejectedTopics[publisher.device.id, default: []].insert(message.topic.string).inserted

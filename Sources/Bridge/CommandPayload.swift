@@ -55,8 +55,7 @@ struct CommandPayload: Sendable, Equatable {
     }
   }
 
-  /// Whether `value`, `ttl` and `transaction` are keys of the object. That of a record has those of its fields, of
-  /// which none is an object.
+  /// Whether the object is `{"value":…,"ttl":…}`, and not a record itself, of which no field is an object.
   private static func isLongForm(_ object: JSONObject, _ codec: Codec) -> Bool {
     guard case .record = codec.description else { return true }
     if case .object = object["value"] { return true }

@@ -33,7 +33,8 @@ extension BridgeContext {
     }
   }
 
-  /// Whoever may send a command need not be allowed to publish values or discovery messages.
+  /// Whether a reply may go there: not below the base or the discovery prefix, where the sender of a command may lack
+  /// the right to publish.
   private func isForReplies(_ topic: TopicName) -> Bool {
     !["\(topics.base)/", "\(discoveryPrefix)/"].contains { topic.string.utf8.starts(with: $0.utf8) }
   }

@@ -59,7 +59,7 @@ package struct TopicMap: Sendable {
 
   // MARK: Inbound
 
-  /// Nil for a topic that is none of these.
+  /// The meaning of a received topic; nil: it is none of the gateway's.
   func inbound(_ topic: String) -> Inbound? {
     guard let rest = rest(of: topic[...], after: basePrefix) else { return nil }
     let levels = rest.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

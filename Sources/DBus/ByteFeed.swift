@@ -50,7 +50,7 @@ public final class ByteFeed: @unchecked Sendable {
   ///
   /// Other properties in it are dropped. Nothing is lost: of the properties of a GATT characteristic only `Value` is
   /// used after it was listed; whether notifications are on (`Notifying`) is known from the reply to StartNotify.
-  /// - Returns: whether it is; then it needs no further handling.
+  /// - Returns: whether it was such a signal; then it needs no further handling.
   func deliver(_ message: IncomingMessage) -> Bool {
     let raw = message.raw
     var arguments = DBusMessageIter()

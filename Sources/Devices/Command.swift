@@ -5,8 +5,8 @@ import GATT
 package struct Command: Sendable {
   /// Checked and encoded for the property.
   let value: EncodedValue
-  /// Nil: a state waits for the device without a limit; an event is not kept for an absent device, except
-  /// for the link that is made for it to a device that is connected on demand.
+  /// Nil: the value of a state waits without a limit; an event fails if the device is offline, unless it is connected
+  /// on demand for it.
   var timeToLive: TimeToLive?
   /// Whether it waits if there is no link, or the link is lost.
   let waitsForLink: Bool
@@ -43,7 +43,7 @@ package struct TimeToLive: Sendable, Equatable {
   }
 }
 
-/// The result of a command.
+/// The result of a command or a read.
 package enum Outcome: Sendable, Equatable {
   /// The read-back equals the request.
   case applied(actual: Value)

@@ -126,9 +126,9 @@ struct StateWrites: WriteMachine {
     }
   }
 
-  /// A waiting command that the other gateway has too is dropped without an outcome, as that one answers it: its value
-  /// is desired there. The value of a command with time to live is not published before it is carried out: until then
-  /// it waits here.
+  /// A waiting command that the other gateway received too (`isShared`) is left to that one if its value is desired
+  /// there. If it is not, a command with a time to live keeps waiting, as its value is published only when it has been
+  /// applied; one without fails. All other commands fail.
   mutating func handOver(desired value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     var failed: [Command] = []
     if case .writing(.command(let pending)) = state { failed.append(pending.command) }

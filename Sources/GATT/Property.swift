@@ -73,7 +73,7 @@ public struct Property: Sendable, Hashable {
   public let access: Access
   /// Only used with ``Access/write``.
   public let writeMode: WriteMode
-  /// The time that the peripheral needs to adjust a written value, which is read back only then; nil: none.
+  /// The wait between a write and its read-back, in which the peripheral adjusts the value; nil: none.
   public let settle: Duration?
   /// Converts between the characteristic's bytes and the value.
   public let codec: Codec

@@ -1,5 +1,6 @@
 /// When the queued messages of a connection are sent: those of a loop iteration together at its end, in as few segments
-/// as possible. The first few that must be sent at once are; with many of those, waiting for the end is faster. Pure.
+/// as possible. Urgent messages are sent at once, but only a few in an iteration: with many, waiting for the end is
+/// faster. Pure.
 struct SendSchedule {
   enum Decision: Equatable {
     case now
