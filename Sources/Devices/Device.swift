@@ -169,7 +169,8 @@ final class Device: @unchecked Sendable {
     // The broker has sent again what was known.
     guard isHandedOver || new != before else { return }
     if isHandedOver {
-      // For a device that this gateway owned it alone received them; an owner that was offline only retained ones.
+      // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
+      // retained ones.
       let mayHaveCommands = before != .this && before != new
       for channel in channels {
         channel.writer?.handOver(desired[channel.property.name], mayHaveCommands: mayHaveCommands)
