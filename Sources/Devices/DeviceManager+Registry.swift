@@ -56,12 +56,19 @@ extension DeviceManager {
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
     let wanted = settings.id.value
-    if wanted != device.settings.id.value, wanted != device.id {
-      // An id that several devices may have is the first one's; the others go by their addresses.
-      let id = freeID(wanted) ? wanted : DeviceID(device.address)
-      if registry.byID[id] == nil { rename(device, to: id, .requested) }
+    if wanted != device.settings.id.value, wanted != device.id,
+      let id = availableID(wanted, for: device.address)
+    {
+      rename(device, to: id, .requested)
     }
     device.apply(settings)
+  }
+
+  /// An id that several devices may have is the first one's; the others go by their addresses.
+  /// - Returns: nil: that is another's as well.
+  private func availableID(_ wanted: DeviceID, for address: BluetoothAddress) -> DeviceID? {
+    let id = freeID(wanted) ? wanted : DeviceID(address)
+    return registry.byID[id] == nil ? id : nil
   }
 
   /// Frees `id` if the device that has it is to have another one, as when two change places: it goes by its address
@@ -144,10 +151,7 @@ extension DeviceManager {
       }
       return nil
     }
-    // An id that several devices may have is the first one's; the others go by their addresses.
-    var id = settings.id.value
-    if registry.byID[id] != nil { id = DeviceID(address) }
-    guard registry.byID[id] == nil else { return nil }
+    guard let id = availableID(settings.id.value, for: address) else { return nil }
     checkRecord(against: settings)
     let device = Device(
       description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
@@ -229,7 +233,6 @@ extension DeviceManager {
     device.session.stop()
     registry.remove(device)
     device.detach(.replaced)
-    if let id = settings(of: device.address, device.advertisement)?.id.value { _ = freeID(id) }
     _ = makeDevice(device.address, device.advertisement)
   }
 
