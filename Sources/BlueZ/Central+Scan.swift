@@ -27,16 +27,14 @@ extension Central {
   }
 
   private func perform(_ change: Scanner.Change) async {
-    let phase =
-      switch change {
-      case .start: await startDiscovery()
-      case .stop: await stopDiscovery()
-      }
+    var phase = Scanner.Phase.off
+    switch change {
+    case .start: phase = await startDiscovery()
+    case .stop: await stopDiscovery()
+    }
     scanner.endChange(in: state.isOn ? phase : .off)
     switch scanner.phase {
-    case .on:
-      noteDiscovery()
-      watchScan()
+    case .on: watchScan()
     case .failed: retryScanLater()
     case .off, .changing: break
     }
@@ -52,54 +50,59 @@ extension Central {
         [.properties(["Transport": .string("le")])], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
-      if case .busy = error {
-        // An earlier StopDiscovery was not answered in time.
-        if tree.adapter?.isDiscovering == true { return .on }
-        // bluetoothd also answers so if the kernel refuses to scan (recorded with 5.66 and 5.82). A discovery that it
-        // counts as started would be `InProgress` for ever.
-        _ = await stopDiscovery()
+      switch error {
+      // bluetoothd counts a discovery as started and answers `InProgress` from then on, although the kernel refuses to
+      // scan (recorded with 5.66 and 5.82); and it may start one after its answer was no longer awaited.
+      case .busy, .timedOut: await stopDiscovery()
+      default: break
       }
-      // Not a failure if the adapter was turned off during the call.
-      if state.isOn { scanFailed("\(error)") }
+      // Not a failure if scanning was called off, or the adapter turned off, during the call.
+      if state.isOn, scanner.isRequested { scanFailed(error) }
       return .failed
     }
     return .on
   }
 
-  private func scanFailed(_ reason: String) {
-    switch scanner.failed(reason, mayReset: mayResetForScan) {
-    case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": reason])
-    case .problem: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": reason])
+  private func scanFailed(_ error: CentralError) {
+    switch scanner.failed("\(error)", mayReset: mayReset(after: error)) {
+    case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": error])
+    case .problem: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
     case .retry: break
     case .reset:
-      log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": reason])
-      loop.task(of: self) { try? await $0.resetAdapter() }
+      log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": error])
+      loop.task(of: self) { await $0.resetForScan() }
     }
   }
 
   /// Only the gateway's central resets the adapter (a command's may run beside it), and only without connects and
-  /// links.
-  private var mayResetForScan: Bool {
-    isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
+  /// links. An adapter that cannot do what is required, as one without LE, cannot do it after a reset either.
+  private func mayReset(after error: CentralError) -> Bool {
+    if case .refused = error { return false }
+    return isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
+  }
+
+  private func resetForScan() async {
+    do throws(CentralError) {
+      try await resetAdapter()
+    } catch {
+      log.warning("cannot reset the adapter", ["adapter": adapterName, "error": error])
+    }
   }
 
   /// Why bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
   public var scanProblem: String? { scanner.problem }
 
-  /// Notices that discovery works again.
-  func noteDiscovery() {
-    if tree.adapter?.isDiscovering == true, scanner.discoveryBegan() {
-      log.notice("scanning again", ["adapter": adapterName])
-    }
-  }
-
-  private func stopDiscovery() async -> Scanner.Phase {
+  private func stopDiscovery() async {
     do throws(CentralError) {
       _ = try await call("StopDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
       log.debug("StopDiscovery", ["error": error])
     }
-    return .off
+  }
+
+  /// Discovery has yielded an advertisement, or has lasted.
+  func noteScan() {
+    if scanner.worked() { log.notice("scanning again", ["adapter": adapterName]) }
   }
 
   private func retryScanLater() {
@@ -118,18 +121,21 @@ extension Central {
   private func watchScan() {
     let advertisements = tree.advertisements
     let timer = loop.timer(after: limits.scanCheck) { [weak self] in
-      self?.assumeIsolated { central in
-        guard case .on = central.scanner.phase else { return }
-        if central.tree.adapter?.isDiscovering != true {
-          central.scanFailed("bluetoothd has stopped discovery")
-        } else if central.tree.advertisements != advertisements {
-          return central.watchScan()
-        }
-        central.scanner.beginRestart()
-        central.loop.task(of: central) { await $0.perform(.stop) }
-      }
+      self?.assumeIsolated { $0.checkScan(since: advertisements) }
     }
     scanner.schedule(timer)
+  }
+
+  private func checkScan(since advertisements: Int) {
+    guard case .on = scanner.phase else { return }
+    if tree.adapter?.isDiscovering == true {
+      noteScan()
+      if tree.advertisements != advertisements { return watchScan() }
+    } else {
+      scanFailed(.transient("bluetoothd has stopped discovery"))
+    }
+    scanner.beginRestart()
+    loop.task(of: self) { await $0.perform(.stop) }
   }
 
   /// Resumes scanning briefly when consecutive connects have paused it for long: peripherals that are not seen are not
@@ -144,6 +150,7 @@ extension Central {
 
   /// Pauses scanning, and waits until discovery has stopped.
   func pauseScan() async {
+    scanner.pause()
     reconcileScan()
     _ = await wait(limits.scanStop) { $0.scanner.isIdle }
   }

@@ -137,7 +137,11 @@ public actor Central {
 
   // MARK: Objects
 
-  private func apply(_ event: BlueZEvent) { handle(tree.apply(event)) }
+  private func apply(_ event: BlueZEvent) {
+    let advertisements = tree.advertisements
+    handle(tree.apply(event))
+    if tree.advertisements != advertisements { noteScan() }
+  }
 
   private func handle(_ changes: [ObjectTree.Change]) {
     for change in changes {
@@ -178,7 +182,6 @@ public actor Central {
 
   private func updateState() {
     if let state = status.next(tree.adapter, name: adapterName) { setState(state) }
-    noteDiscovery()
   }
 
   func setState(_ new: CentralState) {

@@ -51,7 +51,7 @@ package struct Limits: Sendable {
   var scanPause = Duration.seconds(15)
   /// How long it is then resumed: several advertising intervals.
   var briefScan = Duration.seconds(3)
-  /// For discovery to stop before a connect; it starts or stops with one call at a time, each ``local`` at most.
+  /// For discovery to stop before a connect, which then begins in any case.
   var scanStop = Duration.seconds(12)
   /// How often to check that bluetoothd still scans: several of the kernel's scans (10 s each).
   var scanCheck = Duration.seconds(30)

@@ -62,7 +62,6 @@ final class Scanner {
       beginChange()
       return .start
     case (.on, false):
-      if isRequested { pausedSince = .now }
       beginChange()
       return .stop
     case (.failed, false):
@@ -94,6 +93,7 @@ final class Scanner {
     case .off, .changing: break
     }
     timer?.cancel()
+    pausedSince = nil
     if !isReset { clearFailures() }
   }
 
@@ -128,10 +128,10 @@ final class Scanner {
     }
   }
 
-  /// bluetoothd reports that the adapter discovers. Ignored unless this central has started discovery, as another
-  /// program may have.
+  /// An advertisement was received, or the adapter has discovered for some time. Ignored unless this central has
+  /// started discovery, as another program may have.
   /// - Returns: whether a failure ends by it.
-  func discoveryBegan() -> Bool {
+  func worked() -> Bool {
     guard case .on = phase, failures > 0 else { return false }
     clearFailures()
     return true
@@ -150,6 +150,9 @@ final class Scanner {
   func schedule(_ timer: LoopTimer) { self.timer = timer }
 
   // MARK: Pauses
+
+  /// A connect begins: scanning is not allowed until it ends.
+  func pause() { if isRequested, pausedSince == nil { pausedSince = .now } }
 
   /// Whether scanning has been paused for connects for at least `limit`.
   func isPaused(for limit: Duration) -> Bool {

@@ -96,7 +96,7 @@ extension Finding {
         + "sudo systemctl restart bluetooth")
   }
 
-  fileprivate static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
+  package static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
     .fault(
       .adapter, "\(adapter) cannot scan: \(problem)",
       remedy:

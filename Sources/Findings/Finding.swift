@@ -35,6 +35,9 @@ package struct Finding: Sendable, Equatable {
   /// What the user can do: a command or a change; nil if there is nothing to do.
   package let remedy: String?
 
+  /// The text with the remedy in brackets: for messages of one line.
+  package var line: String { text + (remedy.map { " (\($0))" } ?? "") }
+
   package static func ok(_ check: Check, _ text: String) -> Finding {
     Finding(check: check, level: .ok, text: text, remedy: nil)
   }

@@ -387,4 +387,14 @@ import Testing
       try #require(text.contains(reason))
     }
   }
+
+  @Test("scan with an adapter that cannot scan: it says so, status 69")
+  func scanThatIsRefused() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.simulator.control(#"{"op":"scan","on":false}"#)
+      let (status, text) = try await Self.run(["scan"], bus: fixture.bus.address)
+      try #require(status == 69)
+      try #require(text.contains("hci0 cannot scan: InProgress"), "\(text)")
+    }
+  }
 }

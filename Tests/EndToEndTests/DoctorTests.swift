@@ -115,6 +115,17 @@ import Testing
     }
   }
 
+  @Test("An adapter that cannot scan: no device is said to be out of range")
+  func cannotScan() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.simulator.control(#"{"op":"scan","on":false}"#)
+      let (status, text) = try await Self.doctor(fixture)
+      try #require(status == 1, "\(text)")
+      try Self.found("fault", "adapter", "hci0 cannot scan", "systemctl restart bluetooth", in: text)
+      try #require(!text.contains("in range"), "\(text)")
+    }
+  }
+
   @Test("Another gateway uses the adapter")
   func adapterInUse() async throws {
     try await withFixture(Self.plan()) { fixture in

@@ -192,6 +192,16 @@ import Testing
     }
   }
 
+  @Test("An adapter that cannot scan is named instead of a missing micro:bit")
+  func cannotScan() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      try await fixture.simulator.control(#"{"op":"scan","on":false}"#)
+      let (status, text) = try await run(fixture, ["--yes", "--timeout", "8"])
+      try #require(status == 69, "\(text)")
+      try #require(text.contains("hci0 cannot scan") && !text.contains("no micro:bit"), "\(text)")
+    }
+  }
+
   @Test("A micro:bit that a running gateway has connected is found as well")
   func besideAGateway() async throws {
     var plan = Self.plan()

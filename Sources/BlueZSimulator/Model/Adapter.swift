@@ -16,6 +16,8 @@ struct Adapter: Sendable {
   /// In the order of the kernel: 0 is hci0.
   let number: Int
   var power = Power.on
+  /// The kernel refuses to scan.
+  var refusesScans = false
   var discoverers: [String: DiscoveryClient] = [:]
   /// Counts the scans.
   var scan: UInt64 = 0

@@ -15,7 +15,9 @@ extension Bluetoothd {
     _ request: Request, _ number: Int, at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard adapters[number].power == .on else { throw .notReady }
-    guard adapters[number].discoverers[request.sender]?.active != true else { throw .alreadyInProgress }
+    guard !adapters[number].refusesScans, adapters[number].discoverers[request.sender]?.active != true else {
+      throw .alreadyInProgress
+    }
     let first = !adapters[number].isDiscovering
     adapters[number].discoverers[request.sender, default: Adapter.DiscoveryClient()].active = true
     emit(.reply(request.id, []))

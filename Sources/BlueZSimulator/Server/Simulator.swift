@@ -223,10 +223,14 @@ public actor Simulator {
     case .list: return .devices(model.states(at: now))
     case .count: return .numbers(model.peripherals.map(\.radio.sent))
     case .counters: return .counters(counters)
-    case .power, .plug:
+    case .power, .plug, .scan:
       let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
       guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
-      perform(request.op == .power ? model.power(adapter, on, at: now) : model.plug(adapter, on, at: now))
+      switch request.op {
+      case .power: perform(model.power(adapter, on, at: now))
+      case .plug: perform(model.plug(adapter, on, at: now))
+      default: model.adapters[adapter].refusesScans = !on
+      }
       return .done
     case .restart: return await restart(request)
     case .period, .subscription, .pairing:
@@ -293,7 +297,8 @@ public actor Simulator {
     case .disconnect: perform(model.hangUp(index, at: now))
     case .adv: perform(model.setAdvertising(index, request.on ?? true, at: now))
     case .reset: perform(model.reset(index, at: now))
-    case .period, .writes, .list, .count, .counters, .power, .plug, .restart, .subscription, .pairing: break
+    case .period, .writes, .list, .count, .counters, .power, .plug, .scan, .restart, .subscription, .pairing:
+      break
     case .forget: model.peripherals[index].security.hasBond = false
     }
     return nil

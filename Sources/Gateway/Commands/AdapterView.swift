@@ -1,6 +1,7 @@
 import BlueZ
 import Devices
 import EventLoop
+import Findings
 
 /// The peripherals that adapters know and find. They can be used at the same time by a gateway.
 final class AdapterView: @unchecked Sendable {
@@ -40,7 +41,7 @@ final class AdapterView: @unchecked Sendable {
     guard states.contains(where: { $0?.isOn == true }) else {
       throw CommandFailure(
         .unavailable,
-        "cannot use Bluetooth: \(states[0].map { Self.describe($0, adapter: centrals[0].adapter) } ?? "bluetoothd does not answer")"
+        "cannot use Bluetooth: \(states[0]?.finding(adapter: centrals[0].adapter).line ?? "bluetoothd does not answer")"
       )
     }
   }
@@ -57,6 +58,17 @@ final class AdapterView: @unchecked Sendable {
         for peripheral in await central.peripherals { found.add(peripheral) }
       }
       return found.peripherals
+    }
+  }
+
+  /// The adapters that cannot scan. It is known after a few seconds of scanning.
+  var scanFindings: [Finding] {
+    get async {
+      var findings: [Finding] = []
+      for (adapter, central) in centrals {
+        if let problem = await central.scanProblem { findings.append(.cannotScan(adapter, problem)) }
+      }
+      return findings
     }
   }
 
@@ -83,9 +95,4 @@ final class AdapterView: @unchecked Sendable {
     }
   }
 
-  /// What is wrong, and the remedy.
-  static func describe(_ state: CentralState, adapter: String) -> String {
-    let finding = state.finding(adapter: adapter)
-    return finding.text + (finding.remedy.map { " (\($0))" } ?? "")
-  }
 }

@@ -75,7 +75,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
 
   private static func describe(_ state: CentralState, adapter: String) -> String {
     guard case .adapterInUse(let process?) = state else {
-      return AdapterView.describe(state, adapter: adapter)
+      return state.finding(adapter: adapter).line
     }
     let user = RuntimeFolder.owner(ofProcess: process)
     return "a gateway that cannot be reached (process \(process)\(user.map { " of the user \($0)" } ?? "")) "

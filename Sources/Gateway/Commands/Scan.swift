@@ -42,7 +42,10 @@ public struct Scan: Sendable, Equatable {
         try? await loop.sleep(for: limit)
         show(found.request.peripherals, configuration)
       }
+      let faults = await view.scanFindings
       await view.stop()
+      for fault in faults { printError(fault.line) }
+      if found.request.peripherals.isEmpty, !faults.isEmpty { return .unavailable }
       return .done
     } catch {
       printError(error.text)

@@ -30,20 +30,25 @@ struct DeviceCheck {
   func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
     let view = AdapterView(adapters: configuration.bluetooth.adapters, loop: loop) { _ in }
     let found: [Peripheral]
+    let faults: [Finding]
     do throws(CommandFailure) {
       try await view.start()
       await view.scan()
       try? await loop.sleep(for: Self.scanTime)
       found = await view.inRange
+      faults = await view.scanFindings
     } catch {
       await view.stop()
       throw error
     }
     await view.stop()
-    return classify(found)
+    return classify(found, faults)
   }
 
-  func classify(_ found: [Peripheral]) -> (candidates: [Candidate], findings: [Finding]) {
+  /// - Parameter faults: of the scan: what is not in range is then unknown.
+  func classify(
+    _ found: [Peripheral], _ faults: [Finding] = []
+  ) -> (candidates: [Candidate], findings: [Finding]) {
     var candidates: [Candidate] = []
     var findings: [Finding] = []
     for peripheral in found {
@@ -59,6 +64,7 @@ struct DeviceCheck {
       case .here, .elsewhere, .unmatched, .removed: break
       }
     }
+    guard faults.isEmpty else { return (candidates, findings + faults) }
     let absent = configuration.devices.filter { entry in
       guard let address = entry.match.identifier, entry.isEnabled ?? true else { return false }
       return !found.contains { $0.address == address }

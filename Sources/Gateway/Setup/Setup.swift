@@ -148,12 +148,14 @@ private final class SetupRun {
       try await view.start()
       await view.scan()
       try? await loop.sleep(for: limit)
+      problem = await view.scanFindings.first?.line
     } catch {
       problem = error.text
     }
     await view.stop()
-    if let problem { return dialogue.scanFailed(problem) }
-    return dialogue.found(found.request.peripherals.compactMap(candidate))
+    let candidates = found.request.peripherals.compactMap(candidate)
+    if candidates.isEmpty, let problem { return dialogue.scanFailed(problem) }
+    return dialogue.found(candidates)
   }
 
   private final class Found {

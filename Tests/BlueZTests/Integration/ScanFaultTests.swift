@@ -29,18 +29,48 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func scanningThatIsOnAlreadyIsOn() async throws {
+  /// An earlier call may have had its effect late.
+  @Test func aDiscoveryThatIsOnAlreadyIsStoppedAndStartedAgain() async throws {
     let faults = try await Faults(answers: [
       "StartDiscovery": { fake, call in
+        if fake.count("StopDiscovery") > 0 { return fake.reply(call) }
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
         fake.refuse(call, "org.bluez.Error.InProgress", "Operation already in progress")
       }
-    ])
+    ]) { $0.retry = .milliseconds(10) }
+    await faults.central.scan(true)
+    try await faults.fake.called("StopDiscovery")
+    #expect(await faults.central.wait(patience) { $0.isScanning })
+    #expect(faults.fake.count("StartDiscovery") == 2)
+    #expect(await faults.central.scanProblem == nil)
+    try await faults.tested.end()
+  }
+
+  /// It might have its effect later, during a connect.
+  @Test func aStartWithoutAnAnswerIsUndone() async throws {
+    let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never]) {
+      $0.local = .seconds(1)
+      $0.retry = .seconds(3600)
+    }
+    await faults.central.scan(true)
+    try await faults.fake.called("StopDiscovery")
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+    try await faults.tested.end()
+  }
+
+  @Test func aFailureOfAScanThatWasCalledOffDoesNotCount() async throws {
+    let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never]) {
+      $0.local = .seconds(1)
+      $0.retry = .seconds(3600)
+    }
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
     await faults.central.scan(false)
-    try await faults.fake.called("StopDiscovery")
-    #expect(faults.fake.count("StartDiscovery") == 1)
+    #expect(await faults.central.wait(patience) { $0.scanner.isIdle })
+    await faults.fake.answer("StartDiscovery", Self.failed)
+    await faults.central.scan(true)
+    #expect(await faults.central.wait(patience) { $0.hasScanFailed })
+    #expect(await faults.central.scanProblem == nil)
     try await faults.tested.end()
   }
 
@@ -52,6 +82,7 @@ import Testing
         if asked.elements != [false, true] { return fake.refuse(call, "org.bluez.Error.Failed", "Failed") }
         fake.reply(call)
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+        fake.signal(Recorded.device(["RSSI": .int16(-51)]))
       },
       "Set": ResetFaultTests.power(asked) { _, _ in nil },
     ]) {
@@ -73,6 +104,8 @@ import Testing
     let faults = try await Faults(answers: [
       "StartDiscovery": FakeBlueZ.error("org.bluez.Error.InProgress", "Operation already in progress")
     ]) { $0.retry = .milliseconds(10) }
+    // Another program's discovery.
+    await faults.fake.emit(Recorded.adapter(["Discovering": .boolean(true)]))
     await faults.central.scan(true)
     #expect(
       await faults.central.wait(patience) {
@@ -91,6 +124,19 @@ import Testing
     try await faults.fake.called("StartDiscovery")
     // From now on without a discovery.
     await faults.fake.answer("StartDiscovery", FakeBlueZ.ok)
+    #expect(await faults.central.wait(patience) { $0.scanProblem == "bluetoothd has stopped discovery" })
+    try await faults.tested.end()
+  }
+
+  @Test func scanningThatBeginsAndEndsEachTimeIsAProblem() async throws {
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+        fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
+      }
+    ]) { $0.scanCheck = .milliseconds(20) }
+    await faults.central.scan(true)
     #expect(await faults.central.wait(patience) { $0.scanProblem == "bluetoothd has stopped discovery" })
     try await faults.tested.end()
   }
@@ -213,20 +259,29 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func aFilterThatIsRefusedIsAProblem() async throws {
+  /// As of an adapter without LE, which a reset does not change.
+  @Test func aFilterThatIsRefusedIsAProblemThatLeadsToNoReset() async throws {
+    let asked = Record<Bool>()
     let faults = try await Faults(answers: [
-      "SetDiscoveryFilter": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported")
-    ]) { $0.retry = .milliseconds(1) }
+      "SetDiscoveryFilter": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported"),
+      "Set": ResetFaultTests.power(asked),
+    ]) {
+      $0.retry = .milliseconds(1)
+      $0.scanReset = BackOff(first: .milliseconds(1), longest: .seconds(3600))
+    }
     await faults.central.scan(true)
     #expect(
       await faults.central.wait(patience) {
         $0.scanProblem == "NotSupported: Operation is not supported"
       })
+    for _ in 0..<10 { try await faults.fake.called("SetDiscoveryFilter") }
+    #expect(asked.elements == [])
     #expect(faults.fake.count("StartDiscovery") == 0)
     try await faults.tested.end()
   }
 }
 
 extension Central {
+  fileprivate var isScanning: Bool { if case .on = scanner.phase { true } else { false } }
   fileprivate var hasScanFailed: Bool { if case .failed = scanner.phase { true } else { false } }
 }

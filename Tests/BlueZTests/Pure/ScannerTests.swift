@@ -30,10 +30,10 @@ import Testing
     scanner.retry()
     #expect(scanner.beginChange(isAllowed: true) == .start)
     // Another program's discovery is none of this one's.
-    #expect(!scanner.discoveryBegan())
+    #expect(!scanner.worked())
     scanner.endChange(in: .on)
-    #expect(scanner.discoveryBegan())
-    #expect(!scanner.discoveryBegan())
+    #expect(scanner.worked())
+    #expect(!scanner.worked())
   }
 
   @Test func theSecondFailureInSuccessionIsAProblem() {
@@ -42,13 +42,13 @@ import Testing
     scanner.endChange(in: .on)
     #expect(scanner.failed("first", mayReset: true) == .first)
     #expect(scanner.problem == nil)
-    #expect(scanner.discoveryBegan())
+    #expect(scanner.worked())
     #expect(scanner.failed("first", mayReset: true) == .first)
     #expect(scanner.failed("second", mayReset: true) == .problem)
     #expect(scanner.problem == "second")
     #expect(scanner.failed("third", mayReset: true) == .retry)
     #expect(scanner.problem == "third")
-    #expect(scanner.discoveryBegan())
+    #expect(scanner.worked())
     #expect(scanner.problem == nil)
   }
 
@@ -101,17 +101,25 @@ import Testing
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
     #expect(!scanner.isPaused(for: .zero))
+    scanner.pause()
     #expect(scanner.beginChange(isAllowed: false) == .stop)
     scanner.endChange(in: .off)
     #expect(scanner.isPaused(for: .zero))
     #expect(!scanner.isPaused(for: .seconds(3600)))
+    // A start that fails does not end the pause.
+    _ = scanner.beginChange(isAllowed: true)
+    scanner.endChange(in: .failed)
+    #expect(scanner.isPaused(for: .zero))
+    scanner.retry()
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
     #expect(!scanner.isPaused(for: .zero))
     // A scan that is no longer requested is not paused.
-    _ = scanner.beginChange(isAllowed: false)
+    scanner.pause()
     #expect(scanner.isPaused(for: .zero))
     scanner.request(false)
+    #expect(!scanner.isPaused(for: .zero))
+    scanner.pause()
     #expect(!scanner.isPaused(for: .zero))
   }
 
