@@ -27,7 +27,7 @@ actor BluetoothdConnection {
 
   private let log = Logger(component: "bluetooth")
   private let limits: Limits
-  private let values: ByteFeed
+  private let feed: ByteFeed
   private let handler: @Sendable (BluetoothdEvent) -> Void
   private var bus: DBusConnection?
   private let ended = Waiter<Void>()
@@ -40,27 +40,27 @@ actor BluetoothdConnection {
   private var backlog: [BlueZEvent]?
 
   private init(
-    values: ByteFeed, limits: Limits, loop: EventLoop, handler: @escaping @Sendable (BluetoothdEvent) -> Void
+    feed: ByteFeed, limits: Limits, loop: EventLoop, handler: @escaping @Sendable (BluetoothdEvent) -> Void
   ) {
-    self.values = values
+    self.feed = feed
     self.limits = limits
     self.loop = loop
     self.handler = handler
   }
 
   /// Connects to the bus. bluetoothd is not watched yet.
-  /// - Parameter values: delivers the notified values of characteristics; `handler` receives all other changes.
+  /// - Parameter feed: delivers the notified values of characteristics; `handler` receives all other changes.
   static func open(
-    _ address: DBusAddress, values: ByteFeed, limits: Limits, on loop: EventLoop,
+    _ address: DBusAddress, feed: ByteFeed, limits: Limits, on loop: EventLoop,
     handler: @escaping @Sendable (BluetoothdEvent) -> Void
   ) async throws(DBusError) -> BluetoothdConnection {
-    let connection = BluetoothdConnection(values: values, limits: limits, loop: loop, handler: handler)
+    let connection = BluetoothdConnection(feed: feed, limits: limits, loop: loop, handler: handler)
     try await connection.connect(to: address)
     return connection
   }
 
   private func connect(to address: DBusAddress) async throws(DBusError) {
-    bus = try await DBusConnection.open(address, on: loop, feed: values) { [weak self] event in
+    bus = try await DBusConnection.open(address, on: loop, feed: feed) { [weak self] event in
       self?.assumeIsolated { $0.receive(event) }
     }
   }
@@ -84,7 +84,7 @@ actor BluetoothdConnection {
     bus = nil
     owner = nil
     backlog = nil
-    values.setSender(nil)
+    feed.setSender(nil)
   }
 
   // MARK: bluetoothd
@@ -151,7 +151,7 @@ actor BluetoothdConnection {
 
   private func ownerChanged(to owner: String?) {
     self.owner = owner
-    values.setSender(owner)
+    feed.setSender(owner)
     backlog = owner == nil ? nil : []
     handler(.owner(owner))
     if let owner { loop.task(of: self) { await $0.listObjects(of: owner) } }

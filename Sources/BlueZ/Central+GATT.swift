@@ -180,19 +180,19 @@ extension Central {
   ) async -> Exchange {
     if characteristic.isFirmwareUpdate, operations.contains(where: \.isWrite) {
       return .failed(
-        operations.count, .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written")
-      )
+        operations.count, on: characteristic,
+        .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written"))
     }
     guard let link = links[characteristic.peripheral] else {
-      return .failed(operations.count, .disconnected)
+      return .failed(operations.count, on: characteristic, .disconnected)
     }
     await link.mutex.lock()
-    var exchange = await once(operations, on: characteristic, over: link)
+    var exchange = await exchangeOnce(operations, on: characteristic, over: link)
     var backOff = limits.busyBackOff
     for _ in 0..<(retries ?? limits.busyRetries) {
       guard case .failure(.busy) = exchange[0] else { break }
       try? await loop.sleep(for: backOff.next())
-      exchange = await once(operations, on: characteristic, over: link)
+      exchange = await exchangeOnce(operations, on: characteristic, over: link)
     }
     link.mutex.unlock()
     if exchange.hasUnlikelyError, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
@@ -202,14 +202,14 @@ extension Central {
   }
 
   /// Calls a method for each operation. All end with the link, as bluetoothd never answers for a device that is gone.
-  private func once(
+  private func exchangeOnce(
     _ operations: [Operation], on characteristic: Characteristic, over link: Link
   ) async -> Exchange {
     await withCheckedContinuation { continuation in
-      let exchange = Exchange(of: operations.count) { continuation.resume(returning: $0) }
+      let exchange = Exchange(of: operations.count, on: characteristic) { continuation.resume(returning: $0) }
       // The link may have ended while the lock was awaited, and a new link is not meant.
       guard !link.hasEnded else { return exchange.end() }
-      link.begin(exchange, on: characteristic)
+      link.begin(exchange)
       for (index, operation) in operations.enumerated() {
         call(
           operation.method, on: BlueZName.characteristic, of: characteristic.path, operation.arguments,

@@ -15,23 +15,20 @@ final class Link: @unchecked Sendable {
   private var servicesTimer: LoopTimer?
   /// In progress. Weak: retained by its calls, so that the replies, with their descriptors, are released with it.
   private weak var exchange: Exchange?
-  /// The characteristic of ``exchange``.
-  private var inUse: Characteristic?
   private var streams: [NotificationStream] = []
-  private let values: ByteFeed
+  private let feed: ByteFeed
   /// The characteristics subscribed to by signals.
   private var listening: Set<Characteristic> = []
 
-  /// - Parameter values: delivers values notified by signals.
-  init(_ values: ByteFeed) { self.values = values }
+  /// - Parameter feed: delivers values notified by signals.
+  init(_ feed: ByteFeed) { self.feed = feed }
 
   /// Whether an operation is unanswered.
   var hasUnanswered: Bool { unanswered > 0 }
 
   /// `exchange` is in progress; it fails if the link or the characteristic ends first.
-  func begin(_ exchange: Exchange, on characteristic: Characteristic) {
+  func begin(_ exchange: Exchange) {
     self.exchange = exchange
-    inUse = characteristic
     unanswered += exchange.unansweredCount
   }
 
@@ -50,7 +47,7 @@ final class Link: @unchecked Sendable {
 
   /// Ends what depends on a removed characteristic: bluetoothd never answers an operation on one.
   func end(where isRemoved: (Characteristic) -> Bool) {
-    if let exchange, let inUse, isRemoved(inUse) {
+    if let exchange, isRemoved(exchange.characteristic) {
       unanswered -= exchange.unansweredCount
       exchange.end(.refused("the characteristic was removed"))
     }
@@ -65,11 +62,11 @@ final class Link: @unchecked Sendable {
   func listen(to characteristic: Characteristic, _ handler: @escaping ByteFeed.Handler) {
     guard !hasEnded else { return }
     listening.insert(characteristic)
-    values.listen(to: characteristic.path, handler)
+    feed.listen(to: characteristic.path, handler)
   }
 
   func stopListening(to characteristic: Characteristic) {
-    if listening.remove(characteristic) != nil { values.stopListening(to: characteristic.path) }
+    if listening.remove(characteristic) != nil { feed.stopListening(to: characteristic.path) }
   }
 
   /// The link has ended: operations fail, and after values already received none follow.
@@ -78,7 +75,7 @@ final class Link: @unchecked Sendable {
     exchange?.end()
     for stream in streams { stream.drain() }
     streams.removeAll()
-    for characteristic in listening { values.stopListening(to: characteristic.path) }
+    for characteristic in listening { feed.stopListening(to: characteristic.path) }
     listening.removeAll()
   }
 }
@@ -88,6 +85,7 @@ final class Exchange: @unchecked Sendable {
   // @unchecked: accessed by the central only, on the loop's thread.
   typealias Answer = Result<[DBusValue], CentralError>
 
+  let characteristic: Characteristic
   private var answers: [Answer?]
   /// Whether the replies came in the order of the operations.
   private(set) var isInOrder = true
@@ -95,7 +93,8 @@ final class Exchange: @unchecked Sendable {
   private var done: (@Sendable (Exchange) -> Void)?
 
   /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
-  init(of count: Int, _ done: @escaping @Sendable (Exchange) -> Void) {
+  init(of count: Int, on characteristic: Characteristic, _ done: @escaping @Sendable (Exchange) -> Void) {
+    self.characteristic = characteristic
     answers = Array(repeating: nil, count: count)
     self.done = done
   }
@@ -103,8 +102,8 @@ final class Exchange: @unchecked Sendable {
   var unansweredCount: Int { answers.count { $0 == nil } }
 
   /// An exchange that is not begun.
-  static func failed(_ count: Int, _ error: CentralError) -> Exchange {
-    let exchange = Exchange(of: count) { _ in }
+  static func failed(_ count: Int, on characteristic: Characteristic, _ error: CentralError) -> Exchange {
+    let exchange = Exchange(of: count, on: characteristic) { _ in }
     exchange.end(error)
     return exchange
   }

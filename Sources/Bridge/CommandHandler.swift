@@ -12,9 +12,9 @@ final class CommandHandler: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// Before groups are subscribed to again: once for devices that become known together.
-  private static let delay = Duration.milliseconds(250)
+  private static let groupDelay = Duration.milliseconds(250)
   static let retainedReason =
-    "a retained command is carried out with MQTT 5 alone: publish it without the retain flag"
+    "retained commands require MQTT 5: publish it without the retain flag"
 
   private let context: BridgeContext
   private unowned let bridge: Bridge
@@ -49,7 +49,7 @@ final class CommandHandler: @unchecked Sendable {
     // For retained commands to groups, which the other devices have handled.
     guard !isResubscribing else { return }
     isResubscribing = true
-    context.loop.timer(after: Self.delay) { [weak self] in
+    context.loop.timer(after: Self.groupDelay) { [weak self] in
       guard let self else { return }
       isResubscribing = false
       if bridge.isAdmitted { subscribeGroups() }
@@ -83,12 +83,14 @@ final class CommandHandler: @unchecked Sendable {
     // The broker sends it again at the next start.
     if message.retain, bridge.isStopping { return }
     for publisher in targets {
-      let property = publisher.device.profile.property(named: name)
+      let profile = publisher.device.profile
+      let index = profile.index(ofPropertyNamed: name)
+      let property = index.map { profile.properties[$0] }
       if isGroup, property?.isWritable != true { continue }
       if message.retain, !acceptRetained(message, publisher, property) { continue }
       // After the retained command was recorded: one that another gateway carries out is not repeated here later.
       guard bridge.isResponsible(for: publisher) else { continue }
-      execute(message, publisher, name, property)
+      execute(message, publisher, name, index)
     }
   }
 
@@ -123,17 +125,18 @@ final class CommandHandler: @unchecked Sendable {
   }
 
   private func execute(
-    _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ property: Property?
+    _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ index: Int?
   ) {
     bridge.report.countCommand()
     let profile = publisher.device.profile
-    guard let property, let index = profile.index(ofPropertyNamed: name) else {
+    guard let index else {
       let known = profile.properties.filter(\.isWritable).map(\.name).joined(separator: ", ")
       let shown = TopicWord.isValid(name) ? name : Excerpt(name).description
       let reason = "there is no property \(shown); settable: \(known)"
       return reject(
         message, publisher, name, Rejection(reason, CommandPayload.transaction(in: message.payload)))
     }
+    let property = profile.properties[index]
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
       let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)

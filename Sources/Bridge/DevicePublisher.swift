@@ -68,26 +68,26 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
     case .removed where !ownership.isElsewhere:
-      clear(topics.states)
+      withdraw(topics.states)
       // Without a connection the topics are orphaned: this run clears them on the next one, or the next run does.
       guard bridge.isAdmitted else { break }
       bridge.companion?.deviceRemoved(device.address)
-      recordID()
+      storeID()
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
-      clear(topics.properties.flatMap(\.states))
+      withdraw(topics.properties.flatMap(\.states))
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
       // What is pinned to another gateway keeps its topics until that one has it.
-      if ownership.isElsewhere, reason != .replaced { recordID() }
+      if ownership.isElsewhere, reason != .replaced { storeID() }
     }
     bridge.report.changed()
   }
 
-  private func recordID() {
+  private func storeID() {
     let address = device.address
-    context.engine.assumeIsolated { $0.recordID(of: address) }
+    context.engine.assumeIsolated { $0.storeID(of: address) }
   }
 
   private func cameOnline() {
@@ -100,7 +100,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
     let isOwn = ownership.owner == .this
     switch reason {
-    case .requested: if isOwn { clear(topics.states) }
+    case .requested: if isOwn { withdraw(topics.states) }
     case .conflict: release()
     }
     bridge.unsubscribe(self)
@@ -137,7 +137,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
   /// Without a connection the topics are left as they are: by the next one another gateway may own the device.
-  private func clear(_ topics: [TopicName]) {
+  private func withdraw(_ topics: [TopicName]) {
     for topic in topics {
       if bridge.isAdmitted { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
     }
@@ -252,14 +252,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .this:
       let id = device.id
       context.engine.assumeIsolated { $0.setOwner(.this, of: id) }
-      recordID()
+      storeID()
       publishPresence()
     case .unknown:
       // Another gateway may just have found it, and not have published that yet.
       let address = device.address
       guard isAlone, context.engine.assumeIsolated({ $0.isNamed(address) }) else { return }
       context.publishState(topics.availability, Payload.availability(false))
-      recordID()
+      storeID()
     }
   }
 }

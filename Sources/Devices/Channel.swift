@@ -18,8 +18,8 @@ final class Channel: @unchecked Sendable {
   private(set) var writer: PropertyWriter?
   /// Whether the last value could not be decoded. Only the first such value is logged.
   private var isMalformed = false
-  /// Whether the value is polled because another program has acquired the notifications.
-  private(set) var isPolled = false
+  /// Whether another program has acquired the notifications: the value is read instead.
+  private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private var isReadNotified = false
   /// Nil unless values arrive in several notifications (``Property/frame``).
@@ -65,15 +65,18 @@ final class Channel: @unchecked Sendable {
 
   // MARK: Values
 
+  /// Whether the channel reads the value on a new link. The writer reads what can be written.
+  private var isReadHere: Bool {
+    property.kind == .state && property.isReadable && !property.isWritable
+  }
+
   /// Reads the value and subscribes to it, if the property's access says so.
   ///
   /// The value is read first: bluetoothd sends the signal of a read before its reply, when no handler is registered
   /// yet, so that no value is received twice.
   func subscribe(on central: isolated Central) async throws(CentralError) {
     guard let characteristic else { return }
-    let isRead =
-      property.kind == .state && property.isReadable && (property.isNotifying || !property.isWritable)
-    if isRead { received(try await central.read(characteristic)) }
+    if isReadHere { received(try await central.read(characteristic)) }
     guard property.isNotifying, property.notify != .poll else {
       if let interval = property.poll ?? (property.notify == .poll ? .seconds(1) : nil) {
         poll(characteristic, every: interval)
@@ -87,7 +90,7 @@ final class Channel: @unchecked Sendable {
         withExtendedLifetime(device) { received(bytes) }
       }
       isReadNotified = used == .signal
-      isPolled = false
+      areNotificationsTaken = false
     } catch .notifyAcquired where property.isReadable && property.kind == .state {
       pollInstead(characteristic, by: method)
     }
@@ -99,8 +102,7 @@ final class Channel: @unchecked Sendable {
   func visit(on central: isolated Central) async throws(CentralError) -> Waiter<Void>? {
     guard let characteristic, property.kind == .state else { return nil }
     guard !property.isReadable else {
-      // The writer reads properties that can also be written.
-      if property.isNotifying || !property.isWritable { received(try await central.read(characteristic)) }
+      if isReadHere { received(try await central.read(characteristic)) }
       return nil
     }
     guard property.isNotifying else { return nil }
@@ -129,17 +131,17 @@ final class Channel: @unchecked Sendable {
 
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.
   private func pollInstead(_ characteristic: Characteristic, by method: NotificationMethod?) {
-    if !isPolled {
+    if !areNotificationsTaken {
       let finding = Finding.notificationsTaken(of: property.name)
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
     }
-    isPolled = true
+    areNotificationsTaken = true
     device.task { [self] central in
       let used = await central.pollUntilSubscribed(
         characteristic, by: method, every: { self.device.pollInterval }, { self.polled($0) })
       guard let used else { return }
       isReadNotified = used == .signal
-      isPolled = false
+      areNotificationsTaken = false
       context.log.notice("\(property.name) is notified again", device.fields)
     }
   }
@@ -194,11 +196,11 @@ final class Channel: @unchecked Sendable {
       return
     }
     isMalformed = false
-    decoded(value)
+    deliver(value)
   }
 
   /// A reading, whether notified or read.
-  private func decoded(_ value: Value) {
+  private func deliver(_ value: Value) {
     if property.kind == .state { self.value = value }
     device.received(value, of: self)
   }
@@ -225,7 +227,7 @@ final class Channel: @unchecked Sendable {
         let bytes = try await central.read(characteristic)
         let value = try? property.codec.decode(bytes)
         guard let value else { return reply(.failed(reason: "the device returned a malformed value")) }
-        if !isReadNotified { decoded(value) }
+        if !isReadNotified { deliver(value) }
         reply(.read(actual: value))
       } catch {
         if case .timedOut = error { device.session.unresponsive() }
@@ -242,6 +244,7 @@ final class Channel: @unchecked Sendable {
   /// The value that was read after a write or on a new link. It is not counted as a reading.
   func wasReadBack(_ value: Value) {
     self.value = value
-    device.wasReadBack(value, of: self)
+    if !isReadNotified { device.publishReadBack(value, of: self) }
+    device.learnPeriod(value, of: self)
   }
 }

@@ -7,7 +7,7 @@ struct DesiredValue: Sendable, Equatable {
     let value: Value
     let source: ValueSource
     /// Whether it was set while there was no link, and none has begun since.
-    var isPending = false
+    var isUnapplied = false
   }
 
   var configured: Value?
@@ -19,7 +19,7 @@ struct DesiredValue: Sendable, Equatable {
   var effective: Value? { override?.value ?? configured }
   /// What is kept over a restart.
   var persistent: Override? {
-    waiting.map { Override(value: $0, source: .command, isPending: true) } ?? override
+    waiting.map { Override(value: $0, source: .command, isUnapplied: true) } ?? override
   }
   /// What is published.
   var shown: Value? { waiting ?? effective }

@@ -241,10 +241,14 @@ final class Device: @unchecked Sendable {
   }
 
   /// Passes on a value that the engine has read for itself, without a sequence number: it is not a reading.
-  func wasReadBack(_ value: Value, of channel: Channel) {
+  func publishReadBack(_ value: Value, of channel: Channel) {
     for (observer, _) in observers {
       observer.received(Reading(property: channel.index, value: value, time: .now, sequence: nil))
     }
+  }
+
+  /// The value read may be the period of the readings that keep the link alive.
+  func learnPeriod(_ value: Value, of channel: Channel) {
     guard channel.index == description.profile.alive?.period, case .integer(let milliseconds) = value else {
       return
     }

@@ -143,7 +143,7 @@ extension Device {
     guard settings.isEnabled.value else { return nil }
     let name = id.description
     if let trouble = session.machine.lastTrouble { return trouble.finding(name, description.profile) }
-    if let polled = channels.first(where: { $0.isPolled }) {
+    if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
     return session.state == .absent ? .notInRange(name) : nil

@@ -237,7 +237,7 @@ extension DeviceManager {
   }
 
   /// Records the id that the device has now. Topics under an earlier id have been cleared, or are another gateway's.
-  package func recordID(of address: BluetoothAddress) {
+  package func storeID(of address: BluetoothAddress) {
     let id = registry.byAddress[address]?.id
     store.change(address) { record in
       record.id = id

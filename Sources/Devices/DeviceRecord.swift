@@ -31,8 +31,8 @@ package struct DeviceRecord: Sendable, Equatable {
   struct Desired: Sendable, Equatable {
     let value: JSONValue
     let source: ValueSource
-    /// See ``DesiredValue/Override/isPending``.
-    var isPending = false
+    /// See ``DesiredValue/Override/isUnapplied``.
+    var isUnapplied = false
   }
 
   package init(address: BluetoothAddress) {
@@ -188,13 +188,13 @@ extension DeviceRecord.Desired {
   var json: JSONValue {
     [
       "value": value, "source": source == .request ? "request" : nil,
-      "pending": isPending ? .bool(true) : nil,
+      "pending": isUnapplied ? .bool(true) : nil,
     ]
   }
 
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
     self.init(
-      value: value, source: json["source"] == nil ? .command : .request, isPending: json["pending"] != nil)
+      value: value, source: json["source"] == nil ? .command : .request, isUnapplied: json["pending"] != nil)
   }
 }

@@ -6,7 +6,7 @@ struct EventWrites: WriteMachine {
   /// The maximum of waiting writes; further ones are rejected.
   static let capacity = 64
 
-  private struct PendingCommand {
+  private struct WaitingCommand {
     let command: Command
     var isPendingReported = false
 
@@ -14,7 +14,7 @@ struct EventWrites: WriteMachine {
   }
 
   private var isLinked = false
-  private var waiting: [PendingCommand] = []
+  private var waiting: [WaitingCommand] = []
   private var inFlight: Command?
   private var operation = WriteOperation()
   /// The outcome of a successful write.
@@ -60,7 +60,7 @@ struct EventWrites: WriteMachine {
     if !isLinked, command.timeToLive == nil {
       return [.answer(command, .failed(reason: "the device is offline; a ttl would keep the command"))]
     }
-    waiting.append(PendingCommand(command: command, isPendingReported: !isLinked))
+    waiting.append(WaitingCommand(command: command, isPendingReported: !isLinked))
     return isLinked ? startNext() : [.answer(command, .pending)]
   }
 

@@ -38,8 +38,8 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   func linkUp() {
-    if desired.override?.isPending == true {
-      desired.override?.isPending = false
+    if desired.override?.isUnapplied == true {
+      desired.override?.isUnapplied = false
       persistDesired()
     }
     perform { $0.linkUp() }
@@ -71,7 +71,7 @@ final class PropertyWriter: @unchecked Sendable {
   /// Sets the override by a request; nil restores the configured value.
   func override(_ value: Value?) {
     desired.override = value.map {
-      DesiredValue.Override(value: $0, source: .request, isPending: !device.isLive)
+      DesiredValue.Override(value: $0, source: .request, isUnapplied: !device.isLive)
     }
     desired.waiting = nil
     applyDesired(by: .request)
@@ -92,14 +92,14 @@ final class PropertyWriter: @unchecked Sendable {
   func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) {
     perform { $0.handOver(desired: published?.override, mayHaveCommands: mayHaveCommands) }
     desired.waiting = nil
-    desired.override?.isPending = false
+    desired.override?.isUnapplied = false
     persistDesired()
   }
 
   /// Copies the override at another gateway, unless one that was set here is still to be applied.
   func copyOverride(_ published: PublishedDesired) {
     let value = published.override?.value
-    guard desired.override?.isPending != true, value != desired.override?.value else { return }
+    guard desired.override?.isUnapplied != true, value != desired.override?.value else { return }
     desired.override = value.map { DesiredValue.Override(value: $0, source: .command) }
     applyDesired(by: .configuration)
     persistDesired()
@@ -115,7 +115,7 @@ final class PropertyWriter: @unchecked Sendable {
   private func persistDesired() {
     let stored = desired.persistent.map { value in
       DeviceRecord.Desired(
-        value: property.codec.json(value.value), source: value.source, isPending: value.isPending)
+        value: property.codec.json(value.value), source: value.source, isUnapplied: value.isUnapplied)
     }
     context.store.change(device.address) { $0.desired[property.name] = stored }
     device.desiredChanged()
@@ -146,7 +146,7 @@ final class PropertyWriter: @unchecked Sendable {
     case .answer(let command, let outcome):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.reply(outcome)
-      if property.kind == .state { keep(command, outcome) }
+      if property.kind == .state { updateWaiting(command, outcome) }
       if outcome == .pending { device.session.demand(before: command.timeToLive?.deadline) }
     case .storeDesired(let value):
       setOverride(value.value)
@@ -158,7 +158,7 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   /// Updates the persistent waiting value. A waiting command without time to live is kept over a restart.
-  private func keep(_ command: Command, _ outcome: Outcome) {
+  private func updateWaiting(_ command: Command, _ outcome: Outcome) {
     switch outcome {
     case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
     // Unfinished when the gateway stops: applied after the next start.
@@ -201,7 +201,7 @@ final class PropertyWriter: @unchecked Sendable {
           try? await context.loop.sleep(for: settle)
           readBack = await read(on: central)
         } else {
-          readBack = decoded(try await central.write(value.bytes, to: characteristic))
+          readBack = decode(try await central.write(value.bytes, to: characteristic))
         }
         switch readBack {
         case .success(let held): return .holds(held)
@@ -223,13 +223,13 @@ final class PropertyWriter: @unchecked Sendable {
   private func read(on central: isolated Central) async -> Result<EncodedValue, WriteFailure> {
     guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
     do throws(CentralError) {
-      return decoded(.success(try await central.read(characteristic)))
+      return decode(.success(try await central.read(characteristic)))
     } catch {
       return .failure(WriteFailure(error))
     }
   }
 
-  private func decoded(_ bytes: Result<[UInt8], CentralError>) -> Result<EncodedValue, WriteFailure> {
+  private func decode(_ bytes: Result<[UInt8], CentralError>) -> Result<EncodedValue, WriteFailure> {
     switch bytes {
     case .failure(let error): return .failure(WriteFailure(error))
     case .success(let bytes):

@@ -6,20 +6,20 @@ import GATT
 struct StateWrites: WriteMachine {
   /// What a write is for.
   private enum Purpose {
-    case command(PendingCommand)
+    case command(TrackedCommand)
     /// Applies the desired value, on a new link or after it has changed.
     case apply(EncodedValue)
 
     var value: EncodedValue {
       switch self {
-      case .command(let pending): pending.command.value
+      case .command(let tracked): tracked.command.value
       case .apply(let value): value
       }
     }
   }
 
   /// A command that waits or is in flight.
-  private struct PendingCommand {
+  private struct TrackedCommand {
     let command: Command
     var isPendingReported = false
     /// A request has set another desired value while this command was in flight.
@@ -40,10 +40,10 @@ struct StateWrites: WriteMachine {
   }
 
   private var state = State.absent
-  private var waiting: PendingCommand?
+  private var waiting: TrackedCommand?
   private var operation = WriteOperation()
   /// Whether the desired value is still to be applied on this link.
-  private var isApplyPending = false
+  private var mustApply = false
 
   /// The value that is applied on every link: the last one set by a command or a request, else the configured one.
   private(set) var desired: EncodedValue?
@@ -71,7 +71,7 @@ struct StateWrites: WriteMachine {
 
   mutating func linkUp() -> [WriteAction] {
     guard case .absent = state else { return [] }
-    isApplyPending = desired != nil
+    mustApply = desired != nil
     guard isReadable else { return startNext() }
     state = .reading
     return [.read(operation.next())]
@@ -82,20 +82,20 @@ struct StateWrites: WriteMachine {
     state = .absent
     switch before {
     case .absent: return []
-    case .idle, .reading, .writing(.apply): return keepWaiting()
-    case .writing(.command(let pending)):
-      if isSuperseded(pending) { return [.answer(pending.command, .superseded)] + keepWaiting() }
-      waiting = pending
-      return keepWaiting()
+    case .idle, .reading, .writing(.apply): return waitForLink()
+    case .writing(.command(let tracked)):
+      if isSuperseded(tracked) { return [.answer(tracked.command, .superseded)] + waitForLink() }
+      waiting = tracked
+      return waitForLink()
     }
   }
 
   mutating func command(_ command: Command) -> [WriteAction] {
     var actions: [WriteAction] = []
     if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
-    waiting = PendingCommand(command: command)
+    waiting = TrackedCommand(command: command)
     switch state {
-    case .absent: return actions + keepWaiting()
+    case .absent: return actions + waitForLink()
     case .idle: return actions + startNext()
     case .reading, .writing: return actions
     }
@@ -119,7 +119,7 @@ struct StateWrites: WriteMachine {
     }
     desired = value
     // Even if the last read returned this value: an unanswered write may have changed it since.
-    isApplyPending = value != nil
+    mustApply = value != nil
     switch state {
     case .absent, .reading, .writing: return actions
     case .idle: return actions + startNext()
@@ -131,13 +131,13 @@ struct StateWrites: WriteMachine {
   /// applied; one without fails. All other commands fail.
   mutating func handOver(desired value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     var failed: [Command] = []
-    if case .writing(.command(let pending)) = state { failed.append(pending.command) }
+    if case .writing(.command(let tracked)) = state { failed.append(tracked.command) }
     state = .absent
     if mayHaveCommands { waiting?.isShared = true }
-    if let pending = waiting {
-      let isDesiredThere = pending.command.value == value
-      if !pending.isShared || !isDesiredThere && pending.command.timeToLive == nil {
-        failed.append(pending.command)
+    if let tracked = waiting {
+      let isDesiredThere = tracked.command.value == value
+      if !tracked.isShared || !isDesiredThere && tracked.command.timeToLive == nil {
+        failed.append(tracked.command)
         waiting = nil
       } else if isDesiredThere {
         waiting = nil
@@ -160,7 +160,7 @@ struct StateWrites: WriteMachine {
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):
       // The command fails, but the device may hold its value: the desired value is written again.
-      if case .command = purpose { isApplyPending = desired != nil }
+      if case .command = purpose { mustApply = desired != nil }
       return fail(purpose, failure, while: "the read-back")
     }
   }
@@ -185,8 +185,8 @@ struct StateWrites: WriteMachine {
 
   mutating func abandon(reason: String) -> [WriteAction] {
     var actions: [WriteAction] = []
-    if case .writing(.command(let pending)) = state {
-      actions = [.answer(pending.command, isSuperseded(pending) ? .superseded : .failed(reason: reason))]
+    if case .writing(.command(let tracked)) = state {
+      actions = [.answer(tracked.command, isSuperseded(tracked) ? .superseded : .failed(reason: reason))]
     }
     if let waiting { actions.append(.answer(waiting.command, .failed(reason: reason))) }
     waiting = nil
@@ -199,12 +199,12 @@ struct StateWrites: WriteMachine {
   /// Starts the next write, if any. Called when no operation is in flight.
   private mutating func startNext() -> [WriteAction] {
     let purpose: Purpose
-    if let pending = waiting {
+    if let tracked = waiting {
       waiting = nil
-      purpose = .command(pending)
-    } else if isApplyPending, let desired {
+      purpose = .command(tracked)
+    } else if mustApply, let desired {
       // Once per link, as a device that rounds the value would be written to for ever.
-      isApplyPending = false
+      mustApply = false
       purpose = .apply(desired)
     } else {
       state = .idle
@@ -218,31 +218,31 @@ struct StateWrites: WriteMachine {
   private mutating func succeed(_ purpose: Purpose, _ outcome: Outcome) -> [WriteAction] {
     switch purpose {
     case .apply: return []
-    case .command(let pending):
-      let answer = WriteAction.answer(pending.command, outcome)
-      if pending.isSuperseded { return [answer] }
+    case .command(let tracked):
+      let answer = WriteAction.answer(tracked.command, outcome)
+      if tracked.isSuperseded { return [answer] }
       // Not written again if the device has adjusted it, as it would adjust it again.
-      let requested = pending.command.value
+      let requested = tracked.command.value
       desired = requested
-      isApplyPending = false
+      mustApply = false
       return [answer, .storeDesired(requested)]
     }
   }
 
   /// The device holds `value`: if that is the desired value, it need not be written.
   private mutating func valueIsKnown(_ value: EncodedValue) {
-    if value == desired { isApplyPending = false }
+    if value == desired { mustApply = false }
   }
 
   /// Whether a newer command or request replaces the value of the command in flight.
-  private func isSuperseded(_ pending: PendingCommand) -> Bool { waiting != nil || pending.isSuperseded }
+  private func isSuperseded(_ tracked: TrackedCommand) -> Bool { waiting != nil || tracked.isSuperseded }
 
   private mutating func supersedeCommandInFlight() {
     switch state {
     case .absent, .idle, .reading, .writing(.apply): break
-    case .writing(.command(var pending)):
-      pending.isSuperseded = true
-      state = .writing(.command(pending))
+    case .writing(.command(var tracked)):
+      tracked.isSuperseded = true
+      state = .writing(.command(tracked))
     }
   }
 
@@ -259,24 +259,24 @@ struct StateWrites: WriteMachine {
     switch purpose {
     // Not reported if the value is no longer the desired one.
     case .apply(let value): if value == desired { actions = [.applyFailed(value, failure)] }
-    case .command(let pending): actions = [.answer(pending.command, outcome)]
+    case .command(let tracked): actions = [.answer(tracked.command, outcome)]
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
 
   private mutating func abandonLink() -> [WriteAction] {
     state = .absent
-    return [.unresponsive] + keepWaiting()
+    return [.unresponsive] + waitForLink()
   }
 
   /// Reports once that the waiting command is pending.
-  private mutating func keepWaiting() -> [WriteAction] {
+  private mutating func waitForLink() -> [WriteAction] {
     if let command = waiting?.command, !command.waitsForLink {
       waiting = nil
       return [.answer(command, .failed(reason: "the link was lost"))]
     }
-    guard let pending = waiting, !pending.isPendingReported else { return [] }
+    guard let tracked = waiting, !tracked.isPendingReported else { return [] }
     waiting?.isPendingReported = true
-    return [.answer(pending.command, .pending)]
+    return [.answer(tracked.command, .pending)]
   }
 }

@@ -153,7 +153,7 @@ public actor MQTTClient: IterationEndHandler {
   /// Subscribes with QoS 1, now and on every new connection.
   public nonisolated func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
     loop.enter(self, (filters: filters, options: options)) { client, new in
-      client.send(client.subscriptions.add(new.filters, new.options))
+      client.sendSubscriptions(client.subscriptions.add(new.filters, new.options))
     }
   }
 
@@ -195,11 +195,11 @@ public actor MQTTClient: IterationEndHandler {
     guard let socket = openSocket, connection?.schedule.isAdmitted == true else { return }
     let isCorked = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.handle.wantsWrite
     if isCorked { socket.setCork(true) }
-    send(over: socket)
+    sendQueued(over: socket)
     if isCorked { socket.setCork(false) }
   }
 
-  private func send(over socket: BrokerSocket) {
+  private func sendQueued(over socket: BrokerSocket) {
     // Bounded: other handlers of the loop wait for at most a millisecond or two.
     var budget = 128
     while budget > 0, !socket.handle.wantsWrite, let packet = outbox.next() {
@@ -235,7 +235,7 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  private func send(_ requests: [Subscriptions.Request]) {
+  private func sendSubscriptions(_ requests: [Subscriptions.Request]) {
     guard let socket = openSocket else { return }
     do throws(MQTTError) {
       for request in requests { subscriptions.sent(request, as: try socket.subscribe(request)) }
@@ -259,7 +259,7 @@ public actor MQTTClient: IterationEndHandler {
       case .dial: dial()
       case .setTimer(let duration): setTimer(duration)
       case .cancelTimer: timer?.cancel()
-      case .begin: send(subscriptions.all)
+      case .begin: sendSubscriptions(subscriptions.all)
       case .drop: drop()
       case .disconnect: connection?.socket.disconnect()
       case .reportFailure(let error, let delay):

@@ -55,6 +55,7 @@ struct StateTable {
 
   // MARK: The queue
 
+  /// Queues every topic ahead of all messages, whose sequence numbers begin with 1.
   mutating func queueAll() {
     queue.removeAll()
     for slot in slots.values.sorted(by: { states[$0].order < states[$1].order }) {

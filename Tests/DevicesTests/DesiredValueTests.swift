@@ -38,6 +38,6 @@ import Testing
     #expect(desired.effective == 6)
     #expect(desired.shown == 7)
     #expect(!DesiredValue(configured: 5, waiting: 7).isConfigured)
-    #expect(desired.persistent == Override(value: 7, source: .command, isPending: true))
+    #expect(desired.persistent == Override(value: 7, source: .command, isUnapplied: true))
   }
 }

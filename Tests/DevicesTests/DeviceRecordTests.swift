@@ -33,7 +33,7 @@ import Testing
     record.isRemoved = true
     record.desired = [
       "period": DeviceRecord.Desired(value: 5000, source: .command),
-      "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request, isPending: true),
+      "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request, isUnapplied: true),
       "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
     ]
     return record

@@ -25,7 +25,7 @@ import Testing
         #expect(result["status"]?.string == "rejected" && result["transaction"]?.string == "kept")
         #expect(
           result["reason"]?.string
-            == "a retained command is carried out with MQTT 5 alone: publish it without the retain flag")
+            == "retained commands require MQTT 5: publish it without the retain flag")
       }
       try await isRejected()
       try await fixture.online("kitchen")

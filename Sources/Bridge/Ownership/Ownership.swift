@@ -185,7 +185,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
-      recordID(of: address)
+      storeID(of: address)
       return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
@@ -223,12 +223,12 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   private func removeOrphan(_ id: DeviceID) -> Orphan? {
     guard let orphan = orphans.removeValue(forKey: id) else { return nil }
     context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
-    recordID(of: orphan.address)
+    storeID(of: orphan.address)
     return orphan
   }
 
-  private func recordID(of address: BluetoothAddress) {
-    context.engine.assumeIsolated { $0.recordID(of: address) }
+  private func storeID(of address: BluetoothAddress) {
+    context.engine.assumeIsolated { $0.storeID(of: address) }
   }
 
   /// No gateway owns it.

@@ -233,6 +233,42 @@ import Testing
     await tested.end()
   }
 
+  private struct Published: Equatable {
+    let value: Value
+    let sequence: UInt64?
+  }
+
+  /// By signals the reads of the writer are notified; otherwise they are not readings.
+  @Test(arguments: [Property.NotifyMode.signal, .socket])
+  func whatIsReadForAWriteIsPublishedOnce(subscription: Property.NotifyMode) async throws {
+    let profile = try Profile(
+      name: "lamp",
+      properties: [
+        Property(
+          name: "level", service: Self.service, characteristic: BluetoothUUID(short: 0x2221),
+          access: [.read, .notify, .write], writeMode: .confirm, codec: .uint8, notify: subscription)
+      ])
+    let tested = try await engine(profile)
+    try await tested.frontEnd.availability(true)
+    #expect(try await tested.command(9, 0).final() == .applied(actual: 9))
+    #expect(try await tested.command(8, 0).final() == .applied(actual: 8))
+    try await tested.frontEnd.reading(0, 8)
+    let values = tested.frontEnd.events.elements.compactMap { event in
+      if case .reading(0, let value, let sequence) = event {
+        Published(value: value, sequence: sequence)
+      } else {
+        nil
+      }
+    }
+    let isReading = subscription == .signal
+    #expect(
+      values == [
+        Published(value: 9, sequence: isReading ? 1 : nil),
+        Published(value: 8, sequence: isReading ? 2 : nil),
+      ])
+    await tested.end()
+  }
+
   // MARK: Configuration and requests
 
   @Test func theConfiguredPeriodIsAppliedAtOnce() async throws {
@@ -755,7 +791,7 @@ import Testing
       }, in: path)
     let tested = try await Engine(configuration(), state: path, isInRange: false)
     #expect(tested.frontEnd.events.elements.contains(.orphan(old, Engine.address, offered: ["heart_rate"])))
-    await tested.engine.recordID(of: Engine.address)
+    await tested.engine.storeID(of: Engine.address)
     await tested.end()
     #expect(try Engine.stored(in: path).map(\.id) == [Engine.id])
   }

@@ -233,7 +233,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     /// It has published nothing under the device's id.
     func detach(_ reason: DetachReason) {
       events.append(.detached(reason))
-      if reason == .removed { frontEnd.engine?.assumeIsolated { $0.recordID(of: address) } }
+      if reason == .removed { frontEnd.engine?.assumeIsolated { $0.storeID(of: address) } }
     }
   }
 
