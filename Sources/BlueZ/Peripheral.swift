@@ -50,7 +50,7 @@ public struct Characteristic: Sendable, Hashable {
   /// As reported by bluetoothd; they do not say whether pairing is required.
   public let flags: Flags
   let path: String
-  /// Tells it from an earlier one at the same path, which the peripheral has removed.
+  /// Distinguishes it from an earlier one at the same path, which the peripheral has removed.
   let generation: Int
   let peripheral: PeripheralID
 

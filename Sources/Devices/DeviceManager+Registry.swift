@@ -55,31 +55,31 @@ extension DeviceManager {
     guard let settings = settings(of: device.address, device.advertisement), settings != device.settings
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
-    let wanted = settings.id.value
-    if wanted != device.settings.id.value, wanted != device.id,
-      let id = availableID(wanted, for: device.address)
+    let desired = settings.id.value
+    if desired != device.settings.id.value, desired != device.id,
+      let id = availableID(desired, for: device.address)
     {
       rename(device, to: id, .requested)
     }
     device.apply(settings)
   }
 
-  /// An id that several devices may have is the first one's; the others go by their addresses.
-  /// - Returns: nil: that is another's as well.
-  private func availableID(_ wanted: DeviceID, for address: BluetoothAddress) -> DeviceID? {
-    let id = freeID(wanted) ? wanted : DeviceID(address)
+  /// The id that a device gets: the desired one, or, if another device has that, one made of its address.
+  /// - Returns: nil: another device has both.
+  private func availableID(_ desired: DeviceID, for address: BluetoothAddress) -> DeviceID? {
+    let id = freeID(desired) ? desired : DeviceID(address)
     return registry.byID[id] == nil ? id : nil
   }
 
-  /// Frees `id` if the device that has it is to have another one, as when two change places: it goes by its address
-  /// until it gets that id.
+  /// Frees `id` if the device that has it is to get another one, as when two devices exchange their ids: until then it
+  /// has an id made of its address.
   /// - Returns: whether the id is free.
   private func freeID(_ id: DeviceID) -> Bool {
-    guard let holder = registry.byID[id] else { return true }
-    let own = DeviceID(holder.address)
-    guard registry.byID[own] == nil, settings(of: holder.address, holder.advertisement)?.id.value != id
+    guard let device = registry.byID[id] else { return true }
+    let temporary = DeviceID(device.address)
+    guard registry.byID[temporary] == nil, settings(of: device.address, device.advertisement)?.id.value != id
     else { return false }
-    rename(holder, to: own, .requested)
+    rename(device, to: temporary, .requested)
     return true
   }
 
