@@ -13,7 +13,7 @@ import Testing
     lines.filter { $0.contains("InterfacesAdded") }.map { $0.split(separator: "\t")[1] }
   }
 
-  @Test func advertisersAreToldOnceInAScan() {
+  @Test func advertiserIsReportedOncePerScan() {
     let fixture = Fixture { options in
       options.devices = 2
       options.decoys = 1
@@ -28,7 +28,7 @@ import Testing
     #expect((3...9).contains(strengths.count))
   }
 
-  @Test func aDeviceHeardAgainAndAgainIsNotForgotten() {
+  @Test func deviceThatKeepsAdvertisingIsNotRemoved() {
     let fixture = Fixture()
     fixture.call("A", LinkTests.adapter, Self.start)
     fixture.advance(by: .seconds(300))

@@ -80,7 +80,7 @@ import Testing
   ]
 
   @Test(arguments: wrong.indices)
-  func aWrongCommandLineIsTold(_ index: Int) async throws {
+  func invalidCommandLineIsReported(_ index: Int) async throws {
     let (arguments, reason) = Self.wrong[index]
     let bus = try await PrivateBus()
     let child = try ChildProcess(

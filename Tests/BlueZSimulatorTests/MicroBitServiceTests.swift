@@ -39,7 +39,7 @@ import Testing
 
   /// The flags and descriptors are those that a real bluetoothd showed of Tests/RealBlueZ's micro:bits; the handles
   /// follow those of the recordings.
-  @Test func whatIsAskedForIsServed() {
+  @Test func requestedServicesAreServed() {
     let fixture = LinkTests.discovered { options in
       options.devices = 1
       options.services = MicroBitService.allCases
@@ -101,7 +101,7 @@ import Testing
 
   // MARK: Buttons
 
-  @Test func aButtonTellsWhatItIsSetTo() throws {
+  @Test func buttonNotifiesTheValueThatWasSet() throws {
     let fixture = Self.linked()
     fixture.call("A", Self.buttonA, Self.start)
     fixture.call("A", Self.buttonB, Self.acquire, [Self.none])
@@ -119,7 +119,7 @@ import Testing
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.NotPermitted\tWrite not permitted"])
   }
 
-  @Test func withoutASubscriptionALinkOrTheRadioNothingIsTold() throws {
+  @Test func nothingIsNotifiedWithoutSubscriptionLinkOrRadio() throws {
     let fixture = Self.linked()
     let button = try find("da90", fixture)
     func press(_ value: UInt8) {

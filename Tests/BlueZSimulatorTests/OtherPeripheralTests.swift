@@ -137,7 +137,7 @@ import Testing
 
   // MARK: Values
 
-  @Test func whatIsSetIsNotifiedAndRead() throws {
+  @Test func valueThatWasSetIsNotifiedAndRead() throws {
     let fixture = linked()
     let database = fixture.model.peripherals[0].database
     let battery = try #require(database.characteristic(Self.uuid(0x2A19).description, instance: 0, in: nil))
@@ -156,7 +156,7 @@ import Testing
     #expect(fixture.takeLines().last == "<\tA\tReadValue\torg.bluez.Error.NotPermitted\tRead not permitted")
   }
 
-  @Test func whatIsWrittenIsReadBack() {
+  @Test func writtenValueIsReadBack() {
     let store = PeripheralDescription(
       name: "Store",
       services: [
@@ -273,7 +273,7 @@ import Testing
     #"{"name":"x","profile":{"properties":{"a":{"service":"1111","characteristic":"1","access":[]}}}}"#,
     #"{"name":"x","profile":{"properties":{"a":{"service":"1111","characteristic":"2222","instance":-1,"access":[]}}}}"#,
   ])
-  func whatIsNoDescriptionIsRefused(_ json: String) {
+  func invalidDescriptionIsRefused(_ json: String) {
     #expect(throws: DescriptionError.self) { try parse(json) }
   }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BlueZSimulator
 
-/// The program itself: its command line, its control socket, and a client that knows nothing of us.
+/// The program itself: its command line, its control socket, and a client that shares no code with it.
 @Suite struct ProgramTests {
   /// Where SwiftPM puts programs: beside this test.
   static let program: String = {

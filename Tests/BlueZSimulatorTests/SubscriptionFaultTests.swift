@@ -120,7 +120,7 @@ import Testing
     #expect(fixture.model.isStuck(DeviceKey(adapter: 0, peripheral: 0)))
   }
 
-  @Test func theErrorIsTheOneThatWasAskedFor() {
+  @Test func requestedErrorIsReturned() {
     let fixture = Self.fixture(.error(0x05))
     fixture.call("A", LinkTests.temperature, Self.start)
     #expect(fixture.takeLines() == ["<\tA\tStartNotify\torg.bluez.Error.NotPermitted\tNot paired"])
@@ -188,7 +188,7 @@ import Testing
       ])
   }
 
-  @Test func aValueThatIsReadIsToldBeforeItIsAnswered() {
+  @Test func readValueIsSignalledBeforeTheReply() {
     let fixture = LinkTests.linked()
     fixture.model.peripherals[0].values.microBit?.fixedTemperature = 20
     fixture.model.peripherals[0].radio.isSilent = true

@@ -119,7 +119,7 @@ import Testing
     #"{"gateway":"\#(gateway)","identifier":"C5:A1:B2:C3:D4:E5","connected_since":"\#(since)"}"#
   }
 
-  @Test func whatAnotherGatewayOwnsIsLeftToItWhileItIsOnline() async throws {
+  @Test func commandsAreLeftToAnOwnerThatIsOnline() async throws {
     let tested = try await BridgeUnderTest(
       broker, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
     try await tested.publish("kitchen/period/set", #"{"value":500,"transaction":"a1"}"#)
@@ -138,7 +138,7 @@ import Testing
   }
 
   /// The link comes before the broker's connection: the retained `info` of the earlier owner arrives late.
-  @Test func whatIsDesiredAtTheEarlierOwnerIsTakenOverByALinkThatCameFirst() async throws {
+  @Test func earlierOwnersValuesAreCopiedThoughTheLinkCameFirst() async throws {
     let tested = try await BridgeUnderTest(broker)
     // Not only the first time.
     for period in [800, 900] {
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWithdrawnAtTheOwnerIsWithdrawnHere() async throws {
+  @Test func valueWithdrawnAtTheOwnerIsWithdrawnHere() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("bridge/attic/state", "online")])
     for (desired, isDesired) in [(#","desired":{"period":800}"#, true), ("", false)] {
       try await tested.publish("kitchen/info", Self.info(desired: desired), retain: true)
@@ -303,7 +303,7 @@ import Testing
   }
 
   /// A new micro:bit under the same id, while the gateway was stopped.
-  @Test func whatADeviceLeavesUnderTheIDOfItsSuccessorIsCleared() async throws {
+  @Test func topicsOfAReplacedDeviceAreCleared() async throws {
     let folder = try TemporaryFolder()
     let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
     var record = DeviceRecord(address: address)

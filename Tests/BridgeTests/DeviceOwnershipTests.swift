@@ -23,7 +23,7 @@ import Testing
     #expect(ownership.cameOnline() == false, "it was here before")
   }
 
-  @Test func whatAnEarlierRunPublishedIsThisGatewaysOwn() {
+  @Test func infoOfAnEarlierRunCountsAsOwn() {
     var ownership = DeviceOwnership(this)
     #expect(ownership.received(notice(this, since: "2026-01-01T00:00:00.000Z"), liveSince: nil) == nil)
     #expect(ownership.owner == .this)
@@ -58,7 +58,7 @@ import Testing
     #expect(ownership.owner == .other(other))
   }
 
-  @Test func ofTwoLinksAsNewOneCounts() {
+  @Test func twoLinksOfTheSameAgeHaveOneOwner() {
     let time = "2026-01-01T00:00:10.000Z"
     var (here, there) = (DeviceOwnership(this), DeviceOwnership(other))
     _ = here.cameOnline()

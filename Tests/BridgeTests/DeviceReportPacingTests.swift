@@ -16,7 +16,7 @@ import Testing
     #expect(pacing.delay(at: start) < .milliseconds(10))
   }
 
-  @Test func whatHasNotChangedIsNotPublished() {
+  @Test func unchangedReportIsNotPublished() {
     var pacing = DeviceReportPacing()
     let later = start + .seconds(60)
     let published = [

@@ -9,7 +9,7 @@ import Testing
     return idGuard
   }
 
-  @Test func whereThereIsNoOtherItIsAdmittedWhenTheBarrierArrives() {
+  @Test func gatewayAloneIsAdmittedWhenTheBarrierArrives() {
     var idGuard = connected()
     #expect(idGuard.received(isOnline: false) == [])
     #expect(idGuard.barrierArrived() == [.admit])
@@ -17,7 +17,7 @@ import Testing
     #expect(idGuard.timeout() == [])
   }
 
-  @Test func whatThisRunPublishedBeforeIsItsOwn() {
+  @Test func earlierMessagesOfThisRunCountAsOwn() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
     _ = idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z")
@@ -70,7 +70,7 @@ import Testing
     #expect(idGuard.received(isOnline: false) == [.republishOnline])
   }
 
-  @Test func ofTwoThatBeginTogetherTheOlderStays() {
+  @Test func olderOfTwoSimultaneousStartsKeepsTheID() {
     var idGuard = connected()
     _ = idGuard.barrierArrived()
     #expect(idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z") == [])

@@ -89,7 +89,7 @@ import Testing
         == #"{"status":"error","code":"unavailable","error":"no such verb","transaction":"t"}"#)
   }
 
-  @Test func whatAnotherGatewaySaysIsDesiredCountsWhereItCanBeSet() {
+  @Test func publishedDesiredValuesAreReadForSettableProperties() {
     func published(_ members: String) -> [String: PublishedDesired]? {
       DeviceOwnership.Notice(Array("{\"gateway\":\"attic\",\(members)}".utf8))?.published(.microbit)
     }

@@ -19,7 +19,7 @@ import Testing
     #expect(limiter.received(1, at: start) == .publish)
   }
 
-  @Test func whatFollowsAfterTheIntervalIsPublishedAtOnce() {
+  @Test func valueAfterTheIntervalIsPublishedAtOnce() {
     var limiter = limiter(interval: 1000)
     _ = limiter.received(1, at: start)
     #expect(limiter.received(2, at: at(1000)) == .publish)
@@ -49,7 +49,7 @@ import Testing
     #expect(limiter.release(at: at(1002)) == 3)
   }
 
-  @Test func whatHasGoneBackToThePublishedValueIsNotPublished() {
+  @Test func valueThatReturnsToThePublishedOneIsSkipped() {
     var limiter = limiter(interval: 1000)
     _ = limiter.received(1, at: start)
     _ = limiter.received(2, at: at(100))

@@ -70,7 +70,7 @@ import Testing
     after.close()
   }
 
-  @Test func ofARemovedDeviceNothingIsKept() {
+  @Test func nothingIsKeptOfARemovedDevice() {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     _ = retained.record(command("5000"), for: kitchen)
@@ -104,7 +104,7 @@ import Testing
     after.close()
   }
 
-  @Test func ofEachDevice64TopicsAreRemembered() {
+  @Test func commandsOf64TopicsAreKeptPerDevice() {
     var retained = RetainedCommands(database().section("commands"))
     for number in 0..<64 {
       _ = retained.record(command("1", "microbit/area/a\(number)/period/set"), for: kitchen)
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(arguments: ["", "{", "[]", "7", #"{"microbit/kitchen/period/set":"5"}"#, #"{"a":null}"#])
-  func whatIsBrokenIsForgotten(record: String) {
+  func damagedRecordsAreDropped(record: String) {
     let before = database()
     before.section("commands").put(kitchen.description, Array(record.utf8))
     before.section("commands").put("nobody", Array(#"{"microbit/kitchen/period/set":5}"#.utf8))

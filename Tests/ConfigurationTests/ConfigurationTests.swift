@@ -74,7 +74,7 @@ import Testing
     #expect(configuration == expected)
   }
 
-  @Test func whatIsWrittenIsReadAgain() throws {
+  @Test func writtenConfigurationIsReadBackUnchanged() throws {
     let text =
       #"{"gateway":{"id":"g"},"mqtt":{"port":1,"protocol":"3.1.1","tls":{}},"devices":[{"match":"#
       + #"{"identifier":"00:00:00:00:00:01"},"id":"a","period":20}]}"#

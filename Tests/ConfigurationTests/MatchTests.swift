@@ -38,7 +38,7 @@ import Testing
     #expect(try Self.match(text).matches(Self.address, Self.advertisement) == isMatch)
   }
 
-  @Test func nothingMatchesWhatWasNotHeard() throws {
+  @Test func emptyAdvertisementMatchesNothing() throws {
     for text in [
       #""name":"x""#, #""name_prefix":"x""#, #""name_contains":"x""#, #""service":"180d""#,
       #""manufacturer":1"#,
@@ -107,7 +107,7 @@ import Testing
       ])
   }
 
-  @Test func whatWasReceivedEarlierCountsToo() {
+  @Test func earlierAdvertisementsAreAccumulated() {
     let earlier = Advertisement(name: "a", services: [Self.heartRate], manufacturers: [1])
     let later = Advertisement(services: [BluetoothUUID(short: 0x180F), Self.heartRate], manufacturers: [2])
     let known = later.adding(to: earlier)

@@ -270,7 +270,7 @@ import Testing
     #expect(ProfileTests.errors(#"{"profiles":\#(profiles)}"#) == [expected])
   }
 
-  @Test func whatTwoPropertiesCannotShare() {
+  @Test func conflictingPropertiesAreRefused() {
     func errors(_ second: String) -> [String] {
       ProfileTests.errors(
         #"""
@@ -298,7 +298,7 @@ import Testing
         ])
   }
 
-  @Test func eachPropertyThatIsWrongIsTold() {
+  @Test func eachInvalidPropertyIsReported() {
     let errors = ProfileTests.errors(
       #"""
       {

@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func manyChangesAtOnceAreToldApart() throws {
+  @Test func changesAreSortedIntoLiveAndRestart() throws {
     let old = try parse(#"{"gateway":{"id":"a","area":"A"},"mqtt":{"host":"one","tls":{"ca_file":"x"}}}"#)
     let new = try parse(
       #"{"gateway":{"id":"b","area":"B"},"mqtt":{"host":"two","qos":0,"tls":{"ca_file":"y"}},"devices":[]}"#)

@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: [Double.nan, .infinity, -.infinity])
-  func whatIsNoNumberIsNull(number: Double) throws {
+  func nonFiniteNumbersBecomeNull(number: Double) throws {
     #expect(try codec(.float64).json(.number(number)) == .null)
     let record = try Codec(.record([.init("x", .float32), .init("y", .float32)]))
     #expect(text(record.json(.record([.number(number), .number(1.5)]))) == #"{"x":null,"y":1.5}"#)
@@ -115,7 +115,7 @@ import Testing
   }
 
   /// What is published can be sent back as a command.
-  @Test func whatIsWrittenIsReadAgain() throws {
+  @Test func publishedValueIsAcceptedAsACommand() throws {
     let cases: [(Codec, Value)] = [
       (try codec(.int64), .integer(.min)), (try codec(.uint8, scale: 0.5), .number(5.5)),
       (try codec(.float64), .number(1e-300)), (try codec(.bool), .bool(true)),
@@ -227,7 +227,7 @@ import Testing
     #expect(value(ofPayload: "", number) == nil)
   }
 
-  @Test func whatCannotBeSetSaysSoWhateverTheValue() throws {
+  @Test func readOnlyPropertyIsNamedWhateverTheValue() throws {
     let reading = Property(
       name: "reading", service: BluetoothUUID(short: 1), characteristic: BluetoothUUID(short: 2),
       access: .read, codec: try codec(.uint16))

@@ -67,7 +67,7 @@ import Testing
     #expect(await server.observers() == 0)
   }
 
-  @Test("A watcher that does not read loses readings, is told how many, and holds up nobody")
+  @Test("A watcher that does not read loses readings, gets their number, and blocks nobody")
   func slow() async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
@@ -85,7 +85,7 @@ import Testing
       } else {
         received += 1
         let sequence = try #require(line.split(separator: ":").last.flatMap { Int($0.dropLast()) })
-        // In order, and what is missing was told before.
+        // In order; the number of the missing ones came before.
         #expect(sequence == received + dropped)
       }
     }

@@ -67,7 +67,7 @@ import Testing
     #expect(got == ["/a [1]", "/a [1, 2]", "/b []"])
   }
 
-  @Test func whatIsNoByteArrayIsNoValue() async throws {
+  @Test func otherTypesThanByteArraysAreIgnored() async throws {
     let got = try await deliver([
       Self.changed("/a", [("Value", .string("1"))]),
       Self.changed("/a", [("Value", .variant(.bytes([1])))]),

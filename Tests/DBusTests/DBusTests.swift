@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func theDaemonsDeathEndsEveryCallAndIsTold() async throws {
+  @Test func endOfTheDaemonEndsEveryCallAndIsReported() async throws {
     let bus = try await PrivateBus()
     let server = try await echo(on: bus)
     let told = Waiter<Void>()
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func whatDBusCannotCarryIsRefusedNotFatal() async throws {
+  @Test func invalidArgumentsAreRefused() async throws {
     let bus = try await PrivateBus()
     let server = try await echo(on: bus)
     let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }

@@ -262,7 +262,7 @@ import Testing
     #expect(choice.isInRange(at: start))
   }
 
-  @Test func whereItIsRemoved() {
+  @Test func adaptersToRemoveTheDeviceFrom() {
     var choice = choice(-30, -80)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     // Outdated services.

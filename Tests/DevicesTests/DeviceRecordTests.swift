@@ -39,7 +39,7 @@ import Testing
     return record
   }
 
-  @Test func whatIsWrittenIsReadAgain() throws {
+  @Test func writtenRecordIsReadBackUnchanged() throws {
     let empty = DeviceRecord(address: address)
     #expect(String(decoding: empty.bytes, as: UTF8.self) == "{}")
     #expect(DeviceRecord(address: address, bytes: empty.bytes) == empty)
@@ -82,7 +82,7 @@ import Testing
     #expect(DeviceStore.records(stored) == [address: record])
   }
 
-  @Test func whatAUserOrALinkSaidOfItNamesIt() throws {
+  @Test func deviceIsNamedByUserOrLink() throws {
     #expect(!DeviceRecord(address: address).isNamed)
     #expect(read(#"{"desired":{"period":{"value":7}}}"#)?.isNamed == false, "commands for groups are for all")
     for text in [#"{"id":"kitchen"}"#, #"{"added":true}"#, #"{"changes":{"name":"N"}}"#] {
@@ -98,7 +98,7 @@ import Testing
     #"{"desired":{"period":"5"}}"#, #"{"desired":{"period":{"source":"request"}}}"#, #"{"removed":"yes"}"#,
     #"{"offered":"period"}"#, #"{"offered":["period",1]}"#, #"{"model":2}"#,
   ])
-  func whatIsBrokenIsNoRecord(text: String) {
+  func damagedRecordIsIgnored(text: String) {
     #expect(read(text) == nil)
   }
 }

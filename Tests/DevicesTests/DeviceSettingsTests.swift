@@ -82,7 +82,7 @@ import Testing
     #expect(device.gateway == Sourced(here, .request))
   }
 
-  @Test func whatACommandOrARequestSetRanksAboveTheConfiguration() {
+  @Test func commandsAndRequestsOverrideTheConfiguration() {
     func period(_ desired: [String: DeviceRecord.Desired]) -> Sourced<Value?>? {
       let record = record { $0.desired = desired }
       let device = configuration([entry { $0.period = 7 }])
@@ -102,7 +102,7 @@ import Testing
 
   /// The period's range began at 1 ms once.
   @Test(arguments: [1, 19, 65536])
-  func whatIsOutOfRangeDoesNotCount(period: Int) throws {
+  func storedValueOutOfRangeIsIgnored(period: Int) throws {
     let record = record {
       $0.desired = ["period": DeviceRecord.Desired(value: .integer(period), source: .command)]
     }
@@ -127,7 +127,7 @@ import Testing
       configuration.settings(address, name: "BBC x", record: renamed, in: here)?.hasSharedID == false)
   }
 
-  @Test func theRecordedNameCountsUntilOneIsHeard() {
+  @Test func recordedNameCountsUntilOneIsReceived() {
     let configuration = configuration([Configuration.Device(match: .namePrefix("BBC"))])
     let record = record { $0.name = "BBC micro:bit" }
     #expect(configuration.assignment(address, Advertisement(), record: nil, in: here) == .unmatched)
@@ -136,7 +136,7 @@ import Testing
       configuration.assignment(address, Advertisement(name: "other"), record: record, in: here) == .unmatched)
   }
 
-  @Test func whoServesIt() throws {
+  @Test func assignmentToThisOrAnotherGateway() throws {
     let here = here
     let attic = try #require(GatewayID("attic"))
     func assignment(_ entry: Configuration.Device?, _ change: (inout DeviceRecord) -> Void = { _ in })

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Devices
 
-/// Event writes whose commands are told apart by their values.
+/// Event writes whose commands are identified by their values.
 private struct EventBench {
   var machine: EventWrites
   private var operations: [WriteOperation] = []
@@ -71,7 +71,7 @@ private struct EventBench {
     #expect(bench.command(4) == ["write 4 as 5"])
   }
 
-  @Test func atMost64Wait() {
+  @Test func atMost64WritesWait() {
     var bench = EventBench()
     #expect(bench.command(0) == ["write 0 as 1"])
     for value in 1...64 { #expect(bench.command(value) == []) }
@@ -85,7 +85,7 @@ private struct EventBench {
     #expect(bench.wrote(66) == ["66: accepted"])
   }
 
-  @Test func atMost64WaitForAnAbsentDevice() {
+  @Test func atMost64WritesWaitForAnAbsentDevice() {
     var bench = EventBench(isLinked: false)
     for value in 1...64 { #expect(bench.command(value, ttl: 60) == ["\(value): pending"]) }
     #expect(bench.command(65, ttl: 60) == ["65: rejected 64 writes are waiting already"])
@@ -147,7 +147,7 @@ private struct EventBench {
     #expect(bench.wrote(1) == ["1: accepted", "write 2 as 2"])
   }
 
-  @Test func pendingIsToldOnce() {
+  @Test func pendingIsReportedOnce() {
     var bench = EventBench(isLinked: false)
     _ = bench.command(1, ttl: 60)
     _ = bench.command(2, ttl: 60)
@@ -180,7 +180,7 @@ private struct EventBench {
     #expect(bench.wrote(1) == ["1: accepted"])
   }
 
-  @Test func whatWaitsBehindAnotherExpiresAsWell() {
+  @Test func writeBehindAnotherExpiresToo() {
     var bench = EventBench()
     _ = bench.command(1)
     _ = bench.command(2, ttl: 10, at: start)
@@ -191,7 +191,7 @@ private struct EventBench {
 
   // MARK: The end
 
-  @Test func whoeverWaitsIsAnsweredWhenAllIsAbandoned() {
+  @Test func abandoningAnswersEveryWaitingCommand() {
     var bench = EventBench()
     _ = bench.command(1)
     _ = bench.command(2)

@@ -65,7 +65,7 @@ import Testing
 
   // MARK: The way up
 
-  @Test func isConnectedWhenItIsHeard() {
+  @Test func connectsWhenInRange() {
     var session = absent
     #expect(session.seen(inRange: false) == [])
     #expect(session.state == .absent)
@@ -91,14 +91,14 @@ import Testing
       #expect(session.state == .waiting)
       #expect(session.timer(at: start) == [.connect])
     }
-    // Another trouble is told again.
+    // Another trouble is reported again.
     #expect(
       session.connected(.failed(.timedOut("Connect: no answer in time"))).first
         == .report(.connectFailed("Connect: no answer in time")))
   }
 
   @Test(arguments: [CentralError.gone, .unavailable])
-  func whatIsGoneIsWaitedForWithoutATimer(error: CentralError) {
+  func absentPeripheralIsAwaitedWithoutATimer(error: CentralError) {
     var session = connecting
     _ = session.seen(inRange: false)
     #expect(session.connected(.failed(error)) == [])
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(arguments: [CentralError.gone, .unavailable])
-  func whatIsGoneAndHeardAgainMeanwhileIsTriedAgain(error: CentralError) {
+  func peripheralSeenAgainDuringTheFailureIsRetried(error: CentralError) {
     var session = connecting
     _ = session.seen(inRange: false)
     #expect(session.seen(inRange: true) == [])
@@ -126,7 +126,7 @@ import Testing
   @Test func aLinkLostWhileSubscribingIsTriedAgain() {
     var session = subscribing
     expectTimer(session.disconnected(at: start), .seconds(1))
-    // The operation that failed for it says so a moment later.
+    // The operation that failed because of it reports it a moment later.
     #expect(session.subscribed(.disconnected, at: start) == [])
     #expect(session.state == .waiting)
     #expect(session.timer(at: start) == [.connect])
@@ -191,7 +191,7 @@ import Testing
     expectTimer(session.left(), .zero)
   }
 
-  @Test func whatIsPairedIsNotForgottenForItsServices() {
+  @Test func pairedPeripheralIsNotRemovedForItsServices() {
     var session = connecting
     session.seen(isPaired: true)
     _ = session.connected(.unsuitable)
@@ -243,7 +243,7 @@ import Testing
     return session
   }
 
-  @Test func whatIsConfiguredSoPairsFirst() {
+  @Test func configuredPairingPrecedesUse() {
     var session = connecting(.always)
     #expect(session.pairing.pairsFirst)
     session.seen(isPaired: true)
@@ -286,7 +286,7 @@ import Testing
     #expect(!session.pairing.pairsFirst)
   }
 
-  @Test func aLinkThatEndsWheneverAValueIsReadIsToldOnce() {
+  @Test func linkThatEndsOnEveryReadIsReportedOnce() {
     var session = connecting
     for number in 1...7 {
       _ = session.connected(.connected)
@@ -424,7 +424,7 @@ import Testing
     _ = session.subscribed(nil, at: start)
     expectTimer(session.disconnected(at: at(30)), .seconds(1), after: [.offline])
     _ = session.timer(at: at(40))
-    // And a trouble that was overcome is told anew.
+    // A trouble that had ended is reported again.
     #expect(session.connected(.failed(.transient("x"))).first == .report(.connectFailed("x")))
   }
 
@@ -472,7 +472,7 @@ import Testing
   @Test func anOperationWithoutAnAnswerEndsTheLink() {
     var session = live
     #expect(session.unresponsive() == [.offline, .report(.unresponsive), .cancelTimer, .disconnect])
-    // A second one is late too, and the link's end is told.
+    // A second one is late too, and the end of the link is reported.
     #expect(session.unresponsive() == [])
     #expect(session.disconnected(at: start) == [])
     #expect(session.state == .leaving)

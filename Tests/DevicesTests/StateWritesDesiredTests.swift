@@ -69,7 +69,7 @@ import Testing
   // MARK: Wanting something else
 
   @Test(arguments: [DesiredOrigin.request, .configuration])
-  func onALinkItIsBroughtAboutNow(origin: DesiredOrigin) {
+  func desiredValueIsAppliedAtOnceOnALink(origin: DesiredOrigin) {
     var bench = Bench.idle()
     #expect(bench.setDesired(5, by: origin) == ["write 5"])
     #expect(bench.machine.desired == 5)
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: [DesiredOrigin.request, .configuration])
-  func whereNothingIsDesiredAnyMoreTheDeviceKeepsWhatItHas(origin: DesiredOrigin) {
+  func withoutADesiredValueTheDeviceKeepsItsOwn(origin: DesiredOrigin) {
     var bench = Bench.idle(actual: 5, desired: 5)
     #expect(bench.setDesired(nil, by: origin) == [])
     #expect(bench.machine.desired == nil)
@@ -225,7 +225,7 @@ import Testing
     #expect(bench.holds(6) == ["publish 6", "write \(desired ?? 5)"])
   }
 
-  @Test func whatTheOtherGatewayDoesNotSayStaysDesired() {
+  @Test func desiredValueStaysIfTheOtherGatewayPublishesNone() {
     var bench = Bench(desired: 5)
     #expect(bench.handOver() == [])
     #expect(bench.machine.desired == 5)

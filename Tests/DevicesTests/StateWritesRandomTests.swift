@@ -55,7 +55,7 @@ private struct Simulation {
   var desired: EncodedValue?
   /// Commands before this one have been overtaken by a request.
   var overtaken = 0
-  /// To be told as desired by the command that was just answered.
+  /// The desired value that the command just answered is to set.
   var owedDesired: EncodedValue?
   var lastRead: EncodedValue?
   var published: EncodedValue?

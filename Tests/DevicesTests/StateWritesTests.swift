@@ -5,7 +5,7 @@ import Testing
 
 @testable import Devices
 
-/// The writes of a state whose commands are told apart by a word, and whose operations are answered by order.
+/// The writes of a state whose commands are identified by a word, and whose operations are answered in order.
 struct Bench {
   var machine: StateWrites
   enum Started {
@@ -123,7 +123,7 @@ struct Bench {
   }
 
   @Test(arguments: [(Property.WriteMode.request, "accepted"), (.command, "sent")])
-  func whatIsNotReadBackIsAnsweredWhenItIsWritten(mode: Property.WriteMode, word: String) {
+  func unreadablePropertyIsAnsweredAfterTheWrite(mode: Property.WriteMode, word: String) {
     var bench = Bench(desired: 7, mode: mode, isReadable: false)
     #expect(bench.linkUp() == ["write 7"], "it cannot be asked what it holds")
     #expect(bench.accepted() == [])
@@ -170,9 +170,9 @@ struct Bench {
     #expect(bench.machine.desired == 1000)
   }
 
-  /// What does not answer once is not asked again on this link; what waits, waits for the next one.
+  /// A device that does not answer is not called again on this link; waiting commands wait for the next link.
   @Test(arguments: ["write", "read-back"])
-  func whatIsNotAnsweredEndsTheCommandAndTheLink(step: String) {
+  func missingAnswerEndsTheCommandAndTheLink(step: String) {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
@@ -184,7 +184,7 @@ struct Bench {
     #expect(bench.holds(5) == ["publish 5", "write 7"])
   }
 
-  @Test func whatWasWrittenAndNotReadBackIsUndone() {
+  @Test func failedReadBackRestoresTheDesiredValue() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     #expect(
@@ -208,13 +208,13 @@ struct Bench {
 
   // MARK: Arrival
 
-  @Test func onArrivalTheActualValueIsPublished() {
+  @Test func newLinkPublishesTheActualValue() {
     var bench = Bench()
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(1000) == ["publish 1000"])
   }
 
-  @Test func onArrivalTheDesiredValueIsAppliedWhereItDiffers() {
+  @Test func newLinkAppliesADifferentDesiredValue() {
     var bench = Bench(desired: 5000)
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
@@ -231,7 +231,7 @@ struct Bench {
     #expect(bench.holds(5) == ["publish 5"])
   }
 
-  @Test func whereTheFirstReadFailsTheDesiredValueIsAppliedAllTheSame() {
+  @Test func failedFirstReadStillAppliesTheDesiredValue() {
     var bench = Bench(desired: 5000)
     _ = bench.linkUp()
     #expect(bench.readFailed(.failed(reason: "no")) == ["write 5000"])
@@ -388,7 +388,7 @@ struct Bench {
 
   // MARK: The end
 
-  @Test func whoeverWaitsIsAnsweredWhenAllIsAbandoned() {
+  @Test func abandoningAnswersEveryCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     _ = bench.command("b", 2)

@@ -159,7 +159,7 @@ import Testing
     #expect(session.timer(at: start) == [.connect])
   }
 
-  @Test func whatAnotherGatewayVisitsIsLeftAlone() {
+  @Test func deviceVisitedByAnotherGatewayIsLeftIdle() {
     var session = Session(now: start, isOnDemand: true)
     #expect(session.handedOver() == [.cancelTimer])
     #expect(session.state == .idle)

@@ -29,7 +29,7 @@ import Testing
     #expect(missing == ["key"])
   }
 
-  @Test func atTheEndOfTheLinkNoValueIsMissing() async {
+  @Test func endOfTheLinkReportsNoMissingValue() async {
     let missing = await missing { [loop] visit in
       visit.awaits(Waiter<Void>(), of: "key")
       loop.timer(after: .milliseconds(1)) { visit.end() }

@@ -3,7 +3,7 @@ import Testing
 
 /// Bus, bluetoothd and adapter go and come.
 @Suite struct BluetoothTests {
-  @Test("Without a bus the gateway says so once, and starts when there is one")
+  @Test("A missing bus is logged once, and the gateway starts when there is one")
   func busAbsentAtStart() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.bus]

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What the gateway tells of itself and of its devices.
+/// What the gateway publishes about itself and its devices.
 @Suite struct BridgeTests {
   private static let bridge = "bridge/\(Fixture.gatewayID)"
 

@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("Readings of an outage arrive in order and replayed, and what the broker forgot is told again")
+  @Test("Readings of an outage arrive in order and replayed, and lost state is published again")
   func killedAndBack() async throws {
     try await withFixture(Plan(devices: 2, period: 20)) { fixture in
       let ids = [try await fixture.id(0), try await fixture.id(1)]
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test("With a wrong password the gateway says so once, and goes on trying")
+  @Test("A wrong password is logged once, and the gateway keeps trying")
   func wrongPassword() async throws {
     try await withFixture(Self.lockedPlan(password: "Secret\n")) { fixture in
       try fixture.startGateway()

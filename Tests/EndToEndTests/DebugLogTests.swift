@@ -3,7 +3,7 @@ import Testing
 
 /// What the log shows at the level `debug`, and at no other.
 @Suite struct DebugLogTests {
-  @Test("Readings, commands and answers, from the moment on when it is asked for")
+  @Test("Readings, commands and answers are logged as soon as the level is debug")
   func atRunTime() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()

@@ -89,7 +89,7 @@ import Testing
       switch end {
       case .ordered:
         #expect(try await fixture.stopGateway() == 0)
-        // The sender is told that it will get no further result.
+        // The sender learns that no further result follows.
         try await fixture.message("kitchen/period/result") {
           $0.text.contains("applied after the next start")
         }
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test("What is on its way when the gateway stops is told to have failed, and applied after the next start")
+  @Test("A command in flight when the gateway stops fails, and is applied after the next start")
   func onItsWayThroughRestart() async throws {
     try await withFixture(Self.plan(#","period":80"#)) { fixture in
       try await fixture.online("kitchen")

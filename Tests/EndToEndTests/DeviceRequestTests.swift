@@ -47,7 +47,7 @@ import Testing
       "characteristic":"e95dda90-251d-470a-a062-fa1922dfa9a8","access":["read","notify"],"type":"uint8"}}}
     """#
 
-  @Test("The profile that a request named is gone after a reload: the entry's is used, and the log says so")
+  @Test("The profile that a request named is gone after a reload: the entry's is used, and that is logged")
   func profileGone() async throws {
     var plan = Self.plan(devices: 2)
     plan.profiles = Self.button
@@ -244,7 +244,7 @@ import Testing
 
   // MARK: Options
 
-  @Test("Name and area are told at once and kept; null brings the configuration's back")
+  @Test("Name and area are published at once and kept; null restores the configured ones")
   func nameAndArea() async throws {
     let entries = """
       {"match":{"identifier":"\(Self.first)"},"id":"kitchen","name":"Küche","area":"Home"}
@@ -294,7 +294,7 @@ import Testing
       try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
       try await fixture.message("kitchen/period", "80", after: mark)
       #expect(try await fixture.simulator.device(0).period == 80)
-      // Nobody sent a command, so nobody is told of a result.
+      // Nobody sent a command, so no result is published.
       #expect(try fixture.observer.messages(on: "microbit/kitchen/period/result").isEmpty)
     }
   }

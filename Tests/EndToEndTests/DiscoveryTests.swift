@@ -5,7 +5,7 @@ import Testing
 @Suite struct DiscoveryTests {
   private static let kitchen = "C5:A1:B2:C3:D4:E5"
 
-  @Test("Every micro:bit with the prefix comes online and tells its temperature", arguments: [1, 3, 10])
+  @Test("Every micro:bit with the prefix comes online and publishes its temperature", arguments: [1, 3, 10])
   func byPrefix(count: Int) async throws {
     try await withFixture(Plan(devices: count, period: 200)) { fixture in
       let devices = try await fixture.simulator.devices()

@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test("While the gateway runs, it is asked, and not disturbed")
+  @Test("While the gateway runs, its own findings are used, and it is not disturbed")
   func gatewayRuns() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()

@@ -19,7 +19,7 @@ import Testing
 
   private static let all = ["window", "sofa", "stove", "door"]
 
-  /// Sends a command to a group; whoever answers, once each, before those do that are asked afterwards.
+  /// Sends a command to a group. Returns who answers it, each once, before a later command is answered.
   private static func answers(
     _ fixture: Fixture, to topic: String, _ payload: String, of ids: [String] = all
   ) async throws -> [String: JSON] {
@@ -39,7 +39,7 @@ import Testing
       #expect(results.count <= 1)
       answers[id] = results.first
     }
-    // The sender is told by each of them.
+    // Each of them answers the sender.
     let replies = try fixture.observer.messages(on: "replies", after: mark)
     #expect(replies.count { $0.correlationData == Array(topic.utf8) } == ids.count)
     return answers
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test("What was only passing by when all were told something is forgotten with its signal")
+  @Test("A device that only passed by during a command to all is forgotten when out of range")
   func passerBy() async throws {
     var plan = Plan(devices: 2)
     plan.simulator = ["--temporary-ms", "300"]

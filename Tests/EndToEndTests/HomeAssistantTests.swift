@@ -3,7 +3,7 @@ import Store
 import TestSupport
 import Testing
 
-/// What Home Assistant is told, seen at the broker; Tests/HomeAssistant shows what it makes of it.
+/// The announcements for Home Assistant, seen at the broker; Tests/HomeAssistant shows their effect.
 @Suite struct HomeAssistantTests {
   private static let status = "homeassistant/status"
   private static let gateway = "homeassistant/device/ble_gateway_fixture/config"
@@ -17,7 +17,7 @@ import Testing
     try await fixture.observer.message(topic, after: mark, within: Fixture.patience, where: condition)
   }
 
-  @Test("The gateway is told of before its micro:bits, and all of it again at each birth")
+  @Test("The gateway is announced before its micro:bits, and everything again at each birth")
   func order() async throws {
     try await withFixture(Plan(devices: 3)) { fixture in
       let topics = try await fixture.simulator.devices().map { topic($0.id) }
@@ -35,8 +35,8 @@ import Testing
     }
   }
 
-  /// Home Assistant loses part of a document that comes while it still sets up what the one before has told.
-  @Test("A micro:bit that comes is told of once, with what it says of its make; after a restart too")
+  /// Home Assistant loses part of a document that comes while it still sets up the one before.
+  @Test("A new micro:bit is announced once, with its device information; after a restart too")
   func once() async throws {
     try await withFixture(Plan(devices: 5)) { fixture in
       let devices = try await fixture.simulator.devices()
@@ -47,7 +47,7 @@ import Testing
         for device in devices {
           let first = try await document(fixture, topic(device.id), after: mark)
           #expect(try first.json()["dev"]?["sw"]?.string != nil)
-          // Whatever else there were to be told, would be told with this.
+          // Any other announcement would come before this one.
           try await fixture.done(
             "device/options", #"{"id":"\#(device.id)","options":{"name":"Start \#(start)"}}"#)
           let second = try await document(fixture, topic(device.id), after: mark) {
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test("A hundred micro:bits are told of within a second of connecting")
+  @Test("A hundred micro:bits are announced within a second of connecting")
   func hundred() async throws {
     var plan = Plan(devices: 100, period: 1000)
     plan.simulator = ["--connect-ms", "1"]

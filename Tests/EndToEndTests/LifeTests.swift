@@ -6,7 +6,7 @@ import Testing
 @Suite struct LifeTests {
   private static let state = "bridge/\(Fixture.gatewayID)/state"
 
-  @Test("SIGTERM and SIGINT: links ended, all told, status 0 within 5 s", arguments: [SIGTERM, SIGINT])
+  @Test("SIGTERM and SIGINT: links ended, status 0 within 5 s", arguments: [SIGTERM, SIGINT])
   func stop(signal: Int32) async throws {
     var plan = Plan(devices: 3)
     // As long as a real bluetoothd takes.
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test("Killed: the will says so; started again: the link is adopted, without another Connect")
+  @Test("Killed: the will is published; started again: the link is used without another Connect")
   func killedAndBack() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -183,7 +183,7 @@ import Testing
     }
   }
 
-  @Test("The service manager is told of readiness, life and stop")
+  @Test("The service manager is notified of readiness, life and stop")
   func notify() async throws {
     var plan = Plan()
     plan.absent = [.gateway]

@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test("A link that came about without a broker is told when there is one, and whence it came")
+  @Test("A link made without a broker is published when there is one, with the gateway it came from")
   func withoutABroker() async throws {
     var plans = Self.plans
     plans[1].isWired = true
@@ -221,7 +221,7 @@ import Testing
       try #require(try await ground.setPeriod(Self.id, "60")["status"]?.string == "applied")
       try await ground.settled()
       let mark = try ground.observer.mark
-      // The first that it hears of the micro:bit is who has it.
+      // The first message about the micro:bit names its owner.
       try attic.startGateway()
       try await attic.bridgeOnline()
       try await attic.logged("owned by another gateway")

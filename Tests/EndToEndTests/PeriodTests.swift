@@ -182,7 +182,7 @@ import Testing
       try await fixture.message("\(id)/period", "40", after: offline.number)
       try #require(try await fixture.simulator.device(0).period == 40)
       try await fixture.expectCadence(id, milliseconds: 40)
-      // Nobody asked again, so nobody is answered.
+      // Nobody sent it again, so there is no second result.
       try #require(try fixture.observer.messages(on: "microbit/\(id)/period/result").count == 1)
     }
   }

@@ -96,7 +96,7 @@ import Testing
         #expect(try await fixture.retained(of: id)["\(id)/availability"]?.text == "online")
       }
       #expect(try await monitor.calls(of: "Disconnect") == 0)
-      // Nor has Home Assistant been told that a device is gone.
+      // Nor was a device removed from Home Assistant.
       for address in ["d05a0000c0de", "d15a0001c0de"] {
         let topic = "homeassistant/device/ble_\(address)/config"
         #expect(try fixture.observer.messages(on: topic, after: mark).allSatisfy { !$0.payload.isEmpty })
@@ -110,7 +110,7 @@ import Testing
     plan.entries = "\(Self.entry(0, #","enabled":false"#)),\(Self.entry(1))"
     try await withFixture(plan) { fixture in
       try await fixture.online("room-1")
-      // A scan hears both.
+      // A scan finds both.
       let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == "room-0" })
       #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true, false])
@@ -153,7 +153,7 @@ import Testing
     }
   }
 
-  @Test("A file that has gone is told, and changes nothing")
+  @Test("A missing file is reported, and changes nothing")
   func gone() async throws {
     try await withFixture(Self.plan) { fixture in
       try await fixture.online("room-0")

@@ -18,7 +18,7 @@ import Testing
     try await fixture.message("bridge/fixture/info", after: mark).json()["run"]?.string
   }
 
-  @Test("The second says so once, says nothing at the broker, and takes over when the first has gone")
+  @Test("The second logs it once, publishes nothing, and takes over when the first has ended")
   func second() async throws {
     try await withCluster(Self.plans) { cluster in
       let (first, second) = (cluster[0], cluster[1])

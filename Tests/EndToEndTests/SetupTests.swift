@@ -218,7 +218,7 @@ import Testing
     }
   }
 
-  @Test("A disk that is full or cannot be written is told, and nothing is left")
+  @Test("A disk that is full or cannot be written is reported, and nothing is left")
   func unwritable() async throws {
     try await withFixture(Self.plan()) { fixture in
       let options = ["--yes", "--all", "--no-test"]
@@ -229,7 +229,7 @@ import Testing
       #expect(
         full.text.contains("cannot write \(path): File too large. Nothing was changed."), "\(full.text)")
       #expect(try names(in: fixture.folder.path).allSatisfy { !$0.hasPrefix("full.json") })
-      // Nobody can create a file there, as on a read-only disk; told before any question.
+      // Nobody can create a file there, as on a read-only disk; reported before any question.
       let never = try await run(fixture, ["--config", "/dev/null/config.json"])
       #expect(
         never.status == 1 && never.text.hasPrefix("cannot write /dev/null/config.json: "), "\(never.text)")

@@ -4,7 +4,7 @@ import Testing
 
 /// The state database is damaged, or cannot be written.
 @Suite struct StateTests {
-  @Test("A database that is none is set aside and told; the gateway runs, and remembers in a new one")
+  @Test("A file that is no database is set aside and reported; the gateway uses a new one")
   func damaged() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("A full disk is told by health and log; everything goes on, and is written when there is room")
+  @Test("A full disk is reported by health and log; the gateway goes on, and writes when there is room")
   func fullDisk() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -62,7 +62,7 @@ import Testing
     guard try await limit.exitStatus(within: Fixture.patience) == 0 else { throw Failure(limit.text) }
   }
 
-  @Test("Where there is no place for it, that is told, and the gateway runs")
+  @Test("A missing state folder is reported, and the gateway runs")
   func noPlace() async throws {
     var plan = Plan()
     plan.absent = [.gateway]

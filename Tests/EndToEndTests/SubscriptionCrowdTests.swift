@@ -43,7 +43,7 @@ import Testing
       for device in devices { try await fixture.online(device.id) }
       for device in devices { try await fixture.reading(device.id) { $0.sequence >= 4 } }
       #expect(try await fixture.simulator.devices().allSatisfy { $0.armed == 0 && $0.isStuck })
-      // It is alive, and nobody has asked for what would end it.
+      // It is alive, and nothing was requested that would end it.
       #expect(try await fixture.simulator.control(#"{"op":"counters"}"#)["crashes"]?.int == 0)
       #expect(try await monitor.calls(of: "RemoveDevice") == 0)
     }

@@ -79,12 +79,12 @@ import Testing
     }
   }
 
-  @Test func whatIsInTimeIsReturnedOrThrown() async throws {
+  @Test func resultInTimeIsReturnedOrThrown() async throws {
     #expect(try await loop.withTimeout(.seconds(60)) { 7 } == 7)
     await #expect(throws: Trouble.self) { try await loop.withTimeout(.seconds(60)) { throw Trouble() } }
   }
 
-  @Test func whatIsLateIsCancelledAndAwaited() async throws {
+  @Test func lateBodyIsCancelledAndAwaited() async throws {
     let loop = loop
     let cancelled = Record<Bool>()
     await #expect(throws: TimedOut.self) {

@@ -32,7 +32,7 @@ import Testing
     var watches: [Watch] = []
   }
 
-  @Test func whatAHandlerLeavesUnreadCallsItAgain() async throws {
+  @Test func handlerIsCalledAgainForUnreadBytes() async throws {
     let loop = loop
     let pair = Pair()
     let calls = Record<Readiness>()

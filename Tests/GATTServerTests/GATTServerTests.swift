@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNotPossibleIsRefused() async throws {
+  @Test func impossibleOperationsAreRefused() async throws {
     try await withServer { served, _, _ in
       let fake = served.bluetoothd
       let text = try await fake.path(Property.microbitLEDText.characteristic)
@@ -203,7 +203,7 @@ import Testing
     }
   }
 
-  @Test func anAbsentAdapterIsTold() async throws {
+  @Test func absentAdapterIsReported() async throws {
     try await withServer(adapter: "hci7", isRegistered: false) { served, _, _ in
       let reason = try await served.waiting()
       #expect(reason == "there is no adapter hci7 (there is hci1: use --adapter)")

@@ -38,12 +38,12 @@ import Testing
   ]
 
   @Test(arguments: wrong.indices)
-  func aWrongCommandLineIsTold(_ index: Int) async throws {
+  func invalidCommandLineIsReported(_ index: Int) async throws {
     let (arguments, status, part) = Self.wrong[index]
     try await Self.fails(arguments, status, part)
   }
 
-  @Test func aWrongProfileIsToldWithItsPlace() async throws {
+  @Test func invalidProfileIsReportedWithItsPlace() async throws {
     let folder = try TemporaryFolder()
     try folder.write(#"{"a":{"properties":{"x":{"service":"1111"}}}}"#, to: "a.json")
     try await Self.fails(["--profile", "\(folder.path)/a.json"], 78, "a.json:1:")

@@ -36,7 +36,7 @@ import Testing
   @Test(arguments: [
     [0xFF, 0x07], [0x00, 0x08], [0x01, 0x08], [0xFF, 0xFF, 0x7F, 0], [0, 0, 0x80, 0], [1, 0, 0x80, 0],
   ])
-  func whatIsNoNumberIsNaN(bytes: [UInt8]) throws {
+  func specialValuesBecomeNaN(bytes: [UInt8]) throws {
     let codec = try Codec.scalar(bytes.count == 2 ? .sfloat : .float)
     guard case .number(let number) = try codec.decode(bytes) else { return #expect(Bool(false)) }
     #expect(number.isNaN)

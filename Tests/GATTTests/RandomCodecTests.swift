@@ -5,7 +5,7 @@ import Testing
 @Suite struct RandomCodecTests {
   static let rounds = 3000
 
-  @Test func whatIsEncodedIsDecodedAsTheSame() throws {
+  @Test func encodedValueIsDecodedUnchanged() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
     for round in 0..<Self.rounds {

@@ -134,7 +134,7 @@ import Testing
   }
 
   /// A hidden uint64 may be anything.
-  @Test func whatIsHiddenIsNotDecoded() throws {
+  @Test func hiddenFieldIsNotDecoded() throws {
     let codec = try Codec.record([
       Codec.Field("id", .uint64, isHidden: true), Codec.Field("name", .utf8),
     ])
@@ -207,7 +207,7 @@ import Testing
   }
 
   /// Two bits must not both be set; clearing the first is ruled out by another field.
-  @Test func whatIsAbsentDecidesFlagsToo() throws {
+  @Test func absentFieldsAlsoDetermineTheFlags() throws {
     let codec = try Codec.record([
       Codec.Field("flags", .uint8, isHidden: true),
       Codec.Field("both", .uint8, if: ["flags.0", "flags.1"]),

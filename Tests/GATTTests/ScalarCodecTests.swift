@@ -167,7 +167,7 @@ import Testing
     #expect(try codec.encode(.number(-0.0)) == [0, 0, 0, 0x80])
   }
 
-  @Test func whatFloat32CannotHoldIsRefused() throws {
+  @Test func numberOutsideFloat32IsRefused() throws {
     let codec = try Codec.scalar(.float32)
     let most = Double(Float.greatestFiniteMagnitude)
     for value in [3.5e38, -3.5e38] {

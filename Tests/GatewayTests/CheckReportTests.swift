@@ -153,7 +153,7 @@ import Testing
     #expect(try columns(report, "mqtt.password_file") == ["mqtt.password_file", "p", "config.json"])
   }
 
-  @Test func whatBecameOfDevicesIsSaid() throws {
+  @Test func reportGivesTheStateOfEachDevice() throws {
     let configuration =
       #"{"gateway":{"id":"here"},"devices":[{"match":{"identifier":"00:00:00:00:00:01"}},"#
       + #"{"match":{"identifier":"00:00:00:00:00:02"},"gateway":"attic"},{"match":{"name_prefix":"BBC"}}]}"#

@@ -56,7 +56,7 @@ import Testing
     #expect(device(old) == ["devices/C5:A1:B2:C3:D4:E5": new])
   }
 
-  @Test func whatSaysNothingIsNoRecord() {
+  @Test func emptyRecordsAreNotMigrated() {
     #expect(device("{}").isEmpty)
     #expect(device(#"{"taken":{"period":[1]},"forgotten":false}"#).isEmpty)
     #expect(device(#"{"forgotten":true}"#) == ["home_assistant/C5:A1:B2:C3:D4:E5": #"{"forgotten":true}"#])
@@ -83,13 +83,13 @@ import Testing
     ("homeassistant/device/x/config", #"{"prefix":"other"}"#),
     ("homeassistant/device/x", #"{"prefix":"homeassistant"}"#),
   ])
-  func whatCannotBeReadIsDroppedAndCounted(key: String, value: String) {
+  func unreadableRecordsAreDroppedAndCounted(key: String, value: String) {
     let (records, dropped) = migrated([key: value, "D0:5A:00:00:C0:DE": #"{"name":"BBC"}"#])
     #expect(records == ["devices/D0:5A:00:00:C0:DE": #"{"name":"BBC"}"#])
     #expect(dropped == 1)
   }
 
-  @Test func whatWasAnnouncedUnderOtherNamesIsToBeRemoved() throws {
+  @Test func announcementsUnderOldNamesAreRemoved() throws {
     let announced = #"{"prefix":"ha","components":{"temperature":"sensor"}}"#
     let old = [
       "devices/C5:A1:B2:C3:D4:E5": #"{"forgotten":true}"#,

@@ -359,7 +359,7 @@ import Testing
 
   // MARK: What was announced before
 
-  @Test func whatIsAnnouncedIsEveryComponent() {
+  @Test func everyComponentIsAnnounced() {
     let components: [(String, Platform)] = [
       ("temperature", .sensor), ("period", .number), ("connectivity", .binarySensor), ("rssi", .sensor),
       ("firmware", .sensor), ("model", .sensor), ("enabled", .switch), ("reconnect", .button),
@@ -370,8 +370,8 @@ import Testing
     #expect(document(device).announced == expected)
   }
 
-  /// Again and again: the announcement before this one may never have been heard.
-  @Test func whatNoLongerExistsIsNamedWithItsPlatformAlone() throws {
+  /// Again and again: the announcement before this one may have been lost.
+  @Test func removedComponentIsNamedWithItsPlatformAlone() throws {
     let earlier = Announced(
       prefix: "homeassistant",
       components: [
@@ -390,8 +390,8 @@ import Testing
     #expect(announced.components.count == 9)
   }
 
-  /// Only what Home Assistant knows it can be told to forget: after its start it is told of both once more.
-  @Test func whatIsGoneIsAnnouncedAgainToBeForgotten() throws {
+  /// Home Assistant removes only what it knows: after its start both are announced once more, then one is removed.
+  @Test func removedComponentIsReannouncedAndThenRemoved() throws {
     let before = document(device)
     let earlier = Announced(
       prefix: before.announced.prefix,
@@ -418,7 +418,7 @@ import Testing
     #expect(same.announced == same.completed)
   }
 
-  /// Home Assistant would make up a gateway that it is not told of.
+  /// Home Assistant would create a gateway that is not announced.
   @Test func refersToNoGatewayThatIsNotAnnounced() throws {
     let alone = discovery.document(of: device, topics: topics(device), hasGateway: false)
     #expect(try object(alone, "dev")["via_device"] == nil)
@@ -442,7 +442,7 @@ import Testing
   }
 
   /// There the whole topic is cleared.
-  @Test func whatWasAnnouncedElsewhereIsNotTakenBackHere() {
+  @Test func componentsUnderAnotherPrefixAreNotRemovedHere() {
     let earlier = Announced(
       prefix: "other", components: [Announced.Component(key: "humidity", platform: .sensor)])
     #expect(document(device, before: earlier) == document(device))

@@ -55,7 +55,7 @@ import Testing
     #expect(store.removals == [removal.topic.string: removal])
   }
 
-  @Test func whatSaysNothingIsNotKept() {
+  @Test func emptyRecordsAreNotStored() {
     let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
       store[kitchen] = DiscoveryStore.Record(announced: announced)
@@ -71,7 +71,7 @@ import Testing
     #expect(stored == [:])
   }
 
-  @Test func whatIsBrokenIsPassedOver() {
+  @Test func damagedRecordsAreSkipped() {
     let before = database()
     let section = before.section("home_assistant")
     for (key, text) in [

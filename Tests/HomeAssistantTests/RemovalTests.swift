@@ -98,7 +98,7 @@ import Testing
     #expect(queue.isEmpty)
   }
 
-  @Test func whatIsHeldIsNotTold() throws {
+  @Test func heldAnnouncementIsNotPublished() throws {
     let address = try #require(address)
     var queue = AnnouncementQueue()
     let held = [queue.hold(.device(address, .plain)), queue.hold(.device(address, .plain))]

@@ -104,7 +104,7 @@ import Testing
   ]
 
   @Test(arguments: colours)
-  func onATerminalTheLevelIsColoured(environment: [String: String], isColoured: Bool) throws {
+  func levelIsColouredOnATerminal(environment: [String: String], isColoured: Bool) throws {
     let terminal = try PseudoTerminal()
     let descriptor = open(terminal.path, O_RDWR | O_NOCTTY)
     defer { close(descriptor) }
@@ -142,7 +142,7 @@ import Testing
 }
 
 @Suite(.serialized) struct LoggerTests {
-  @Test func whatIsOffIsNotComputed() {
+  @Test func textOfADisabledLevelIsNotComputed() {
     let before = Logger.level
     defer { Logger.level = before }
     Logger.level = .error

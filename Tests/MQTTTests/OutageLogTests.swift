@@ -66,7 +66,7 @@ import Testing
         == "Unable to load client key file \"/k\"")
   }
 
-  @Test func aResetOfTheSocketIsTold() {
+  @Test func socketResetIsReported() {
     let lines = ["OpenSSL Error[0]: error:80000068:system library::Connection reset by peer"]
     func error(isTLSHandshake: Bool) -> MQTTError {
       MosquittoText.error(8 /* MOSQ_ERR_TLS */, errno: 0, lines: lines, isTLSHandshake: isTLSHandshake)

@@ -124,7 +124,7 @@ import Testing
     #expect(error == .closedByBroker(reasonCode: 142, reason: "Session taken over"))
   }
 
-  @Test func troubleIsSaidOnceAndItsEndToo() async throws {
+  @Test func outageAndItsEndAreLoggedOnce() async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port))
     try await client.connected()

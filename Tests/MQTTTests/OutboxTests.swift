@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func whatIsUnacknowledgedComesAgainFirstAndHeld() {
+  @Test func unacknowledgedMessagesAreSentAgainFirst() {
     var outbox = outbox()
     outbox.connected(peer(window: 3))
     for number in 1...5 { outbox.append(message("\(number)")) }
@@ -149,7 +149,7 @@ import Testing
     #expect(outbox.next()?.qos == .atMostOnce)
   }
 
-  @Test func ofTooManyMessagesTheOldestAreLostAndStateIsNot() {
+  @Test func oldestMessagesAreDroppedAndStateIsKept() {
     var outbox = outbox(messages: 3)
     outbox.setState(topic("a"), [], qos: .atMostOnce)
     for number in 1...5 { outbox.append(message("\(number)")) }
@@ -159,7 +159,7 @@ import Testing
     #expect(sendAll(&outbox) == ["a=", "b=", "e=held 3", "e=held 4", "e=held 5"])
   }
 
-  @Test func ofTooManyBytesTheOldestAreLost() {
+  @Test func oldestMessagesAreDroppedAboveTheByteLimit() {
     var outbox = outbox(bytes: 25)
     for number in 1...5 { outbox.append(message("12345678\(number)")) }
     #expect(outbox.lost == 3)
@@ -181,7 +181,7 @@ import Testing
     #expect(sendAll(&outbox) == ["e=held 3", "e=held 4"])
   }
 
-  @Test func aClearedTopicIsToldUntilTheBrokerHasIt() {
+  @Test func clearedTopicIsSentUntilAcknowledged() {
     var outbox = outbox()
     outbox.setState(topic("a"), [1], qos: .atLeastOnce)
     outbox.clearState(topic("a"))
@@ -209,7 +209,7 @@ import Testing
     #expect(sendAll(&outbox) == ["a=2"])
   }
 
-  @Test func whatIsLargerThanTheBrokerTakesIsDroppedAndCounted() throws {
+  @Test func tooLargeMessageIsDroppedAndCounted() throws {
     // PUBLISH of MQTT 5, QoS 1: 1 + 1 bytes of header, 2 + 1 topic, 2 identifier, 1 properties, payload.
     var outbox = outbox()
     outbox.connected(peer(maximumPacket: 18))

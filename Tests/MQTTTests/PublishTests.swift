@@ -146,7 +146,7 @@ import Testing
     #expect(try await victim.message().text == "2000")
   }
 
-  @Test func whatIsLargerThanTheBrokerTakesIsDroppedAndTheRestGoesOn() async throws {
+  @Test func tooLargeMessageIsDroppedAndOthersAreSent() async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\nmax_packet_size 1000" }
     let client = await TestClient(.local(broker.port)) { $0.subscribe([filter("t/#")]) }
     #expect(try await client.connected().maximumPacketSize == 1000)
@@ -197,7 +197,7 @@ import Testing
   }
 
   /// mosquitto imposes no less than 10 s.
-  @Test func theBrokersKeepAliveIsHeard() async throws {
+  @Test func brokersKeepAliveIsReported() async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\nmax_keepalive 10" }
     #expect(try await TestClient(.local(broker.port)).connected().serverKeepAlive == .seconds(10))
     let free = try await MosquittoBroker()

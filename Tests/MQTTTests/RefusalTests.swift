@@ -37,7 +37,7 @@ import Testing
         Issue.record("\(error)")
         continue
       }
-      // It goes on trying, and says so once.
+      // It keeps trying, and logs it once.
       _ = try await stranger.connectFailed()
       #expect(stranger.lines.all.count { $0.level == .error } == 1)
     }

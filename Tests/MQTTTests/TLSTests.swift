@@ -85,7 +85,7 @@ import Testing
     #expect(try await client.disconnected() == nil)
   }
 
-  @Test func whatIsWrongWithTheBrokersCertificateIsSaid() async throws {
+  @Test func certificateFaultIsNamed() async throws {
     let folder = try await Self.certificates()
     let broker = try await broker(folder)
     #expect(try await reason(client(broker, ca: "stranger.crt")).contains("certificate verify failed"))

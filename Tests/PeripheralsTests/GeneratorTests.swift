@@ -163,7 +163,7 @@ import Testing
   ]
 
   @Test(arguments: wrongFiles)
-  func aWrongFileIsTold(_ text: String, _ reason: String) throws {
+  func invalidReplayFileIsReported(_ text: String, _ reason: String) throws {
     #expect(try Self.replayReason(text) == reason)
   }
 }

@@ -53,7 +53,7 @@ import Testing
   ]
 
   @Test(arguments: wrong)
-  func aBadLineIsTold(_ line: String, _ reason: String) {
+  func invalidLineIsReported(_ line: String, _ reason: String) {
     #expect(Self.reason(line) == reason)
   }
 
@@ -68,7 +68,7 @@ import Testing
     #expect(buffer.lines([], isEnd: true) == [])
   }
 
-  @Test func aLineThatIsTooLongIsDroppedAndTold() {
+  @Test func tooLongLineIsDroppedAndReported() {
     var buffer = LineBuffer()
     let long = [UInt8](repeating: 0x61, count: LineBuffer.longest)
     #expect(buffer.lines(long) == [])
@@ -86,7 +86,7 @@ import Testing
   ]
 
   @Test(arguments: written)
-  func whatIsWrittenIsOneLine(_ name: String, _ bytes: [UInt8], _ text: String) throws {
+  func writtenValuePrintsAsOneLine(_ name: String, _ bytes: [UInt8], _ text: String) throws {
     let property = try #require(Profile.microbit.property(named: name))
     #expect(property.text(of: bytes) == text)
   }

@@ -93,7 +93,7 @@ import Testing
     #expect(seen.count >= 4)
   }
 
-  @Test func whatIsPinnedIsWhatIsSent() {
+  @Test func fixedValueIsSent() {
     var microBit = microBit()
     microBit.fixedTemperature = -5
     #expect(microBit.value(at: Self.start) == [0xFB])

@@ -36,7 +36,7 @@ import Testing
     #expect(startsAgain)
   }
 
-  @Test func whatFailedWaitsUnlessThereIsNewer() {
+  @Test func failedWriteIsRetriedUnlessANewerOneExists() {
     var backlog = Backlog()
     _ = backlog.add("a", a)
     _ = backlog.add("b", a)

@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func whatIsPutIsThereTheNextTime() throws {
+  @Test func storedValuesAreThereAfterReopening() throws {
     let values = [
       "C5:A1:B2:C3:D4:E5": #"{"id":"küche","wanted":{"period":5000}}"#, "": "",
       "long": String(repeating: "x", count: 50_000),
@@ -67,7 +67,7 @@ import Testing
     ("garbage", "not a database"), ("truncated", "malformed"), ("torn", "cannot read"),
     ("foreign", "another program"), ("marked", "another program"), ("columns", "no such column"),
   ])
-  func whatIsNoGoodIsSetAside(fault: String, reason: String) throws {
+  func unusableDatabaseIsSetAside(fault: String, reason: String) throws {
     try make(fault)
     let before = try contents(path)
     let journal = try? contents(path + "-journal")
@@ -171,7 +171,7 @@ import Testing
     #expect(try names(in: folder.path) == [])
   }
 
-  @Test func whatIsNoGoodIsNotTouchedByAReader() throws {
+  @Test func readerDoesNotChangeAnUnusableDatabase() throws {
     try make("foreign")
     let before = try names(in: folder.path)
     #expect(throws: StoreError.self) { try StateStore.records(path: path) }

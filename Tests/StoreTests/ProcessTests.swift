@@ -13,7 +13,7 @@ import Testing
     path = folder.path + "/state.db"
   }
 
-  @Test func killedAtAnyTimeItHasWhatWasToldAndNothingBroken() async throws {
+  @Test func killAtAnyTimeLosesNothingConfirmed() async throws {
     for kill in 0..<12 {
       let writer = try ChildProcess(program("store-writer"), ["rounds", path])
       var known = ""
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(Namespace.isToBeHad)
-  func onAFullDiskItStartsAndWaitsForRoom() async throws {
+  func fullDiskIsAwaited() async throws {
     let writer = try Namespace.run(
       """
       mount -t tmpfs -o size=256k tmpfs \(folder.path)
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(Namespace.isToBeHad)
-  func aReadOnlyDiskStillTellsWhatWas() async throws {
+  func readOnlyDiskIsStillRead() async throws {
     try leave(["a": "a", "b": "b"], at: path)
     let writer = try Namespace.run(
       """
@@ -99,7 +99,7 @@ import Testing
     try await end(writer, "0 not written")
   }
 
-  @Test func whatMayNotBeReadLeavesMemoryOnly() async throws {
+  @Test func unreadableDatabaseLeavesMemoryOnly() async throws {
     try leave(["a": "a"], at: path)
     chmod(path, 0)
     // Root may read everything, unless that right is taken away.

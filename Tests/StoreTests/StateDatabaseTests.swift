@@ -71,7 +71,7 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     database.close()
   }
 
-  @Test func whatIsDamagedIsSetAside() throws {
+  @Test func damagedDatabaseIsSetAside() throws {
     try folder.write(String(repeating: "no database at all ", count: 1000), to: "state.db")
     let database = open()
     #expect(database.trouble == nil)

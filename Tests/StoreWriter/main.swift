@@ -1,7 +1,7 @@
 // store-writer DO PATH: a process with a store, for tests that end it, limit it, or take the disk away from under it.
 //
 //   rounds   gives the same 20 keys a new number, again and again; says `round N` when N is on the disk
-//   keep     puts 50 values of 1 KiB, tells what happens, and closes on SIGTERM
+//   keep     puts 50 values of 1 KiB, prints what happens, and closes on SIGTERM
 //   migrate  opens it with a schema of version 1, and says how many records each section has, and what the trouble is
 //   die      the same, but kills itself in the middle of the migration
 //   measure  opens and closes, and says how much memory that took, in KiB

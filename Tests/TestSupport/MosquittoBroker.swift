@@ -2,7 +2,7 @@ import Glibc
 
 /// A real mosquitto on a free port of the loopback interface, ended by its process id when the object goes.
 public final class MosquittoBroker: TestBroker {
-  /// Of its one listener, which speaks TLS only if the configuration says so.
+  /// Of its one listener, which uses TLS only if configured.
   public var port: UInt16 { reserved.number }
   private let reserved: ReservedPort
   /// For certificates, password files and the like, which the configuration may name.

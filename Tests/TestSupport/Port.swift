@@ -3,14 +3,14 @@ import Glibc
 /// A TCP port of the loopback interface for a server of the test's, or for none: while this object lives nobody else
 /// gets it, whether the server listens, is restarted or has yet to come.
 public final class ReservedPort: Sendable {
-  /// What a server is told to listen on.
+  /// What a server is configured to listen on.
   public let number: UInt16
   private let descriptor: Int32
 
   /// - Throws: ``Failure`` when there is none.
   public init() throws {
     (number, descriptor) = try boundPort()
-    // From now on a server that is told the number may share it: servers allow that (SO_REUSEADDR), `boundPort` does
+    // From now on a server that gets the number may share it: servers allow that (SO_REUSEADDR), `boundPort` does
     // not. As this socket never listens, connections are the server's, or refused.
     var one: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))

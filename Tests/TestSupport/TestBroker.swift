@@ -13,7 +13,7 @@ public protocol TestBroker: Sendable {
 }
 
 extension TestBroker {
-  /// Ends it in order: clients are told (MQTT 5).
+  /// Ends it in order: clients get a DISCONNECT (MQTT 5).
   public func stop() async throws { try await process.end(SIGTERM) }
 
   /// Ends it as a crash would.

@@ -43,7 +43,7 @@ import Testing
     }.value
   }
 
-  @Test func whoComesSecondLearnsWhoseItIsAndWhenItEnds() async throws {
+  @Test func secondGatewayLearnsTheOwnerAndItsEnd() async throws {
     let name = Self.name()
     try await Task(executorPreference: loop) { [loop] in
       var lock = try AdapterLock(name, on: loop)

@@ -7,7 +7,7 @@ import Testing
 
 /// A bluetoothd, or a bus, that does not do what it should.
 @Suite struct BluetoothdFaultTests {
-  @Test func objectsThatAreNotToldAreAskedForAgain() async throws {
+  @Test func missingObjectListIsRequestedAgain() async throws {
     let bus = try await PrivateBus()
     let loop = EventLoop.onNewThread()
     let fake = try await FakeBlueZ.start(

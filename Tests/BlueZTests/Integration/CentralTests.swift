@@ -48,7 +48,7 @@ import Testing
     var found: Set<PeripheralID> = []
     while found.count < 3 { found.insert(try await tested.seen().id) }
     let ids = found
-    // On the loop, so that all of them have asked before the first is through.
+    // On the loop, so that all of them wait before the first has ended.
     try await Task(executorPreference: fixture.loop) {
       try await withThrowingTaskGroup(of: Int.self) { group in
         for id in ids { group.addTask { try await tested.central.connect(id).count } }

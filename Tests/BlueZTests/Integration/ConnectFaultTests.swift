@@ -36,7 +36,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func aFailedConnectTellsWhyAndLeavesNoHalfLink() async throws {
+  @Test func failedConnectGivesItsReasonAndLeavesNoHalfLink() async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
         // As recorded when a link fails to be established (0x3E).
@@ -52,7 +52,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func aLinkThatIsNeverSignalledIsAskedFor() async throws {
+  @Test func linkWithoutASignalIsQueried() async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
         fake.reply(call)
@@ -78,7 +78,7 @@ import Testing
   }
 
   /// The answer about the property is overtaken by the end of the link.
-  @Test func whatASignalSaysIsNewerThanAnAnswer() async throws {
+  @Test func signalOverridesAnEarlierReply() async throws {
     let faults = try await Faults(answers: [
       "Connect": FakeBlueZ.ok,
       "Get": { fake, call in

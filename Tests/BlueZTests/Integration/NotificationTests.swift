@@ -136,7 +136,7 @@ import Testing
   // MARK: Sockets
 
   /// The write that bluetoothd must not fail in AcquireNotify is tried by StartNotify before.
-  @Test func theSocketIsAskedForAfterATrialAlone() async throws {
+  @Test func socketIsAcquiredOnlyAfterStartNotifySucceeds() async throws {
     let faults = try await Faults(
       notifications: .socket,
       answers: [
@@ -158,7 +158,7 @@ import Testing
   }
 
   /// There may be many after a stall of the program, and the signal of the link's end may overtake them.
-  @Test func whatTheSocketStillHoldsAtTheEndOfTheLinkIsRead() async throws {
+  @Test func socketIsDrainedAtTheEndOfTheLink() async throws {
     let faults = try await Faults(notifications: .socket)
     let temperature = try #require(try await faults.connect().temperature)
     let socket = await acquire(faults)
@@ -176,7 +176,7 @@ import Testing
   }
 
   @Test(arguments: [("NotPermitted", "Notify acquired"), ("InProgress", "In Progress")])
-  func whereTheSocketIsTakenSignalsDo(name: String, message: String) async throws {
+  func signalsAreUsedIfTheSocketIsTaken(name: String, message: String) async throws {
     let faults = try await Faults(
       notifications: .socket,
       answers: ["AcquireNotify": FakeBlueZ.error("org.bluez.Error.\(name)", message)])

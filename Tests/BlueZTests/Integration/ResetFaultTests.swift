@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func whereOffFailsItIsSwitchedOnAllTheSame() async throws {
+  @Test func adapterIsPoweredOnEvenIfPowerOffFails() async throws {
     let asked = Record<Bool>()
     let faults = try await Faults(answers: ["Set": Self.power(asked) { isOn, _ in isOn ? nil : "no" }])
     await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
@@ -30,7 +30,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func whereOnFailsItIsTriedOnceMore() async throws {
+  @Test func failedPowerOnIsRetriedOnce() async throws {
     let asked = Record<Bool>()
     let faults = try await Faults(answers: ["Set": Self.power(asked) { _, count in count == 2 ? "no" : nil }])
     try await faults.central.resetAdapter()

@@ -9,7 +9,7 @@ import Testing
 @Suite struct ScanFaultTests {
   private static let failed = FakeBlueZ.error("org.bluez.Error.Failed", "Failed")
 
-  @Test func scanningThatIsRefusedIsAskedForAgain() async throws {
+  @Test func refusedScanIsRetried() async throws {
     let faults = try await Faults(answers: [
       "StartDiscovery": { fake, call in
         if fake.count("StartDiscovery") < 3 {
@@ -100,7 +100,7 @@ import Testing
   }
 
   /// bluetoothd answers `InProgress` also if the kernel refuses to scan.
-  @Test func scanningThatIsSaidToBeOnAndIsNotIsAProblem() async throws {
+  @Test func repeatedInProgressIsAProblem() async throws {
     let faults = try await Faults(answers: [
       "StartDiscovery": FakeBlueZ.error("org.bluez.Error.InProgress", "Operation already in progress")
     ]) { $0.retry = .milliseconds(10) }

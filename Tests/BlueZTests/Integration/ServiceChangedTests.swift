@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func whatBelongsToACharacteristicThatGoesEndsAndTheLinkGoesOn() async throws {
+  @Test func removedCharacteristicEndsItsOperationsAndTheLinkStays() async throws {
     let fixture = try await Fixture { $0.timing.attribute = .seconds(3600) }
     let (tested, id) = try await fixture.centralAndMicroBit(limits: limits)
     let characteristics = try await tested.central.connect(id)

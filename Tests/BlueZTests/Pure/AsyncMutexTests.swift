@@ -7,7 +7,7 @@ import Testing
 @Suite struct AsyncMutexTests {
   fileprivate actor Workers {
     let mutex = AsyncMutex()
-    /// How many have asked for the lock.
+    /// How many wait for the lock, or have it.
     var requests = 0
     var order: [Int] = []
     var working = 0

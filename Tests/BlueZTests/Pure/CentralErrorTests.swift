@@ -54,7 +54,7 @@ import Testing
     case transient, busy, unlikely, refused, gone, disconnected, notifyAcquired, unavailable
   }
 
-  @Test func whatHappensOnThisSideOfTheBus() {
+  @Test func localErrorsAreClassified() {
     #expect(CentralError(.timedOut, during: "Connect") == .timedOut("Connect: no answer in time"))
     #expect(CentralError(.disconnected, during: "Connect") == .unavailable)
     #expect(CentralError(.unreachable(address: "a", reason: "b"), during: "Connect") == .unavailable)

@@ -22,7 +22,7 @@ import Testing
         + Recorded.servicesAdded + [Recorded.device(["ServicesResolved": .boolean(true)])])
   }
 
-  @Test func aPeripheralIsHeardAndUnheard() {
+  @Test func signalStrengthAppearsAndDisappears() {
     var tree = tree(after: [Recorded.adapterAdded()])
     #expect(tree.apply(Recorded.deviceAdded) == [.device(device)])
     var expected = Peripheral(
@@ -44,7 +44,7 @@ import Testing
     #expect(tree.peripheral(at: device)?.advertisements == 3)
   }
 
-  @Test func whatAPeripheralAdvertisesIsKept() {
+  @Test func advertisedDataIsKept() {
     var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
     #expect(tree.peripheral(at: device)?.services == [])
     #expect(tree.peripheral(at: device)?.manufacturers == [])
@@ -200,7 +200,7 @@ import Testing
     #expect(tree.apply(.owner(":1.8")) == [.owner(":1.8")])
   }
 
-  @Test func anObjectThatIsToldTwiceDoesNotBlink() {
+  @Test func repeatedObjectCausesNoDisconnection() {
     var tree = linked
     // In GetManagedObjects after a signal: first the old state, then the new one.
     #expect(tree.apply(Recorded.adapterAdded()) == [.adapter])

@@ -137,7 +137,7 @@ import Testing
 
   // MARK: Start and reload
 
-  @Test func atStartTheAdaptersThatAreNotUpYetAreWaitedFor() async throws {
+  @Test func adaptersThatAreNotUpYetAreAwaitedAtStart() async throws {
     let tested = try await Self.engine([-80, -50], absentAdapter: 1)
     try await tested.frontEnd.change("connecting") { $0.session == .connecting }
     await tested.plug(1, true)

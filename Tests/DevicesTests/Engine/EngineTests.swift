@@ -96,7 +96,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func whatNoEntryMatchesIsIgnored() async throws {
+  @Test func unmatchedPeripheralIsIgnored() async throws {
     var configuration = Configuration()
     configuration.devices = [Configuration.Device(match: .namePrefix("something else"))]
     let tested = try await Engine(configuration)
@@ -194,7 +194,7 @@ import Testing
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
     #expect(try await tested.get(Engine.period).final() == .read(actual: 300))
-    // What never comes by itself is a reading when it is asked for.
+    // A value that is never notified is a reading when it is requested.
     try await tested.frontEnd.event(from: before, "a reading of the period") {
       if case .reading(Engine.period, 300, .some) = $0 { true } else { false }
     }
@@ -209,7 +209,7 @@ import Testing
 
   /// By signals the read itself is notified; otherwise it is a reading all the same, and each comes once.
   @Test(arguments: [Property.NotifyMode.signal, .socket, .poll])
-  func whatIsReadOnRequestIsAReadingOnce(subscription: Property.NotifyMode) async throws {
+  func requestedReadIsPublishedOnce(subscription: Property.NotifyMode) async throws {
     let profile = try Profile(
       name: "meter",
       properties: [
@@ -240,7 +240,7 @@ import Testing
 
   /// By signals the reads of the writer are notified; otherwise they are not readings.
   @Test(arguments: [Property.NotifyMode.signal, .socket])
-  func whatIsReadForAWriteIsPublishedOnce(subscription: Property.NotifyMode) async throws {
+  func readBackIsPublishedOnce(subscription: Property.NotifyMode) async throws {
     let profile = try Profile(
       name: "lamp",
       properties: [
@@ -397,7 +397,7 @@ import Testing
     #expect(tested.frontEnd.events.elements.last == .detached(.removed))
     #expect(await tested.engine.device(Engine.id) == nil)
     await #expect(throws: RequestError.self) { try await tested.engine.remove(Engine.id) }
-    // It comes again when it is asked for.
+    // It comes again when it is requested.
     let before = tested.frontEnd.events.count
     await tested.comeBack()
     let added = try await tested.engine.add(Engine.address, DeviceOptions(), desired: [Named("period", 250)])
@@ -494,7 +494,7 @@ import Testing
   }
 
   /// As of an entry that matches several by a pattern.
-  @Test func ofDevicesThatGetOneIDTheFirstHasItAndNoneIsRemoved() async throws {
+  @Test func firstOfSeveralDevicesGetsASharedIDAndNoneIsRemoved() async throws {
     let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))
     let other = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
     func configuration(_ second: DeviceID?) -> Configuration {
@@ -816,7 +816,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func whatIsConfiguredElsewhereDoesNotHoldHere() async throws {
+  @Test func valueConfiguredElsewhereIsNotApplied() async throws {
     let attic = try #require(GatewayID("attic"))
     let tested = try await Engine(configuration { $0.period = 300 }, isInRange: false)
     let period = try Property.microbitPeriod.encode(800)
@@ -911,7 +911,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func whatWaitsOverARestartRanksAboveAnOwnerThatIsOffline() async throws {
+  @Test func waitingCommandOutlivesARestartBesideAnOfflineOwner() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let attic = try #require(GatewayID("attic"))
@@ -935,7 +935,7 @@ import Testing
 
   // MARK: The end
 
-  @Test func atTheEndEveryDeviceIsOfflineAndWhoeverWaitsIsAnswered() async throws {
+  @Test func stopTakesDevicesOfflineAndAnswersEveryCommand() async throws {
     let tested = try await Engine()
     try await tested.frontEnd.availability(true)
     let outcomes = Record<Outcome>()

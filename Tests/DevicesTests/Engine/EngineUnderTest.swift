@@ -9,7 +9,7 @@ import TestSupport
 @testable import BlueZSimulator
 @testable import Devices
 
-/// The engine against a simulated bluetoothd on a private bus, with a front end that records what it is told.
+/// The engine against a simulated bluetoothd on a private bus, with a front end that records the calls it gets.
 ///
 /// There is no broker.
 final class EngineUnderTest: Sendable {
@@ -189,7 +189,7 @@ final class EngineUnderTest: Sendable {
   }
 }
 
-/// Records what the engine tells it.
+/// Records the engine's calls.
 final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   // @unchecked: the engine is set before it starts, then read on the loop's thread.
 
@@ -202,7 +202,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   }
 
   let events = Record<Event>()
-  /// The adapters when the engine told of a change.
+  /// The adapters at each change that the engine reported.
   let adapters = Record<[AdapterStatus]>()
   weak var engine: DeviceManager?
 

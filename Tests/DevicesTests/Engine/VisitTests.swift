@@ -74,7 +74,7 @@ import Testing
     try await tested.frontEnd.availability(false, from: first)
   }
 
-  @Test func whatIsOnlyNotifiedIsWaitedForAndAnEventIsNot() async throws {
+  @Test func visitAwaitsNotifiedStatesButNotEvents() async throws {
     let configuration = try profile([
       Self.property("level", 0x2221, .state, .notify), Self.property("key", 0x2222, .event, .notify),
     ])
@@ -157,7 +157,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func whoeverWaitsIsAnsweredAtTheEnd() async throws {
+  @Test func stopAnswersWaitingRequests() async throws {
     let tested = try await visited()
     await tested.vanish()
     let outcomes = await tested.get(Engine.period)
@@ -165,7 +165,7 @@ import Testing
     #expect(outcomes.elements == [.failed(reason: "the gateway is stopping")])
   }
 
-  @Test func whatAnotherGatewayVisitsIsOfflineHere() async throws {
+  @Test func deviceVisitedByAnotherGatewayIsOffline() async throws {
     let tested = try await visited()
     let attic = try #require(GatewayID("attic"))
     let before = tested.frontEnd.events.count
@@ -176,7 +176,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func whatAGatewayThatIsOfflineOwnsIsVisitedHere() async throws {
+  @Test func deviceOfAnOfflineGatewayIsVisited() async throws {
     let tested = try await Engine(configuration(every: 600), isInRange: false)
     let attic = try #require(GatewayID("attic"))
     await tested.engine.setOwner(.other(attic), of: Engine.id, isServed: false)

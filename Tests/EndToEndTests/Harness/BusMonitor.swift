@@ -10,7 +10,7 @@ final class BusMonitor: Sendable {
     self.bus = bus
     process = try ChildProcess(
       "/usr/bin/dbus-monitor", ["--address", bus.address, "--profile", "type='method_call'"])
-    // It says so when it has become a monitor: by its having got, and lost, a name of its own.
+    // That it has become a monitor shows when it gets, and loses, its unique name.
     _ = try await process.line(within: Fixture.patience) { $0.contains("NameLost") }
   }
 

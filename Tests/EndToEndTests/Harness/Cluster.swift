@@ -40,7 +40,7 @@ final class Cluster: Sendable {
     try await new.simulator.control("return", 0)
   }
 
-  /// As ``move(from:to:)``, by a way on which it is in reach of none, which the old gateway has told.
+  /// As ``move(from:to:)``, by a way on which it is in range of none, so that the old gateway publishes `offline`.
   func carry(from old: Fixture, to new: Fixture) async throws {
     let mark = try old.observer.mark
     try await old.simulator.control("vanish", 0)
@@ -87,7 +87,7 @@ extension Cluster {
 
 extension Fixture {
   /// Waits until `…/info` says that this gateway has the micro:bit, and whence it came if that is named: a gateway that
-  /// is quicker to find it than to hear the broker says so in a second `info`.
+  /// finds it before the broker's messages arrive publishes a second `info`.
   @discardableResult
   func holds(_ id: String, from old: String? = nil, after mark: Int = 0) async throws -> JSON {
     try await hears(id, heldBy: plan.id, from: old, after: mark)

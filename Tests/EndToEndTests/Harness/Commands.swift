@@ -1,7 +1,7 @@
 import TestSupport
 
 extension Fixture {
-  /// What an observer is told of a command; with a correlation of its own, so that it is known among others.
+  /// The results of a command, which are identified by correlation data of its own.
   func ask(_ topic: String, _ payload: [UInt8], correlation: String) async throws {
     try await observer.publish(
       topic, payload, responseTopic: "replies", correlationData: Array(correlation.utf8))

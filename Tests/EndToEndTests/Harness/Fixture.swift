@@ -243,7 +243,7 @@ final class Fixture: Sendable {
       guard ContinuousClock.now < deadline else {
         throw Failure("\(text) is not remembered: \(records ?? [:])")
       }
-      // Nothing tells when a file is written; a moment of the machine for the one that writes it.
+      // No event says that a file was written: its writer gets a moment.
       try await Task.sleep(for: .milliseconds(10))
     }
   }

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 import TestSupport
 
-/// What a service manager would be told: the datagrams to a socket of its own (sd_notify(3)).
+/// What a service manager receives: the datagrams to a socket (sd_notify(3)).
 final class NotifySocket: Sendable {
   let path: String
   /// One element for each line of each datagram.

@@ -24,7 +24,7 @@ final class VirtualBlueZ: Sendable {
     /// bluetoothd has a bond with it.
     let isBonded: Bool
 
-    /// What the gateway calls it unless it is told otherwise.
+    /// The gateway's default id for it.
     var id: String { String(address.lowercased().filter { $0 != ":" }) }
   }
 
@@ -66,7 +66,7 @@ final class VirtualBlueZ: Sendable {
     try await waitUntil(index, "it has sent \(count)") { $0.sent >= count }
   }
 
-  /// Waits until peripheral `index` is as `condition` has it. Nothing tells of it, hence by asking.
+  /// Waits until peripheral `index` meets `condition`. There is no event for that: it is polled.
   func waitUntil(_ index: Int, _ what: String, _ condition: (Device) -> Bool) async throws {
     let end = ContinuousClock.now + Fixture.patience
     while true {

@@ -187,7 +187,7 @@ import Testing
     for node in inputs {
       let topic = try #require(node.text("topic"))
       #expect(!contract.brings(topic).isEmpty, "\(topic) is published by nobody")
-      // The rest of a topic is where wildcards do not reach: it tells one kind of message from the others.
+      // The rest of a topic is where wildcards do not reach: it distinguishes one kind of message from the others.
       let last = topic.split(separator: "/").last
       #expect(contract.brings(topic).allSatisfy { $0.string.split(separator: "/").last == last })
     }

@@ -129,7 +129,7 @@ struct NodeREDScriptTests {
     return labels
   }
 
-  /// Devices of the same name are told apart by their ids, and areas are named in topics as the gateway reads them.
+  /// Devices of the same name are distinguished by their ids, and areas are named in topics as the gateway reads them.
   @Test func offersEveryDeviceAndEveryArea() async throws {
     let ends = try await run(
       """

@@ -13,7 +13,7 @@ import Testing
     #expect(Gateway.mostOpenFiles > DeviceManager.capacity)
   }
 
-  @Test func whatItHidesIsKnown() throws {
+  @Test func hiddenFoldersMatchTheServiceUnit() throws {
     let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
     #expect(unit.contains("\nProtectHome=yes\n") && unit.contains("\nPrivateTmp=yes\n"))
     // systemd.exec(5): ProtectHome= hides the first three, PrivateTmp= the last two.

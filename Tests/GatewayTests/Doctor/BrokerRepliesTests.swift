@@ -35,7 +35,7 @@ struct BrokerRepliesTests {
     #expect(!lost.isConnected && lost.failure == .connectionLost(reason: "reset"))
   }
 
-  @Test func messagesAreToldApart() {
+  @Test func messagesAreMatchedByTopicAndPayload() {
     let other = TopicName("microbit/kitchen/info")!
     let replies = replies([
       message(other, "x"), message(topic, "offline"), message(status, "online"),

@@ -54,7 +54,7 @@ struct BluetoothdVersionTests {
       BluetoothdVersion(5, 82).finding(.signal).text.contains("a crash after a read that waits for pairing"))
   }
 
-  @Test func theProgramOfTheProcessIsAsked() async throws {
+  @Test func versionComesFromTheRunningProgram() async throws {
     let folder = try TemporaryFolder()
     let program = try folder.script("echo 5.66\n", named: "bluetoothd")
     mkdir(folder.path + "/7", 0o700)
@@ -163,7 +163,7 @@ struct AdapterCheckTests {
 }
 
 struct RFKillTests {
-  @Test func whatBlocksIsFound() throws {
+  @Test func softAndHardBlocksAreFound() throws {
     let folder = try TemporaryFolder()
     mkdir(folder.path + "/rfkill3", 0o700)
     let pattern = folder.path + "/rfkill*"
@@ -229,7 +229,7 @@ struct WiFiCheckTests {
     #expect(found.first?.level == .warning)
   }
 
-  @Test func nothingIsSaidWithoutKnowing() throws {
+  @Test func unknownHardwareGivesNoFinding() throws {
     #expect(try raspberryPi(5180).isEmpty)
     #expect(try raspberryPi(nil).isEmpty)
     #expect(try raspberryPi(2437, model: "Another board").isEmpty)

@@ -327,7 +327,7 @@ import Testing
       "profiles": {} }
     """#
 
-  @Test func whatIsNotAskedForStays() throws {
+  @Test func otherConfigurationKeysAreKept() throws {
     var talk = try talk(present(Self.file, password: "old"))
     #expect(
       talk.question?.preset == "1" && talk.question?.lines.joined().contains("configured as hall") == true)
@@ -390,7 +390,7 @@ import Testing
 
   // MARK: Options instead of questions
 
-  @Test func givenAnswersAreNotAskedFor() throws {
+  @Test func questionsWithGivenAnswersAreSkipped() throws {
     var talk = try talk(given: [.host: "broker", .port: "8883", .username: "u"])
     talk.say("1", "", "", "")
     #expect(talk.topic == .tls && talk.question?.preset == "y")

@@ -46,7 +46,7 @@ import Testing
     #expect(try status("backup").st_mode & 0o777 == 0o640)
   }
 
-  @Test func ofTheServiceThePasswordBelongsToItsUser() throws {
+  @Test func servicePasswordFileBelongsToServiceUser() throws {
     try #require(geteuid() == 0)
     let path = folder.path + "/config.json"
     let nobody = try #require(getpwnam("nobody")).pointee.pw_uid
@@ -60,7 +60,7 @@ import Testing
 
   /// As on a full disk, one of the files cannot be replaced.
   @Test(arguments: ["mqtt-password", "config.json"])
-  func ifOneFileCannotBeWrittenNothingIsChanged(name: String) throws {
+  func nothingChangesIfOneFileCannotBeWritten(name: String) throws {
     let files = SetupFiles(path: folder.path + "/config.json")
     let other = name == "config.json" ? "mqtt-password" : "config.json"
     try folder.write("old", to: other)
@@ -71,7 +71,7 @@ import Testing
     #expect(text(other) == "old")
   }
 
-  @Test func whereNothingCanBeWrittenIsTold() throws {
+  @Test func unwritableFolderIsReported() throws {
     let inAFile = try folder.write("", to: "file")
     let problem = try #require(SetupFiles(path: inAFile + "/config.json").problem)
     #expect(problem.hasPrefix("cannot write \(inAFile)/config.json: "))
