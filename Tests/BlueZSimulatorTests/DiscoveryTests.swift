@@ -42,7 +42,7 @@ import Testing
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
   }
 
-  @Test func aDeviceThatAdvertisesNotIsNotFound() {
+  @Test func deviceThatDoesNotAdvertiseIsNotFound() {
     let fixture = Fixture()
     fixture.take(fixture.model.setAdvertising(0, false, at: fixture.now))
     fixture.call("A", LinkTests.adapter, Self.start)
@@ -80,7 +80,7 @@ import Testing
     #expect(added(fixture.takeLines()).count == 2)
   }
 
-  @Test func aClientThatLeavesTakesItsDiscoveryAlong() {
+  @Test func clientsDiscoveryEndsWithItsConnection() {
     let fixture = Fixture()
     fixture.call("A", LinkTests.adapter, Self.start)
     fixture.call("B", LinkTests.adapter, Self.start)

@@ -73,7 +73,7 @@ import Testing
       fixture.takeLines() == ["<\tA\tConnect\torg.bluez.Error.Failed\tle-connection-abort-by-local"])
   }
 
-  @Test func aDeviceFoundAgainIsNotMetByTheTimeOutOfItsForerunner() {
+  @Test func timeOutOfARemovedDeviceDoesNotAffectItsSuccessor() {
     let fixture = Self.linked()
     fixture.call("A", Self.device, "org.bluez.Device1.Disconnect")
     fixture.advance(by: .seconds(5))

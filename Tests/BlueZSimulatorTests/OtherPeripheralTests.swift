@@ -198,7 +198,7 @@ import Testing
     #expect(outcome(Self.heart, 1, nil) == "org.bluez.Error.NotSupported Operation is not supported")
   }
 
-  @Test func aCommandThatThePeripheralDoesNotHearOrWantIsLost() {
+  @Test func commandThePeripheralMissesOrRejectsIsLost() {
     let fixture = linked()
     func command() {
       fixture.call("A", Self.send, Self.write, [.bytes([1]), Self.none])

@@ -59,7 +59,7 @@ import Testing
     #expect(child.text.contains("/nonexistent/bus"))
   }
 
-  @Test func aSecondOneEndsWith69AndTheFirstBySIGTERMWith0() async throws {
+  @Test func secondInstanceExitsWith69AndSIGTERMEndsTheFirstWith0() async throws {
     let bus = try await PrivateBus()
     let first = try ChildProcess(Self.program, ["--bus", bus.address])
     _ = try await first.line { $0 == "ready" }

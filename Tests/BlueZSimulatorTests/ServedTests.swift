@@ -188,7 +188,7 @@ import Testing
     await simulator.stop()
   }
 
-  @Test func aClientThatLeavesTheBusTakesItsDiscoveryAndItsNotificationsAlong() async throws {
+  @Test func clientsDiscoveryAndNotificationsEndWithItsConnection() async throws {
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
     let client = try await BusClient(bus, on: loop)

@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func takingTheSocketAwayIsTheEndOfBluetoothdAndItsRestartHeals(_ stops: Bool) {
+  func endingAStuckSubscriptionCrashesBluetoothd(_ stops: Bool) {
     let fixture = Self.fixture(.drop)
     Self.fail(fixture)
     Self.link(fixture)
@@ -126,7 +126,7 @@ import Testing
     #expect(fixture.takeLines() == ["<\tA\tStartNotify\torg.bluez.Error.NotPermitted\tNot paired"])
   }
 
-  @Test func withoutAnAnswerNothingElseOnTheLinkIsAnsweredEither() {
+  @Test func unansweredRequestBlocksAllOthersOnTheLink() {
     let fixture = Self.fixture(.silence(.seconds(3)))
     fixture.call("A", LinkTests.temperature, Self.start)
     fixture.call("B", LinkTests.temperature, Self.start)
@@ -202,7 +202,7 @@ import Testing
       ])
   }
 
-  @Test func aMicroBitThatDemandsPairingAnswersNothingAndItsDeviceGoes() {
+  @Test func unpairedMicroBitThatRequiresPairingDoesNotAnswer() {
     let fixture = LinkTests.linked()
     fixture.model.peripherals[0].security.isRequired = true
     // What it is can be read by anybody.

@@ -60,7 +60,7 @@ import Testing
     #expect(String(decoding: response.payload, as: UTF8.self).contains("is not a whole number"))
   }
 
-  @Test func aCommandWaitsForItsDeviceAsLongAsItsTimeToLive() async throws {
+  @Test func commandWaitsForItsDeviceUntilItsTimeToLiveEnds() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish("kitchen/period/set", #"{"value":2000,"ttl":1,"transaction":"a1"}"#)
     try await tested.message("kitchen/period/result", #""status":"timeout""#)
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func aDeviceWhoseOwnerHasClearedItsInfoHasNone() async throws {
+  @Test func deviceHasNoOwnerAfterItsInfoIsCleared() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
     let rename = #"{"id":"kitchen","to":"hall","transaction":""#
     try await tested.publish("bridge/here/request/device/rename", rename + #"1"}"#)

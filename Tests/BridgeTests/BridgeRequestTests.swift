@@ -345,7 +345,7 @@ import Testing
     }
   }
 
-  @Test func reasonsHoldNothingThatSteersATerminal() {
+  @Test func reasonsContainNoControlCharacters() {
     for text in [
       "\u{1B}[2J", "{\"\\u001b\":1}", "{\"id\":\"\\u001b[2J\"}", "{\"id\":\"a\",\"to\":\"\\u202e\"}",
     ] {

@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test func withoutARangeThatOfTheCodecCounts() throws {
+  @Test func codecsRangeIsUsedByDefault() throws {
     let level = try property("level", .scalar(.init(.uint8)))
     #expect(value("255", level) == 255)
     #expect(reason("256", level) == "256 is above the largest level, 255")

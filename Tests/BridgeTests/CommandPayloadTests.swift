@@ -131,7 +131,7 @@ import Testing
     #expect(rejection(Array(nested.utf8))?.reason.contains("nest deeper") == true)
   }
 
-  @Test func reasonsHoldNothingThatSteersATerminal() {
+  @Test func reasonsContainNoControlCharacters() {
     for text in ["\u{1B}[2J", "{\"\u{1B}\":1}", "{\"\\u001b[2J\":1}", "{\"value\":\"\\u001b\"}"] {
       let reason = rejection(Array(text.utf8))?.reason
       #expect(reason?.unicodeScalars.contains { $0.value < 0x20 } == false)

@@ -67,7 +67,7 @@ import Testing
     #expect(there.received(notice(this, since: time), liveSince: time) == .release)
   }
 
-  @Test func aDeviceWhoseInfoIsClearedIsOwnedByNone() {
+  @Test func clearedInfoLeavesTheDeviceWithoutOwner() {
     var ownership = DeviceOwnership(this)
     _ = ownership.received(notice(other), liveSince: nil)
     #expect(ownership.received(nil, liveSince: nil) == nil)

@@ -324,7 +324,7 @@ private let oneOf =
       ])
   }
 
-  @Test func errorsHoldNothingThatSteersATerminal() {
+  @Test func errorsContainNoControlCharacters() {
     for text in [
       #"{"\u001b[2J":1}"#, #"{"gateway":{"id":"\u001b"}}"#, #"{"gateway":{"area":"\u001b"}}"#, "{\"\u{1B}",
       #"{"mqtt":{"protocol":"\u001b"}}"#, "\u{1B}",

@@ -132,7 +132,7 @@ import Testing
     #expect(session.timer(at: start) == [.connect])
   }
 
-  @Test func anUnsuitableOneIsLeftInPeaceForLongerAndLonger() {
+  @Test func unsuitablePeripheralIsRetriedLessAndLessOften() {
     var session = connecting
     #expect(session.connected(.unsuitable) == [.setTimer(.seconds(3))])
     // bluetoothd may have its services from an earlier program.
@@ -171,7 +171,7 @@ import Testing
     #expect(session.subscribed(nil, at: at(3)).first == .online)
   }
 
-  @Test func aLinkThatEndsBeforeTheServicesComeIsLeftInPeace() {
+  @Test func linkThatEndsBeforeTheServicesAppearIsRetriedLater() {
     var session = connecting
     session.seen(isPaired: true)
     _ = session.connected(.unsuitable)
@@ -218,7 +218,7 @@ import Testing
     #expect(session.timer(at: at(62)).suffix(2) == [.cancelTimer, .disconnect])
   }
 
-  @Test func oneWhoseSubscriptionIsRefusedTwiceIsForgottenOnce() {
+  @Test func peripheralThatRefusesTwoSubscriptionsIsRemovedOnce() {
     var session = connecting
     for last in [Session.Action.disconnect, .forget, .disconnect, .disconnect] {
       _ = session.connected(.connected)
@@ -264,7 +264,7 @@ import Testing
     }
   }
 
-  @Test func oneThatCannotBeReadOnTwoLinksInARowIsPairedWithOnce() {
+  @Test func unreadableOnTwoLinksIsPairedWithOnce() {
     var session = connecting(.whenNeeded)
     let error = CentralError.timedOut("ReadValue: no answer in time")
     _ = session.connected(.connected)
@@ -311,7 +311,7 @@ import Testing
     #expect(session.connected(.connected) == [.subscribe])
   }
 
-  @Test func aBondThatIsNotToBeMadeIsNotGivenUpEither() {
+  @Test func bondIsNotRemovedIfPairingIsOff() {
     var session = connecting(.never)
     session.seen(isPaired: true)
     for _ in 0..<2 {
@@ -369,7 +369,7 @@ import Testing
 
   /// As on bluetoothd 5.66, which never answers the read of one that wants pairing, and 5.82, which fails it at once.
   @Test(arguments: [CentralError.timedOut("ReadValue: no answer in time"), .unlikely("Failed: 0x0e")])
-  func oneThatCannotBeReadOnTwoLinksInARowWantsPairing(error: CentralError) {
+  func unreadableOnTwoLinksRequiresPairing(error: CentralError) {
     var session = connecting(.never)
     _ = session.connected(.connected)
     var actions = session.unreadable(error)
@@ -428,7 +428,7 @@ import Testing
     #expect(session.connected(.failed(.transient("x"))).first == .report(.connectFailed("x")))
   }
 
-  @Test func gatewaysThatTakeItOverFromEachOtherDoSoLessAndLessOften() {
+  @Test func takeoversBetweenTwoGatewaysBecomeLessFrequent() {
     var session = connecting
     func handedOver(afterSeconds seconds: Int) -> [Session.Action] {
       _ = session.connected(.connected)

@@ -9,7 +9,7 @@ import Testing
 
   // MARK: Time to live
 
-  @Test func aCommandThatWaitsTooLongIsGivenUpOnce() {
+  @Test func waitingCommandExpiresOnce() {
     var bench = Bench()
     #expect(bench.machine.deadline == nil)
     #expect(bench.command("a", 5, ttl: 60, at: start) == ["a: pending"])
@@ -97,7 +97,7 @@ import Testing
     #expect(bench.holds(1000) == ["publish 1000"])
   }
 
-  @Test func aRestoreOfSomethingElseIsFollowedByThatOfTheNew() {
+  @Test func newDesiredValueFollowsARestoreInFlight() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.setDesired(5)
     #expect(bench.setDesired(6) == [])

@@ -241,7 +241,7 @@ struct Bench {
     #expect(other.command("a", 1) == ["write 1"])
   }
 
-  @Test func aRestoreThatFailsIsReportedAndTriedAtTheNextArrival() {
+  @Test func failedRestoreIsReportedAndRepeatedOnTheNextLink() {
     var bench = Bench(desired: 5000)
     _ = bench.linkUp()
     _ = bench.holds(1000)
@@ -253,7 +253,7 @@ struct Bench {
     #expect(bench.readFailed(.failed(reason: "x")) == ["not restored 5000 x"])
   }
 
-  @Test func aCommandThatFailsOnArrivalLeavesTheDesiredValueToBeApplied() {
+  @Test func commandThatFailsOnANewLinkKeepsTheDesiredValue() {
     var bench = Bench(desired: 5000)
     _ = bench.command("a", 7)
     _ = bench.linkUp()
@@ -261,7 +261,7 @@ struct Bench {
     #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no", "write 5000"])
   }
 
-  @Test func aCommandThatSucceedsOnArrivalReplacesTheDesiredValue() {
+  @Test func commandAppliedOnANewLinkReplacesTheDesiredValue() {
     var bench = Bench(desired: 5000)
     _ = bench.command("a", 7)
     _ = bench.linkUp()
@@ -271,7 +271,7 @@ struct Bench {
 
   // MARK: Absence
 
-  @Test func whileAbsentTheLatestCommandIsKeptAndAppliedOnArrival() {
+  @Test func latestCommandOfAnAbsentDeviceIsAppliedOnItsReturn() {
     var bench = Bench()
     #expect(bench.command("a", 1) == ["a: pending"])
     #expect(bench.command("b", 2) == ["a: superseded", "b: pending"])
@@ -280,7 +280,7 @@ struct Bench {
     #expect(bench.holds(2) == ["b: applied 2", "desired 2", "publish 2"])
   }
 
-  @Test func aKeptCommandIsWrittenEvenWhereTheDeviceHoldsTheValueAlready() {
+  @Test func keptCommandIsWrittenEvenIfTheDeviceHoldsItsValue() {
     var bench = Bench()
     _ = bench.command("a", 1000)
     _ = bench.linkUp()
@@ -315,7 +315,7 @@ struct Bench {
     #expect(bench.holds(1) == ["a: applied 1", "desired 1", "publish 1"])
   }
 
-  @Test func aLinkLostInFlightWithANewerCommandWaitingKeepsTheNewer() {
+  @Test func linkLossInFlightKeepsTheNewerWaitingCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     _ = bench.command("b", 2)
@@ -337,7 +337,7 @@ struct Bench {
     #expect(bench.holds(1) == ["publish 1", "write 1"])
   }
 
-  @Test func aLinkLostDuringARestoreRestoresAtTheNextArrival() {
+  @Test func restoreInterruptedByALinkLossIsRepeatedOnTheNextLink() {
     var bench = Bench(desired: 5)
     _ = bench.linkUp()
     _ = bench.holds(1000)

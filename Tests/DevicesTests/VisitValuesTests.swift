@@ -39,7 +39,7 @@ import Testing
 
   /// The link ended when the subscription had been answered: its task ends too, and the next visit does not wait for
   /// it.
-  @Test func aSubscriptionThatIsAnsweredTooLateIsNotWaitedFor() async {
+  @Test func lateSubscriptionReplyIsNotAwaited() async {
     let late = Waiter<Void>()
     let missing = await missing { visit in
       visit.end()

@@ -31,14 +31,14 @@ import Testing
     }
   }
 
-  @Test func jobsOfAForeignThreadRunInTheOrderOfTheirComing() async throws {
+  @Test func jobsOfAnotherThreadRunInOrder() async throws {
     let loop = loop
     let numbers = Record<Int>()
     detach { for number in 0..<20_000 { loop.onLoop { numbers.append(number) } } }
     #expect(try await numbers.first(20_000) == Array(0..<20_000))
   }
 
-  @Test func jobsOfSeveralThreadsRunInTheOrderOfEachThread() async throws {
+  @Test func jobsOfEachOfSeveralThreadsRunInOrder() async throws {
     let loop = loop
     let numbers = Record<(thread: Int, number: Int)>()
     for thread in 0..<4 {

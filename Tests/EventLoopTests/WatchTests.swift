@@ -133,7 +133,7 @@ import Testing
     #expect(calls.elements.count == 1)
   }
 
-  @Test func anEventOfAClosedDescriptorIsNotTakenForItsSuccessors() async throws {
+  @Test func eventOfAClosedDescriptorIsNotItsSuccessors() async throws {
     let loop = loop
     let pairs = [Pair(), Pair()]
     let quiet = Pair()

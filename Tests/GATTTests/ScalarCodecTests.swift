@@ -289,7 +289,7 @@ import Testing
     #expect(try codec.encode(.number(value)) == bytes)
   }
 
-  @Test func encodesTheNearestThatTheBytesHold() throws {
+  @Test func encodesTheNearestRepresentableValue() throws {
     let codec = try Codec.scalar(.uint8, scale: 0.5)
     #expect(try codec.encode(.number(10.2)) == [20])
     #expect(try codec.encode(.number(10.3)) == [21])

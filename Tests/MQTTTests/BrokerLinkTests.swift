@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func aLookUpThatTakesTooLongIsReportedAndWaitedFor() {
+  @Test func slowNameResolutionIsReportedAndAwaited() {
     var link = link()
     _ = link.start()
     #expect(

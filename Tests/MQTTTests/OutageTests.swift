@@ -100,7 +100,7 @@ import Testing
       client.lines.all.count { $0.line.contains("the oldest are dropped") && $0.level == .warning } == 1)
   }
 
-  @Test func aBrokerThatGoesSilentIsFoundOut() async throws {
+  @Test func silentBrokerIsNoticed() async throws {
     let broker = try await MosquittoBroker()
     var options = MQTTOptions.local(broker.port)
     options.keepAlive = .seconds(5)

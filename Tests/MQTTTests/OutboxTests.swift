@@ -64,7 +64,7 @@ import Testing
     #expect(outbox.isEmpty)
   }
 
-  @Test func stateThatWaitsIsSentOnceWithItsNewestValueInItsFirstPlace() {
+  @Test func waitingStateIsSentOnceWithTheNewestValue() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func everyConnectionBeginsWithAllStateInTheOrderOfItsFirstSetting() {
+  @Test func newConnectionBeginsWithAllStateInOrder() {
     var outbox = outbox()
     outbox.setState(topic("z"), Array("1".utf8), qos: .atMostOnce)
     outbox.setState(topic("a"), Array("2".utf8), qos: .atMostOnce)
@@ -196,7 +196,7 @@ import Testing
     #expect(sendAll(&outbox).isEmpty)
   }
 
-  @Test func aLateAcknowledgementOfAClearingDoesNotForgetWhatCameAfter() {
+  @Test func lateAcknowledgementOfAClearKeepsANewerValue() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.clearState(topic("a"))
@@ -261,7 +261,7 @@ import Testing
   }
 
   /// Its place in the order is not what another topic left there.
-  @Test func stateThatReusesTheSlotOfAReleasedOneKeepsItsPlaceInTheQueue() {
+  @Test func stateInAReusedSlotKeepsItsPlaceInTheQueue() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("old"), Array("1".utf8), qos: .atLeastOnce)

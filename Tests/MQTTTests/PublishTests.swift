@@ -117,7 +117,7 @@ import Testing
   }
 
   /// The messages that replace the will may not have been sent.
-  @Test func aStopThatRunsOutOfTimeLeavesTheWillToSpeak() async throws {
+  @Test func stopBeyondItsDeadlineLetsTheBrokerPublishTheWill() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/will")
     var options = MQTTOptions.local(broker.port)

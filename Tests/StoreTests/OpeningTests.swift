@@ -47,7 +47,7 @@ import Testing
       ])
   }
 
-  @Test func bytesThatAreNoTextComeBackAsTheyWere() throws {
+  @Test func nonTextBytesAreKept() throws {
     let value: [UInt8] = [0xFF, 0x00, 0xC3, 0x28]
     let store = StateStore.open(path: path).store
     store.put("key", value)
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test(arguments: ["", "/", "state.db", "/tmp/state\0.db", "/tmp/", "/proc/nowhere/state.db"])
-  func aPathThatIsNoneLeavesMemoryOnly(path: String) {
+  func unusablePathLeavesMemoryOnly(path: String) {
     guard case .inMemoryOnly = StateStore.open(path: path).opening else {
       Issue.record("it was opened")
       return

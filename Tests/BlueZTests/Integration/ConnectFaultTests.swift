@@ -69,7 +69,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func aLinkThatWasAnsweredButIsNotThereIsNone() async throws {
+  @Test func connectReplyWithoutALinkIsAFailure() async throws {
     let faults = try await Faults(answers: [
       "Connect": FakeBlueZ.ok, "Get": { fake, call in fake.reply(call, .variant(.boolean(false))) },
     ]) { $0.treeUpdate = .milliseconds(20) }

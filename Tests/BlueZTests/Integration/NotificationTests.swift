@@ -111,7 +111,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func notificationsThatTheOtherProgramLetsGoAreTaken() async throws {
+  @Test func releasedNotificationsAreSubscribedTo() async throws {
     let faults = try await Faults(answers: ["StartNotify": Self.acquired]) {
       $0.notifyRetry = .milliseconds(5)
     }

@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test(arguments: [FakeBlueZ.never, unlikely])
-  func aLinkThatEndsBeforeTheReadBackIsAnsweredLeavesItUnknown(_ answer: @escaping FakeBlueZ.Answer)
+  func linkLossBeforeTheReadBackLeavesTheOutcomeUnknown(_ answer: @escaping FakeBlueZ.Answer)
     async throws
   {
     let faults = try await Faults(answers: ["WriteValue": { $0.reply($1) }, "ReadValue": answer]) {
@@ -259,7 +259,7 @@ import Testing
   }
 
   @Test(arguments: ["answered late", "paired", "acquired"])
-  func aPeripheralThatMustNotBeRemovedIsNot(because reason: String) async throws {
+  func protectedPeripheralIsNotRemoved(because reason: String) async throws {
     let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.ok]) {
       $0.operation = reason == "answered late" ? .seconds(3600) : .milliseconds(50)
       $0.treeUpdate = .milliseconds(200)

@@ -32,7 +32,7 @@ import Testing
     try await tested.end()
   }
 
-  @Test func aPeripheralThatVanishesIsThereAgainWhenItIsBack() async throws {
+  @Test func vanishedPeripheralIsFoundOnItsReturn() async throws {
     let fixture = try await Fixture()
     let (tested, id) = try await fixture.centralAndMicroBit()
     let temperature = try #require(try await tested.central.connect(id).temperature)

@@ -30,7 +30,7 @@ import Testing
   }
 
   /// An earlier call may have had its effect late.
-  @Test func aDiscoveryThatIsOnAlreadyIsStoppedAndStartedAgain() async throws {
+  @Test func discoveryAlreadyOnIsRestarted() async throws {
     let faults = try await Faults(answers: [
       "StartDiscovery": { fake, call in
         if fake.count("StopDiscovery") > 0 { return fake.reply(call) }
@@ -58,7 +58,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func aFailureOfAScanThatWasCalledOffDoesNotCount() async throws {
+  @Test func failureOfACancelledScanDoesNotCount() async throws {
     let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never]) {
       $0.local = .seconds(1)
       $0.retry = .seconds(3600)
@@ -74,7 +74,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func scanningThatFailsForLongLeadsToAReset() async throws {
+  @Test func persistentScanFailureLeadsToAReset() async throws {
     let asked = Record<Bool>()
     let faults = try await Faults(answers: [
       "StartDiscovery": { fake, call in
@@ -115,7 +115,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func scanningThatEndsWithoutAWordIsStartedAgain() async throws {
+  @Test func scanThatEndsWithoutASignalIsRestarted() async throws {
     let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
@@ -128,7 +128,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func scanningThatBeginsAndEndsEachTimeIsAProblem() async throws {
+  @Test func scanThatEndsRepeatedlyIsAProblem() async throws {
     let faults = try await Faults(answers: [
       "StartDiscovery": { fake, call in
         fake.reply(call)
@@ -229,7 +229,7 @@ import Testing
     #expect(await faults.central.wait(patience) { $0.hasScanFailed })
   }
 
-  @Test func aBluetoothdThatEndsWhileScanningBeginsIsCalledWhenItIsBack() async throws {
+  @Test func restartedBluetoothdIsScannedWithAgain() async throws {
     let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never])
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
@@ -260,7 +260,7 @@ import Testing
   }
 
   /// As of an adapter without LE, which a reset does not change.
-  @Test func aFilterThatIsRefusedIsAProblemThatLeadsToNoReset() async throws {
+  @Test func refusedFilterIsAProblemWithoutAReset() async throws {
     let asked = Record<Bool>()
     let faults = try await Faults(answers: [
       "SetDiscoveryFilter": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported"),

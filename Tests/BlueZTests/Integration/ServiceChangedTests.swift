@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: [NotificationMethod.signal, .socket])
-  func aCharacteristicThatComesBackIsSubscribedToAnew(method: NotificationMethod) async throws {
+  func returningCharacteristicIsSubscribedToAgain(method: NotificationMethod) async throws {
     let fixture = try await Fixture()
     let (tested, id) = try await fixture.centralAndMicroBit(notifications: method, limits: limits)
     let values = Record<[UInt8]>()

@@ -124,7 +124,7 @@ import Testing
     #expect(linked.characteristics(of: PeripheralID(path: device + "0")).isEmpty)
   }
 
-  @Test func flagsThatSayNothingToACentralArePassedOver() {
+  @Test func flagsWithoutMeaningForACentralAreIgnored() {
     let names = [
       "broadcast", "read", "write-without-response", "write", "notify", "indicate",
       "authenticated-signed-writes", "encrypt-read", "", "READ",
@@ -146,7 +146,7 @@ import Testing
     #expect(tree.apply(Recorded.deviceRemoved.last!) == [])
   }
 
-  @Test func removalOfAnInterfaceOfNoConcernChangesNothing() {
+  @Test func removalOfAnUnusedInterfaceChangesNothing() {
     var tree = linked
     #expect(tree.apply(.removed(path: adapter, interfaces: ["org.bluez.Media1"])) == [])
     #expect(tree.adapter != nil)

@@ -41,7 +41,7 @@ import Testing
     #expect(pairing.passkey(for: Self.request) == 8)
   }
 
-  @Test func aQuestionThatBluetoothdHasWithdrawnIsNotAnswered() {
+  @Test func withdrawnPasskeyRequestIsNotAnswered() {
     let pairing = Pairing(passkey: nil) {}
     #expect(pairing.passkey(for: Self.request) == nil)
     pairing.cancelRequest()

@@ -238,7 +238,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aRequestToPairPassesOverTheBondOfAnAbsentAdapter() async throws {
+  @Test func pairRequestIgnoresTheBondOfAnAbsentAdapter() async throws {
     let (tested, mark) = try await Self.engineWithoutItsBondedAdapter()
     let replies = Record<Result<PairingProgress, RequestError>>()
     try await tested.engine.pair(.id(Engine.id), passkey: nil) { replies.append($0) }

@@ -165,7 +165,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aCommandThatWaitsTooLongEnds() async throws {
+  @Test func waitingCommandExpires() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
     let outcomes = await tested.command(500, ttl: 1)
     #expect(await tested.engine.device(Engine.id)?.desired == [:], "it is not kept")
@@ -902,7 +902,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aWaitingCommandWithATimeToLiveEndsWithItUnlessItIsCarriedOutElsewhere() async throws {
+  @Test func waitingCommandExpiresUnlessTheOwnerCarriesItOut() async throws {
     let attic = try #require(GatewayID("attic"))
     let tested = try await Engine(configuration(), isInRange: false)
     let outcomes = await tested.command(500, ttl: 1)

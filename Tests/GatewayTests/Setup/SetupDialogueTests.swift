@@ -421,7 +421,7 @@ import Testing
     #expect(talk.dialogue.written(.stopped) == .useService(restart: false))
   }
 
-  @Test func unattendedNothingIsLeftToAPerson() throws {
+  @Test func unattendedRunAsksNothing() throws {
     let nobody = try talk(found: [], isUnattended: true)
     guard case .fail(let failure) = nobody.step else {
       Issue.record("\(nobody.step)")
