@@ -11,10 +11,27 @@ extension Central {
       failure = error
     }
     // The adapter may have powered off although the call failed, and nothing else would power it on again.
-    do throws(CentralError) { try await power(true) } catch { try await power(true) }
+    do throws(CentralError) {
+      do throws(CentralError) { try await power(true) } catch { try await power(true) }
+    } catch {
+      loop.task(of: self) { await $0.powerOnLater() }
+      throw error
+    }
     if let failure { throw failure }
     guard await wait(limits.local, until: { $0.state.isOn }) else {
       throw .timedOut("the adapter did not come back in time")
+    }
+  }
+
+  /// After a reset that has left the adapter off: tries again until it is on, or is off for another reason.
+  private func powerOnLater() async {
+    var backOff = limits.powerBackOff
+    while state == .adapterOff, !queue.isClosed {
+      do { try await loop.sleep(for: backOff.next()) } catch { return }
+      guard state == .adapterOff, !queue.isClosed else { return }
+      log.notice("powering the adapter on", ["adapter": adapterName])
+      try? await power(true)
+      _ = await wait(limits.treeUpdate) { $0.state.isOn }
     }
   }
 

@@ -17,7 +17,7 @@ extension Central {
     do throws(CentralError) {
       result = .success(try await connectNow(id))
     } catch {
-      result = .failure(wasRefusedEncryption(attempt) ? .keyMissing : error)
+      result = .failure(error == .disconnected && wasRefusedEncryption(attempt) ? .keyMissing : error)
       if error != .gone, error != .unavailable {
         // End a link that is partly established.
         await disconnect(id)
@@ -45,7 +45,8 @@ extension Central {
   }
 
   /// Whether the attempt's link ended at once, although bluetoothd has a bond with the peripheral. This
-  /// happens if the peripheral has lost its part of the bond (recorded with 5.66 and 5.82).
+  /// happens if the peripheral has lost its part of the bond (recorded with 5.66 and 5.82): Connect succeeds. A Connect
+  /// that fails says nothing about the bond: a weak radio signal ends as short a link.
   private func wasRefusedEncryption(_ attempt: Attempt) -> Bool {
     guard tree.devices[attempt.peripheral.path]?.isPaired == true, let lasted = attempt.shortestLink else {
       return false

@@ -198,6 +198,9 @@ public actor Central {
 
   func checkConditions() { conditions.check(on: self) }
 
+  /// Whether the link to a peripheral is being ended by ``disconnect(_:)``.
+  public func isEnding(_ id: PeripheralID) -> Bool { links.isEnding(id) }
+
   // MARK: Resetting and ending
 
   /// Powers the adapter off and on again, which ends every link and clears the controller's state.

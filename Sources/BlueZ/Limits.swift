@@ -57,6 +57,8 @@ package struct Limits: Sendable {
   var scanCheck = Duration.seconds(30)
   /// From the first failure to scan until the adapter is reset, and between two resets.
   var scanReset = BackOff(first: .seconds(60), longest: .seconds(3600))
+  /// Between attempts to power on an adapter that a reset has left off.
+  var powerBackOff = BackOff(first: .seconds(5), longest: .seconds(300))
   /// For a bluetoothd that has just started to bring up its adapters, before they are reported as absent or off.
   var startup = Duration.seconds(2)
   /// Between two attempts to lock the adapter, if the end of the other gateway was not noticed.

@@ -77,10 +77,8 @@ final class Channel: @unchecked Sendable {
   func subscribe(on central: isolated Central) async throws(CentralError) {
     guard let characteristic else { return }
     if isReadHere { received(try await central.read(characteristic)) }
-    guard property.isNotifying, property.notify != .poll else {
-      if let interval = property.poll ?? (property.notify == .poll ? .seconds(1) : nil) {
-        poll(characteristic, every: interval)
-      }
+    guard property.isSubscribed else {
+      if let interval = property.pollInterval { poll(characteristic, every: interval) }
       return
     }
     let method = method
@@ -136,9 +134,11 @@ final class Channel: @unchecked Sendable {
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
     }
     areNotificationsTaken = true
-    device.task { [self] central in
+    device.task { [self, device] central in
+      // As in `subscribe`: the closure outlives this task.
       let used = await central.pollUntilSubscribed(
-        characteristic, by: method, every: { self.device.pollInterval }, { self.polled($0) })
+        characteristic, by: method, every: { device.pollInterval },
+        { [self, device] result in withExtendedLifetime(device) { polled(result) } })
       guard let used else { return }
       isReadNotified = used == .signal
       areNotificationsTaken = false
@@ -203,6 +203,7 @@ final class Channel: @unchecked Sendable {
   private func deliver(_ value: Value) {
     if property.kind == .state { self.value = value }
     device.received(value, of: self)
+    if !property.isWritable { device.learnPeriod(value, of: self) }
   }
 
   // MARK: Reading
@@ -247,4 +248,12 @@ final class Channel: @unchecked Sendable {
     if !isReadNotified { device.publishReadBack(value, of: self) }
     device.learnPeriod(value, of: self)
   }
+}
+
+extension Property {
+  /// Whether the link subscribes to the characteristic.
+  fileprivate var isSubscribed: Bool { isNotifying && notify != .poll }
+
+  /// How often the value is read on a link that lasts; nil: not repeatedly.
+  var pollInterval: Duration? { isSubscribed ? nil : poll ?? (notify == .poll ? .seconds(1) : nil) }
 }

@@ -84,6 +84,8 @@ extension DeviceManager {
     inspections += 1
     defer { inspections -= 1 }
     let (peripheral, central) = try await find(address)
+    // A link that was there before may be another program's; one that the session is ending is not.
+    let wasConnected = peripheral.isConnected && !central.assumeIsolated { $0.isEnding(peripheral.id) }
     let characteristics: [Characteristic]
     do throws(CentralError) {
       characteristics = try await central.connect(peripheral.id, isPreferred: true)
@@ -101,10 +103,9 @@ extension DeviceManager {
         guard error.concernsOneCharacteristic else { break }
       }
     }
-    // A link that was there before may be another program's.
     let session = registry.byAddress[peripheral.address]?.session
     let isUsed = session.map { $0.usesLink && $0.adapter.central === central } ?? false
-    if !peripheral.isConnected, !isUsed {
+    if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }
     return inspection

@@ -60,6 +60,8 @@ extension DeviceManager {
   package func remove(_ id: DeviceID) throws(RequestError) -> BluetoothAddress {
     let device = try known(id)
     let isConfigured = configuration.device(matching: device.address, device.advertisement) != nil
+    // First, as it stores what becomes of their values.
+    device.abandonWrites(reason: "the device was removed")
     store.change(device.address) { record in
       let before = record
       record = DeviceRecord(address: device.address)

@@ -38,8 +38,10 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   private static func machine(_ device: Device) -> PeripheralSession {
-    PeripheralSession(
-      now: .now, endsForSilence: device.description.profile.alive != nil,
+    let profile = device.description.profile
+    let interval = profile.alive.flatMap { profile.properties[$0.property].pollInterval }
+    return PeripheralSession(
+      now: .now, endsForSilence: profile.alive != nil, interval: interval ?? .seconds(1),
       isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
   }
 
@@ -171,13 +173,15 @@ final class DeviceSession: @unchecked Sendable {
     let visit = visits?.current
     device.task { [self] central in
       for channel in changed {
+        let characteristic = channel.characteristic
         do throws(CentralError) {
           try await use(channel, in: visit, on: central)
         } catch {
-          channel.leaveOut(because: error)
+          if channel.characteristic == characteristic { channel.leaveOut(because: error) }
         }
         guard self.number == number, machine.state == .live else { return }
-        channel.linkUp()
+        // Otherwise the services have changed again, and another task uses the new characteristic.
+        if channel.characteristic == characteristic || channel.characteristic == nil { channel.linkUp() }
       }
       // Reported last, when commands for the added properties can be carried out.
       device.offeredChanged()

@@ -4,6 +4,8 @@ struct LinkFailures: Sendable {
   private var unreadable = 0
   /// The services were not usable.
   private var unusable = 0
+  /// The link was live, and there was no reading.
+  private var silent = 0
   /// The link ended before a value was read.
   private var ended = 0
 
@@ -38,5 +40,15 @@ struct LinkFailures: Sendable {
   mutating func wasUnusable(deletingAfter links: Int = 1) -> Bool {
     unusable += 1
     return unusable == links
+  }
+
+  /// There was a reading on the link.
+  mutating func hadReading() { silent = 0 }
+
+  /// The live link was ended without a reading.
+  /// - Returns: whether to delete the cache, as of one that is not usable.
+  mutating func wasSilent() -> Bool {
+    silent += 1
+    return silent == 1
   }
 }

@@ -15,9 +15,10 @@ struct Liveness: Sendable {
   /// The same, if another gateway takes the device over.
   private static let steadyLink = Duration.seconds(600)
 
-  init(now: Moment, endsForSilence: Bool) {
+  /// - Parameter silence: nil: the link alone keeps it alive.
+  init(now: Moment, silence: Silence?) {
     lastSign = now
-    silence = endsForSilence ? Silence() : nil
+    self.silence = silence
   }
 
   /// How long no reading may come; nil: without a limit.

@@ -55,11 +55,13 @@ package struct PeripheralSession: Sendable {
 
   /// - Parameters:
   ///   - endsForSilence: whether a link on which no reading comes is ended.
+  ///   - interval: between two readings, as far as it is known.
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
   init(
-    now: Moment, endsForSilence: Bool = true, isOnDemand: Bool = false, pairing: PairingMode = .whenNeeded
+    now: Moment, endsForSilence: Bool = true, interval: Duration = .seconds(1), isOnDemand: Bool = false,
+    pairing: PairingMode = .whenNeeded
   ) {
-    liveness = Liveness(now: now, endsForSilence: endsForSilence && !isOnDemand)
+    liveness = Liveness(now: now, silence: endsForSilence && !isOnDemand ? Silence(interval: interval) : nil)
     self.isOnDemand = isOnDemand
     self.pairing = PairingPlan(pairing)
   }
@@ -114,6 +116,9 @@ package struct PeripheralSession: Sendable {
       pairing.failed()
       if wasDue, pairing.mode != .always { return trouble(.wantsPairing) + wait(longBackOff.next()) }
       return trouble(.pairingFailed(error.description)) + wait(backOff.next())
+    case .failed(.transient(let reason)):
+      // Says nothing about the bond.
+      return connectFailed(.transient(reason))
     case .failed(let error):
       pairing.linkFailed()
       return connectFailed(error)
@@ -295,7 +300,7 @@ package struct PeripheralSession: Sendable {
       guard let limit = liveness.limit, let remaining = liveness.remaining(at: now) else { return [] }
       if remaining > .zero { return [.setTimer(remaining)] }
       linkWasGood(until: liveness.lastSign)
-      let isCacheOutdated = !liveness.hasReading && linkWasUnusable()
+      let isCacheOutdated = !liveness.hasReading && failures.wasSilent() && !pairing.isPaired
       return [.offline] + trouble(.silent(limit))
         + (isCacheOutdated ? forget(for: backOff.next()) : leave(for: backOff.next()))
     }
@@ -342,6 +347,7 @@ package struct PeripheralSession: Sendable {
 
   /// The link had readings until `end`: if that was long enough, earlier failures no longer count.
   private mutating func linkWasGood(until end: Moment) {
+    if liveness.hasReading { failures.hadReading() }
     if liveness.wasGood(until: end) { backOff.reset() }
   }
 

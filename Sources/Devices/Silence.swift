@@ -5,8 +5,11 @@
 struct Silence: Sendable {
   private static let least = Duration.seconds(30)
 
-  private var present = Duration.seconds(1)
+  private var present: Duration
   private var next: Duration?
+
+  /// - Parameter interval: the period, as long as no other is known.
+  init(interval: Duration) { present = interval }
 
   var limit: Duration { max(Self.least, max(present, next ?? .zero) * 3) }
 

@@ -207,15 +207,47 @@ import Testing
     #expect(session.seen(inRange: true) == [.connect])
   }
 
-  @Test func oneWithoutAReadingIsForgottenOnce() {
+  @Test func silentPeripheralIsRemovedOnceInARow() {
     var session = live
     #expect(session.timer(at: at(30)) == [.offline, .report(.silent(.seconds(30))), .cancelTimer, .forget])
     expectTimer(session.left(), .seconds(1))
     _ = session.timer(at: at(31))
     _ = session.connected(.connected)
-    session.received(at: at(32))
     _ = session.subscribed(nil, at: at(32))
     #expect(session.timer(at: at(62)).suffix(2) == [.cancelTimer, .disconnect])
+    _ = session.left()
+    _ = session.timer(at: at(70))
+    // A link with a reading ends the row.
+    _ = session.connected(.connected)
+    session.received(at: at(71))
+    _ = session.subscribed(nil, at: at(71))
+    #expect(session.timer(at: at(101)).suffix(2) == [.cancelTimer, .disconnect])
+    _ = session.left()
+    _ = session.timer(at: at(110))
+    _ = session.connected(.connected)
+    _ = session.subscribed(nil, at: at(111))
+    #expect(session.timer(at: at(141)).last == .forget)
+  }
+
+  @Test func polledPeripheralMayBeSilentForThreeIntervals() {
+    var session = Session(now: start, interval: .seconds(60))
+    _ = session.seen(inRange: true)
+    _ = session.connected(.connected)
+    session.received(at: start)
+    #expect(session.subscribed(nil, at: start) == [.online, .setTimer(.seconds(180))])
+  }
+
+  /// As on a Raspberry Pi whose WLAN disturbs Bluetooth.
+  @Test func failingConnectsDoNotRemoveABond() {
+    var session = connecting
+    session.seen(isPaired: true)
+    for error in [
+      CentralError.keyMissing, .transient("abort"), .transient("abort"), .keyMissing, .transient("abort"),
+    ] {
+      #expect(session.connected(.failed(error)).last != .forget)
+      _ = session.timer(at: start)
+    }
+    #expect(session.connected(.failed(.keyMissing)).last == .forget)
   }
 
   @Test func peripheralThatRefusesTwoSubscriptionsIsRemovedOnce() {

@@ -36,7 +36,9 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func failedConnectGivesItsReasonAndLeavesNoHalfLink() async throws {
+  /// Also of a paired device: a weak radio signal does not show that the bond is lost.
+  @Test(arguments: [false, true])
+  func failedConnectGivesItsReasonAndLeavesNoHalfLink(isPaired: Bool) async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in
         // As recorded when a link fails to be established (0x3E).
@@ -45,6 +47,8 @@ import Testing
         fake.refuse(call, "org.bluez.Error.Failed", "le-connection-abort-by-local")
       }
     ])
+    await faults.fake.emit(Recorded.device(["Paired": .boolean(isPaired)]))
+    #expect(await faults.central.wait(patience) { $0.peripherals.first?.isPaired == isPaired })
     await #expect(throws: CentralError.transient("Failed: le-connection-abort-by-local")) {
       try await faults.connect()
     }

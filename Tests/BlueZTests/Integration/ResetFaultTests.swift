@@ -1,4 +1,5 @@
 import DBus
+import EventLoop
 import TestSupport
 import Testing
 
@@ -35,6 +36,17 @@ import Testing
     let faults = try await Faults(answers: ["Set": Self.power(asked) { _, count in count == 2 ? "no" : nil }])
     try await faults.central.resetAdapter()
     #expect(asked.elements == [false, true, true])
+    try await faults.tested.end()
+  }
+
+  @Test func adapterThatStaysOffIsPoweredOnLater() async throws {
+    let asked = Record<Bool>()
+    let faults = try await Faults(
+      answers: ["Set": Self.power(asked) { _, count in (2...4).contains(count) ? "no" : nil }]
+    ) { $0.powerBackOff = BackOff(first: .milliseconds(10), longest: .milliseconds(10)) }
+    await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
+    #expect(await faults.central.wait(patience) { $0.state.isOn })
+    #expect(asked.elements == [false, true, true, true, true])
     try await faults.tested.end()
   }
 

@@ -409,6 +409,23 @@ import Testing
     await tested.end()
   }
 
+  @Test func nothingDesiredIsKeptOfARemovedDevice() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await Engine(configuration(), state: path)
+    try await tested.frontEnd.availability(true)
+    #expect(try await tested.command(500).final() == .applied(actual: 500))
+    let before = tested.frontEnd.events.count
+    await tested.vanish()
+    try await tested.frontEnd.availability(false, from: before)
+    let outcomes = await tested.command(600)
+    try await outcomes.pending()
+    _ = try await tested.engine.remove(Engine.id)
+    #expect(try await outcomes.final() == .failed(reason: "the device was removed"))
+    await tested.end()
+    #expect(try Engine.stored(in: path).allSatisfy { $0.desired.isEmpty })
+  }
+
   @Test func aDeviceThatIsPinnedElsewhereIsDetached() async throws {
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
