@@ -72,4 +72,11 @@ final class Fixture: Sendable {
     guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return false }
     return states[index].connected
   }
+
+  /// Waits until the micro:bit has no link. There is no event for that: it is polled.
+  func linkHasEnded() async throws {
+    try await loop.withTimeout(patience) {
+      while await self.isLinked() { try await self.loop.sleep(for: .milliseconds(5)) }
+    }
+  }
 }

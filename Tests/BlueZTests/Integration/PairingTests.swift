@@ -134,6 +134,8 @@ import Testing
     let error = await pair(central, id) { Task { await fixture.restart(killed: true) } }
     #expect(error == .failed(.unavailable))
     try await central.isOn()
+    // The link outlives the killed bluetoothd, and the next one ends it.
+    try await fixture.linkHasEnded()
     let again = await pair(central, try await central.seen().id, passkey: 100_000)
     #expect(again == nil)
   }
