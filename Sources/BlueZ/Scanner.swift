@@ -62,6 +62,8 @@ final class Scanner {
       beginChange()
       return .start
     case (.on, false):
+      // A start that was in progress when the pause began has ended it.
+      pause()
       beginChange()
       return .stop
     case (.failed, false):

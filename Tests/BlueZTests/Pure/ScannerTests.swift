@@ -123,6 +123,15 @@ import Testing
     #expect(!scanner.isPaused(for: .zero))
   }
 
+  @Test func pauseThatBeginsDuringAStartIsTimed() {
+    scanner.request(true)
+    #expect(scanner.beginChange(isAllowed: true) == .start)
+    scanner.pause()
+    scanner.endChange(in: .on)
+    #expect(scanner.beginChange(isAllowed: false) == .stop)
+    #expect(scanner.isPaused(for: .zero))
+  }
+
   @Test func discoveryEndsWithTheAdapter() {
     scanner.request(true)
     _ = scanner.beginChange(isAllowed: true)
