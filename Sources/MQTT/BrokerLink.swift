@@ -40,6 +40,8 @@ struct BrokerLink {
     /// Report a failed attempt; `retryIn` is nil if the attempt continues.
     case reportFailure(MQTTError, retryIn: Duration?)
     case reportLoss(MQTTError, retryIn: Duration)
+    /// Report that the connection was ended from this side.
+    case reportEnd
     /// The state is `stopped`.
     case finish
   }
@@ -114,7 +116,7 @@ struct BrokerLink {
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]
     case .pausing(let delay):
       state = .waiting
-      return [.drop, .setTimer(delay)]
+      return [.drop, .setTimer(delay), .reportEnd]
     case .flushing, .disconnecting:
       return finish()
     case .idle, .waiting, .stopped:

@@ -268,6 +268,7 @@ public actor MQTTClient: IterationEndHandler {
       case .reportLoss(let error, let delay):
         write(outages.failed(error, retryIn: delay))
         handler?(.disconnected(error))
+      case .reportEnd: handler?(.disconnected(nil))
       case .finish:
         for waiter in endWaiters { waiter.resume() }
         endWaiters = []

@@ -36,6 +36,15 @@ import Testing
     #expect(client.connections == 2)
   }
 
+  @Test func requestedReconnectIsReported() async throws {
+    let broker = try await MosquittoBroker()
+    let client = await TestClient(.local(broker.port))
+    try await client.connected()
+    await client.client.reconnect(after: .zero)
+    #expect(try await client.disconnected() == nil)
+    try await client.connected()
+  }
+
   @Test func eventsAreKeptInOrderAndMarked() async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port)) { $0.subscribe([filter("e")]) }
