@@ -16,7 +16,7 @@ public enum PairingError: Error, Sendable, Equatable {
   case timedOut
   /// bluetoothd did not accept the central as a pairing agent.
   case noAgent(String)
-  /// No pairing took place.
+  /// Any other error.
   case failed(CentralError)
 }
 

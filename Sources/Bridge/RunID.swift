@@ -1,4 +1,4 @@
-/// Identifies a run of the gateway, in each of which `sequence` starts again.
+/// Identifies a run of the gateway: `sequence` restarts with each.
 package struct RunID: Sendable, Equatable, CustomStringConvertible {
   /// Four characters of `[a-z0-9]`.
   package let description: String

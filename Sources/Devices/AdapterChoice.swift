@@ -161,7 +161,7 @@ struct AdapterChoice: Sendable {
     current = eligible(at: now).first { candidates[$0].isPaired && candidates[$0].isKnown } ?? current
   }
 
-  /// The device is not to wait for adapters that have gone.
+  /// Drops the bonds of adapters that are off or absent, so that the device does not wait for them.
   mutating func dropBondsOfAbsentAdapters() {
     for index in candidates.indices where !candidates[index].isOn { candidates[index].isPaired = false }
   }

@@ -166,7 +166,7 @@ final class Device: @unchecked Sendable {
     guard case .other = new else { return }
     // The link here is no longer alive, even if the other gateway has lost its own meanwhile.
     let isHandedOver = isServed || description.isOnline
-    // The broker has sent again what was known.
+    // Nothing is new: the broker has sent the retained `info` again.
     guard isHandedOver || new != before else { return }
     if isHandedOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only

@@ -28,7 +28,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var offered: Set<String>?
   /// Those of them that its last link lacks.
   package internal(set) var missing: Set<String> = []
-  /// The values that are applied on every link, by property.
+  /// The desired values as published, by property: that of a waiting command, else the one applied on every link.
   package internal(set) var desired: [String: Value] = [:]
   /// Those of them that the configuration sets, and no command or request.
   package internal(set) var configured: Set<String> = []

@@ -124,7 +124,7 @@ extension DeviceManager {
       $0.id != nil && settings(of: $0.address, $0.advertisement)?.id.value == $0.id
     }
     for record in owners + records { _ = makeDevice(record.address, record.advertisement) }
-    // A device behind a pattern may match that entry first, which only its advertisements show.
+    // Not those after a pattern: whether that matches the device first is known only from its advertisements.
     for entry in configuration.devices.prefix(while: \.match.isIdentifier) {
       if let address = entry.match.identifier { _ = makeDevice(address, Advertisement()) }
     }
@@ -209,7 +209,7 @@ extension DeviceManager {
     return true
   }
 
-  /// A device that an entry matches only by a pattern, and that was never connected, goes when it is out of range.
+  /// Removes a device that an entry matches only by a pattern, and that was never connected: it is out of range.
   func removeIfUnknown(_ device: Device) {
     guard !isNamed(device.address), device.owner == .unknown else { return }
     remove(device, because: .neverConnected)

@@ -6,7 +6,7 @@ package protocol FrontEnd: AnyObject, Sendable {
   /// A device is known from now on.
   /// - Returns: its observer; nil: the front end does not follow it.
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)?
-  /// The adapter, or which devices there are, has changed.
+  /// An adapter, the set of devices, or the state of a session has changed.
   func engineChanged()
   /// An earlier run published topics of this device under `id`, which it no longer has.
   /// - Parameter offered: the properties that the device offered on its last link.

@@ -161,7 +161,7 @@ extension DeviceOptions {
   }
 }
 
-/// A member that is there, and is not what it must be.
+/// A member has an invalid value.
 private struct Broken: Error {}
 
 extension JSONObject {

@@ -54,7 +54,7 @@ enum WriteAction: Sendable {
   case read(WriteOperation)
   /// Report the outcome to the command's sender.
   case answer(Command, Outcome)
-  /// Publish this value, which was read from the device.
+  /// The value that was read from the device.
   case valueRead(EncodedValue)
   /// A command has set this desired value: store it.
   case storeDesired(EncodedValue)
@@ -88,7 +88,7 @@ enum Written: Sendable, Equatable {
 enum WriteFailure: Error, Sendable, Equatable {
   /// No answer within the time given.
   case timeout
-  /// The link was lost meanwhile; the operation is tried again on the next link.
+  /// The link was lost during the operation.
   case linkLost
   /// Refused by BlueZ or the device.
   case failed(reason: String)

@@ -42,7 +42,7 @@ public actor MQTTClient: IterationEndHandler {
     outages = OutageLog(options)
   }
 
-  /// An attempt to connect after the name resolution, and what becomes of it.
+  /// The socket of the current attempt or connection, and its send schedule.
   private struct Connection {
     let socket: BrokerSocket
     var schedule: SendSchedule
