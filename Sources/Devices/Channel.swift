@@ -134,15 +134,22 @@ final class Channel: @unchecked Sendable {
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
     }
     areNotificationsTaken = true
-    device.task { [self, device] central in
-      // As in `subscribe`: the closure outlives this task.
+    let deliver = deliverPolled
+    device.task { [self] central in
       let used = await central.pollUntilSubscribed(
-        characteristic, by: method, every: { device.pollInterval },
-        { [self, device] result in withExtendedLifetime(device) { polled(result) } })
+        characteristic, by: method, every: { self.device.pollInterval }, deliver)
       guard let used else { return }
       isReadNotified = used == .signal
       areNotificationsTaken = false
       context.log.notice("\(property.name) is notified again", device.fields)
+    }
+  }
+
+  /// Calls ``polled(_:)``. It is called as long as the link lasts, and must retain the device: see `subscribe`.
+  private var deliverPolled: @Sendable (Result<[UInt8], CentralError>) -> Void {
+    { [self, device] result in
+      polled(result)
+      withExtendedLifetime(device) {}
     }
   }
 
