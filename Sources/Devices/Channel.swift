@@ -208,9 +208,14 @@ final class Channel: @unchecked Sendable {
 
   /// A reading, whether notified or read.
   private func deliver(_ value: Value) {
-    if property.kind == .state { self.value = value }
+    keep(value)
     device.received(value, of: self)
-    if !property.isWritable { device.learnPeriod(value, of: self) }
+  }
+
+  private func keep(_ value: Value) {
+    guard property.kind == .state else { return }
+    self.value = value
+    device.learnPeriod(value, of: self)
   }
 
   // MARK: Reading
@@ -251,9 +256,8 @@ final class Channel: @unchecked Sendable {
 
   /// The value that was read after a write or on a new link. It is not counted as a reading.
   func wasReadBack(_ value: Value) {
-    self.value = value
+    keep(value)
     if !isReadNotified { device.publishReadBack(value, of: self) }
-    device.learnPeriod(value, of: self)
   }
 }
 

@@ -39,9 +39,8 @@ final class DeviceSession: @unchecked Sendable {
 
   private static func machine(_ device: Device) -> PeripheralSession {
     let profile = device.description.profile
-    let interval = profile.alive.flatMap { profile.properties[$0.property].pollInterval }
     return PeripheralSession(
-      now: .now, endsForSilence: profile.alive != nil, interval: interval ?? .seconds(1),
+      now: .now, interval: profile.alive.map { profile.properties[$0.property].pollInterval ?? .seconds(1) },
       isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
   }
 

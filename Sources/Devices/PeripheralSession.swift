@@ -54,14 +54,14 @@ package struct PeripheralSession: Sendable {
   private static let servicesLimit = Duration.seconds(3)
 
   /// - Parameters:
-  ///   - endsForSilence: whether a link on which no reading comes is ended.
-  ///   - interval: between two readings, as far as it is known.
+  ///   - interval: between two readings, as long as no other is known: a link on which none comes is ended; nil: the
+  ///     link alone keeps the session alive.
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
   init(
-    now: Moment, endsForSilence: Bool = true, interval: Duration = .seconds(1), isOnDemand: Bool = false,
+    now: Moment, interval: Duration? = .seconds(1), isOnDemand: Bool = false,
     pairing: PairingMode = .whenNeeded
   ) {
-    liveness = Liveness(now: now, silence: endsForSilence && !isOnDemand ? Silence(interval: interval) : nil)
+    liveness = Liveness(now: now, silence: isOnDemand ? nil : interval.map { Silence(interval: $0) })
     self.isOnDemand = isOnDemand
     self.pairing = PairingPlan(pairing)
   }

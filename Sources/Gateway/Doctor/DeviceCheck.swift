@@ -47,7 +47,7 @@ struct DeviceCheck {
 
   /// - Parameter faults: of the scan: what is not in range is then unknown.
   func classify(
-    _ found: [Peripheral], _ faults: [Finding] = []
+    _ found: [Peripheral], _ faults: [Finding]
   ) -> (candidates: [Candidate], findings: [Finding]) {
     var candidates: [Candidate] = []
     var findings: [Finding] = []

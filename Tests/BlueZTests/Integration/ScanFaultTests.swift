@@ -46,12 +46,17 @@ import Testing
     try await faults.tested.end()
   }
 
-  /// It might have its effect later, during a connect.
-  @Test func aStartWithoutAnAnswerIsUndone() async throws {
-    let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never]) {
+  /// StartDiscovery is not answered, and not tried again.
+  private static func unanswered() async throws -> Faults {
+    try await Faults(answers: ["StartDiscovery": FakeBlueZ.never]) {
       $0.local = .seconds(1)
       $0.retry = .seconds(3600)
     }
+  }
+
+  /// It might have its effect later, during a connect.
+  @Test func aStartWithoutAnAnswerIsUndone() async throws {
+    let faults = try await Self.unanswered()
     await faults.central.scan(true)
     try await faults.fake.called("StopDiscovery")
     #expect(await faults.central.wait(patience) { $0.hasScanFailed })
@@ -59,10 +64,7 @@ import Testing
   }
 
   @Test func failureOfACancelledScanDoesNotCount() async throws {
-    let faults = try await Faults(answers: ["StartDiscovery": FakeBlueZ.never]) {
-      $0.local = .seconds(1)
-      $0.retry = .seconds(3600)
-    }
+    let faults = try await Self.unanswered()
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
     await faults.central.scan(false)

@@ -213,9 +213,8 @@ import Testing
     let profile = try Profile(
       name: "meter",
       properties: [
-        Property(
-          name: "level", service: Self.service, characteristic: BluetoothUUID(short: 0x2221),
-          access: [.read, .notify], codec: .uint8, notify: subscription,
+        Self.property(
+          "level", 0x2221, [.read, .notify], notify: subscription,
           poll: subscription == .poll ? .seconds(3600) : nil)
       ])
     let tested = try await engine(profile)
@@ -233,38 +232,26 @@ import Testing
     await tested.end()
   }
 
-  private struct Published: Equatable {
-    let value: Value
-    let sequence: UInt64?
-  }
-
   /// By signals the reads of the writer are notified; otherwise they are not readings.
   @Test(arguments: [Property.NotifyMode.signal, .socket])
   func readBackIsPublishedOnce(subscription: Property.NotifyMode) async throws {
     let profile = try Profile(
       name: "lamp",
       properties: [
-        Property(
-          name: "level", service: Self.service, characteristic: BluetoothUUID(short: 0x2221),
-          access: [.read, .notify, .write], writeMode: .confirm, codec: .uint8, notify: subscription)
+        Self.property("level", 0x2221, [.read, .notify, .write], .confirm, notify: subscription)
       ])
     let tested = try await engine(profile)
     try await tested.frontEnd.availability(true)
     #expect(try await tested.command(9, 0).final() == .applied(actual: 9))
     #expect(try await tested.command(8, 0).final() == .applied(actual: 8))
     try await tested.frontEnd.reading(0, 8)
-    let values = tested.frontEnd.events.elements.compactMap { event in
-      if case .reading(0, let value, let sequence) = event {
-        Published(value: value, sequence: sequence)
-      } else {
-        nil
-      }
+    let readings = tested.frontEnd.events.elements.filter { event in
+      if case .reading = event { true } else { false }
     }
     let isReading = subscription == .signal
     #expect(
-      values == [
-        Published(value: 9, sequence: isReading ? 1 : nil),
-        Published(value: 8, sequence: isReading ? 2 : nil),
+      readings == [
+        .reading(0, 9, sequence: isReading ? 1 : nil), .reading(0, 8, sequence: isReading ? 2 : nil),
       ])
     await tested.end()
   }
@@ -719,11 +706,12 @@ import Testing
   private static func property(
     _ name: String, _ characteristic: UInt32, in service: BluetoothUUID = service,
     kind: Property.Kind = .state,
-    _ access: Property.Access, _ mode: Property.WriteMode? = nil, initial: Value? = nil
+    _ access: Property.Access, _ mode: Property.WriteMode? = nil, initial: Value? = nil,
+    notify: Property.NotifyMode? = nil, poll: Duration? = nil
   ) -> Property {
     Property(
       name: name, service: service, characteristic: BluetoothUUID(short: characteristic), kind: kind,
-      access: access, writeMode: mode, codec: .uint8, initial: initial)
+      access: access, writeMode: mode, codec: .uint8, notify: notify, poll: poll, initial: initial)
   }
 
   /// Starts an engine with a peripheral of this profile alone.

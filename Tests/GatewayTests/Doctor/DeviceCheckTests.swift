@@ -67,7 +67,7 @@ struct DeviceCheckTests {
     var configuration = Configuration()
     configuration.devices = entries
     let check = DeviceCheck(configuration: configuration, gateway: GatewayID("here")!, loop: EventLoop())
-    let result = check.classify(found)
+    let result = check.classify(found, [])
     return (result.candidates.count, result.findings)
   }
 
