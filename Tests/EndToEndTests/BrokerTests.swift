@@ -48,10 +48,7 @@ import Testing
       let sent = try await fixture.simulator.devices().map(\.sent)
       for index in 0..<2 { try await fixture.simulator.waitUntil(index, hasSent: sent[index] + 20) }
       let mark = try fixture.observer.mark
-      try await fixture.freezingGateway {
-        try await fixture.broker.start()
-        try await fixture.observer.synchronize()
-      }
+      try await fixture.restartBroker()
       for (index, id) in ids.enumerated() {
         let during = sent[index] + 2
         let last = try await fixture.reading(id, after: mark) { !$0.isReplayed }
@@ -193,15 +190,5 @@ import Testing
       try await fixture.bridgeOnline()
       try await fixture.online(try await fixture.id())
     }
-  }
-}
-
-extension Fixture {
-  /// Runs `body` before the gateway can notice.
-  fileprivate func freezingGateway(_ body: () async throws -> Void) async throws {
-    let gateway = try gateway
-    gateway.signal(SIGSTOP)
-    defer { gateway.signal(SIGCONT) }
-    try await body()
   }
 }

@@ -291,7 +291,7 @@ import Testing
       try await fixture.broker.kill()
       try await reload(fixture, #"{"match":{"identifier":"D1:5A:00:01:C0:DE"}}"#)
       let mark = try fixture.observer.mark
-      try await fixture.broker.start()
+      try await fixture.restartBroker()
       try await fixture.bridgeOnline(after: mark)
       _ = try await document(fixture, Self.gateway, after: mark)
       try await fixture.settled()
@@ -314,7 +314,7 @@ import Testing
       // Longer than the pause that follows a deletion.
       try await Task.sleep(for: .seconds(1))
       let mark = try fixture.observer.mark
-      try await fixture.broker.start()
+      try await fixture.restartBroker()
       _ = try await document(fixture, topic, after: mark)
       try await fixture.settled()
       #expect(try fixture.lines(with: "deleted in Home Assistant").isEmpty)

@@ -80,7 +80,7 @@ import Testing
       try await fixture.logged("trying again")
       let mark = try fixture.observer.mark
       for hex in ["00", "01", "00"] { try await Self.set(fixture, Self.buttonA, hex) }
-      try await fixture.broker.start()
+      try await fixture.restartBroker()
       try await fixture.message("kitchen/readings", after: mark) {
         $0.text.contains(#""temperature""#) && !$0.text.contains("replayed")
       }

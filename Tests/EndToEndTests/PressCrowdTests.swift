@@ -35,7 +35,7 @@ import Testing
       // The gateway hears of it after the last of them.
       try await fixture.simulator.control("disconnect", 0)
       try await fixture.logged("offline")
-      try await fixture.broker.start()
+      try await fixture.restartBroker()
       let end = sequence + count
       // Not parsed: each of the 10 000 is looked at.
       let last = Array(#""sequence":\#(end),"#.utf8)

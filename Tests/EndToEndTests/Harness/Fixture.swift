@@ -269,7 +269,23 @@ final class Fixture: Sendable {
     }.joined()
   }
 
+  /// Runs `body` before the gateway can notice.
+  func freezingGateway(_ body: () async throws -> Void) async throws {
+    let gateway = try gateway
+    gateway.signal(SIGSTOP)
+    defer { gateway.signal(SIGCONT) }
+    try await body()
+  }
+
   // MARK: The broker
+
+  /// Starts the broker again. The gateway reaches it after the observer, so none of its messages is missed.
+  func restartBroker() async throws {
+    try await freezingGateway {
+      try await broker.start()
+      try await observer.synchronize()
+    }
+  }
 
   func startObserver() async throws {
     let observer = try await Observer(
