@@ -65,7 +65,7 @@ extension CentralError: CustomStringConvertible {
       text
     case .gone: "bluetoothd no longer knows it"
     case .disconnected: "the link is gone"
-    case .notifyAcquired: "another program takes the notifications"
+    case .notifyAcquired: "another program has acquired the notifications"
     case .keyMissing: "the link ended at once: it may have lost its bond"
     case .unavailable: "the Bluetooth adapter is missing or off"
     }

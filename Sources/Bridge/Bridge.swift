@@ -105,7 +105,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       case .other(let gateway): gateway
       case .unknown, nil: nil
       }
-    return device.listing(gateway: context.gateway, owner: owner, moved: publisher?.moved)
+    return device.listing(
+      gateway: context.gateway, owner: owner, moved: publisher?.moved,
+      isDeleted: companion?.isDeleted(device.address) ?? false)
   }
 
   // MARK: Engine
@@ -220,6 +222,11 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   }
 
   private func receive(request verb: String, _ message: MQTTReceived) {
+    // It was carried out when it was published; the broker sends it again on every connection.
+    guard !message.retain else {
+      return context.log.notice(
+        "retained request ignored: publish requests without the retain flag", ["topic": message.topic])
+    }
     // Without the passkey.
     let payload = verb == Verb.pairDevice.rawValue ? "" : Excerpt.beginning(of: message.payload)
     context.log.debug("received", ["topic": message.topic, "payload": payload])
@@ -256,4 +263,8 @@ package protocol BridgeCompanion: AnyObject, Sendable {
   func deviceRemoved(_ address: BluetoothAddress)
   /// Another gateway owns it now.
   func ownedElsewhere(_ address: BluetoothAddress)
+  /// Whether a user has deleted it in Home Assistant, by which it is not announced.
+  func isDeleted(_ address: BluetoothAddress) -> Bool
+  /// As the gateway publishes that owns it, or owned it before this one.
+  func setDeleted(_ isDeleted: Bool, _ address: BluetoothAddress)
 }

@@ -94,8 +94,8 @@ package final class BridgeReport: @unchecked Sendable {
     infoTimer = nil
     let (known, online) = context.engine.assumeIsolated { ($0.deviceCount, $0.onlineCount) }
     context.publishState(context.topics.bridgeInfo, info(known, online).payload)
-    onPublished(
-      "\(online) of \(known) devices online, broker \(broker.connectedSince == nil ? "away" : "connected")")
+    let link = broker.connectedSince == nil ? "not connected" : "connected"
+    onPublished("\(online) of \(known) devices online, broker \(link)")
   }
 
   private func info(_ known: Int, _ online: Int) -> BridgeInfo {

@@ -26,7 +26,7 @@ struct CommandPayload: Sendable, Equatable {
       let transaction = try Self.transaction(object)
       let known = ["value", "ttl", "transaction"]
       if let unknown = object.names.first(where: { !known.contains($0) }) {
-        throw Rejection("unknown key \(Excerpt(unknown)): value, ttl and transaction are known", transaction)
+        throw Rejection("unknown key \(Excerpt(unknown)); allowed: value, ttl, transaction", transaction)
       }
       guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
       do throws(ValueProblem) {
@@ -46,7 +46,7 @@ struct CommandPayload: Sendable, Equatable {
   /// Reads `payload` as a value alone.
   static func value(_ payload: [UInt8], for property: Property) throws(Rejection) -> EncodedValue {
     guard payload.count <= longestPayload else {
-      throw Rejection("the payload has \(payload.count) bytes, \(longestPayload) are the most")
+      throw Rejection("the payload has \(payload.count) bytes, the maximum is \(longestPayload)")
     }
     do throws(ValueProblem) {
       return try property.value(ofPayload: payload)

@@ -5,7 +5,8 @@ import JSON
 
 extension DeviceDescription {
   /// The payload of `{base}/{device}/info`, without what is unknown.
-  func infoJSON(gateway: GatewayID, moved: Move?) -> JSONValue {
+  /// - Parameter isDeleted: in Home Assistant, by a user.
+  func infoJSON(gateway: GatewayID, moved: Move?, isDeleted: Bool = false) -> JSONValue {
     var desired: [String: JSONValue] = [:]
     // What commands and requests have set is always shown: another gateway takes what is missing for withdrawn.
     for (name, value) in self.desired where mayOffer(name) || !self.configured.contains(name) {
@@ -26,6 +27,7 @@ extension DeviceDescription {
       "desired": desired.isEmpty ? nil : .object(desired),
       "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),
       "moved": moved?.json,
+      "home_assistant": isDeleted ? "deleted" : nil,
       "model": model.map(JSONValue.string),
       "firmware": firmware.map(JSONValue.string),
       "serial": serial.map(JSONValue.string),
@@ -35,7 +37,9 @@ extension DeviceDescription {
 
 extension DeviceDescription {
   /// An entry of the list of devices: its id, the state of its session, its owner, and its `info`.
-  package func listing(gateway: GatewayID, owner: GatewayID?, moved: Move? = nil) -> JSONValue {
+  package func listing(
+    gateway: GatewayID, owner: GatewayID?, moved: Move? = nil, isDeleted: Bool = false
+  ) -> JSONValue {
     let own: JSONValue = [
       "id": .string(id.description),
       "state": .string(isEnabled ? session.rawValue : "disabled"),
@@ -43,7 +47,7 @@ extension DeviceDescription {
       "adapter": adapter.map(JSONValue.string),
       "paired": .bool(isPaired),
     ]
-    return own.merging(infoJSON(gateway: gateway, moved: moved))
+    return own.merging(infoJSON(gateway: gateway, moved: moved, isDeleted: isDeleted))
   }
 }
 
@@ -73,6 +77,7 @@ extension DeviceOwnership.Notice {
     if case .string(let time) = object["connected_since"] { connectedSince = time }
     if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
     if case .object(let desired) = object["desired"] { self.desired = desired }
+    isDeleted = object["home_assistant"] == .string("deleted")
     properties = Self.names(object["properties"])
     configured = Self.names(object["configured"])
   }

@@ -17,6 +17,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// Arrives after the retained messages of the device; nil: it has arrived.
   private var barrier: UInt64?
   private let properties: [PropertyPublisher]
+  /// Readings of a new link while `info` still names another gateway, to be published when the device is online here.
+  private var heldReadings: [Reading] = []
+  /// Beyond it, the oldest are dropped.
+  private static let mostHeldReadings = 1000
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
   private(set) var moved: Move?
@@ -43,21 +47,36 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func received(_ reading: Reading) {
-    // The link ends a little after another gateway has taken the device over.
-    guard !ownership.isElsewhere else { return }
+    guard !ownership.isElsewhere else { return hold(reading) }
+    publish(reading)
+  }
+
+  private func hold(_ reading: Reading) {
+    // Otherwise it is of the old link, which ends a little after another gateway has taken the device over.
+    guard device.session == .subscribing else { return }
+    if heldReadings.count == Self.mostHeldReadings { heldReadings.removeFirst() }
+    heldReadings.append(reading)
+  }
+
+  private func publish(_ reading: Reading) {
     properties[reading.property].publish(reading, readings: topics.readings)
   }
 
   package func changed(_ change: DeviceChange, _ device: DeviceDescription) {
     self.device = device
+    if device.session != .subscribing, device.session != .live { heldReadings = [] }
     switch change {
     case .availability:
       if device.isOnline { cameOnline() }
       if ownership.owner == .this { publishPresence() }
+      for reading in heldReadings { publish(reading) }
+      heldReadings = []
     case .description:
       if ownership.owner == .this { publishInfo() }
     case .renamed(let before, let reason): renamed(from: before, reason)
-    case .added: bridge.companion?.deviceAdded(device.address)
+    case .added:
+      bridge.companion?.deviceAdded(device.address)
+      if ownership.owner == .this { publishInfo() }
     case .session: break
     }
     bridge.report.changed()
@@ -127,8 +146,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.ownedDeviceChanged(self)
   }
 
-  func publishInfo() {
-    publishedInfo = device.infoJSON(gateway: context.gateway, moved: moved).bytes
+  package func publishInfo() {
+    let isDeleted = bridge.companion?.isDeleted(device.address) ?? false
+    publishedInfo = device.infoJSON(gateway: context.gateway, moved: moved, isDeleted: isDeleted).bytes
     context.publishState(topics.info, publishedInfo)
     bridge.ownedDeviceChanged(self)
   }
@@ -219,6 +239,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func learnOrigin(_ notice: DeviceOwnership.Notice) {
     guard barrier != nil, notice.gateway != context.gateway else { return }
     moved = Move(from: notice.gateway, area: notice.area, time: .now)
+    bridge.companion?.setDeleted(notice.isDeleted, device.address)
     let (id, desired) = (device.id, notice.published(device.profile))
     context.engine.assumeIsolated { $0.copyOverrides(desired, of: id) }
   }
@@ -232,6 +253,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     release()
     for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.address)
+    if let notice { bridge.companion?.setDeleted(notice.isDeleted, device.address) }
     let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
     let isServed = !bridge.isResponsible(for: self)
     context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired, isServed: isServed) }

@@ -152,7 +152,7 @@ extension Property {
       "\(value) is above the largest \(name), \(text(allowed.upperBound))"
     case .range(let number, let allowed) where number < allowed.lowerBound:
       "\(value) is below the smallest \(name), \(text(allowed.lowerBound))"
-    case .tooLong(let count, let most): "\(name) has \(count) bytes, \(most) are the most"
+    case .tooLong(let count, let most): "\(name) has \(count) bytes, the maximum is \(most)"
     case .range, .length, .tooShort, .notUTF8, .tooLarge, .kind, .word, .missingField, .presence, .field:
       "\(error)"
     }

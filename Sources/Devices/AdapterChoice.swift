@@ -36,7 +36,12 @@ struct AdapterChoice: Sendable {
 
     init(isOn: Bool) { self.isOn = isOn }
 
+    /// A bonded device can be connected to although no advertisement of it was received.
     var isInRange: Bool { isOn && isKnown && (hasRSSI || isConnected || isPaired) }
+
+    func isReceived(at now: Moment) -> Bool {
+      isOn && isKnown && (hasRSSI || isConnected || level(at: now) != nil)
+    }
 
     /// Whether the device belongs to the adapter. An adapter that has gone may come back with its bond.
     /// - Parameter limit: how long the bond of an adapter that has gone counts.
@@ -173,10 +178,7 @@ struct AdapterChoice: Sendable {
   ///   - startEnd: until when adapters that are not on yet are waited for.
   mutating func choose(hasFreeLink: [Bool], startEnd: Moment? = nil, at now: Moment) -> Decision {
     let eligible = eligible(at: now)
-    let reachable = eligible.filter {
-      let candidate = candidates[$0]
-      return candidate.isInRange || candidate.isOn && candidate.isKnown && candidate.level(at: now) != nil
-    }
+    let reachable = eligible.filter { candidates[$0].isInRange || candidates[$0].isReceived(at: now) }
     if let linked = reachable.first(where: { candidates[$0].isConnected }) { return use(linked, at: now) }
     if reachable.isEmpty {
       undecidedSince = nil
@@ -221,6 +223,11 @@ struct AdapterChoice: Sendable {
 
   /// Whether an attempt to connect may succeed.
   func isInRange(at now: Moment) -> Bool { eligible(at: now).contains { candidates[$0].isInRange } }
+
+  /// Whether its advertisements are received.
+  func isReceived(at now: Moment) -> Bool {
+    eligible(at: now).contains { candidates[$0].isReceived(at: now) }
+  }
 
   /// Whether the chosen adapter, or any if none was chosen, has a bond with the device.
   var isPaired: Bool { current.map { candidates[$0].isPaired } ?? candidates.contains { $0.isPaired } }

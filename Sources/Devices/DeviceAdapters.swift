@@ -107,6 +107,7 @@ final class DeviceAdapters {
   var peripherals: [PeripheralID] { objects.compactMap { $0 } }
   var isPaired: Bool { choice.isPaired }
   var isInRange: Bool { choice.isInRange(at: .now) }
+  var isReceived: Bool { choice.isReceived(at: .now) }
 
   /// Whether what the adapter reports of the device counts: it is the current one, or none was chosen.
   func isCurrent(_ adapter: Int) -> Bool { choice.current == nil || choice.current == adapter }

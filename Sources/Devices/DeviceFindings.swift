@@ -43,7 +43,7 @@ extension PeripheralSession.Trouble {
   package func text(_ profile: Profile) -> String {
     switch self {
     case .unsuitable:
-      "cannot be served: \(profile.missingHint?.problem ?? "it lacks what the profile \(profile.name) requires")"
+      "cannot be used: \(profile.missingHint?.problem ?? "it lacks what the profile \(profile.name) requires")"
     case .connectFailed(let reason): "cannot connect yet: \(reason)"
     case .subscribeFailed(let reason): "cannot get its readings: \(reason)"
     case .wantsPairing: "no readings: it probably requires pairing"
@@ -90,7 +90,7 @@ extension Finding {
   package static func notificationsTaken(of property: String, device: String? = nil) -> Finding {
     .fault(
       .device,
-      (device.map { "\($0): " } ?? "") + "another program takes the notifications of \(property)",
+      (device.map { "\($0): " } ?? "") + "another program has acquired the notifications of \(property)",
       remedy:
         "stop the other program; if there is none, bluetoothd is stuck (a fault before its version 5.84): "
         + "sudo systemctl restart bluetooth")

@@ -56,9 +56,10 @@ extension DeviceManager {
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
     let desired = settings.id.value
-    if desired != device.settings.id.value, desired != device.id,
-      let id = availableID(desired, for: device.address)
-    {
+    // Also when an id that several devices may have becomes this one's own.
+    let isOther =
+      settings.id != device.settings.id || settings.hasSharedID != device.settings.hasSharedID
+    if isOther, desired != device.id, let id = availableID(desired, for: device.address) {
       rename(device, to: id, .requested)
     }
     device.apply(settings)
@@ -174,7 +175,7 @@ extension DeviceManager {
     for (name, desired) in record.desired
     where settings.profile.property(named: name) != nil && settings.override(name, record) == nil {
       log.warning(
-        "a remembered value no longer fits its property: dropped",
+        "dropping a stored value that is no longer valid for its property",
         [
           "device": settings.id.value, "address": settings.address, "property": name,
           "value": String(decoding: desired.value.bytes, as: UTF8.self),

@@ -17,7 +17,7 @@ extension DeviceManager {
     case .id(let id): return try known(id)
     case .address(let address):
       if let device = registry.byAddress[address] { return device }
-      throw RequestError(.notFound, "no device has the address \(address): add it by device/add")
+      throw RequestError(.notFound, "no device has the address \(address): add it with device/add")
     }
   }
 
@@ -169,7 +169,7 @@ extension DeviceManager {
 extension DeviceDescription {
   /// - Throws: if the device is disabled.
   package func checkEnabled() throws(RequestError) {
-    guard isEnabled else { throw RequestError("\(id) is disabled: enable it by device/options") }
+    guard isEnabled else { throw RequestError("\(id) is disabled: enable it with device/options") }
   }
 }
 

@@ -147,7 +147,7 @@ private struct Deadline: Sendable {
     let waiter = Waiter<Outcome>()
     let timer = loop.timer(after: max(.zero, Moment.now.duration(to: moment))) { [seconds] in
       waiter.resume(
-        .success(.timeout(reason: "the limit of \(seconds) s is over; a write may have taken effect")))
+        .success(.timeout(reason: "timed out after \(seconds) s; a write may have taken effect")))
     }
     body { waiter.resume(.success($0)) }
     let outcome = try? await waiter.value()

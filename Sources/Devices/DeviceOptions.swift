@@ -106,9 +106,9 @@ extension DeviceOptionsUpdate: ConfigurationSection {
 
   package static var elsewhere: [String: String] {
     [
-      "id": "use the request device/rename", "match": "it can be changed in config.json alone",
-      "adapter": "it can be changed in config.json alone",
-      "profile": "it can be changed in config.json, or by device/remove and device/add",
+      "id": "use the request device/rename", "match": "it can only be changed in config.json",
+      "adapter": "it can only be changed in config.json",
+      "profile": "change it in config.json, or with device/remove and device/add",
     ]
   }
 

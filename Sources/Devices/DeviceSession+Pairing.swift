@@ -19,7 +19,7 @@ extension DeviceSession {
       return adapter.central.assumeIsolated { _ = $0.enter(passkey: passkey, for: peripheral) }
     }
     guard !requests.isPairing else {
-      return reply(.failure(RequestError("it is being paired with already")))
+      return reply(.failure(RequestError("pairing is already in progress")))
     }
     if !occupiesLink { adapters.dropBondsOfAbsentAdapters() }
     machine.seen(isPaired: adapters.isPaired)
@@ -48,7 +48,7 @@ extension DeviceSession {
     guard !adapters.peripherals.isEmpty else {
       return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: there is no bond")))
     }
-    endPairing(.failure(RequestError("a request to unpair has ended it")))
+    endPairing(.failure(RequestError("cancelled by a request to unpair")))
     requests.unpair(reply)
     perform(machine.unpair())
   }

@@ -116,7 +116,7 @@ final class DeviceSession: @unchecked Sendable {
   /// What the adapters know of the device has changed, or for how long.
   func rangeChanged() {
     machine.seen(isPaired: adapters.isPaired)
-    perform(machine.seen(inRange: adapters.isInRange))
+    perform(machine.seen(isReceived: adapters.isReceived) + machine.seen(inRange: adapters.isInRange))
     // The adapter that was waited for may have received it.
     if adapters.isWaiting { connect() }
   }
@@ -221,7 +221,7 @@ final class DeviceSession: @unchecked Sendable {
     guard machine.state == .connecting else { return adapters.stopWaiting() }
     switch adapters.choose(orWait: { [weak self] in self?.connect() }) {
     case .use(let adapter, let isMove):
-      if isMove { log.info("changes to the adapter \(adapter.name)", device.fields) }
+      if isMove { log.info("switching to adapter \(adapter.name)", device.fields) }
       machine.seen(isPaired: adapters.isPaired)
       connect(by: adapter)
     case .wait: break
@@ -233,7 +233,7 @@ final class DeviceSession: @unchecked Sendable {
     guard let peripheral else { return perform(machine.connected(.failed(.gone))) }
     log.debug("connecting", ["device": device.id, "adapter": adapter.name])
     let number = number
-    let wasConnected = context.store.records[device.address]?.id != nil
+    let isPreferred = context.store.records[device.address]?.id != nil && adapters.isReceived
     device.task { [self] central in
       if let failure = await pairFirst(peripheral, number, on: central) {
         if machine.state != .stopped, self.number == number {
@@ -244,11 +244,12 @@ final class DeviceSession: @unchecked Sendable {
       let connection: PeripheralSession.Connection
       do throws(CentralError) {
         let characteristics = try await central.connect(
-          peripheral, isPreferred: wasConnected,
+          peripheral, isPreferred: isPreferred,
           while: { self.number == number && self.machine.state == .connecting })
         connection = resolve(characteristics) ? .connected : .unsuitable
       } catch {
         connection = .failed(error)
+        rangeChanged()
       }
       // The device was removed or disabled meanwhile: nothing else would end a new link.
       guard machine.state != .stopped, self.number == number else {

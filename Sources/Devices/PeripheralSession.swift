@@ -28,13 +28,16 @@ package struct PeripheralSession: Sendable {
 
   private(set) var state = State.absent
   private var isInRange = false
+  private var isReceived = true
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60))
-  /// For a peripheral that cannot be served: it is tried less and less often.
+  /// For a peripheral that cannot be used, or is not received: it is tried less and less often.
   private var longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
   private var afterLeaving = AfterLeaving.wait(.zero)
   private let isOnDemand: Bool
   /// Nil once the session is live.
   private(set) var lastTrouble: Trouble?
+  /// Waiting, and connected to at once when it is received.
+  private var awaitsAdvertisement = false
   /// Connected to a peripheral that lacks what the profile requires, which may still come.
   private(set) var awaitsServices = false
   private(set) var pairing: PairingPlan
@@ -84,6 +87,14 @@ package struct PeripheralSession: Sendable {
     return [.connect]
   }
 
+  /// Whether its advertisements are received: a bonded one is in range even if they are not.
+  mutating func seen(isReceived: Bool) -> [Action] {
+    self.isReceived = isReceived
+    guard state == .waiting, awaitsAdvertisement, isReceived else { return [] }
+    state = .connecting
+    return [.cancelTimer, .connect]
+  }
+
   /// Whether bluetoothd has a bond with it.
   mutating func seen(isPaired: Bool) { pairing.isPaired = isPaired }
 
@@ -126,7 +137,10 @@ package struct PeripheralSession: Sendable {
   }
 
   private mutating func connectFailed(_ error: CentralError) -> [Action] {
-    trouble(.connectFailed(error.description)) + wait(backOff.next())
+    let actions = trouble(.connectFailed(error.description))
+    if isReceived { return actions + wait(backOff.next()) }
+    defer { awaitsAdvertisement = true }
+    return actions + wait(longBackOff.next())
   }
 
   mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
@@ -353,6 +367,7 @@ package struct PeripheralSession: Sendable {
 
   private mutating func wait(_ delay: Duration) -> [Action] {
     awaitsServices = false
+    awaitsAdvertisement = false
     state = .waiting
     return [.setTimer(delay)]
   }

@@ -98,6 +98,12 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     published[address]?.hash = nil
   }
 
+  package func isDeleted(_ address: BluetoothAddress) -> Bool { store[address].isDeleted }
+
+  package func setDeleted(_ isDeleted: Bool, _ address: BluetoothAddress) {
+    store[address].isDeleted = isDeleted
+  }
+
   // MARK: Subscriptions
 
   private func subscribe() {
@@ -180,13 +186,15 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     for publisher in bridge.publishers { deviceChanged(publisher) }
   }
 
+  /// The other gateways learn it from `info`: an empty payload may also be another gateway's, which no longer announces.
   private func deviceDeleted(_ address: BluetoothAddress) {
-    guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown
+    guard let publisher = bridge.publisher(address), bridge.owner(of: address) == .this,
+      store[address].announced != nil
     else { return }
-    if owner == .this, store[address].announced == nil { return }
     context.log.notice(
-      "deleted in Home Assistant: announced again when it is added by device/add", publisher.fields)
+      "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     store[address] = DiscoveryStore.Record(announced: nil, isDeleted: true)
+    publisher.publishInfo()
   }
 
   /// The prefix of a status topic; nil for other topics.

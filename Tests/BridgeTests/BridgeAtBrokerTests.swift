@@ -60,6 +60,19 @@ import Testing
     #expect(String(decoding: response.payload, as: UTF8.self).contains("is not a whole number"))
   }
 
+  @Test func aRetainedRequestIsCarriedOutOnceAtMost() async throws {
+    let request = "bridge/here/request/device/remove"
+    let tested = try await BridgeUnderTest(
+      broker, retained: [(request, #"{"id":"kitchen","transaction":"old"}"#)])
+    #expect(try await tested.payloads("bridge/here/response/device/remove") == [])
+    try await tested.publish(request, #"{"id":"kitchen","transaction":"new"}"#, retain: true)
+    try await tested.message("bridge/here/response/device/remove", "new")
+    let start = tested.messages.count
+    await tested.bridge.context.mqtt.reconnect(after: .zero)
+    try await tested.message("bridge/here/info", #""connects":2"#, from: start)
+    #expect(try await tested.payloads("bridge/here/response/device/remove", from: start) == [])
+  }
+
   @Test func commandWaitsForItsDeviceUntilItsTimeToLiveEnds() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish("kitchen/period/set", #"{"value":2000,"ttl":1,"transaction":"a1"}"#)
@@ -225,7 +238,7 @@ import Testing
       try await tested.publish("bridge/here/request/\(verb)", #"{"id":"kitchen",\#(keys)}"#)
       try await tested.message(
         "bridge/here/response/\(verb)",
-        #""code":"unavailable","error":"kitchen is disabled: enable it by device/options""#)
+        #""code":"unavailable","error":"kitchen is disabled: enable it with device/options""#)
     }
   }
 
@@ -443,6 +456,27 @@ import Testing
     try await tested.receive(0, 22)
     #expect(try await tested.payloads("kitchen/temperature", from: start) == [])
     #expect(try await tested.payloads("kitchen/readings").count == 1)
+  }
+
+  /// What is read on the new link before the device is online here is not lost.
+  @Test func firstReadingsAfterATakeoverFollowTheInfo() async throws {
+    let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
+    // A link that ends before the device is online: what it read is not published later.
+    for (value, next) in [(20, PeripheralSession.State.waiting), (21, .live)] {
+      try await tested.session(.subscribing)
+      try await tested.receive(0, .integer(value), sequence: UInt64(value))
+      try await tested.receive(1, 500, sequence: nil)
+      #expect(try await tested.payloads("kitchen/temperature") == [])
+      if next == .live { try await tested.comeOnline() } else { try await tested.session(next) }
+    }
+    try await tested.message("kitchen/readings", #""sequence":21"#)
+    #expect(try await tested.payloads("kitchen/readings").count == 1)
+    #expect(try await tested.payloads("kitchen/temperature") == ["21"])
+    #expect(try await tested.payloads("kitchen/period") == ["500"])
+    let topics = tested.messages.elements.map(\.topic.string)
+    let online = try #require(topics.firstIndex(of: "microbit/kitchen/availability"))
+    let value = try #require(topics.firstIndex(of: "microbit/kitchen/temperature"))
+    #expect(online < value)
   }
 
   @Test func topicsAreClearedWhenADeviceIsRemovedAndKeptWhenItMoves() async throws {

@@ -123,7 +123,7 @@ import Testing
     ("device/ad", "", #"unknown request "device/ad": did you mean device/add?"#),
     (
       "make-coffee-for-all", "",
-      #"unknown request "make-coffee-for-all": known are devices, health, reload, scan, device/add, "#
+      #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
         + "device/inspect, property/get, property/set, adapter/state, device/sequence, adapter/reset, log_level"
     ),
@@ -159,7 +159,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a","options":{"match":{}}}"#,
-      "options.match: unknown key (it can be changed in config.json alone)"
+      "options.match: unknown key (it can only be changed in config.json)"
     ),
     (
       "device/options", #"{"id":"a","name":"x"}"#,
@@ -169,10 +169,10 @@ import Testing
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
     ("device/remove", "{}", "id: this is missing (the device's id, as in its topics)"),
     ("device/reconnect", "", "id: this is missing (the device's id, as in its topics)"),
-    ("device/rename", #"{"id":"a"}"#, "to: this is missing (the id that it shall have)"),
+    ("device/rename", #"{"id":"a"}"#, "to: this is missing (the new id)"),
     (
       "device/rename", "",
-      "id: this is missing (the device's id, as in its topics); to: this is missing (the id that it shall have)"
+      "id: this is missing (the device's id, as in its topics); to: this is missing (the new id)"
     ),
     (
       "device/options", #"{"id":"a"}"#,
@@ -236,7 +236,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a","options":{"profile":"x"}}"#,
-      "options.profile: unknown key (it can be changed in config.json, or by device/remove and device/add)"
+      "options.profile: unknown key (change it in config.json, or with device/remove and device/add)"
     ),
     (
       "device/options", #"{"id":"a","options":{"enabled":"no"}}"#,
@@ -313,7 +313,7 @@ import Testing
     let million = [UInt8](repeating: UInt8(ascii: " "), count: 1 << 20)
     for verb in ["health", "nonsense"] {
       #expect(
-        parse(verb, million) == .failure(Rejection("the payload has 1048576 bytes, 65536 are the most")))
+        parse(verb, million) == .failure(Rejection("the payload has 1048576 bytes, the maximum is 65536")))
     }
     let most = [UInt8](repeating: UInt8(ascii: " "), count: (64 << 10) - 2) + Array("{}".utf8)
     #expect((try? parse("health", most).get())?.content == .health)
@@ -323,7 +323,7 @@ import Testing
     let steps = Array(repeating: #"{"read":"x"}"#, count: 33).joined(separator: ",")
     #expect(
       rejection("device/sequence", "{\"id\":\"a\",\"steps\":[\(steps)]}")
-        == Rejection("steps: 33 steps, 32 are the most"))
+        == Rejection("steps: 33 steps, the maximum is 32"))
   }
 
   @Test func manyErrorsMakeNoLongAnswer() throws {

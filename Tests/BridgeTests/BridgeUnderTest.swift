@@ -197,6 +197,15 @@ final class BridgeUnderTest: Sendable {
     await engine.store.records[address]
   }
 
+  /// The state of the device's session changes.
+  func session(_ state: PeripheralSession.State) async throws {
+    try await device { publisher in
+      var description = publisher.device
+      description.session = state
+      publisher.changed(.session, description)
+    }
+  }
+
   func comeOnline() async throws {
     try await device { publisher in
       var description = publisher.device

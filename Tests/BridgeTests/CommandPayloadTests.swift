@@ -98,13 +98,13 @@ import Testing
         == Rejection("0 is below the smallest period, 20 ms", "a1"))
     #expect(
       rejection(Array(#"{"valeu":1,"transaction":"a1"}"#.utf8))
-        == Rejection(#"unknown key "valeu": value, ttl and transaction are known"#, "a1"))
+        == Rejection(#"unknown key "valeu"; allowed: value, ttl, transaction"#, "a1"))
     #expect(rejection(Array(#"{"transaction":"a1"}"#.utf8)) == Rejection("the key value is missing", "a1"))
   }
 
   @Test func refusesBySizeBeforeItLooks() {
     let million = [UInt8](repeating: UInt8(ascii: "9"), count: 1 << 20)
-    #expect(rejection(million) == Rejection("the payload has 1048576 bytes, 4096 are the most"))
+    #expect(rejection(million) == Rejection("the payload has 1048576 bytes, the maximum is 4096"))
     let digits = [UInt8](repeating: UInt8(ascii: "9"), count: 4000)
     #expect(rejection(digits)?.reason.utf8.count ?? .max < 120)
     #expect(accepted(String(repeating: " ", count: 4094) + "77")?.value.value == 77)

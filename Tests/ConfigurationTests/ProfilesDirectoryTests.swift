@@ -82,6 +82,6 @@ import Testing
   @Test func aFolderOfSomethingElseIsRefused() throws {
     for number in 0...1000 { try folder.write("{}", to: "profiles.d/\(number).json") }
     #expect(
-      failure() == "config.json:1:23: profiles_directory: profiles.d: 1001 files, 1000 are the most")
+      failure() == "config.json:1:23: profiles_directory: profiles.d: 1001 files, the maximum is 1000")
   }
 }

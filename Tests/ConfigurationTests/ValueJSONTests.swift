@@ -203,11 +203,11 @@ import Testing
     #expect(problem(.number(2.75), half) == "2.75 is above the largest limit, 2.5 ms")
     let raw = property(try codec(.bytes), maxLength: 1)
     #expect(problem(.string("01"), raw) == nil)
-    #expect(problem(.string("0102"), raw) == "limit has 2 bytes, 1 are the most")
+    #expect(problem(.string("0102"), raw) == "limit has 2 bytes, the maximum is 1")
     #expect(problem(.integer(1), raw) != nil)
     let text = property(try codec(.utf8), maxLength: 2)
     #expect(problem(.string("é"), text) == nil)
-    #expect(problem(.string("é!"), text) == "limit has 3 bytes, 2 are the most")
+    #expect(problem(.string("é!"), text) == "limit has 3 bytes, the maximum is 2")
   }
 
   private func value(ofPayload payload: String, _ property: Property) -> Value? {

@@ -192,6 +192,19 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .use(0))
   }
 
+  @Test func aBondedDeviceIsInRangeEvenIfItIsNotReceived() {
+    var choice = AdapterChoice(isOn: [true], pinned: nil, bondLimit: .seconds(60))
+    see(&choice, 0, nil, isPaired: true)
+    #expect(choice.isInRange(at: start) && !choice.isReceived(at: start))
+    see(&choice, 0, -50, isPaired: true, at: 1)
+    #expect(choice.isReceived(at: at(1)))
+    // While scanning is paused bluetoothd reports no strength.
+    see(&choice, 0, nil, isPaired: true, at: 2)
+    #expect(choice.isReceived(at: at(2)) && !choice.isReceived(at: at(70)))
+    see(&choice, 0, nil, isConnected: true, isPaired: true, at: 70)
+    #expect(choice.isReceived(at: at(70)))
+  }
+
   @Test func aBondedDeviceStaysWithItsAdapter() {
     var choice = choice(-90, -30)
     see(&choice, 0, -90, isPaired: true)

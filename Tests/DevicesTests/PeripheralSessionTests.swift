@@ -97,6 +97,26 @@ import Testing
         == .report(.connectFailed("Connect: no answer in time")))
   }
 
+  /// As a bonded one that is switched off.
+  @Test func whatIsNotReceivedIsTriedSeldomAndAtOnceWhenItIs() {
+    var session = connecting
+    #expect(session.seen(isReceived: false) == [])
+    for (index, seconds) in [60, 120, 240, 480, 960, 1920, 3600, 3600].enumerated() {
+      let actions = session.connected(.failed(.timedOut("Connect: no answer in time")))
+      expectTimer(
+        actions, .seconds(seconds),
+        after: index == 0 ? [.report(.connectFailed("Connect: no answer in time"))] : [])
+      #expect(session.seen(isReceived: false) == [])
+      #expect(session.timer(at: start) == [.connect])
+    }
+    _ = session.connected(.failed(.timedOut("Connect: no answer in time")))
+    #expect(session.seen(isReceived: true) == [.cancelTimer, .connect])
+    // In the usual back-off an advertisement changes nothing.
+    expectTimer(session.connected(.failed(.timedOut("Connect: no answer in time"))), .seconds(1))
+    #expect(session.seen(isReceived: true) == [])
+    #expect(session.state == .waiting)
+  }
+
   @Test(arguments: [CentralError.gone, .unavailable])
   func absentPeripheralIsAwaitedWithoutATimer(error: CentralError) {
     var session = connecting

@@ -55,7 +55,7 @@ import Testing
         #expect(lines.first?.contains("characteristic device=\(id) address=") == true)
         #expect(lines.first?.hasSuffix(" flags=\(flags) property=\(property)") == true, "\(lines)")
       }
-      try await fixture.logged("mqtt: subscribed to microbit/\(Fixture.bridge)/request/#")
+      try await fixture.logged("mqtt: subscribed to microbit/\(fixture.bridge)/request/#")
       try await fixture.logged("mqtt: subscribed to microbit/\(id)/+/set")
     }
   }

@@ -262,12 +262,12 @@ import Testing
       try await fixture.leaveNotificationsStuck()
       let (_, text) = try await Self.doctor(fixture)
       try Self.found(
-        "fault", "device", "another program takes the notifications of temperature",
+        "fault", "device", "another program has acquired the notifications of temperature",
         "sudo systemctl restart bluetooth", in: text)
       try fixture.startGateway()
-      try await fixture.logged("another program takes the notifications of temperature: reading it instead")
+      try await fixture.logged("has acquired the notifications of temperature: reading it instead")
       try await Self.finds(
-        "fault", "device", "another program takes the notifications of temperature",
+        "fault", "device", "another program has acquired the notifications of temperature",
         "sudo systemctl restart bluetooth", in: fixture)
     }
   }

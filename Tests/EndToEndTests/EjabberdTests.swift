@@ -45,9 +45,7 @@ import Testing
       for fixture in cluster.fixtures { try await fixture.settled() }
       try ground.expect(
         Self.id, after: mark, availability: ["offline", "online"], holders: ["attic"])
-      _ = try await ground.observer.message(Cluster.discovery, after: mark, within: Fixture.patience) {
-        $0.text.contains("bridge/attic/state")
-      }
+      try await ground.announced(by: attic, after: mark)
 
       mark = try ground.observer.mark
       try await attic.killGateway()

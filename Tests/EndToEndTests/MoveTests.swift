@@ -35,10 +35,11 @@ import Testing
       // It was as it comes from the factory there, and gets what was desired of it here.
       try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 70 }
       try await attic.message("\(Self.id)/period", "70", after: mark)
-      try await attic.reading(Self.id, after: mark) { _ in true }
-      let discovery = try await attic.observer.message(
-        Cluster.discovery, after: mark, within: Fixture.patience
-      ) { $0.text.contains("bridge/attic/state") }.json()
+      let first = try await attic.reading(Self.id, after: mark) {
+        $0.message.text.contains(#""gateway":"attic""#)
+      }
+      #expect(first.sequence == 1)
+      let discovery = try await ground.announced(by: attic, after: mark)
       #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
       #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
 
@@ -168,9 +169,7 @@ import Testing
       try await cluster.move(from: ground, to: attic)
       try await attic.holds(Self.id, after: mark)
       try await attic.message("\(Self.id)/temperature", after: mark)
-      _ = try await attic.observer.message(Cluster.discovery, after: mark, within: Fixture.patience) {
-        $0.text.contains("bridge/attic/state")
-      }
+      try await ground.announced(by: attic, after: mark)
       mark = try ground.observer.mark
       ground.wire?.mend()
       try await ground.bridgeOnline(after: mark)
@@ -182,6 +181,55 @@ import Testing
       #expect(kept["\(Self.id)/temperature"] != nil)
       #expect(kept[Cluster.discovery]?.text.contains("bridge/attic/state") == true)
       #expect(try attic.lines(with: "deleted in Home Assistant").isEmpty)
+    }
+  }
+
+  @Test("Deleted in Home Assistant at one gateway, it is not announced by the next, until it is added")
+  func deletedInHomeAssistant() async throws {
+    try await withCluster(Self.plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await ground.holds(Self.id)
+      try await ground.announced(by: ground)
+      try await ground.observer.publish(Cluster.discovery, [], retain: true)
+      try await ground.message("\(Self.id)/info") { $0.text.contains(#""home_assistant":"deleted""#) }
+      for fixture in cluster.fixtures { try await fixture.settled() }
+
+      var mark = try ground.observer.mark
+      try await cluster.carry(from: ground, to: attic)
+      let info = try await attic.holds(Self.id, after: mark)
+      #expect(info["home_assistant"]?.string == "deleted")
+      try await attic.settled()
+      #expect(try ground.observer.messages(on: Cluster.discovery, after: mark).isEmpty)
+
+      mark = try ground.observer.mark
+      try await attic.done("device/add", #"{"identifier":"\#(Cluster.address)"}"#)
+      try await ground.announced(by: attic, after: mark)
+      try await ground.message("\(Self.id)/info", after: mark) { !$0.text.contains("home_assistant") }
+      try await ground.settled()
+      mark = try ground.observer.mark
+      try await cluster.carry(from: attic, to: ground)
+      try await ground.announced(by: ground, after: mark)
+    }
+  }
+
+  @Test("A gateway that no longer announces leaves that to the next one")
+  func discoverySwitchedOff() async throws {
+    try await withCluster(Self.plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await ground.holds(Self.id)
+      try await ground.announced(by: ground)
+      for fixture in cluster.fixtures { try await fixture.settled() }
+      var mark = try ground.observer.mark
+      let text = ground.configuration(ground.plan.entries)
+        .replacing(#""devices":"#, with: #""home_assistant": { "discovery": false }, "devices":"#)
+      try ground.folder.write(text, to: "config.json")
+      try await ground.done("reload")
+      _ = try await ground.observer.message(
+        Cluster.discovery, after: mark, within: Fixture.patience, where: \.payload.isEmpty)
+      try await attic.settled()
+      mark = try ground.observer.mark
+      try await cluster.carry(from: ground, to: attic)
+      try await ground.announced(by: attic, after: mark)
     }
   }
 

@@ -83,7 +83,7 @@ import Testing
       try await fixture.simulator.control("vanish", 0)
       #expect(
         try await fixture.refusal("device/sequence", #"{"id":"meter","steps":\#(steps),"timeout":1}"#)
-          .hasPrefix("meter: the limit of 1 s is over"))
+          .hasPrefix("meter: timed out after 1 s"))
     }
   }
 

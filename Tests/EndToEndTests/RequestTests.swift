@@ -31,17 +31,17 @@ import Testing
   func transaction() async throws {
     try await withFixture { fixture in
       try await fixture.bridgeOnline()
-      let request = "microbit/\(Fixture.bridge)/request/devices"
+      let request = "microbit/\(fixture.bridge)/request/devices"
       try await fixture.ask(request, Array(#"{"transaction":"ü/+#\n"}"#.utf8), correlation: "\0c")
       let reply = try await fixture.reply(to: "\0c")
-      let answer = try await fixture.message("\(Fixture.bridge)/response/devices")
+      let answer = try await fixture.message("\(fixture.bridge)/response/devices")
       #expect(reply.payload == answer.payload)
       #expect(!answer.retain)
       #expect(try answer.json()["transaction"]?.string == "ü/+#\n")
       #expect(try answer.json()["status"]?.string == "ok")
       // A refused one as well.
       let bad = Array(#"{"transaction":"b","id":"nobody"}"#.utf8)
-      try await fixture.ask("microbit/\(Fixture.bridge)/request/device/remove", bad, correlation: "d")
+      try await fixture.ask("microbit/\(fixture.bridge)/request/device/remove", bad, correlation: "d")
       let refused = try await fixture.reply(to: "d").json()
       #expect(refused["transaction"]?.string == "b")
       #expect(refused["status"]?.string == "error")
@@ -220,7 +220,7 @@ import Testing
       let payload = Array(#"{"transaction":""#.utf8) + Array(repeating: UInt8(ascii: "x"), count: 1 << 20)
       let answer = try await fixture.request("device/add", bytes: payload)
       #expect(answer["status"]?.string == "error")
-      #expect(answer["error"]?.string?.contains("\(payload.count) bytes, 65536 are the most") == true)
+      #expect(answer["error"]?.string?.contains("\(payload.count) bytes, the maximum is 65536") == true)
       #expect(try await fixture.done("health")["healthy"]?.bool == true)
     }
   }

@@ -42,6 +42,8 @@ struct DeviceOwnership: Equatable, Sendable {
     var desired: JSONObject?
     /// Those of them that no command or request has set. Earlier versions do not name them.
     var configured: Set<String> = []
+    /// A user has deleted the device in Home Assistant.
+    var isDeleted = false
     /// The device's address, if it is given.
     var address: BluetoothAddress?
   }

@@ -65,7 +65,7 @@ struct BridgeRequest: Sendable, Equatable {
   /// No payload at all is an object without members.
   private static func object(_ payload: [UInt8]) throws(Rejection) -> JSONObject {
     guard payload.count <= longestPayload else {
-      throw Rejection("the payload has \(payload.count) bytes, \(longestPayload) are the most")
+      throw Rejection("the payload has \(payload.count) bytes, the maximum is \(longestPayload)")
     }
     if payload.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return JSONObject([]) }
     let document: JSONValue
@@ -83,7 +83,7 @@ struct BridgeRequest: Sendable, Equatable {
   private static func hint(for verb: String) -> String {
     let verbs = Verb.allCases.map(\.rawValue)
     if let near = nearest(to: verb, among: verbs) { return "did you mean \(near)?" }
-    return "known are \(verbs.joined(separator: ", "))"
+    return "known requests: \(verbs.joined(separator: ", "))"
   }
 
   /// The first few errors.

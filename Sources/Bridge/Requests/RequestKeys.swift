@@ -204,7 +204,7 @@ private struct RenameKeys: RequestKeys {
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     (id == nil ? path.missing("id", hint: idHint) : [])
-      + (to == nil ? path.missing("to", hint: "the id that it shall have") : [])
+      + (to == nil ? path.missing("to", hint: "the new id") : [])
   }
 }
 
@@ -248,7 +248,7 @@ private struct SequenceKeys: RequestKeys {
       errors += path.missing("steps", hint: #"a list like [{"read":"temperature"}]"#)
     } else if steps.count > DeviceManager.mostSteps {
       errors.append(
-        path.key("steps").error("\(steps.count) steps, \(DeviceManager.mostSteps) are the most"))
+        path.key("steps").error("\(steps.count) steps, the maximum is \(DeviceManager.mostSteps)"))
     }
     return errors
   }

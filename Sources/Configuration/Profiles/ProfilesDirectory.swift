@@ -43,7 +43,7 @@ package enum ProfilesDirectory {
     let files: [String]
     do throws(FileProblem) { files = try self.files(in: path) } catch { throw failure(error.description) }
     guard files.count <= mostFiles else {
-      throw failure("\(files.count) files, \(mostFiles) are the most")
+      throw failure("\(files.count) files, the maximum is \(mostFiles)")
     }
     var profiles: [Profile] = []
     var origins: [String: String] = [:]

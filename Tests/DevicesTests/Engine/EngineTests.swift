@@ -522,6 +522,21 @@ import Testing
     await tested.end()
   }
 
+  /// It goes by its address, as another device had the id when it came.
+  @Test func aDeviceGetsAnIDThatItShared() async throws {
+    let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))
+    var configuration = Configuration()
+    configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), id: kitchen)]
+    let tested = try await Engine(configuration)
+    try await tested.frontEnd.availability(true)
+    #expect(await tested.engine.yieldID(kitchen))
+    try await tested.engine.rename(Engine.id, to: kitchen)
+    #expect(await tested.engine.device(kitchen)?.address == Engine.address)
+    try await tested.engine.rename(kitchen, to: hall)
+    #expect(await tested.engine.device(hall)?.address == Engine.address)
+    await tested.end()
+  }
+
   @Test func aDeviceThatIsRemovedIsNotRenamedFirst() async throws {
     // Several, as their order varies.
     let addresses = (0..<16).map { BluetoothAddress(truncating: 0xC5A1_B2C3_D500 + UInt64($0)) }

@@ -107,6 +107,14 @@ extension Fixture {
     return try info.json()
   }
 
+  /// Waits until the gateway of `fixture` announces the micro:bit to Home Assistant.
+  @discardableResult
+  func announced(by fixture: Fixture, after mark: Int = 0) async throws -> JSON {
+    try await observer.message(Cluster.discovery, after: mark, within: Self.patience) {
+      $0.text.contains("bridge/\(fixture.plan.id)/state")
+    }.json()
+  }
+
   /// Returns when the gateway has answered to all that was sent to it before, unless a micro:bit is to answer.
   func settled() async throws {
     let mark = try observer.mark

@@ -1,7 +1,8 @@
 import TestSupport
 
 extension Fixture {
-  static let bridge = "bridge/\(gatewayID)"
+  /// The gateway's own topics, below the base topic.
+  var bridge: String { "bridge/\(plan.id)" }
 
   /// Sends a request to the gateway; what it answers on the topic that everybody can listen to. One of a kind at a
   /// time: the next answer counts.
@@ -11,8 +12,8 @@ extension Fixture {
 
   func request(_ verb: String, bytes: [UInt8]) async throws -> JSON {
     let mark = try observer.mark
-    try await observer.publish("microbit/\(Self.bridge)/request/\(verb)", bytes)
-    return try await message("\(Self.bridge)/response/\(verb)", after: mark).json()
+    try await observer.publish("microbit/\(bridge)/request/\(verb)", bytes)
+    return try await message("\(bridge)/response/\(verb)", after: mark).json()
   }
 
   /// As ``request(_:_:)``, for one that is met: its data.
@@ -40,7 +41,7 @@ extension Fixture {
   func restartGateway() async throws {
     let mark = try observer.mark
     _ = try await stopGateway()
-    let offline = try await message("\(Self.bridge)/state", "offline", after: mark)
+    let offline = try await message("\(bridge)/state", "offline", after: mark)
     try startGateway()
     try await bridgeOnline(after: offline.number)
   }

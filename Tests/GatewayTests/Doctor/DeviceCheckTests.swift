@@ -36,7 +36,7 @@ struct DeviceCheckTests {
     #expect(found.first?.level == .fault)
     #expect(
       found.first?.text
-        == "kitchen: cannot be served: its program has no Bluetooth temperature service, or it is in pairing mode"
+        == "kitchen: cannot be used: its program has no Bluetooth temperature service, or it is in pairing mode"
     )
     #expect(found.first?.remedy?.contains("bluetooth temperature service") == true)
   }

@@ -156,7 +156,7 @@ struct AdapterCheckTests {
     let found = findings(report)
     #expect(found.contains { $0.text.hasPrefix("another program scans with hci0") })
     #expect(
-      found.last?.text == "C5:A1:B2:C3:D4:E5: another program takes the notifications of temperature")
+      found.last?.text == "C5:A1:B2:C3:D4:E5: another program has acquired the notifications of temperature")
     #expect(found.last?.remedy?.contains("sudo systemctl restart bluetooth") == true)
     #expect(findings(report, isGatewayRunning: true).allSatisfy { $0.level == .ok })
   }
