@@ -3,13 +3,13 @@ import EventLoop
 import GATT
 import Log
 
-/// A central: finds peripherals by a BlueZ adapter, connects to them, and operates on their characteristics.
+/// A central: finds peripherals with a BlueZ adapter, connects to them, and operates on their characteristics.
 ///
 /// It recovers from the absence and the restart of bluetoothd and of the adapter, and reports both as events, called
 /// synchronously on the loop. D-Bus and object paths are hidden from the users of this module.
 public actor Central {
   nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
+  /// The loop's executor: code on its thread may enter the actor with `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   let log = Logger(component: "bluetooth")

@@ -134,7 +134,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   private func subscribe(_ publisher: DevicePublisher) {
     ownership.idUsed(by: publisher)
     context.mqtt.subscribe(publisher.topics.ownership)
-    publisher.awaits(ownership.sendBarrier())
+    publisher.setBarrier(ownership.sendBarrier())
     if ownership.isAdmitted { commands.subscribe(publisher) }
   }
 

@@ -46,7 +46,7 @@ final class CommandHandler: @unchecked Sendable {
   func subscribe(_ publisher: DevicePublisher) {
     subscribeOwn(publisher)
     barrier = bridge.sendBarrier()
-    // For retained commands to groups, which the other devices have handled.
+    // The broker then sends the retained commands to groups again, to which the other devices do not react again.
     guard !isResubscribing else { return }
     isResubscribing = true
     context.loop.timer(after: Self.groupDelay) { [weak self] in
@@ -99,7 +99,7 @@ final class CommandHandler: @unchecked Sendable {
   private func acceptRetained(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
-    // A retained command was deleted: sent again, it is another one.
+    // The retained command was deleted: an equal one that is sent later is a new command.
     if message.payload.isEmpty {
       retained.remove(message.topic, for: publisher.device.address)
       return false

@@ -87,14 +87,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
     case .removed where !ownership.isElsewhere:
-      withdraw(topics.states)
+      clearOrRelease(topics.states)
       // Without a connection the topics are orphaned: this run clears them on the next one, or the next run does.
       guard bridge.isAdmitted else { break }
       bridge.companion?.deviceRemoved(device.address)
       storeID()
     case .replaced where !ownership.isElsewhere:
       // The new properties may be others.
-      withdraw(topics.properties.flatMap(\.states))
+      clearOrRelease(topics.properties.flatMap(\.states))
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
@@ -119,7 +119,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
     let isOwn = ownership.owner == .this
     switch reason {
-    case .requested: if isOwn { withdraw(topics.states) }
+    case .requested: if isOwn { clearOrRelease(topics.states) }
     case .conflict: release()
     }
     bridge.unsubscribe(self)
@@ -143,7 +143,6 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     // First, so that it is there when the device comes online.
     publishInfo()
     context.publishState(topics.availability, Payload.availability(device.isOnline))
-    bridge.ownedDeviceChanged(self)
   }
 
   package func publishInfo() {
@@ -157,7 +156,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
   /// Without a connection the topics are left as they are: by the next one another gateway may own the device.
-  private func withdraw(_ topics: [TopicName]) {
+  private func clearOrRelease(_ topics: [TopicName]) {
     for topic in topics {
       if bridge.isAdmitted { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
     }
@@ -177,13 +176,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Ownership
 
   /// The retained messages of the device arrive before this barrier.
-  func awaits(_ barrier: UInt64) { self.barrier = barrier }
+  func setBarrier(_ barrier: UInt64) { self.barrier = barrier }
 
-  /// - Parameter isAlone: whether no other gateway is online.
-  func barrierArrived(_ number: UInt64, isAlone: Bool) {
+  /// - Parameter isOnlyGateway: whether no other gateway is online.
+  func barrierArrived(_ number: UInt64, isOnlyGateway: Bool) {
     guard let barrier, barrier <= number else { return }
     self.barrier = nil
-    reconcile(isAlone: isAlone)
+    reconcile(isOnlyGateway: isOnlyGateway)
   }
 
   /// The retained `info`, from any gateway.
@@ -255,8 +254,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.companion?.ownedElsewhere(device.address)
     if let notice { bridge.companion?.setDeleted(notice.isDeleted, device.address) }
     let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
-    let isServed = !bridge.isResponsible(for: self)
-    context.engine.assumeIsolated { $0.setOwner(owner, of: id, desired: desired, isServed: isServed) }
+    let isOwnerOnline = !bridge.isResponsible(for: self)
+    context.engine.assumeIsolated {
+      $0.setOwner(owner, of: id, desired: desired, isOwnerOnline: isOwnerOnline)
+    }
     bridge.report.changed()
   }
 
@@ -267,7 +268,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   /// The retained messages of the device have arrived. What an earlier run published may be out of date.
-  private func reconcile(isAlone: Bool) {
+  private func reconcile(isOnlyGateway: Bool) {
     guard !device.isOnline else { return clearOrphanedValues() }
     switch ownership.owner {
     case .other: break
@@ -279,7 +280,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .unknown:
       // Another gateway may just have found it, and not have published that yet.
       let address = device.address
-      guard isAlone, context.engine.assumeIsolated({ $0.isNamed(address) }) else { return }
+      guard isOnlyGateway, context.engine.assumeIsolated({ $0.isKnownByAddress(address) }) else { return }
       context.publishState(topics.availability, Payload.availability(false))
       storeID()
     }

@@ -175,8 +175,8 @@ struct AdapterChoice: Sendable {
   ///
   /// - Parameters:
   ///   - hasFreeLink: of each adapter, whether it can have one more link.
-  ///   - startEnd: until when adapters that are not on yet are waited for.
-  mutating func choose(hasFreeLink: [Bool], startEnd: Moment? = nil, at now: Moment) -> Decision {
+  ///   - startDeadline: until when adapters that are not on yet are waited for.
+  mutating func choose(hasFreeLink: [Bool], startDeadline: Moment? = nil, at now: Moment) -> Decision {
     let eligible = eligible(at: now)
     let reachable = eligible.filter { candidates[$0].isInRange || candidates[$0].isReceived(at: now) }
     if let linked = reachable.first(where: { candidates[$0].isConnected }) { return use(linked, at: now) }
@@ -184,8 +184,8 @@ struct AdapterChoice: Sendable {
       undecidedSince = nil
       return .none
     }
-    if let startEnd, now < startEnd, eligible.contains(where: { !candidates[$0].isOn }) {
-      return .wait(now.duration(to: startEnd))
+    if let startDeadline, now < startDeadline, eligible.contains(where: { !candidates[$0].isOn }) {
+      return .wait(now.duration(to: startDeadline))
     }
     let isComplete =
       eligible.count == 1

@@ -257,7 +257,7 @@ final class Channel: @unchecked Sendable {
   /// The value that was read after a write or on a new link. It is not counted as a reading.
   func wasReadBack(_ value: Value) {
     keep(value)
-    if !isReadNotified { device.publishReadBack(value, of: self) }
+    if !isReadNotified { device.reportReadBack(value, of: self) }
   }
 }
 

@@ -51,7 +51,7 @@ final class Device: @unchecked Sendable {
   var isLive: Bool { session.state == .live }
   var state: PeripheralSession.State { session.state }
   /// Whether it has to be found before it can be used.
-  var isSought: Bool { state != .live && state != .idle }
+  var needsScan: Bool { state != .live && state != .idle }
 
   /// For log lines about the device.
   var fields: LogFields {
@@ -160,12 +160,12 @@ final class Device: @unchecked Sendable {
 
   // MARK: Owner
 
-  func setOwner(_ new: Owner, desired: [String: PublishedDesired], isServed: Bool) {
+  func setOwner(_ new: Owner, desired: [String: PublishedDesired], isOwnerOnline: Bool) {
     let before = owner
     owner = new
     guard case .other = new else { return }
     // The link here is no longer alive, even if the other gateway has lost its own meanwhile.
-    let isHandedOver = isServed || description.isOnline
+    let isHandedOver = isOwnerOnline || description.isOnline
     // Nothing is new: the broker has sent the retained `info` again.
     guard isHandedOver || new != before else { return }
     if isHandedOver {
@@ -241,7 +241,7 @@ final class Device: @unchecked Sendable {
   }
 
   /// Passes on a value that the engine has read for itself, without a sequence number: it is not a reading.
-  func publishReadBack(_ value: Value, of channel: Channel) {
+  func reportReadBack(_ value: Value, of channel: Channel) {
     for (observer, _) in observers {
       observer.received(Reading(property: channel.index, value: value, time: .now, sequence: nil))
     }
@@ -252,7 +252,7 @@ final class Device: @unchecked Sendable {
     guard channel.index == description.profile.alive?.period, case .integer(let milliseconds) = value else {
       return
     }
-    session.periodIs(milliseconds)
+    session.setPeriod(milliseconds)
   }
 
   /// The interval for polling while another program has acquired the notifications: the period, but at least 1 s.

@@ -71,7 +71,7 @@ final class DeviceAdapters {
     releaseLink()
     let before = choice.current
     let hasFreeLink = context.adapters.map { $0.links < context.mostLinks }
-    switch choice.choose(hasFreeLink: hasFreeLink, startEnd: context.startEnd, at: .now) {
+    switch choice.choose(hasFreeLink: hasFreeLink, startDeadline: context.startDeadline, at: .now) {
     case .use(let index):
       let adapter = context.adapters[index]
       adapter.links += 1

@@ -17,7 +17,7 @@ final class DeviceContext: @unchecked Sendable {
   let log = Logger(component: "gateway")
   var counters = DeviceCounters()
   /// Until when a device waits for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
-  var startEnd: Moment?
+  var startDeadline: Moment?
   /// No more commands: what waits is kept for the next start.
   var isStopping = false
   /// Called after the state of a device's session has changed.

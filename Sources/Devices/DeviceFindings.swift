@@ -49,9 +49,9 @@ extension PeripheralSession.Trouble {
     case .wantsPairing: "no readings: it probably requires pairing"
     case .endsLinks: "its link ends whenever a value is read: it may require pairing"
     case .pairingFailed(let reason): "cannot pair: \(reason)"
-    case .bondLost(isMended: true):
+    case .bondLost(pairsAgain: true):
       "it has lost its bond, as after a new program was flashed: pairing again"
-    case .bondLost(isMended: false): "it has lost its bond, as after a new program was flashed"
+    case .bondLost(pairsAgain: false): "it has lost its bond, as after a new program was flashed"
     case .silent(let limit): "no reading for \(limit): reconnecting"
     case .unresponsive: "does not respond: reconnecting"
     case .servicesLost: "its services are gone: reconnecting"
@@ -62,10 +62,10 @@ extension PeripheralSession.Trouble {
   package func remedy(_ device: String, _ profile: Profile) -> String? {
     switch self {
     case .unsuitable: profile.missingHint?.remedy
-    case .wantsPairing, .endsLinks, .bondLost(isMended: false):
+    case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false):
       "put it into pairing mode, if it has one, and pair: microbit-gateway pair \(device)"
-    case .connectFailed, .subscribeFailed, .pairingFailed, .bondLost(isMended: true), .silent, .unresponsive,
-      .servicesLost:
+    case .connectFailed, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent,
+      .unresponsive, .servicesLost:
       nil
     }
   }
@@ -77,9 +77,9 @@ extension PeripheralSession.Trouble {
       self.remedy(device, profile)
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
     switch self {
-    case .unsuitable, .wantsPairing, .endsLinks, .bondLost(isMended: false), .subscribeFailed:
+    case .unsuitable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed:
       return .fault(.device, text, remedy: remedy)
-    case .connectFailed, .pairingFailed, .bondLost(isMended: true), .silent, .unresponsive, .servicesLost:
+    case .connectFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost:
       return .warning(.device, text, remedy: remedy)
     }
   }

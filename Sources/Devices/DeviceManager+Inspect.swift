@@ -31,20 +31,20 @@ package struct Inspection: Sendable {
 
 extension DeviceManager {
   /// How long to look for a peripheral that is not in range.
-  private static let patience = Duration.seconds(10)
+  private static let searchTimeout = Duration.seconds(10)
   /// Inspections at a time: each connects.
   private static let mostInspections = 4
 
   /// The address that a request names.
   func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
     switch reference {
-    case .id(let id): try known(id).address
+    case .id(let id): try requireDevice(id).address
     case .address(let address): address
     }
   }
 
   package func description(of id: DeviceID) throws(RequestError) -> DeviceDescription {
-    try known(id).description
+    try requireDevice(id).description
   }
 
   /// The peripheral at an address, and the adapter that has a link or a bond with it, or receives it best; scans for
@@ -54,7 +54,7 @@ extension DeviceManager {
   ) async throws(RequestError) -> (peripheral: Peripheral, central: Central) {
     let number = try beginScan()
     defer { endScan(number) }
-    let deadline = Moment.now + Self.patience
+    let deadline = Moment.now + Self.searchTimeout
     while true {
       var best: (peripheral: Peripheral, central: Central)?
       let session = registry.byAddress[address]?.session

@@ -113,7 +113,7 @@ extension DeviceManager {
 
   /// In dBm, of a peripheral that is not known; nil: any.
   private func requiredSignal(of peripheral: Peripheral, _ advertisement: Advertisement) -> Int? {
-    isNamed(peripheral.address)
+    isKnownByAddress(peripheral.address)
       ? nil : configuration.device(matching: peripheral.address, advertisement)?.match.minRSSI
   }
 
@@ -212,7 +212,7 @@ extension DeviceManager {
 
   /// Removes a device that an entry matches only by a pattern, and that was never connected: it is out of range.
   func removeIfUnknown(_ device: Device) {
-    guard !isNamed(device.address), device.owner == .unknown else { return }
+    guard !isKnownByAddress(device.address), device.owner == .unknown else { return }
     remove(device, because: .neverConnected)
     store.remove(device.address)
   }

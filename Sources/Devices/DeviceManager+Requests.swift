@@ -5,16 +5,16 @@ import JSON
 /// Requests that change devices. What they change is kept in the state database, and the rest follows from
 /// ``DeviceManager/reconcile()``.
 extension DeviceManager {
-  func known(_ id: DeviceID) throws(RequestError) -> Device {
+  func requireDevice(_ id: DeviceID) throws(RequestError) -> Device {
     if let device = registry.byID[id] { return device }
     let near = nearest(to: id.description, among: registry.byID.keys.map(\.description))
     throw RequestError(.notFound, "no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
   }
 
   /// The device that a request names by its id or by its address.
-  private func known(_ reference: DeviceReference) throws(RequestError) -> Device {
+  private func requireDevice(_ reference: DeviceReference) throws(RequestError) -> Device {
     switch reference {
-    case .id(let id): return try known(id)
+    case .id(let id): return try requireDevice(id)
     case .address(let address):
       if let device = registry.byAddress[address] { return device }
       throw RequestError(.notFound, "no device has the address \(address): add it with device/add")
@@ -58,7 +58,7 @@ extension DeviceManager {
   }
 
   package func remove(_ id: DeviceID) throws(RequestError) -> BluetoothAddress {
-    let device = try known(id)
+    let device = try requireDevice(id)
     let isConfigured = configuration.device(matching: device.address, device.advertisement) != nil
     // First, as it stores what becomes of their values.
     device.abandonWrites(reason: "the device was removed")
@@ -73,7 +73,7 @@ extension DeviceManager {
   }
 
   package func rename(_ id: DeviceID, to new: DeviceID) throws(RequestError) {
-    let device = try known(id)
+    let device = try requireDevice(id)
     try checkFree(new, for: device.address)
     if case .other(let gateway) = device.owner {
       throw RequestError(
@@ -87,7 +87,7 @@ extension DeviceManager {
   package func change(
     _ id: DeviceID, _ update: DeviceOptionsUpdate
   ) throws(RequestError) -> DeviceDescription? {
-    let device = try known(id)
+    let device = try requireDevice(id)
     let desired = update.desiredValues
     if !desired.isEmpty, case .other(let gateway) = device.owner {
       throw RequestError("\(id) is owned by the gateway \(gateway): its desired values are set there")
@@ -141,7 +141,7 @@ extension DeviceManager {
 
   /// - Returns: the state of its session after it.
   package func reconnect(_ id: DeviceID) throws(RequestError) -> PeripheralSession.State {
-    let device = try known(id)
+    let device = try requireDevice(id)
     try device.description.checkEnabled()
     device.session.reconnect()
     return device.state
@@ -152,7 +152,7 @@ extension DeviceManager {
   package func pair(_ device: DeviceReference, passkey: Int?, reply: @escaping PairingReply)
     throws(RequestError)
   {
-    let device = try known(device)
+    let device = try requireDevice(device)
     try device.description.checkEnabled()
     device.session.pair(passkey: passkey, reply: reply)
   }
@@ -162,7 +162,7 @@ extension DeviceManager {
   package func unpair(
     _ device: DeviceReference, reply: @escaping UnpairingReply
   ) throws(RequestError) {
-    try known(device).session.unpair(reply: reply)
+    try requireDevice(device).session.unpair(reply: reply)
   }
 }
 

@@ -38,7 +38,7 @@ extension DeviceManager {
   package func sequence(
     _ steps: [SequenceStep], on id: DeviceID, within seconds: Int
   ) async throws(RequestError) -> [StepResult] {
-    let device = try known(id)
+    let device = try requireDevice(id)
     let steps = try resolve(steps, for: device)
     guard !device.isInSequence else { throw RequestError("another sequence of \(id) is being carried out") }
     device.isInSequence = true

@@ -127,8 +127,8 @@ package actor DeviceManager {
 
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was
   /// connected before, or a request was about it.
-  package func isNamed(_ address: BluetoothAddress) -> Bool {
-    store.records[address]?.isNamed == true
+  package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {
+    store.records[address]?.isKnownByAddress == true
       || configuration.devices.contains { $0.match.identifier == address }
   }
 
@@ -163,7 +163,7 @@ package actor DeviceManager {
   private func adapterChanged(_ index: Int, to state: CentralState) {
     let adapter = context.adapters[index]
     // The gateway or bluetoothd has started.
-    if !isOn, state.isOn { context.startEnd = .now + Self.startLimit }
+    if !isOn, state.isOn { context.startDeadline = .now + Self.startLimit }
     adapter.state = state
     let finding = state.finding(adapter: adapter.name)
     if case .on(let name, let address) = state {
@@ -194,7 +194,7 @@ package actor DeviceManager {
   func updateScan() {
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
-      || registry.all.contains { $0.settings.isEnabled.value && $0.isSought }
+      || registry.all.contains { $0.settings.isEnabled.value && $0.needsScan }
     for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded) } }
   }
 
@@ -228,11 +228,11 @@ package actor DeviceManager {
 
   /// Which gateway owns the device; what commands and requests have set there is copied.
   ///
-  /// - Parameter isServed: whether the other gateway is online. While it is not, commands wait here, and visits go on.
+  /// - Parameter isOwnerOnline: whether the other gateway is online. While it is not, commands wait here, and visits go on.
   package func setOwner(
-    _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isServed: Bool = true
+    _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isOwnerOnline: Bool = true
   ) {
-    registry.byID[id]?.setOwner(owner, desired: desired, isServed: isServed)
+    registry.byID[id]?.setOwner(owner, desired: desired, isOwnerOnline: isOwnerOnline)
   }
 
   /// Copies what commands and requests have set at the earlier owner of a device that this gateway owns.

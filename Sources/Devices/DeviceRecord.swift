@@ -41,7 +41,7 @@ package struct DeviceRecord: Sendable, Equatable {
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
   /// Commands alone do not count: one for a group is for every device in range as well.
-  var isNamed: Bool { id != nil || isAdded || changes != DeviceOptions() }
+  var isKnownByAddress: Bool { id != nil || isAdded || changes != DeviceOptions() }
 
   /// What is known of it before it is seen.
   package var advertisement: Advertisement {

@@ -56,7 +56,7 @@ extension DeviceSession {
   /// Pairs before connecting, if that is due.
   /// - Returns: why it failed.
   func pairFirst(
-    _ peripheral: PeripheralID, _ number: Int, on central: isolated Central
+    _ peripheral: PeripheralID, _ restart: Int, on central: isolated Central
   ) async -> PairingError? {
     guard machine.pairing.pairsFirst else {
       // The adapter that was chosen may have a bond already.
@@ -67,12 +67,12 @@ extension DeviceSession {
     do throws(PairingError) {
       try await central.pair(
         peripheral, passkey: requests.passkey,
-        while: { self.number == number && self.machine.state == .connecting },
+        while: { self.restartCount == restart && self.machine.state == .connecting },
         passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)
       endPairing(.success(.paired))
       // The device was removed or disabled meanwhile: nothing else would end the link.
-      if machine.state == .stopped || self.number != number { await central.disconnect(peripheral) }
+      if machine.state == .stopped || restartCount != restart { await central.disconnect(peripheral) }
       return nil
     } catch {
       context.log.info("not paired: \(error)", device.fields)
@@ -117,7 +117,7 @@ extension DeviceSession {
         endPairing(.failure(error))
       }
       if isUnpairing { for reply in requests.takeUnpairing() { reply(result) } }
-      perform(machine.left())
+      perform(machine.disconnectCompleted())
     }
   }
 }

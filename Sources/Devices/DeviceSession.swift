@@ -12,7 +12,7 @@ final class DeviceSession: @unchecked Sendable {
   let adapters: DeviceAdapters
   var machine: PeripheralSession
   /// The number of ``restart()``s: results of tasks from before the last one are ignored.
-  private(set) var number = 0
+  private(set) var restartCount = 0
   /// The state last reported to the observers.
   private var reportedState = PeripheralSession.State.absent
   private var timer: LoopTimer?
@@ -71,7 +71,7 @@ final class DeviceSession: @unchecked Sendable {
   func readingReceived() { machine.received(at: .now) }
 
   func setPairing(_ mode: PairingMode) { machine.setPairing(mode) }
-  func periodIs(_ milliseconds: Int) { perform(machine.periodIs(milliseconds)) }
+  func setPeriod(_ milliseconds: Int) { perform(machine.setPeriod(milliseconds)) }
   func unresponsive() { perform(machine.unresponsive()) }
   func reconnect() { perform(machine.reconnect()) }
 
@@ -126,7 +126,7 @@ final class DeviceSession: @unchecked Sendable {
     machine = Self.machine(device)
     visits = device.settings.visitInterval.map { Visits(every: $0, of: self) }
     adapters.pin(device.settings.adapter)
-    number += 1
+    restartCount += 1
   }
 
   /// Ends the session and the link.
@@ -168,7 +168,7 @@ final class DeviceSession: @unchecked Sendable {
       device.offeredChanged()
       return perform(machine.servicesLost())
     }
-    let number = number
+    let restart = restartCount
     let visit = visits?.current
     device.task { [self] central in
       for channel in changed {
@@ -178,7 +178,7 @@ final class DeviceSession: @unchecked Sendable {
         } catch {
           if channel.characteristic == characteristic { channel.leaveOut(because: error) }
         }
-        guard self.number == number, machine.state == .live else { return }
+        guard restartCount == restart, machine.state == .live else { return }
         // Otherwise the services have changed again, and another task uses the new characteristic.
         if channel.characteristic == characteristic || channel.characteristic == nil { channel.linkUp() }
       }
@@ -232,11 +232,11 @@ final class DeviceSession: @unchecked Sendable {
   private func connect(by adapter: Adapter) {
     guard let peripheral else { return perform(machine.connected(.failed(.gone))) }
     log.debug("connecting", ["device": device.id, "adapter": adapter.name])
-    let number = number
+    let restart = restartCount
     let isPreferred = context.store.records[device.address]?.id != nil && adapters.isReceived
     device.task { [self] central in
-      if let failure = await pairFirst(peripheral, number, on: central) {
-        if machine.state != .stopped, self.number == number {
+      if let failure = await pairFirst(peripheral, restart, on: central) {
+        if machine.state != .stopped, restartCount == restart {
           perform(machine.connected(.notPaired(failure)))
         }
         return
@@ -245,14 +245,14 @@ final class DeviceSession: @unchecked Sendable {
       do throws(CentralError) {
         let characteristics = try await central.connect(
           peripheral, isPreferred: isPreferred,
-          while: { self.number == number && self.machine.state == .connecting })
+          while: { self.restartCount == restart && self.machine.state == .connecting })
         connection = resolve(characteristics) ? .connected : .unsuitable
       } catch {
         connection = .failed(error)
         rangeChanged()
       }
       // The device was removed or disabled meanwhile: nothing else would end a new link.
-      guard machine.state != .stopped, self.number == number else {
+      guard machine.state != .stopped, restartCount == restart else {
         if case .failed = connection { return }
         return await central.disconnect(peripheral)
       }
@@ -272,7 +272,7 @@ final class DeviceSession: @unchecked Sendable {
 
   private func subscribe() {
     let before = device.sequence
-    let number = number
+    let restart = restartCount
     let visit = visits?.current
     device.task { [self] central in
       do throws(CentralError) {
@@ -280,10 +280,10 @@ final class DeviceSession: @unchecked Sendable {
         for property in await visit?.missingValues(on: central) ?? [] {
           log.info("no value of \(property) was notified during the visit", device.fields)
         }
-        guard self.number == number else { return }
+        guard restartCount == restart else { return }
         perform(machine.subscribed(nil, at: .now))
       } catch {
-        guard self.number == number else { return }
+        guard restartCount == restart else { return }
         let isUnreadable = error.leavesLinkUp && device.sequence == before
         perform(isUnreadable ? machine.unreadable(error) : machine.subscribed(error, at: .now))
       }
@@ -325,7 +325,7 @@ final class DeviceSession: @unchecked Sendable {
     let peripheral = peripheral
     device.task { [self] central in
       if let peripheral { await central.disconnect(peripheral) }
-      perform(machine.left())
+      perform(machine.disconnectCompleted())
     }
   }
 

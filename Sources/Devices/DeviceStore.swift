@@ -17,7 +17,7 @@ final class DeviceStore: @unchecked Sendable {
   private(set) var records: [BluetoothAddress: DeviceRecord]
   private let section: StateSection
   private let loop: EventLoop
-  /// Changed, and not handed to the database yet: whoever waits for an answer gets it first.
+  /// Changed, and not passed to the database yet: answers that are due go out first.
   private var changed: Set<BluetoothAddress> = []
 
   init(_ section: StateSection, loop: EventLoop) {

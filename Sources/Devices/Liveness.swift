@@ -6,7 +6,7 @@ struct Liveness: Sendable {
   private(set) var hasReading = false
   private var liveSince: Moment?
   /// When the session became live, or the last reading since.
-  private(set) var lastSign: Moment
+  private(set) var lastSignOfLife: Moment
   /// Nil: the link alone keeps it alive.
   private var silence: Silence?
 
@@ -17,7 +17,7 @@ struct Liveness: Sendable {
 
   /// - Parameter silence: nil: the link alone keeps it alive.
   init(now: Moment, silence: Silence?) {
-    lastSign = now
+    lastSignOfLife = now
     self.silence = silence
   }
 
@@ -25,23 +25,23 @@ struct Liveness: Sendable {
   var limit: Duration? { silence?.limit }
 
   /// How long no reading may come from now on; not positive if the link is no longer alive.
-  func remaining(at now: Moment) -> Duration? { limit.map { $0 - lastSign.duration(to: now) } }
+  func remaining(at now: Moment) -> Duration? { limit.map { $0 - lastSignOfLife.duration(to: now) } }
 
   mutating func linked() { hasReading = false }
 
   mutating func becameLive(at now: Moment) {
     liveSince = now
-    lastSign = now
+    lastSignOfLife = now
   }
 
   /// On the path of every notification.
   mutating func received(at now: Moment) {
-    lastSign = now
+    lastSignOfLife = now
     hasReading = true
     silence?.ended()
   }
 
-  mutating func periodIs(_ period: Duration) { silence?.periodIs(period) }
+  mutating func setPeriod(_ period: Duration) { silence?.setPeriod(period) }
 
   /// Whether the link, which was alive until `end`, lasted long enough for earlier failures not to count.
   func wasGood(until end: Moment) -> Bool {
@@ -49,5 +49,5 @@ struct Liveness: Sendable {
   }
 
   /// Whether the link lasted long enough for earlier moves to other gateways not to count.
-  var wasSteady: Bool { liveSince.map { $0.duration(to: lastSign) >= Self.steadyLink } ?? false }
+  var wasSteady: Bool { liveSince.map { $0.duration(to: lastSignOfLife) >= Self.steadyLink } ?? false }
 }

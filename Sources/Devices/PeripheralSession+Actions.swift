@@ -5,9 +5,9 @@ extension PeripheralSession {
     case connect
     /// Read, subscribe, then call ``PeripheralSession/subscribed(_:at:)``.
     case subscribe
-    /// End the link, then call ``PeripheralSession/left()``.
+    /// End the link, then call ``PeripheralSession/disconnectCompleted()``.
     case disconnect
-    /// Delete what bluetoothd knows of it, bond and services, then call ``PeripheralSession/left()``.
+    /// Delete what bluetoothd knows of it, bond and services, then call ``PeripheralSession/disconnectCompleted()``.
     case forget
     case online
     case offline
@@ -28,8 +28,8 @@ extension PeripheralSession {
     case endsLinks
     /// Pairing failed, and is tried again.
     case pairingFailed(String)
-    /// The peripheral has lost its bond. `isMended`: whether the gateway pairs with it again.
-    case bondLost(isMended: Bool)
+    /// The peripheral has lost its bond. `pairsAgain`: whether the gateway pairs with it again.
+    case bondLost(pairsAgain: Bool)
     /// Connected, and no reading for this long.
     case silent(Duration)
     /// An operation was not answered in time.

@@ -104,7 +104,7 @@ package struct PeripheralSession: Sendable {
     switch connection {
     case .connected where pairing.pairsFirst && pairing.isDue:
       // Requested while it was being connected.
-      return leave(for: .zero)
+      return endLink(thenWait: .zero)
     case .connected:
       pairing.connected()
       liveness.linked()
@@ -154,7 +154,7 @@ package struct PeripheralSession: Sendable {
           false
         }
       return trouble(.subscribeFailed(failure.description))
-        + (isCacheOutdated ? forget(for: backOff.next()) : leave(for: backOff.next()))
+        + (isCacheOutdated ? forget(thenWait: backOff.next()) : endLink(thenWait: backOff.next()))
     }
     state = .live
     failures.becameLive()
@@ -173,18 +173,18 @@ package struct PeripheralSession: Sendable {
   mutating func unreadable(_ failure: CentralError) -> [Action] {
     guard state == .subscribing else { return [] }
     guard failures.wasUnreadable() else {
-      return trouble(.subscribeFailed(failure.description)) + leave(for: backOff.next())
+      return trouble(.subscribeFailed(failure.description)) + endLink(thenWait: backOff.next())
     }
-    if pairing.wasUnreadable() { return leave(for: .zero) }
-    return trouble(.wantsPairing) + leave(for: longBackOff.next())
+    if pairing.wasUnreadable() { return endLink(thenWait: .zero) }
+    return trouble(.wantsPairing) + endLink(thenWait: longBackOff.next())
   }
 
   /// A reading: on the path of every notification.
   mutating func received(at now: Moment) { liveness.received(at: now) }
 
   /// The peripheral sends a reading every `milliseconds` from its next sample on.
-  mutating func periodIs(_ milliseconds: Int) -> [Action] {
-    liveness.periodIs(.milliseconds(milliseconds))
+  mutating func setPeriod(_ milliseconds: Int) -> [Action] {
+    liveness.setPeriod(.milliseconds(milliseconds))
     guard let limit = liveness.limit, state == .live else { return [] }
     return [.setTimer(limit)]
   }
@@ -208,15 +208,15 @@ package struct PeripheralSession: Sendable {
   /// An operation on the live link was not answered in time.
   mutating func unresponsive() -> [Action] {
     guard state == .live else { return [] }
-    linkWasGood(until: liveness.lastSign)
-    return [.offline] + trouble(.unresponsive) + leave(for: backOff.next())
+    linkWasGood(until: liveness.lastSignOfLife)
+    return [.offline] + trouble(.unresponsive) + endLink(thenWait: backOff.next())
   }
 
   /// The peripheral has removed what the profile requires, or bluetoothd has lost it: the next link shows which.
   mutating func servicesLost() -> [Action] {
     guard state == .live else { return [] }
-    linkWasGood(until: liveness.lastSign)
-    return [.offline] + trouble(.servicesLost) + leave(for: backOff.next())
+    linkWasGood(until: liveness.lastSignOfLife)
+    return [.offline] + trouble(.servicesLost) + endLink(thenWait: backOff.next())
   }
 
   /// Another gateway has the device now: the link here is no longer alive.
@@ -225,7 +225,7 @@ package struct PeripheralSession: Sendable {
     case .live:
       // Two gateways may take over from each other a peripheral that advertises while it is connected.
       if liveness.wasSteady { backOff.reset() }
-      return [.offline] + leave(for: isOnDemand ? nil : backOff.next())
+      return [.offline] + endLink(thenWait: isOnDemand ? nil : backOff.next())
     case .absent where isOnDemand, .waiting where isOnDemand:
       state = .idle
       return [.cancelTimer]
@@ -250,7 +250,7 @@ package struct PeripheralSession: Sendable {
   mutating func visitEnded() -> [Action] {
     guard isOnDemand, state == .live else { return [] }
     backOff.reset()
-    return [.offline] + leave(for: nil)
+    return [.offline] + endLink(thenWait: nil)
   }
 
   /// A user requests a new link, now.
@@ -258,9 +258,9 @@ package struct PeripheralSession: Sendable {
     backOff.reset()
     longBackOff.reset()
     switch state {
-    case .live: return [.offline] + leave(for: .zero)
-    case .subscribing: return leave(for: .zero)
-    case .connecting where awaitsServices: return leave(for: .zero)
+    case .live: return [.offline] + endLink(thenWait: .zero)
+    case .subscribing: return endLink(thenWait: .zero)
+    case .connecting where awaitsServices: return endLink(thenWait: .zero)
     case .idle: return demanded()
     case .waiting where isInRange:
       state = .connecting
@@ -274,7 +274,7 @@ package struct PeripheralSession: Sendable {
   mutating func pair(_ mode: PairingMode) -> [Action] {
     let isBondLost = pairing.request(mode)
     switch state {
-    case .waiting where isBondLost: return forget(for: .zero)
+    case .waiting where isBondLost: return forget(thenWait: .zero)
     case .leaving:
       afterLeaving = .wait(.zero)
       return []
@@ -291,8 +291,8 @@ package struct PeripheralSession: Sendable {
     pairing.mode = .never
     pairing.failed()
     switch state {
-    case .live: return [.offline] + forget(for: isOnDemand ? nil : backOff.next())
-    case .subscribing, .waiting: return forget(for: backOff.next())
+    case .live: return [.offline] + forget(thenWait: isOnDemand ? nil : backOff.next())
+    case .subscribing, .waiting: return forget(thenWait: backOff.next())
     // Makes an attempt to connect fail.
     case .connecting, .absent, .idle, .leaving, .stopped:
       pairing.forget()
@@ -305,7 +305,8 @@ package struct PeripheralSession: Sendable {
     switch state {
     case .absent, .subscribing, .leaving, .idle, .stopped: return []
     case .connecting where awaitsServices:
-      return linkWasUnusable() ? forget(for: .zero) : trouble(.unsuitable) + leave(for: longBackOff.next())
+      if linkWasUnusable() { return forget(thenWait: .zero) }
+      return trouble(.unsuitable) + endLink(thenWait: longBackOff.next())
     case .connecting: return []
     case .waiting:
       state = isInRange ? .connecting : .absent
@@ -313,15 +314,15 @@ package struct PeripheralSession: Sendable {
     case .live:
       guard let limit = liveness.limit, let remaining = liveness.remaining(at: now) else { return [] }
       if remaining > .zero { return [.setTimer(remaining)] }
-      linkWasGood(until: liveness.lastSign)
+      linkWasGood(until: liveness.lastSignOfLife)
       let isCacheOutdated = !liveness.hasReading && failures.wasSilent() && !pairing.isPaired
       return [.offline] + trouble(.silent(limit))
-        + (isCacheOutdated ? forget(for: backOff.next()) : leave(for: backOff.next()))
+        + (isCacheOutdated ? forget(thenWait: backOff.next()) : endLink(thenWait: backOff.next()))
     }
   }
 
   /// The link has been ended from this side.
-  mutating func left() -> [Action] {
+  mutating func disconnectCompleted() -> [Action] {
     guard state == .leaving else { return [] }
     switch afterLeaving {
     case .wait(let delay): return wait(delay)
@@ -373,15 +374,15 @@ package struct PeripheralSession: Sendable {
   }
 
   /// - Parameter delay: how long to wait after the end of the link; nil: until a link is demanded.
-  private mutating func leave(for delay: Duration?) -> [Action] {
+  private mutating func endLink(thenWait delay: Duration?) -> [Action] {
     awaitsServices = false
     state = .leaving
     afterLeaving = delay.map { .wait($0) } ?? .idle
     return [.cancelTimer, .disconnect]
   }
 
-  private mutating func forget(for delay: Duration?) -> [Action] {
-    _ = leave(for: delay)
+  private mutating func forget(thenWait delay: Duration?) -> [Action] {
+    _ = endLink(thenWait: delay)
     pairing.forget()
     return [.cancelTimer, .forget]
   }
@@ -394,10 +395,10 @@ package struct PeripheralSession: Sendable {
 
   private mutating func bondLost() -> [Action] {
     guard pairing.mode != .never || pairing.isDue else {
-      return trouble(.bondLost(isMended: false)) + wait(longBackOff.next())
+      return trouble(.bondLost(pairsAgain: false)) + wait(longBackOff.next())
     }
     pairing.isDue = true
-    return trouble(.bondLost(isMended: true)) + forget(for: .zero)
+    return trouble(.bondLost(pairsAgain: true)) + forget(thenWait: .zero)
   }
 
   /// The services of the link are not usable.

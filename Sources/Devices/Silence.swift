@@ -13,7 +13,7 @@ struct Silence: Sendable {
 
   var limit: Duration { max(Self.least, max(present, next ?? .zero) * 3) }
 
-  mutating func periodIs(_ period: Duration) { next = period }
+  mutating func setPeriod(_ period: Duration) { next = period }
 
   mutating func ended() {
     if let next {

@@ -14,11 +14,11 @@ final class Visit: @unchecked Sendable {
 
   /// Reads the property, or subscribes to it if it is only notified.
   func use(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
-    if let value = try await channel.visit(on: central) { awaits(value, of: channel.property.name) }
+    if let value = try await channel.visit(on: central) { add(value, of: channel.property.name) }
   }
 
   /// - Parameter value: resumed by the first value of the property, if it comes before the end of the visit.
-  func awaits(_ value: Waiter<Void>, of property: String) {
+  func add(_ value: Waiter<Void>, of property: String) {
     // The link may have ended just after the subscription was answered.
     if hasEnded {
       value.resume(.failure(CancellationError()))

@@ -264,7 +264,7 @@ public actor MQTTClient: IterationEndHandler {
       case .disconnect: connection?.socket.disconnect()
       case .reportFailure(let error, let delay):
         write(outages.failed(error, retryIn: delay))
-        handler?(.connectFailed(error, retryIn: delay ?? .zero))
+        handler?(.connectFailed(error))
       case .reportLoss(let error, let delay):
         write(outages.failed(error, retryIn: delay))
         handler?(.disconnected(error))

@@ -5,7 +5,7 @@ public enum MQTTEvent: Sendable {
   /// The connection has ended. The client reconnects, except after `nil`, which means that it was stopped.
   case disconnected(MQTTError?)
   /// An attempt to connect has failed; the next one follows.
-  case connectFailed(MQTTError, retryIn: Duration)
+  case connectFailed(MQTTError)
   /// A message for one of the subscriptions.
   case message(MQTTReceived)
   /// The broker has refused a subscription.

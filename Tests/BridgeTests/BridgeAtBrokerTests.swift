@@ -157,7 +157,7 @@ import Testing
     for period in [800, 900] {
       try await tested.comeOnline()
       try await tested.device { publisher in
-        publisher.awaits(.max)
+        publisher.setBarrier(.max)
         publisher.received(info: Array(Self.info(desired: #","desired":{"period":\#(period)}"#).utf8))
       }
       try await tested.message("kitchen/info", #""desired":{"period":\#(period)}"#)

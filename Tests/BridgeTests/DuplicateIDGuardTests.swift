@@ -30,23 +30,23 @@ import Testing
     _ = idGuard.received(run: "other", started: "2026-01-01T00:00:00.000Z")
     #expect(idGuard.barrierArrived() == [])
     #expect(idGuard.state == .asking)
-    #expect(idGuard.answered() == [.reportConflict, .withdraw(.seconds(10))])
+    #expect(idGuard.answered() == [.reportConflict, .reconnect(after: .seconds(10))])
     #expect(idGuard.state == .refused)
     #expect(idGuard.timeout() == [])
     idGuard.disconnected()
     #expect(idGuard.connected() == [.sendBarrier])
-    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "it was reported before")
+    #expect(idGuard.answered() == [.reconnect(after: .seconds(10))], "it was reported before")
     idGuard.disconnected()
     _ = idGuard.connected()
     #expect(idGuard.barrierArrived() == [.admit], "the other one has gone")
     idGuard.disconnected()
     _ = idGuard.connected()
-    #expect(idGuard.answered() == [.reportConflict, .withdraw(.seconds(10))])
+    #expect(idGuard.answered() == [.reportConflict, .reconnect(after: .seconds(10))])
   }
 
   @Test func theAnswerMayComeBeforeTheBarrier() {
     var idGuard = connected()
-    #expect(idGuard.answered() == [.reportConflict, .withdraw(.seconds(10))])
+    #expect(idGuard.answered() == [.reportConflict, .reconnect(after: .seconds(10))])
     #expect(idGuard.barrierArrived() == [])
   }
 
@@ -77,7 +77,7 @@ import Testing
     #expect(idGuard.received(run: "younger", started: "2026-01-01T00:00:10.001Z") == [.republishInfo])
     #expect(
       idGuard.received(run: "older", started: "2026-01-01T00:00:09.999Z") == [
-        .reportConflict, .withdraw(.seconds(10)),
+        .reportConflict, .reconnect(after: .seconds(10)),
       ])
   }
 
@@ -91,7 +91,7 @@ import Testing
     idGuard.connectFailed()
     #expect(!idGuard.hasConflict)
     _ = idGuard.connected()
-    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "it was reported before")
+    #expect(idGuard.answered() == [.reconnect(after: .seconds(10))], "it was reported before")
     #expect(idGuard.hasConflict)
     idGuard.disconnected()
     _ = idGuard.connected()

@@ -159,20 +159,20 @@ import Testing
   @Test func anAdapterThatIsNotUpAtTheStartIsWaitedFor() {
     var choice = AdapterChoice(isOn: [true, false], pinned: nil, bondLimit: .seconds(60))
     see(&choice, 0, -80)
-    let decision = choice.choose(hasFreeLink: free, startEnd: at(5), at: start)
+    let decision = choice.choose(hasFreeLink: free, startDeadline: at(5), at: start)
     #expect(decision == .wait(.seconds(5)))
     var late = choice
-    #expect(late.choose(hasFreeLink: free, startEnd: at(5), at: at(5)) == .use(0))
+    #expect(late.choose(hasFreeLink: free, startDeadline: at(5), at: at(5)) == .use(0))
     choice.adapterChanged(1, isOn: true, at: at(1))
-    #expect(choice.choose(hasFreeLink: free, startEnd: at(5), at: at(1)) == .wait(.seconds(2)))
+    #expect(choice.choose(hasFreeLink: free, startDeadline: at(5), at: at(1)) == .wait(.seconds(2)))
     see(&choice, 1, -50, at: 2)
-    #expect(choice.choose(hasFreeLink: free, startEnd: at(5), at: at(2)) == .use(1))
+    #expect(choice.choose(hasFreeLink: free, startDeadline: at(5), at: at(2)) == .use(1))
   }
 
   @Test func anAdapterThatThePinRulesOutIsNotWaitedFor() {
     var choice = AdapterChoice(isOn: [true, false], pinned: 0, bondLimit: .seconds(60))
     see(&choice, 0, -80)
-    #expect(choice.choose(hasFreeLink: free, startEnd: at(5), at: start) == .use(0))
+    #expect(choice.choose(hasFreeLink: free, startDeadline: at(5), at: start) == .use(0))
   }
 
   @Test func anExistingLinkIsUsed() {

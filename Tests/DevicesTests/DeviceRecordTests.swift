@@ -83,10 +83,11 @@ import Testing
   }
 
   @Test func deviceIsNamedByUserOrLink() throws {
-    #expect(!DeviceRecord(address: address).isNamed)
-    #expect(read(#"{"desired":{"period":{"value":7}}}"#)?.isNamed == false, "commands for groups are for all")
+    #expect(!DeviceRecord(address: address).isKnownByAddress)
+    let command = read(#"{"desired":{"period":{"value":7}}}"#)
+    #expect(command?.isKnownByAddress == false, "commands for groups are for all")
     for text in [#"{"id":"kitchen"}"#, #"{"added":true}"#, #"{"changes":{"name":"N"}}"#] {
-      #expect(read(text)?.isNamed == true)
+      #expect(read(text)?.isKnownByAddress == true)
     }
   }
 

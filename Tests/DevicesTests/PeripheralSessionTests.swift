@@ -140,7 +140,7 @@ import Testing
     let actions = session.subscribed(.refused("NotSupported"), at: start)
     #expect(actions == [.report(.subscribeFailed("NotSupported")), .cancelTimer, .disconnect])
     #expect(session.state == .leaving)
-    expectTimer(session.left(), .seconds(1))
+    expectTimer(session.disconnectCompleted(), .seconds(1))
   }
 
   @Test func aLinkLostWhileSubscribingIsTriedAgain() {
@@ -163,7 +163,7 @@ import Testing
       let actions = session.timer(at: start)
       #expect(actions == (minutes == 1 ? [.report(.unsuitable)] : []) + [.cancelTimer, .disconnect])
       #expect(session.state == .leaving)
-      expectTimer(session.left(), .seconds(60 * minutes))
+      expectTimer(session.disconnectCompleted(), .seconds(60 * minutes))
       // Coming into range does not shorten the back-off.
       #expect(session.seen(inRange: true) == [])
       #expect(session.timer(at: start) == [.connect])
@@ -178,7 +178,7 @@ import Testing
     expectConnectsAtOnce(&session)
     _ = session.connected(.unsuitable)
     #expect(session.timer(at: at(104)).first == .report(.unsuitable))
-    expectTimer(session.left(), .seconds(60))
+    expectTimer(session.disconnectCompleted(), .seconds(60))
   }
 
   @Test func servicesThatComeAMomentLaterAreUsedAtOnce() {
@@ -208,7 +208,7 @@ import Testing
     session.seen(isPaired: true)
     _ = session.connected(.unsuitable)
     #expect(session.reconnect() == [.cancelTimer, .disconnect])
-    expectTimer(session.left(), .zero)
+    expectTimer(session.disconnectCompleted(), .zero)
   }
 
   @Test func pairedPeripheralIsNotRemovedForItsServices() {
@@ -230,19 +230,19 @@ import Testing
   @Test func silentPeripheralIsRemovedOnceInARow() {
     var session = live
     #expect(session.timer(at: at(30)) == [.offline, .report(.silent(.seconds(30))), .cancelTimer, .forget])
-    expectTimer(session.left(), .seconds(1))
+    expectTimer(session.disconnectCompleted(), .seconds(1))
     _ = session.timer(at: at(31))
     _ = session.connected(.connected)
     _ = session.subscribed(nil, at: at(32))
     #expect(session.timer(at: at(62)).suffix(2) == [.cancelTimer, .disconnect])
-    _ = session.left()
+    _ = session.disconnectCompleted()
     _ = session.timer(at: at(70))
     // A link with a reading ends the row.
     _ = session.connected(.connected)
     session.received(at: at(71))
     _ = session.subscribed(nil, at: at(71))
     #expect(session.timer(at: at(101)).suffix(2) == [.cancelTimer, .disconnect])
-    _ = session.left()
+    _ = session.disconnectCompleted()
     _ = session.timer(at: at(110))
     _ = session.connected(.connected)
     _ = session.subscribed(nil, at: at(111))
@@ -275,7 +275,7 @@ import Testing
     for last in [Session.Action.disconnect, .forget, .disconnect, .disconnect] {
       _ = session.connected(.connected)
       #expect(session.subscribed(.refused("NotPermitted"), at: start).suffix(2) == [.cancelTimer, last])
-      _ = session.left()
+      _ = session.disconnectCompleted()
       _ = session.timer(at: start)
     }
   }
@@ -285,7 +285,7 @@ import Testing
   private func expectConnectsAtOnce(
     _ session: inout Session, _ location: SourceLocation = #_sourceLocation
   ) {
-    #expect(session.left() == [.setTimer(.zero)], sourceLocation: location)
+    #expect(session.disconnectCompleted() == [.setTimer(.zero)], sourceLocation: location)
     #expect(session.timer(at: start) == [.connect], sourceLocation: location)
   }
 
@@ -321,7 +321,7 @@ import Testing
     let error = CentralError.timedOut("ReadValue: no answer in time")
     _ = session.connected(.connected)
     _ = session.unreadable(error)
-    _ = session.left()
+    _ = session.disconnectCompleted()
     _ = session.timer(at: start)
     _ = session.connected(.connected)
     #expect(!session.pairing.pairsFirst)
@@ -334,7 +334,7 @@ import Testing
     #expect(!session.pairing.pairsFirst)
     _ = session.connected(.connected)
     #expect(session.unreadable(error) == [.cancelTimer, .disconnect])
-    expectTimer(session.left(), .seconds(120))
+    expectTimer(session.disconnectCompleted(), .seconds(120))
     #expect(!session.pairing.pairsFirst)
   }
 
@@ -356,7 +356,7 @@ import Testing
       _ = session.timer(at: start)
     }
     let actions = session.connected(.failed(.keyMissing))
-    #expect(actions == [.report(.bondLost(isMended: true)), .cancelTimer, .forget])
+    #expect(actions == [.report(.bondLost(pairsAgain: true)), .cancelTimer, .forget])
     expectConnectsAtOnce(&session)
     #expect(session.pairing.pairsFirst)
     session.seen(isPaired: true)
@@ -371,7 +371,7 @@ import Testing
       _ = session.timer(at: start)
     }
     expectTimer(
-      session.connected(.failed(.keyMissing)), .seconds(60), after: [.report(.bondLost(isMended: false))])
+      session.connected(.failed(.keyMissing)), .seconds(60), after: [.report(.bondLost(pairsAgain: false))])
     // Until a user wants to pair.
     #expect(session.pair(.never) == [.cancelTimer, .forget])
     expectConnectsAtOnce(&session)
@@ -409,10 +409,10 @@ import Testing
     var session = live
     session.seen(isPaired: true)
     #expect(session.unpair() == [.offline, .cancelTimer, .forget])
-    expectTimer(session.left(), .seconds(1))
+    expectTimer(session.disconnectCompleted(), .seconds(1))
     session = connecting(.always)
     #expect(session.unpair() == [.forget])
-    #expect(session.left() == [])
+    #expect(session.disconnectCompleted() == [])
     expectTimer(
       session.connected(.failed(.disconnected)), .seconds(1),
       after: [.report(.connectFailed("the link is gone"))])
@@ -426,13 +426,13 @@ import Testing
     _ = session.connected(.connected)
     var actions = session.unreadable(error)
     #expect(actions == [.report(.subscribeFailed(error.description)), .cancelTimer, .disconnect])
-    expectTimer(session.left(), .seconds(1))
+    expectTimer(session.disconnectCompleted(), .seconds(1))
     for minutes in [1, 2, 4] {
       #expect(session.timer(at: start) == [.connect])
       _ = session.connected(.connected)
       actions = session.unreadable(error)
       #expect(actions == (minutes == 1 ? [.report(.wantsPairing)] : []) + [.cancelTimer, .disconnect])
-      expectTimer(session.left(), .seconds(60 * minutes))
+      expectTimer(session.disconnectCompleted(), .seconds(60 * minutes))
     }
     // Programmed again.
     _ = session.timer(at: start)
@@ -488,7 +488,7 @@ import Testing
       session.received(at: at(seconds))
       #expect(session.handedOver() == [.offline, .cancelTimer, .disconnect])
       defer { _ = session.timer(at: at(seconds)) }
-      return session.left()
+      return session.disconnectCompleted()
     }
     for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
       expectTimer(handedOver(afterSeconds: 599), .seconds(seconds))
@@ -506,7 +506,7 @@ import Testing
     _ = session.subscribed(nil, at: start)
     session.received(at: at(3600))
     #expect(session.timer(at: at(3630)).contains(.disconnect))
-    expectTimer(session.left(), .seconds(1))
+    expectTimer(session.disconnectCompleted(), .seconds(1))
   }
 
   @Test func aLinkThatNeverGaveAReadingDoesNot() {
@@ -516,7 +516,7 @@ import Testing
       _ = session.connected(.connected)
       _ = session.subscribed(nil, at: start)
       #expect(session.timer(at: at(30)).contains(.disconnect))
-      expectTimer(session.left(), .seconds(seconds))
+      expectTimer(session.disconnectCompleted(), .seconds(seconds))
       _ = session.timer(at: at(60))
     }
   }
@@ -528,7 +528,7 @@ import Testing
     #expect(session.unresponsive() == [])
     #expect(session.disconnected(at: start) == [])
     #expect(session.state == .leaving)
-    expectTimer(session.left(), .seconds(1))
+    expectTimer(session.disconnectCompleted(), .seconds(1))
   }
 
   // MARK: Silence
@@ -546,10 +546,10 @@ import Testing
   @Test func silenceIsMeasuredByThePeriod() {
     var session = live
     // Until the next reading the longer of the old and the new period counts.
-    #expect(session.periodIs(60_000) == [.setTimer(.seconds(180))])
+    #expect(session.setPeriod(60_000) == [.setTimer(.seconds(180))])
     session.received(at: at(1))
     #expect(session.timer(at: at(180)) == [.setTimer(.seconds(1))])
-    #expect(session.periodIs(20_000) == [.setTimer(.seconds(180))])
+    #expect(session.setPeriod(20_000) == [.setTimer(.seconds(180))])
     session.received(at: at(61))
     #expect(session.timer(at: at(120)) == [.setTimer(.seconds(1))])
     #expect(session.timer(at: at(121)).first == .offline)
@@ -557,12 +557,12 @@ import Testing
 
   @Test func theLongestPeriodIsBorne() {
     var session = live
-    #expect(session.periodIs(65_535) == [.setTimer(.milliseconds(196_605))])
+    #expect(session.setPeriod(65_535) == [.setTimer(.milliseconds(196_605))])
   }
 
   @Test func aPeriodThatIsLearntBeforeItIsLiveCounts() {
     var session = subscribing
-    #expect(session.periodIs(20_000) == [])
+    #expect(session.setPeriod(20_000) == [])
     #expect(session.subscribed(nil, at: start) == [.online, .setTimer(.seconds(60))])
   }
 
@@ -599,7 +599,7 @@ import Testing
 
     session = leaving
     #expect(session.adapterWentAway() == [])
-    _ = session.left()
+    _ = session.disconnectCompleted()
     #expect(session.timer(at: start) == [])
     #expect(session.state == .absent)
   }
@@ -622,9 +622,9 @@ import Testing
       #expect(session.disconnected(at: start) == [])
       #expect(session.unresponsive() == [])
       #expect(session.timer(at: at(1000)) == [])
-      #expect(session.left() == [])
+      #expect(session.disconnectCompleted() == [])
       #expect(session.adapterWentAway() == [])
-      #expect(session.periodIs(1) == [])
+      #expect(session.setPeriod(1) == [])
       #expect(session.state == .stopped)
     }
   }
@@ -650,7 +650,7 @@ import Testing
     }
     for before in [absent, waiting, connecting, subscribing, live] {
       var session = before
-      #expect(session.left() == [])
+      #expect(session.disconnectCompleted() == [])
       #expect(session.state == before.state)
     }
     for before in [absent, waiting, connecting, leaving] {
@@ -661,7 +661,7 @@ import Testing
     for before in [absent, waiting, connecting, subscribing, leaving] {
       var session = before
       #expect(session.unresponsive() == [])
-      #expect(session.periodIs(5000) == [])
+      #expect(session.setPeriod(5000) == [])
       #expect(session.state == before.state)
     }
   }
@@ -700,7 +700,7 @@ import Testing
           actions = session.timer(at: now)
         case 7 where pending.contains("leave"):
           pending.remove("leave")
-          actions = session.left()
+          actions = session.disconnectCompleted()
         case 8: actions = session.unresponsive()
         case 9 where pending.contains("subscribe"):
           pending.remove("subscribe")

@@ -86,7 +86,7 @@ import Testing
   private var idle: Session {
     var session = live
     #expect(session.visitEnded() == [.offline, .cancelTimer, .disconnect])
-    #expect(session.left() == [])
+    #expect(session.disconnectCompleted() == [])
     #expect(session.state == .idle)
     return session
   }
@@ -135,20 +135,20 @@ import Testing
     _ = session.visitEnded()
     #expect(session.demanded() == [])
     #expect(session.state == .leaving)
-    #expect(session.left() == [.connect])
+    #expect(session.disconnectCompleted() == [.connect])
   }
 
   @Test func aDemandFromBeforeTheVisitIsMetByIt() {
     var session = live
     #expect(session.unresponsive() == [.offline, .report(.unresponsive), .cancelTimer, .disconnect])
     #expect(session.demanded() == [])
-    _ = session.left()
+    _ = session.disconnectCompleted()
     #expect(session.state == .waiting)
     _ = session.timer(at: start)
     _ = session.connected(.connected)
     _ = session.subscribed(nil, at: start)
     _ = session.visitEnded()
-    #expect(session.left() == [] && session.state == .idle)
+    #expect(session.disconnectCompleted() == [] && session.state == .idle)
   }
 
   @Test func aVisitThatFailedIsTriedAgain() {
@@ -166,7 +166,7 @@ import Testing
     #expect(session.seen(inRange: true) == [])
     session = live
     #expect(session.handedOver() == [.offline, .cancelTimer, .disconnect])
-    #expect(session.left() == [] && session.state == .idle)
+    #expect(session.disconnectCompleted() == [] && session.state == .idle)
   }
 
   // MARK: Commands of a sequence

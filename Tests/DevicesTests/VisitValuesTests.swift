@@ -21,8 +21,8 @@ import Testing
   @Test func aValueThatHasArrivedIsNotMissing() async {
     let missing = await missing { [loop] visit in
       let first = Waiter<Void>()
-      visit.awaits(first, of: "level")
-      visit.awaits(Waiter<Void>(), of: "key")
+      visit.add(first, of: "level")
+      visit.add(Waiter<Void>(), of: "key")
       first.resume(.success(()))
       loop.timer(after: .milliseconds(1)) { visit.stopWaiting() }
     }
@@ -31,7 +31,7 @@ import Testing
 
   @Test func endOfTheLinkReportsNoMissingValue() async {
     let missing = await missing { [loop] visit in
-      visit.awaits(Waiter<Void>(), of: "key")
+      visit.add(Waiter<Void>(), of: "key")
       loop.timer(after: .milliseconds(1)) { visit.end() }
     }
     #expect(missing == [])
@@ -43,7 +43,7 @@ import Testing
     let late = Waiter<Void>()
     let missing = await missing { visit in
       visit.end()
-      visit.awaits(late, of: "level")
+      visit.add(late, of: "level")
     }
     #expect(missing == [])
     await #expect(throws: CancellationError.self) { try await late.value() }

@@ -154,7 +154,7 @@ import Testing
     let client = await TestClient(.local(server.port))
     let error = try await client.events.next("an error") { event -> MQTTError? in
       switch event {
-      case .connectFailed(let error, _), .disconnected(.some(let error)): error
+      case .connectFailed(let error), .disconnected(.some(let error)): error
       case .connected, .disconnected, .message, .subscriptionRefused, .publicationRefused: nil
       }
     }

@@ -68,7 +68,7 @@ final class TestClient: Sendable {
 
   func connectFailed(within limit: Duration = patience) async throws -> MQTTError {
     try await events.next("a failed attempt", within: limit) {
-      if case .connectFailed(let error, _) = $0 { error } else { nil }
+      if case .connectFailed(let error) = $0 { error } else { nil }
     }
   }
 

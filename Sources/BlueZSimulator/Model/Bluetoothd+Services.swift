@@ -9,9 +9,9 @@ extension Bluetoothd {
   /// On a link bluetoothd is told by Service Changed: as recorded (service_changed), the objects of what went are
   /// removed, `UUIDs` is set, then what came is added; `ServicesResolved` stays true, and operations in flight on what
   /// went are never answered. Without a link bluetoothd finds out on the next one.
-  mutating func serve(_ peripheral: Int, _ service: UInt16, _ isServed: Bool) -> [Effect] {
+  mutating func serve(_ peripheral: Int, _ service: UInt16, _ isOwnerOnline: Bool) -> [Effect] {
     let index = key(ofPeripheral: peripheral)
-    if isServed {
+    if isOwnerOnline {
       peripherals[index].hidden.remove(service)
     } else {
       peripherals[index].hidden.insert(service)

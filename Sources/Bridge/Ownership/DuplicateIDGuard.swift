@@ -25,15 +25,15 @@ struct DuplicateIDGuard {
     case admit
     /// Log that another gateway has the id; once, until this one is admitted.
     case reportConflict
-    /// Disconnect for this long.
-    case withdraw(Duration)
+    /// Disconnect, and connect again after this time.
+    case reconnect(after: Duration)
     /// A late will has set the state to `offline`.
     case republishOnline
     /// Another gateway has written this one's info.
     case republishInfo
   }
 
-  private static let retreat = Duration.seconds(10)
+  private static let retryDelay = Duration.seconds(10)
 
   private(set) var state = State.disconnected
   private let run: String
@@ -127,6 +127,6 @@ struct DuplicateIDGuard {
     state = .refused
     hasConflict = true
     defer { isReported = true }
-    return isReported ? [.withdraw(Self.retreat)] : [.reportConflict, .withdraw(Self.retreat)]
+    return (isReported ? [] : [.reportConflict]) + [.reconnect(after: Self.retryDelay)]
   }
 }

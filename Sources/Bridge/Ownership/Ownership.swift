@@ -16,7 +16,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
   /// by seconds, and a gateway that publishes too early overwrites what others published.
-  private static let patience = Duration.seconds(5)
+  private static let barrierTimeout = Duration.seconds(5)
 
   private let context: BridgeContext
   private unowned let bridge: Bridge
@@ -85,7 +85,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     let payload: JSONValue = ["transaction": .string("\(context.run)-\(number)")]
     context.mqtt.send(
       MQTTMessage(topic: context.topics.bridgeRequest(Verb.health.rawValue), payload: payload.bytes))
-    context.loop.timer(after: Self.patience) { [weak self] in
+    context.loop.timer(after: Self.barrierTimeout) { [weak self] in
       guard let self else { return }
       if number == guardBarrier { perform(idGuard.timeout()) }
       reconcile(upTo: number)
@@ -111,7 +111,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   private func reconcile(upTo number: UInt64) {
     guard isAdmitted else { return }
     for publisher in bridge.publishers {
-      publisher.barrierArrived(number, isAlone: gatewaysOnline.isEmpty)
+      publisher.barrierArrived(number, isOnlyGateway: gatewaysOnline.isEmpty)
     }
     for (id, orphan) in orphans where orphan.barrier <= number { clearOrphan(id) }
   }
@@ -123,7 +123,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
       switch action {
       case .sendBarrier:
         guardBarrier = sendBarrier()
-        for publisher in bridge.publishers { publisher.awaits(guardBarrier) }
+        for publisher in bridge.publishers { publisher.setBarrier(guardBarrier) }
         for id in orphans.keys { orphans[id]?.barrier = guardBarrier }
       case .admit:
         bridge.admitted()
@@ -132,7 +132,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
         context.log.error(
           "another gateway uses this id: give each its own gateway.id in config.json; not publishing until then",
           ["id": context.gateway])
-      case .withdraw(let delay):
+      case .reconnect(let delay):
         context.mqtt.assumeIsolated { $0.reconnect(after: delay) }
       case .republishOnline:
         bridge.publishOnline()

@@ -62,7 +62,7 @@ extension RequestHandler {
   }
 
   /// How long the outcome of a command is awaited: it may be written at the end of its `ttl`, and takes `settle` then.
-  static func patience(_ ttl: Int, _ property: Property) -> Duration {
+  static func replyTimeout(_ ttl: Int, _ property: Property) -> Duration {
     .seconds(ttl + 30) + (property.settle ?? .zero)
   }
 
@@ -84,7 +84,7 @@ extension RequestHandler {
     }
     // A command that waits is left to a gateway that takes the device over, which does not know of this request.
     let deadline = ttl.map {
-      loop.timer(after: Self.patience($0, property)) {
+      loop.timer(after: Self.replyTimeout($0, property)) {
         answer(.failed(reason: Outcome.takenOverReason))
       }
     }

@@ -16,7 +16,7 @@ final class AdapterView: @unchecked Sendable {
   private var running: [Task<Void, Never>] = []
 
   /// How long the bus, bluetoothd and the adapters may take to answer.
-  private static let patience = Duration.seconds(5)
+  private static let timeout = Duration.seconds(5)
 
   /// - Parameter onSeen: called on the loop with each peripheral, at each change.
   init(adapters: [String], loop: EventLoop, onSeen: @escaping (Peripheral) -> Void) {
@@ -37,7 +37,7 @@ final class AdapterView: @unchecked Sendable {
   func start() async throws(CommandFailure) {
     running = centrals.map { _, central in Task(executorPreference: loop) { await central.run() } }
     let decided = decided
-    _ = try? await loop.withTimeout(Self.patience) { try await decided.value() }
+    _ = try? await loop.withTimeout(Self.timeout) { try await decided.value() }
     guard states.contains(where: { $0?.isOn == true }) else {
       throw CommandFailure(
         .unavailable,

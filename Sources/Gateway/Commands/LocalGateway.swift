@@ -26,7 +26,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   private let id: GatewayID
 
   /// How long the bus, bluetoothd and the adapter may take to answer.
-  private static let patience = Duration.seconds(5)
+  private static let timeout = Duration.seconds(5)
 
   private init(_ configuration: Configuration, timeout: Duration, on loop: EventLoop) {
     self.configuration = configuration
@@ -54,7 +54,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
     await engine.add(gateway)
     gateway.running = Task(executorPreference: loop) { await engine.run() }
     let ready = gateway.adapterReady
-    _ = try? await loop.withTimeout(patience) { try await ready.value() }
+    _ = try? await loop.withTimeout(timeout) { try await ready.value() }
     let adapters = await engine.adapters
     guard adapters.contains(where: \.state.isOn) else {
       await gateway.stop()

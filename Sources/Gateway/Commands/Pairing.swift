@@ -7,7 +7,7 @@ struct Pairing {
   private let access: GatewayAccess
 
   /// A passkey is shown for a minute.
-  private static let patience = Duration.seconds(120)
+  private static let timeout = Duration.seconds(120)
 
   init(_ access: GatewayAccess) { self.access = access }
 
@@ -25,7 +25,7 @@ struct Pairing {
   private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue {
     try await access.request(
       "device/pair", target.selector.merging(["passkey": passkey.map(JSONValue.integer)]),
-      within: Self.patience)
+      within: Self.timeout)
   }
 
   private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {

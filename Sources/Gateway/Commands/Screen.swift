@@ -22,7 +22,7 @@ final class Screen: @unchecked Sendable {
   /// Bytes beyond which the source is to be held back.
   private static let capacity = 256 << 10
   /// For the last lines at the end, if the reader pauses.
-  private static let patience = Duration.seconds(1)
+  private static let timeout = Duration.seconds(1)
 
   init(on loop: EventLoop) { self.loop = loop }
 
@@ -47,7 +47,7 @@ final class Screen: @unchecked Sendable {
     guard isWriting else { return }
     let finished = Waiter<Void>()
     self.finished = finished
-    try? await loop.withTimeout(Self.patience) { try await finished.value() }
+    try? await loop.withTimeout(Self.timeout) { try await finished.value() }
   }
 
   private func writeNext() {

@@ -41,7 +41,7 @@ struct BrokerReplies {
   mutating func add(_ event: MQTTEvent) {
     switch event {
     case .connected: isConnected = true
-    case .connectFailed(let error, _):
+    case .connectFailed(let error):
       attempts += 1
       if attempts >= Self.mostAttempts || !error.mayDependOnAddress { failure = failure ?? error }
     case .disconnected(let error):

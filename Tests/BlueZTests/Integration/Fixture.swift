@@ -61,8 +61,8 @@ final class Fixture: Sendable {
   }
 
   /// The micro:bit has a service, or no longer.
-  func serve(_ service: BluetoothUUID, _ isServed: Bool) async {
-    var request = ControlRequest(op: .serve, i: 0, on: isServed)
+  func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
+    var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)
     request.service = service.description
     _ = await simulator.control(request)
   }

@@ -892,11 +892,11 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     let period = try Property.microbitPeriod.encode(800)
     let desired: [String: PublishedDesired] = ["period": .override(period)]
-    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isOwnerOnline: false)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     let outcomes = await tested.command(500)
     // The broker was restarted, and sends it again.
-    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isOwnerOnline: false)
     #expect(outcomes.elements == [.pending])
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
     await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired)
@@ -910,12 +910,12 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     let desired: [String: PublishedDesired] = ["period": .override(try Property.microbitPeriod.encode(500))]
     // While the owner is offline, the others all have the command.
-    await tested.engine.setOwner(.other(attic), of: Engine.id, isServed: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isOwnerOnline: false)
     let outcomes = await tested.command(500)
     await tested.engine.setOwner(.other(cellar), of: Engine.id, desired: desired)
     #expect(outcomes.elements == [.pending])
     // It goes offline, and has not received this one.
-    await tested.engine.setOwner(.other(cellar), of: Engine.id, desired: desired, isServed: false)
+    await tested.engine.setOwner(.other(cellar), of: Engine.id, desired: desired, isOwnerOnline: false)
     let others = await tested.command(500)
     await tested.engine.setOwner(.other(cellar), of: Engine.id, desired: desired)
     #expect(others.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
@@ -937,18 +937,18 @@ import Testing
     let attic = try #require(GatewayID("attic"))
     let desired: [String: PublishedDesired] = ["period": .override(try Property.microbitPeriod.encode(800))]
     var tested = try await Engine(configuration(), state: path, isInRange: false)
-    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isOwnerOnline: false)
     #expect(await tested.command(500).elements == [.pending])
     await tested.end()
     tested = try await Engine(configuration(), state: path, isInRange: false)
-    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isOwnerOnline: false)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
     await tested.comeBack()
     try await tested.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
     await tested.end()
     // Carried out: the last value set there is newer.
     tested = try await Engine(configuration(), state: path, isInRange: false)
-    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isServed: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isOwnerOnline: false)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     await tested.end()
   }

@@ -123,8 +123,8 @@ final class EngineUnderTest: Sendable {
     _ = await simulator.control(ControlRequest(op: .strength, i: 0, adapter: adapter, v: strength))
   }
   /// The peripheral has a service, or no longer.
-  func serve(_ service: BluetoothUUID, _ isServed: Bool) async {
-    var request = ControlRequest(op: .serve, i: 0, on: isServed)
+  func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
+    var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)
     request.service = service.description
     _ = await simulator.control(request)
   }

@@ -179,7 +179,7 @@ import Testing
   @Test func deviceOfAnOfflineGatewayIsVisited() async throws {
     let tested = try await Engine(configuration(every: 600), isInRange: false)
     let attic = try #require(GatewayID("attic"))
-    await tested.engine.setOwner(.other(attic), of: Engine.id, isServed: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isOwnerOnline: false)
     #expect(await tested.engine.device(Engine.id)?.session == .absent)
     await tested.comeBack()
     try await tested.frontEnd.availability(true)

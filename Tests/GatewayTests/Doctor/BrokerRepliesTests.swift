@@ -20,11 +20,11 @@ struct BrokerRepliesTests {
 
   /// Another attempt is waited for only if it may use another address.
   @Test func anAttemptThatFailsMayBeTheLast() {
-    let unreachable = MQTTEvent.connectFailed(.unreachable(reason: "refused", errno: 111), retryIn: .zero)
+    let unreachable = MQTTEvent.connectFailed(.unreachable(reason: "refused", errno: 111))
     #expect(!replies([unreachable]).isDecided)
     #expect(replies([unreachable, .connected(MQTTConnection())]).isConnected)
     #expect(replies([unreachable, unreachable]).failure == .unreachable(reason: "refused", errno: 111))
-    #expect(replies([.connectFailed(.unsupportedProtocol, retryIn: .zero)]).failure == .unsupportedProtocol)
+    #expect(replies([.connectFailed(.unsupportedProtocol)]).failure == .unsupportedProtocol)
   }
 
   @Test func theFirstFailureOfAConnectionStays() {
