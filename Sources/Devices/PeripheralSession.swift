@@ -138,7 +138,8 @@ package struct PeripheralSession: Sendable {
 
   private mutating func connectFailed(_ error: CentralError) -> [Action] {
     let actions = trouble(.connectFailed(error.description))
-    if isReceived { return actions + wait(backOff.next()) }
+    // A bonded one that is not received is probably switched off.
+    guard pairing.isPaired, !isReceived, error != .keyMissing else { return actions + wait(backOff.next()) }
     defer { awaitsAdvertisement = true }
     return actions + wait(longBackOff.next())
   }

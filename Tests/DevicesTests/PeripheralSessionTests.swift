@@ -97,9 +97,10 @@ import Testing
         == .report(.connectFailed("Connect: no answer in time")))
   }
 
-  /// As a bonded one that is switched off.
-  @Test func whatIsNotReceivedIsTriedSeldomAndAtOnceWhenItIs() {
+  /// It is probably switched off.
+  @Test func bondedPeripheralThatIsNotReceivedIsTriedLessAndLessOften() {
     var session = connecting
+    session.seen(isPaired: true)
     #expect(session.seen(isReceived: false) == [])
     for (index, seconds) in [60, 120, 240, 480, 960, 1920, 3600, 3600].enumerated() {
       let actions = session.connected(.failed(.timedOut("Connect: no answer in time")))
