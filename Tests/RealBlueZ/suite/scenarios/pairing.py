@@ -263,6 +263,25 @@ def bond_lasts(world):
 
 
 @scenario(debians=BOTH)
+def bonded_and_switched_off(world):
+    """It is tried less and less often, so that it does not delay others, and connected at once when it is back."""
+    device = start(world, "just_works", pair=True)
+    expect_paired(world, device)
+    world.broker.publish(f"{BASE}/bridge/{GATEWAY_ID}/request/log_level", '{"level":"debug"}')
+    mark = world.broker.messages.mark()
+    world.microbits.ask("vanish")
+    device.wait_availability("offline", CONNECT, after=mark)
+    lines = world.gateway.output.mark()
+    time.sleep(900)
+    attempts = sum("connecting device" in line for line in world.gateway.output.since(lines))
+    expect(2 <= attempts <= 8, f"tried {attempts} times in 15 minutes")
+    mark = world.broker.messages.mark()
+    world.microbits.ask("return")
+    device.wait_availability("online", CONNECT, after=mark)
+    expect_paired(world, device, mark)
+
+
+@scenario(debians=BOTH)
 def other_services_in_the_same_handles(world):
     """A reflashed micro:bit, which bluetoothd would serve from its cache."""
     device = start(world, "open")
