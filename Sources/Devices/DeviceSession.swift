@@ -40,7 +40,10 @@ final class DeviceSession: @unchecked Sendable {
   private static func machine(_ device: Device) -> PeripheralSession {
     let profile = device.description.profile
     return PeripheralSession(
-      now: .now, interval: profile.alive.map { profile.properties[$0.property].pollInterval ?? .seconds(1) },
+      now: .now,
+      interval: profile.alive.map {
+        profile.properties[$0.property].pollInterval ?? $0.longestInterval ?? .seconds(1)
+      },
       isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
   }
 

@@ -6,6 +6,8 @@ public struct Profile: Sendable, Hashable {
     public let property: Int
     /// The index of the property that holds its interval in ms, if there is one.
     public let period: Int?
+    /// The longest interval that this property can hold, if the property is left out: the interval is not known then.
+    public internal(set) var longestInterval: Duration?
   }
 
   /// The likely cause of a missing service, and what the user can do.
@@ -84,7 +86,13 @@ public struct Profile: Sendable, Hashable {
       properties.firstIndex { $0.name == profile.properties[old].name }
     }
     alive = profile.alive.flatMap { alive in
-      index(alive.property).map { Alive(property: $0, period: alive.period.flatMap(index)) }
+      guard let property = index(alive.property) else { return nil }
+      let period = alive.period.flatMap(index)
+      var alive = Alive(property: property, period: period, longestInterval: alive.longestInterval)
+      if let leftOut = profile.alive?.period.map({ profile.properties[$0] }), period == nil {
+        alive.longestInterval = (leftOut.range ?? leftOut.codec.range).map { .milliseconds($0.upperBound) }
+      }
+      return alive
     }
   }
 

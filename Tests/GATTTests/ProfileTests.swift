@@ -181,6 +181,8 @@ import Testing
     #expect(limited.properties == [second, third])
     #expect(limited.defaultProperties == ["level", "key"])
     #expect(limited.alive?.property == 0 && limited.alive?.period == nil)
+    // Of a uint8, in ms.
+    #expect(limited.alive?.longestInterval == .milliseconds(255) && profile.alive?.longestInterval == nil)
     #expect(limited.requires == profile.requires)
     #expect(limited.missingHint == hint)
     let key = profile.limited(to: ["key"])
