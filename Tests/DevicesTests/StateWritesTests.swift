@@ -5,7 +5,7 @@ import Testing
 
 @testable import Devices
 
-/// The writes of a state whose commands are told apart by a word, and whose operations are answered by order.
+/// A `StateWrites` whose commands are identified by a word; the tests answer its operations.
 struct Bench {
   var machine: StateWrites
   enum Started {
@@ -65,14 +65,14 @@ struct Bench {
   mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {
     run(machine.setDesired(value.map { EncodedValue($0) }, by: origin))
   }
-  /// As another gateway does that publishes a desired value, or none.
+  /// Another gateway takes the device over, and publishes a desired value or none.
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
     let value = desired.map { EncodedValue($0) }
     var log = run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
     if let value { log += run(machine.setDesired(value, by: .configuration)) }
     return log
   }
-  /// The device answers the read, or accepts what is written, and holds this.
+  /// The device answers the read, or accepts the write, and holds this value.
   mutating func holds(_ value: Int) -> [String] { answer(started.last!, value) }
   mutating func answer(_ operation: Started, _ value: Int) -> [String] {
     switch operation {
@@ -85,7 +85,7 @@ struct Bench {
     guard case .write(let operation) = operation else { return ["nothing was to be written"] }
     return run(machine.wrote(operation, .notWritten(failure)))
   }
-  /// The device accepts what is written, and it is not to be read back.
+  /// The device accepts the write, which is not read back.
   mutating func accepted() -> [String] {
     guard case .write(let operation) = started.last! else { return ["nothing was to be written"] }
     return run(machine.wrote(operation, .notConfirmed))
@@ -108,14 +108,14 @@ struct Bench {
 }
 
 @Suite struct StateWritesTests {
-  @Test func writesReadsBackAndAnswers() {
+  @Test func commandIsWrittenReadBackAndAnswered() {
     var bench = Bench.idle()
     #expect(bench.command("a", 2000) == ["write 2000"])
     #expect(bench.holds(2000) == ["a: applied 2000", "desired 2000", "publish 2000"])
     #expect(bench.machine.desired == 2000)
   }
 
-  @Test func anotherValueReadBackIsAdjustedAndTheRequestStaysDesired() {
+  @Test func differentReadBackIsReportedAsAdjusted() {
     var bench = Bench.idle()
     _ = bench.command("a", 2000)
     #expect(bench.holds(2048) == ["a: adjusted 2048", "desired 2000", "publish 2048"])
@@ -123,9 +123,9 @@ struct Bench {
   }
 
   @Test(arguments: [(Property.WriteMode.request, "accepted"), (.command, "sent")])
-  func whatIsNotReadBackIsAnsweredWhenItIsWritten(mode: Property.WriteMode, word: String) {
+  func writeWithoutReadBackIsAnsweredWhenAccepted(mode: Property.WriteMode, word: String) {
     var bench = Bench(desired: 7, mode: mode, isReadable: false)
-    #expect(bench.linkUp() == ["write 7"], "it cannot be asked what it holds")
+    #expect(bench.linkUp() == ["write 7"], "it cannot be read")
     #expect(bench.accepted() == [])
     #expect(bench.command("a", 2000) == ["write 2000"])
     #expect(bench.command("b", 3000) == [])
@@ -137,13 +137,13 @@ struct Bench {
     #expect(bench.linkUp() == ["write 3000"])
   }
 
-  @Test func aReadableStateThatHoldsWhatIsDesiredIsNotWritten() {
+  @Test func stateThatHoldsTheDesiredValueIsNotWritten() {
     var bench = Bench(desired: 7, mode: .request)
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(7) == ["publish 7"])
   }
 
-  @Test func theNewestWaitingCommandWins() {
+  @Test func newestWaitingCommandIsWritten() {
     var bench = Bench.idle()
     #expect(bench.command("a", 1) == ["write 1"])
     #expect(bench.command("b", 2) == [])
@@ -154,7 +154,7 @@ struct Bench {
     #expect(bench.command("e", 5) == ["write 5"])
   }
 
-  @Test func aWriteThatIsRefusedEndsTheCommand() {
+  @Test func refusedWriteFailsTheCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no"])
@@ -162,7 +162,7 @@ struct Bench {
     #expect(bench.command("b", 6) == ["write 6"])
   }
 
-  @Test func aReadBackThatFailsEndsTheCommand() {
+  @Test func failedReadBackFailsTheCommand() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
@@ -170,9 +170,9 @@ struct Bench {
     #expect(bench.machine.desired == 1000)
   }
 
-  /// What does not answer once is not asked again on this link; what waits, waits for the next one.
+  /// After one unanswered operation there are no more on this link; a waiting command waits for the next link.
   @Test(arguments: ["write", "read-back"])
-  func whatIsNotAnsweredEndsTheCommandAndTheLink(step: String) {
+  func unansweredOperationEndsTheCommandAndTheLink(step: String) {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
@@ -184,17 +184,17 @@ struct Bench {
     #expect(bench.holds(5) == ["publish 5", "write 7"])
   }
 
-  @Test func whatWasWrittenAndNotReadBackIsUndone() {
+  @Test func writeWithFailedReadBackIsUndone() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     #expect(
       bench.readFailed(.failed(reason: "busy")) == ["a: failed the read-back failed: busy", "write 1000"])
-    // Once: what the read-back of that fails for, it would fail for again.
+    // Only once: another read-back would fail for the same reason.
     #expect(
       bench.readFailed(.failed(reason: "busy")) == ["not restored 1000 busy"])
   }
 
-  @Test func afterAFailureThePreviousValueIsDesiredAgain() {
+  @Test func previousValueIsDesiredAgainAfterAFailure() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     _ = bench.holds(5)
@@ -206,15 +206,15 @@ struct Bench {
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
   }
 
-  // MARK: Arrival
+  // MARK: Start of a link
 
-  @Test func onArrivalTheActualValueIsPublished() {
+  @Test func actualValueIsPublishedOnANewLink() {
     var bench = Bench()
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(1000) == ["publish 1000"])
   }
 
-  @Test func onArrivalTheDesiredValueIsAppliedWhereItDiffers() {
+  @Test func differingDesiredValueIsWrittenOnANewLink() {
     var bench = Bench(desired: 5000)
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
@@ -224,14 +224,14 @@ struct Bench {
     #expect(bench.holds(5000) == ["publish 5000"])
   }
 
-  @Test func aValueThatTheDeviceRoundsIsAppliedOncePerLink() {
+  @Test func roundedValueIsWrittenOncePerLink() {
     var bench = Bench(desired: 3)
     _ = bench.linkUp()
     _ = bench.holds(20)
     #expect(bench.holds(5) == ["publish 5"])
   }
 
-  @Test func whereTheFirstReadFailsTheDesiredValueIsAppliedAllTheSame() {
+  @Test func desiredValueIsWrittenEvenIfTheFirstReadFails() {
     var bench = Bench(desired: 5000)
     _ = bench.linkUp()
     #expect(bench.readFailed(.failed(reason: "no")) == ["write 5000"])
@@ -241,7 +241,7 @@ struct Bench {
     #expect(other.command("a", 1) == ["write 1"])
   }
 
-  @Test func aRestoreThatFailsIsReportedAndTriedAtTheNextArrival() {
+  @Test func failedRestoreIsReportedAndRetriedOnTheNextLink() {
     var bench = Bench(desired: 5000)
     _ = bench.linkUp()
     _ = bench.holds(1000)
@@ -253,7 +253,7 @@ struct Bench {
     #expect(bench.readFailed(.failed(reason: "x")) == ["not restored 5000 x"])
   }
 
-  @Test func aCommandThatFailsOnArrivalLeavesTheDesiredValueToBeApplied() {
+  @Test func desiredValueIsWrittenAfterAFailedCommand() {
     var bench = Bench(desired: 5000)
     _ = bench.command("a", 7)
     _ = bench.linkUp()
@@ -261,7 +261,7 @@ struct Bench {
     #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no", "write 5000"])
   }
 
-  @Test func aCommandThatSucceedsOnArrivalReplacesTheDesiredValue() {
+  @Test func successfulCommandReplacesTheDesiredValue() {
     var bench = Bench(desired: 5000)
     _ = bench.command("a", 7)
     _ = bench.linkUp()
@@ -271,7 +271,7 @@ struct Bench {
 
   // MARK: Absence
 
-  @Test func whileAbsentTheLatestCommandIsKeptAndAppliedOnArrival() {
+  @Test func latestCommandWaitsForAnAbsentDevice() {
     var bench = Bench()
     #expect(bench.command("a", 1) == ["a: pending"])
     #expect(bench.command("b", 2) == ["a: superseded", "b: pending"])
@@ -280,7 +280,7 @@ struct Bench {
     #expect(bench.holds(2) == ["b: applied 2", "desired 2", "publish 2"])
   }
 
-  @Test func aKeptCommandIsWrittenEvenWhereTheDeviceHoldsTheValueAlready() {
+  @Test func waitingCommandIsWrittenEvenIfItsValueIsHeld() {
     var bench = Bench()
     _ = bench.command("a", 1000)
     _ = bench.linkUp()
@@ -295,7 +295,7 @@ struct Bench {
     #expect(bench.linkDown() == ["b: pending"])
   }
 
-  @Test func aKeptCommandIsOvertakenDuringTheFirstRead() {
+  @Test func waitingCommandIsSupersededDuringTheFirstRead() {
     var bench = Bench()
     _ = bench.command("a", 1)
     _ = bench.linkUp()
@@ -303,19 +303,19 @@ struct Bench {
     #expect(bench.holds(1000) == ["publish 1000", "write 2"])
   }
 
-  @Test func aLinkLostInFlightKeepsTheCommand() {
+  @Test func linkLossDuringAWriteKeepsTheCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     #expect(bench.linkDown() == ["a: pending"])
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(1000) == ["publish 1000", "write 1"])
-    #expect(bench.linkDown() == [], "told already")
+    #expect(bench.linkDown() == [], "already reported")
     _ = bench.linkUp()
     _ = bench.holds(1000)
     #expect(bench.holds(1) == ["a: applied 1", "desired 1", "publish 1"])
   }
 
-  @Test func aLinkLostInFlightWithANewerCommandWaitingKeepsTheNewer() {
+  @Test func linkLossDuringAWriteKeepsTheNewerCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     _ = bench.command("b", 2)
@@ -323,7 +323,7 @@ struct Bench {
     #expect(bench.command("c", 3) == ["b: superseded", "c: pending"])
   }
 
-  @Test func anOperationThatFailsAsTheLinkIsLostKeepsTheCommand() {
+  @Test func operationFailedByLinkLossKeepsTheCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     #expect(bench.notWritten(.linkLost) == ["a: pending"])
@@ -337,7 +337,7 @@ struct Bench {
     #expect(bench.holds(1) == ["publish 1", "write 1"])
   }
 
-  @Test func aLinkLostDuringARestoreRestoresAtTheNextArrival() {
+  @Test func restoreIsRepeatedAfterLinkLoss() {
     var bench = Bench(desired: 5)
     _ = bench.linkUp()
     _ = bench.holds(1000)
@@ -349,7 +349,7 @@ struct Bench {
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
   }
 
-  // MARK: Late and doubled inputs
+  // MARK: Late and repeated inputs
 
   @Test func repeatedLinkInputsChangeNothing() {
     var bench = Bench()
@@ -362,7 +362,7 @@ struct Bench {
     #expect(bench.linkDown() == [])
   }
 
-  @Test func resultsOfALinkThatIsGoneAreIgnored() throws {
+  @Test func resultsOfAnEarlierLinkAreIgnored() throws {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     let write = try #require(bench.started.last)
@@ -376,19 +376,19 @@ struct Bench {
     _ = bench.linkUp()
     #expect(bench.answer(read, 77) == [])
     #expect(bench.holds(1000) == ["publish 1000", "write 1"])
-    #expect(bench.answer(write, 1) == [], "of the link before")
+    #expect(bench.answer(write, 1) == [], "a result of the previous link")
   }
 
-  @Test func aResultCountsOnce() {
+  @Test func repeatedResultIsIgnored() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     _ = bench.holds(1)
     #expect(bench.holds(1) == [])
   }
 
-  // MARK: The end
+  // MARK: Abandoning
 
-  @Test func whoeverWaitsIsAnsweredWhenAllIsAbandoned() {
+  @Test func abandoningAnswersAllCommands() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     _ = bench.command("b", 2)
@@ -397,10 +397,10 @@ struct Bench {
     #expect(bench.holds(1) == [])
     #expect(bench.run(bench.machine.abandon(reason: "stopped")) == [])
 
-    var overtaken = Bench.idle()
-    _ = overtaken.command("a", 1)
-    _ = overtaken.setDesired(2)
-    #expect(overtaken.run(overtaken.machine.abandon(reason: "stopped")) == ["a: superseded"])
+    var overridden = Bench.idle()
+    _ = overridden.command("a", 1)
+    _ = overridden.setDesired(2)
+    #expect(overridden.run(overridden.machine.abandon(reason: "stopped")) == ["a: superseded"])
 
     var absent = Bench()
     _ = absent.command("c", 3)

@@ -29,7 +29,7 @@ import Testing
     #expect(missing == ["key"])
   }
 
-  @Test func atTheEndOfTheLinkNoValueIsMissing() async {
+  @Test func noValueIsMissingAfterTheLinkEnds() async {
     let missing = await missing { [loop] visit in
       visit.awaits(Waiter<Void>(), of: "key")
       loop.timer(after: .milliseconds(1)) { visit.end() }
@@ -37,9 +37,9 @@ import Testing
     #expect(missing == [])
   }
 
-  /// The link ended when the subscription had been answered: its task ends too, and the next visit does not wait for
-  /// it.
-  @Test func aSubscriptionThatIsAnsweredTooLateIsNotWaitedFor() async {
+  /// The link ends while the subscription is being answered: the task that waits for the value ends too, and does not
+  /// delay the next visit.
+  @Test func subscriptionAnsweredAfterTheLinkEndsIsNotAwaited() async {
     let late = Waiter<Void>()
     let missing = await missing { visit in
       visit.end()

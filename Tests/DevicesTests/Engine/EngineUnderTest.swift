@@ -9,7 +9,7 @@ import TestSupport
 @testable import BlueZSimulator
 @testable import Devices
 
-/// The engine against a simulated bluetoothd on a private bus, with a front end that records what it is told.
+/// The engine against a simulated bluetoothd on a private bus, with a front end that records its events.
 ///
 /// There is no broker.
 final class EngineUnderTest: Sendable {
@@ -33,8 +33,8 @@ final class EngineUnderTest: Sendable {
   /// - Parameters:
   ///   - path: of the state database; nil: in memory.
   ///   - change: of the simulated world, which has one micro:bit at ``address``.
-  ///   - isInRange: whether the micro:bit is, from the beginning.
-  ///   - absentAdapter: one that is not there at the beginning.
+  ///   - isInRange: whether the micro:bit is in range from the start.
+  ///   - absentAdapter: an adapter that is absent at the start.
   init(
     _ configuration: Configuration = Configuration(), state path: String? = nil, isInRange: Bool = true,
     absentAdapter: Int? = nil, bondLimit: Duration = .seconds(60),
@@ -79,7 +79,7 @@ final class EngineUnderTest: Sendable {
     loop.stop()
   }
 
-  /// Ends it as the gateway does.
+  /// Stops the engine as the gateway does.
   func end() async {
     await engine.endSessions()
     await engine.stop(within: .seconds(3))
@@ -88,7 +88,7 @@ final class EngineUnderTest: Sendable {
 
   // MARK: Commands and requests
 
-  /// What comes of a command, in order.
+  /// Executes a command, and records its outcomes in order.
   func command(
     _ value: Value, _ property: Int = EngineUnderTest.period, of id: DeviceID = EngineUnderTest.id,
     ttl: Int? = nil
@@ -122,7 +122,7 @@ final class EngineUnderTest: Sendable {
   func strength(_ strength: Int, of adapter: Int) async {
     _ = await simulator.control(ControlRequest(op: .strength, i: 0, adapter: adapter, v: strength))
   }
-  /// The peripheral has a service, or no longer.
+  /// The peripheral adds a service, or removes it.
   func serve(_ service: BluetoothUUID, _ isServed: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isServed)
     request.service = service.description
@@ -175,7 +175,7 @@ final class EngineUnderTest: Sendable {
 
   // MARK: State
 
-  /// Writes a record into a state database for an engine to come.
+  /// Writes a record into a state database for an engine that is started later.
   static func store(_ record: DeviceRecord, in path: String) {
     let state = StateDatabase(
       path: path, schema: Schema(version: 0, migrations: []), loop: EventLoop())
@@ -189,7 +189,7 @@ final class EngineUnderTest: Sendable {
   }
 }
 
-/// Records what the engine tells it.
+/// Records the events of the engine.
 final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   // @unchecked: the engine is set before it starts, then read on the loop's thread.
 
@@ -202,7 +202,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   }
 
   let events = Record<Event>()
-  /// The adapters when the engine told of a change.
+  /// The adapters at each change that the engine reported.
   let adapters = Record<[AdapterStatus]>()
   weak var engine: DeviceManager?
 
@@ -230,7 +230,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
     }
-    /// It has published nothing under the device's id.
+    /// This front end has published nothing under the device's id.
     func detach(_ reason: DetachReason) {
       events.append(.detached(reason))
       if reason == .removed { frontEnd.engine?.assumeIsolated { $0.storeID(of: address) } }
@@ -251,7 +251,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     try await events.first(from: start, within: patience, what, where: condition)
   }
 
-  /// - Returns: what is known of the device then.
+  /// - Returns: the device's description at that time.
   @discardableResult
   func availability(_ isOnline: Bool, from start: Int = 0) async throws -> DeviceDescription {
     let event = try await event(from: start, isOnline ? "online" : "offline") {
