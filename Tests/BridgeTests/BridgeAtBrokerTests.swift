@@ -7,7 +7,7 @@ import Testing
 @testable import Bridge
 @testable import Devices
 
-/// Commands, ownership and publishing, at a real broker and without Bluetooth.
+/// Commands, ownership and publishing, with a real broker and without Bluetooth.
 @Suite struct BridgeAtBrokerTests {
   private let broker: MosquittoBroker
 
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func aResponseTopicIsNotOneOfTheGateway() async throws {
+  @Test func reservedResponseTopicsAreIgnored() async throws {
     let tested = try await BridgeUnderTest(broker)
     let topics = ["microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies"]
     for topic in topics {
@@ -51,7 +51,7 @@ import Testing
     #expect(answered == ["replies", "microbits/replies"])
   }
 
-  @Test func aRequestTakesAValueAlone() async throws {
+  @Test func requestRejectsTheLongFormOfAValue() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish(
       "bridge/here/request/property/set",
@@ -60,7 +60,7 @@ import Testing
     #expect(String(decoding: response.payload, as: UTF8.self).contains("is not a whole number"))
   }
 
-  @Test func aCommandWaitsForItsDeviceAsLongAsItsTimeToLive() async throws {
+  @Test func commandWaitsForItsDeviceUntilItsTTLExpires() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish("kitchen/period/set", #"{"value":2000,"ttl":1,"transaction":"a1"}"#)
     try await tested.message("kitchen/period/result", #""status":"timeout""#)
@@ -82,7 +82,7 @@ import Testing
       "{\"devices\"", with: #"{"mqtt":{"protocol":"3.1.1"},"devices""#)
     let tested = try await BridgeUnderTest(broker, old, retained: [("kitchen/period/set", "500")])
     try await tested.message("kitchen/period/result", CommandHandler.retainedReason)
-    // A new connection brings it again.
+    // The broker sends it again on a new connection.
     try await tested.message("bridge/here/info", #""connects":1"#)
     let start = tested.messages.count
     await tested.bridge.context.mqtt.reconnect(after: .zero)
@@ -91,7 +91,7 @@ import Testing
   }
 
   /// A deletion is a retained message without a payload.
-  @Test func aRetainedCommandThatIsDeletedIsNotCarriedOut() async throws {
+  @Test func deletionOfARetainedCommandIsNotACommand() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let tested = try await BridgeUnderTest(broker, state: path, retained: [("kitchen/period/set", "500")])
@@ -101,11 +101,11 @@ import Testing
     #expect(try await tested.payloads("kitchen/period/result", from: start) == [])
     await tested.end()
     let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
-    #expect(state.section("commands").records == [:], "of a deleted command nothing is kept")
+    #expect(state.section("commands").records == [:], "a deleted command is not stored")
     state.close()
   }
 
-  @Test func aRetainedCommandThatArrivesDuringTheShutdownIsLeftToTheNextStart() async throws {
+  @Test func retainedCommandDuringShutdownIsLeftToTheNextStart() async throws {
     let tested = try await BridgeUnderTest(broker)
     let bridge = tested.bridge
     try await tested.device { _ in bridge.goOffline() }
@@ -119,7 +119,7 @@ import Testing
     #"{"gateway":"\#(gateway)","identifier":"C5:A1:B2:C3:D4:E5","connected_since":"\#(since)"}"#
   }
 
-  @Test func whatAnotherGatewayOwnsIsLeftToItWhileItIsOnline() async throws {
+  @Test func commandsAreLeftToTheOwnerWhileItIsOnline() async throws {
     let tested = try await BridgeUnderTest(
       broker, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
     try await tested.publish("kitchen/period/set", #"{"value":500,"transaction":"a1"}"#)
@@ -138,7 +138,7 @@ import Testing
   }
 
   /// The link comes before the broker's connection: the retained `info` of the earlier owner arrives late.
-  @Test func whatIsDesiredAtTheEarlierOwnerIsTakenOverByALinkThatCameFirst() async throws {
+  @Test func lateInfoOfTheEarlierOwnerSetsTheDesiredValue() async throws {
     let tested = try await BridgeUnderTest(broker)
     // Not only the first time.
     for period in [800, 900] {
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWithdrawnAtTheOwnerIsWithdrawnHere() async throws {
+  @Test func overrideWithdrawnByTheOwnerIsWithdrawnHere() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("bridge/attic/state", "online")])
     for (desired, isDesired) in [(#","desired":{"period":800}"#, true), ("", false)] {
       try await tested.publish("kitchen/info", Self.info(desired: desired), retain: true)
@@ -164,7 +164,7 @@ import Testing
   }
 
   /// As after a restart of the broker.
-  @Test func aCommandWaitsThroughANewConnectionWhileTheOwnerIsOffline() async throws {
+  @Test func waitingCommandSurvivesAReconnectWhileOwnerIsOffline() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
     try await tested.publish("kitchen/period/set", "500")
     try await tested.message("kitchen/period/result", #""status":"pending""#)
@@ -173,13 +173,13 @@ import Testing
     await tested.bridge.context.mqtt.reconnect(after: .zero)
     try await tested.message("bridge/here/info", #""connects":2"#, from: start)
     #expect(try await tested.payloads("kitchen/period/result").count == 1)
-    // It has the device again.
+    // The owner has the device again.
     try await tested.publish("bridge/attic/state", "online", retain: true)
     try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
     try await tested.message("kitchen/period/result", "another gateway has taken the device over")
   }
 
-  @Test func aDeviceThatIsRemovedWithoutAConnectionIsForgottenWithTheNext() async throws {
+  @Test func idOfADeviceRemovedInAnOutageIsClearedOnReconnect() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
     record.id = try DeviceID("kitchen")
@@ -203,7 +203,7 @@ import Testing
   @Test func requestsForADeviceAreRefusedWhileItsOwnerIsOnline() async throws {
     let tested = try await BridgeUnderTest(
       broker, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
-    func ask(_ verb: String, _ keys: String, _ expected: String) async throws {
+    func expectResponse(_ verb: String, _ keys: String, _ expected: String) async throws {
       let start = tested.messages.count
       try await tested.publish("bridge/here/request/\(verb)", #"{"id":"kitchen",\#(keys)}"#)
       let response = try await tested.message("bridge/here/response/\(verb)", "", from: start)
@@ -211,10 +211,10 @@ import Testing
       #expect(text.contains(expected), "\(verb): \(text)")
     }
     for (verb, keys, _) in Self.requests {
-      try await ask(verb, keys, "kitchen is owned by the gateway attic: send the request there")
+      try await expectResponse(verb, keys, "kitchen is owned by the gateway attic: send the request there")
     }
     try await tested.publish("bridge/attic/state", "offline")
-    for (verb, keys, expected) in Self.requests { try await ask(verb, keys, expected) }
+    for (verb, keys, expected) in Self.requests { try await expectResponse(verb, keys, expected) }
   }
 
   @Test func requestsForADisabledDeviceAreUnavailable() async throws {
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func aDeviceWhoseOwnerHasClearedItsInfoHasNone() async throws {
+  @Test func clearedInfoLeavesTheDeviceWithoutAnOwner() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
     let rename = #"{"id":"kitchen","to":"hall","transaction":""#
     try await tested.publish("bridge/here/request/device/rename", rename + #"1"}"#)
@@ -279,7 +279,7 @@ import Testing
     #expect(try await tested.payloads("pulse/heart_rate") == ["61", ""])
   }
 
-  /// As in an outage of the broker that ends with the gateway.
+  /// The gateway is stopped before the outage of the broker ends.
   @Test func valuesOfARemovedDeviceAreClearedByTheNextRun() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
@@ -302,8 +302,8 @@ import Testing
     #expect(left?.isRemoved == true && left?.id == nil && left?.offered == nil)
   }
 
-  /// A new micro:bit under the same id, while the gateway was stopped.
-  @Test func whatADeviceLeavesUnderTheIDOfItsSuccessorIsCleared() async throws {
+  /// While the gateway was stopped, another micro:bit got the same id.
+  @Test func valuesOfThePredecessorWithTheSameIDAreCleared() async throws {
     let folder = try TemporaryFolder()
     let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
     var record = DeviceRecord(address: address)
@@ -320,7 +320,7 @@ import Testing
   }
 
   @Test(arguments: ["removed", "renamed", "replaced"], [false, true])
-  func aChangeInAnOutageClearsTopicsUnlessAnotherGatewayOwnsThemThen(change: String, isMoved: Bool)
+  func changeDuringAnOutageClearsTopicsUnlessTheDeviceMoved(change: String, isMoved: Bool)
     async throws
   {
     let folder = try TemporaryFolder()
@@ -361,7 +361,7 @@ import Testing
     }
   }
 
-  @Test func devicesThatChangePlacesInAnOutageKeepNoValueOfEachOther() async throws {
+  @Test func devicesThatSwapIDsInAnOutageShareNoValues() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
     (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "period", "accelerometer"])
@@ -389,7 +389,7 @@ import Testing
     #expect(retained.contains("microbit/kitchen/info") && retained.contains("microbit/hall/info"))
   }
 
-  @Test func valuesOfPropertiesThatAreNoLongerUsedAreClearedByTheOwner() async throws {
+  @Test func ownerClearsValuesOfUnusedProperties() async throws {
     for owner in ["here", "attic"] {
       let folder = try TemporaryFolder()
       var record = DeviceRecord(address: BridgeUnderTest.address)
@@ -407,7 +407,7 @@ import Testing
     }
   }
 
-  @Test func aDeviceThatWasNeverConnectedIsAnOrphanToo() async throws {
+  @Test func topicsOfANeverConnectedDeviceAreClearedToo() async throws {
     let folder = try TemporaryFolder()
     let path = Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))
     let broker = try await MosquittoBroker()
@@ -436,7 +436,7 @@ import Testing
     try await tested.message("kitchen/availability", "online", from: start)
     try await tested.receive(0, 21)
     try await tested.message("kitchen/temperature", "21")
-    // Another gateway takes it over: what still arrives here is not published.
+    // Another gateway takes it over: values that still arrive here are not published.
     try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
     _ = try await tested.payloads("kitchen/info")
     start = tested.messages.count
@@ -467,7 +467,7 @@ import Testing
     try await tested.comeOnline()
     try await tested.receive(0, 21, sequence: 7)
     try await tested.receive(2, .text("press_start"), sequence: 8)
-    // Read by the engine for itself: no reading.
+    // Read by the engine itself: not a reading.
     try await tested.receive(1, 500, sequence: nil)
     let event = try await tested.message("kitchen/button_a", #"{"event_type":"press_start","time":""#)
     #expect(String(decoding: event.payload, as: UTF8.self).contains(#""sequence":8"#))
@@ -481,8 +481,8 @@ import Testing
       !retained.contains("microbit/kitchen/button_a") && !retained.contains("microbit/kitchen/readings"))
   }
 
-  /// The accelerometer reports at most every 200 ms, and changes from 20 mg on.
-  @Test func aReportBoundsTheRetainedValueAndNotTheReadings() async throws {
+  /// The accelerometer is published at most every 200 ms, and only after a change of at least 20 mg.
+  @Test func reportLimitsTheRetainedValueButNotTheReadings() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.comeOnline()
     // Within the interval, however busy the machine is.
@@ -498,7 +498,7 @@ import Testing
     #expect(try await tested.payloads("kitchen/readings").count == 4)
   }
 
-  @Test func aValueHeldBackIsNotPublishedAfterTheDeviceHasMoved() async throws {
+  @Test func delayedValueIsNotPublishedAfterAHandover() async throws {
     let tested = try await BridgeUnderTest(broker)
     let still = Value.record([0, 0, 0])
     try await tested.comeOnline()
@@ -508,10 +508,10 @@ import Testing
       }
       publisher.received(info: Array(Self.info("attic").utf8))
     }
-    // It ends after the interval of the value, which began before.
+    // This outlasts the interval of the value, which began earlier.
     try await tested.loop.sleep(for: .milliseconds(200))
     #expect(try await !tested.payloads("kitchen/accelerometer").contains { $0.contains("100") })
-    // Here again: what is retained now is not known, so that the same value is published.
+    // The device is here again: the retained value is unknown, so the same value is published.
     let start = tested.messages.count
     try await tested.comeOnline()
     try await tested.receive(3, still)

@@ -15,7 +15,7 @@ import Testing
       desired: JSONObject([JSONObject.Member(name: "period", value: .integer(500))]))
   }
 
-  @Test func theGatewayWhereItIsOnlineOwnsIt() {
+  @Test func gatewayOwnsADeviceThatIsOnlineThere() {
     var ownership = DeviceOwnership(this)
     #expect(ownership.owner == .unknown)
     #expect(ownership.cameOnline() == false)
@@ -23,22 +23,22 @@ import Testing
     #expect(ownership.cameOnline() == false, "it was here before")
   }
 
-  @Test func whatAnEarlierRunPublishedIsThisGatewaysOwn() {
+  @Test func infoOfAnEarlierRunMakesThisGatewayTheOwner() {
     var ownership = DeviceOwnership(this)
     #expect(ownership.received(notice(this, since: "2026-01-01T00:00:00.000Z"), liveSince: nil) == nil)
     #expect(ownership.owner == .this)
   }
 
-  @Test func aDeviceThatAnotherOwnsIsReleased() {
+  @Test func deviceOwnedByAnotherGatewayIsReleased() {
     var ownership = DeviceOwnership(this)
     _ = ownership.cameOnline()
     #expect(ownership.received(notice(other, since: "2026-01-01T00:00:00.000Z"), liveSince: nil) == .release)
     #expect(ownership.owner == .other(other))
-    #expect(ownership.received(notice(this), liveSince: nil) == nil, "a late echo")
+    #expect(ownership.received(notice(this), liveSince: nil) == nil, "an outdated info of this gateway")
     #expect(ownership.owner == .other(other))
   }
 
-  @Test func whenItComesBackItIsKnownWhereItWas() {
+  @Test func previousOwnerIsKnownWhenTheDeviceReturns() {
     var ownership = DeviceOwnership(this)
     _ = ownership.received(notice(other), liveSince: nil)
     #expect(ownership.cameOnline() == true)
@@ -46,7 +46,7 @@ import Testing
     #expect(ownership.owner == .this)
   }
 
-  @Test func theLaterLinkCounts() {
+  @Test func laterLinkDeterminesTheOwner() {
     var ownership = DeviceOwnership(this)
     _ = ownership.cameOnline()
     let here = "2026-01-01T00:00:10.000Z"
@@ -58,7 +58,7 @@ import Testing
     #expect(ownership.owner == .other(other))
   }
 
-  @Test func ofTwoLinksAsNewOneCounts() {
+  @Test func simultaneousLinksHaveOneOwner() {
     let time = "2026-01-01T00:00:10.000Z"
     var (here, there) = (DeviceOwnership(this), DeviceOwnership(other))
     _ = here.cameOnline()
@@ -67,7 +67,7 @@ import Testing
     #expect(there.received(notice(this, since: time), liveSince: time) == .release)
   }
 
-  @Test func aDeviceWhoseInfoIsClearedIsOwnedByNone() {
+  @Test func clearedInfoLeavesNoOwnerOrIsRepublished() {
     var ownership = DeviceOwnership(this)
     _ = ownership.received(notice(other), liveSince: nil)
     #expect(ownership.received(nil, liveSince: nil) == nil)

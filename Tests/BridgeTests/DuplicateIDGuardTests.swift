@@ -9,7 +9,7 @@ import Testing
     return idGuard
   }
 
-  @Test func whereThereIsNoOtherItIsAdmittedWhenTheBarrierArrives() {
+  @Test func sessionIsAdmittedWhenTheBarrierArrives() {
     var idGuard = connected()
     #expect(idGuard.received(isOnline: false) == [])
     #expect(idGuard.barrierArrived() == [.admit])
@@ -17,14 +17,14 @@ import Testing
     #expect(idGuard.timeout() == [])
   }
 
-  @Test func whatThisRunPublishedBeforeIsItsOwn() {
+  @Test func infoOfThisRunIsNotAConflict() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
     _ = idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z")
     #expect(idGuard.barrierArrived() == [.admit])
   }
 
-  @Test func aGatewayThatIsOnlineAndAnswersKeepsTheID() {
+  @Test func gatewayThatIsOnlineAndAnswersKeepsTheID() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
     _ = idGuard.received(run: "other", started: "2026-01-01T00:00:00.000Z")
@@ -35,7 +35,7 @@ import Testing
     #expect(idGuard.timeout() == [])
     idGuard.disconnected()
     #expect(idGuard.connected() == [.sendBarrier])
-    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "it was reported before")
+    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "the conflict was reported before")
     idGuard.disconnected()
     _ = idGuard.connected()
     #expect(idGuard.barrierArrived() == [.admit], "the other one has gone")
@@ -50,27 +50,27 @@ import Testing
     #expect(idGuard.barrierArrived() == [])
   }
 
-  @Test func aGatewayThatDoesNotAnswerIsGone() {
+  @Test func sessionIsAdmittedIfTheOtherGatewayDoesNotAnswer() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
     _ = idGuard.barrierArrived()
     #expect(idGuard.timeout() == [.admit])
   }
 
-  @Test func aBarrierThatNeverArrivesDelaysNothing() {
+  @Test func sessionIsAdmittedIfTheBarrierNeverArrives() {
     var idGuard = connected()
     #expect(idGuard.timeout() == [.admit])
     #expect(idGuard.barrierArrived() == [])
   }
 
-  @Test func aWillThatComesLateIsCorrected() {
+  @Test func lateWillIsCorrected() {
     var idGuard = connected()
     _ = idGuard.barrierArrived()
     #expect(idGuard.received(isOnline: true) == [])
     #expect(idGuard.received(isOnline: false) == [.republishOnline])
   }
 
-  @Test func ofTwoThatBeginTogetherTheOlderStays() {
+  @Test func olderOfTwoGatewaysKeepsTheID() {
     var idGuard = connected()
     _ = idGuard.barrierArrived()
     #expect(idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z") == [])
@@ -81,17 +81,17 @@ import Testing
       ])
   }
 
-  @Test func aConflictIsKnownUntilTheBrokerIsOutOfReach() {
+  @Test func conflictLastsUntilTheBrokerIsUnreachable() {
     var idGuard = connected()
     #expect(!idGuard.hasConflict)
     _ = idGuard.answered()
     #expect(idGuard.hasConflict)
     idGuard.disconnected()
-    #expect(idGuard.hasConflict, "it has withdrawn")
+    #expect(idGuard.hasConflict, "this gateway has withdrawn")
     idGuard.connectFailed()
     #expect(!idGuard.hasConflict)
     _ = idGuard.connected()
-    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "it was reported before")
+    #expect(idGuard.answered() == [.withdraw(.seconds(10))], "the conflict was reported before")
     #expect(idGuard.hasConflict)
     idGuard.disconnected()
     _ = idGuard.connected()
