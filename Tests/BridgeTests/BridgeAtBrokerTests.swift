@@ -7,7 +7,7 @@ import Testing
 @testable import Bridge
 @testable import Devices
 
-/// Commands, ownership and publishing, at a real broker and without Bluetooth.
+/// Commands, ownership and publishing, with a real broker and without Bluetooth.
 @Suite struct BridgeAtBrokerTests {
   private let broker: MosquittoBroker
 
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func aResponseTopicIsNotOneOfTheGateway() async throws {
+  @Test func reservedResponseTopicsAreIgnored() async throws {
     let tested = try await BridgeUnderTest(broker)
     let topics = ["microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies"]
     for topic in topics {
@@ -51,7 +51,7 @@ import Testing
     #expect(answered == ["replies", "microbits/replies"])
   }
 
-  @Test func aRequestTakesAValueAlone() async throws {
+  @Test func requestRejectsTheLongFormOfAValue() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish(
       "bridge/here/request/property/set",
@@ -97,7 +97,7 @@ import Testing
       "{\"devices\"", with: #"{"mqtt":{"protocol":"3.1.1"},"devices""#)
     let tested = try await BridgeUnderTest(broker, old, retained: [("kitchen/period/set", "500")])
     try await tested.message("kitchen/period/result", CommandHandler.retainedReason)
-    // A new connection brings it again.
+    // The broker sends it again on a new connection.
     try await tested.message("bridge/here/info", #""connects":1"#)
     let start = tested.messages.count
     await tested.bridge.context.mqtt.reconnect(after: .zero)
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// A deletion is a retained message without a payload.
-  @Test func aRetainedCommandThatIsDeletedIsNotCarriedOut() async throws {
+  @Test func deletionOfARetainedCommandIsNotACommand() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let tested = try await BridgeUnderTest(broker, state: path, retained: [("kitchen/period/set", "500")])
@@ -116,11 +116,11 @@ import Testing
     #expect(try await tested.payloads("kitchen/period/result", from: start) == [])
     await tested.end()
     let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
-    #expect(state.section("commands").records == [:], "of a deleted command nothing is kept")
+    #expect(state.section("commands").records == [:], "a deleted command is not stored")
     state.close()
   }
 
-  @Test func aRetainedCommandThatArrivesDuringTheShutdownIsLeftToTheNextStart() async throws {
+  @Test func retainedCommandDuringShutdownIsLeftToTheNextStart() async throws {
     let tested = try await BridgeUnderTest(broker)
     let bridge = tested.bridge
     try await tested.device { _ in bridge.goOffline() }
@@ -179,7 +179,7 @@ import Testing
   }
 
   /// As after a restart of the broker.
-  @Test func aCommandWaitsThroughANewConnectionWhileTheOwnerIsOffline() async throws {
+  @Test func waitingCommandSurvivesAReconnectWhileOwnerIsOffline() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
     try await tested.publish("kitchen/period/set", "500")
     try await tested.message("kitchen/period/result", #""status":"pending""#)
@@ -188,13 +188,13 @@ import Testing
     await tested.bridge.context.mqtt.reconnect(after: .zero)
     try await tested.message("bridge/here/info", #""connects":2"#, from: start)
     #expect(try await tested.payloads("kitchen/period/result").count == 1)
-    // It has the device again.
+    // The owner has the device again.
     try await tested.publish("bridge/attic/state", "online", retain: true)
     try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
     try await tested.message("kitchen/period/result", "another gateway has taken the device over")
   }
 
-  @Test func aDeviceThatIsRemovedWithoutAConnectionIsForgottenWithTheNext() async throws {
+  @Test func idOfADeviceRemovedInAnOutageIsClearedOnReconnect() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
     record.id = try DeviceID("kitchen")
@@ -218,7 +218,7 @@ import Testing
   @Test func requestsForADeviceAreRefusedWhileItsOwnerIsOnline() async throws {
     let tested = try await BridgeUnderTest(
       broker, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
-    func ask(_ verb: String, _ keys: String, _ expected: String) async throws {
+    func expectResponse(_ verb: String, _ keys: String, _ expected: String) async throws {
       let start = tested.messages.count
       try await tested.publish("bridge/here/request/\(verb)", #"{"id":"kitchen",\#(keys)}"#)
       let response = try await tested.message("bridge/here/response/\(verb)", "", from: start)
@@ -226,10 +226,10 @@ import Testing
       #expect(text.contains(expected), "\(verb): \(text)")
     }
     for (verb, keys, _) in Self.requests {
-      try await ask(verb, keys, "kitchen is owned by the gateway attic: send the request there")
+      try await expectResponse(verb, keys, "kitchen is owned by the gateway attic: send the request there")
     }
     try await tested.publish("bridge/attic/state", "offline")
-    for (verb, keys, expected) in Self.requests { try await ask(verb, keys, expected) }
+    for (verb, keys, expected) in Self.requests { try await expectResponse(verb, keys, expected) }
   }
 
   @Test func requestsForADisabledDeviceAreUnavailable() async throws {
@@ -294,7 +294,7 @@ import Testing
     #expect(try await tested.payloads("pulse/heart_rate") == ["61", ""])
   }
 
-  /// As in an outage of the broker that ends with the gateway.
+  /// The gateway is stopped before the outage of the broker ends.
   @Test func valuesOfARemovedDeviceAreClearedByTheNextRun() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
@@ -335,7 +335,7 @@ import Testing
   }
 
   @Test(arguments: ["removed", "renamed", "replaced"], [false, true])
-  func aChangeInAnOutageClearsTopicsUnlessAnotherGatewayOwnsThemThen(change: String, isMoved: Bool)
+  func changeDuringAnOutageClearsTopicsUnlessTheDeviceMoved(change: String, isMoved: Bool)
     async throws
   {
     let folder = try TemporaryFolder()
@@ -376,7 +376,7 @@ import Testing
     }
   }
 
-  @Test func devicesThatChangePlacesInAnOutageKeepNoValueOfEachOther() async throws {
+  @Test func devicesThatSwapIDsInAnOutageShareNoValues() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
     (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "period", "accelerometer"])
@@ -404,7 +404,7 @@ import Testing
     #expect(retained.contains("microbit/kitchen/info") && retained.contains("microbit/hall/info"))
   }
 
-  @Test func valuesOfPropertiesThatAreNoLongerUsedAreClearedByTheOwner() async throws {
+  @Test func ownerClearsValuesOfUnusedProperties() async throws {
     for owner in ["here", "attic"] {
       let folder = try TemporaryFolder()
       var record = DeviceRecord(address: BridgeUnderTest.address)
@@ -422,7 +422,7 @@ import Testing
     }
   }
 
-  @Test func aDeviceThatWasNeverConnectedIsAnOrphanToo() async throws {
+  @Test func topicsOfANeverConnectedDeviceAreClearedToo() async throws {
     let folder = try TemporaryFolder()
     let path = Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))
     let broker = try await MosquittoBroker()
@@ -451,7 +451,7 @@ import Testing
     try await tested.message("kitchen/availability", "online", from: start)
     try await tested.receive(0, 21)
     try await tested.message("kitchen/temperature", "21")
-    // Another gateway takes it over: what still arrives here is not published.
+    // Another gateway takes it over: values that still arrive here are not published.
     try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
     _ = try await tested.payloads("kitchen/info")
     start = tested.messages.count
@@ -503,7 +503,7 @@ import Testing
     try await tested.comeOnline()
     try await tested.receive(0, 21, sequence: 7)
     try await tested.receive(2, .text("press_start"), sequence: 8)
-    // Read by the engine for itself: no reading.
+    // Read by the engine itself: not a reading.
     try await tested.receive(1, 500, sequence: nil)
     let event = try await tested.message("kitchen/button_a", #"{"event_type":"press_start","time":""#)
     #expect(String(decoding: event.payload, as: UTF8.self).contains(#""sequence":8"#))
@@ -517,8 +517,8 @@ import Testing
       !retained.contains("microbit/kitchen/button_a") && !retained.contains("microbit/kitchen/readings"))
   }
 
-  /// The accelerometer reports at most every 200 ms, and changes from 20 mg on.
-  @Test func aReportBoundsTheRetainedValueAndNotTheReadings() async throws {
+  /// The accelerometer is published at most every 200 ms, and only after a change of at least 20 mg.
+  @Test func reportLimitsTheRetainedValueButNotTheReadings() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.comeOnline()
     // Within the interval, however busy the machine is.
@@ -534,7 +534,7 @@ import Testing
     #expect(try await tested.payloads("kitchen/readings").count == 4)
   }
 
-  @Test func aValueHeldBackIsNotPublishedAfterTheDeviceHasMoved() async throws {
+  @Test func delayedValueIsNotPublishedAfterAHandover() async throws {
     let tested = try await BridgeUnderTest(broker)
     let still = Value.record([0, 0, 0])
     try await tested.comeOnline()
@@ -544,10 +544,10 @@ import Testing
       }
       publisher.received(info: Array(Self.info("attic").utf8))
     }
-    // It ends after the interval of the value, which began before.
+    // This outlasts the interval of the value, which began earlier.
     try await tested.loop.sleep(for: .milliseconds(200))
     #expect(try await !tested.payloads("kitchen/accelerometer").contains { $0.contains("100") })
-    // Here again: what is retained now is not known, so that the same value is published.
+    // The device is here again: the retained value is unknown, so the same value is published.
     let start = tested.messages.count
     try await tested.comeOnline()
     try await tested.receive(3, still)

@@ -21,16 +21,16 @@ import Testing
     if case .failure(let rejection) = parse(verb, Array(text.utf8)) { rejection } else { nil }
   }
 
-  // MARK: What is taken
+  // MARK: Accepted requests
 
   @Test(
     arguments: [("devices", .devices), ("health", .health), ("reload", .reload)]
       as [(String, BridgeRequest.Content)])
-  func requestsWithoutKeys(verb: String, expected: BridgeRequest.Content) {
+  func requestsWithoutKeysAreAccepted(verb: String, expected: BridgeRequest.Content) {
     for text in ["", " \n", "{}", #"{"transaction":"a1"}"#] { #expect(content(verb, text) == expected) }
   }
 
-  @Test func readsEveryKey() throws {
+  @Test func everyKeyIsParsed() throws {
     let kitchen = try DeviceID("kitchen")
     let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
     #expect(content("scan", "") == .scan(seconds: 5))
@@ -76,7 +76,7 @@ import Testing
     #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
   }
 
-  @Test func anOptionIsLeftSetOrTakenBack() throws {
+  @Test func optionIsKeptSetOrReset() throws {
     let kitchen = try DeviceID("kitchen")
     let attic = try #require(GatewayID("attic"))
     let update = DeviceOptionsUpdate(
@@ -115,7 +115,7 @@ import Testing
     #expect(try parse("scan", Array("{\"transaction\":\"\(longest)\"}".utf8)).get().transaction == longest)
   }
 
-  // MARK: What is refused
+  // MARK: Rejected requests
 
   private static let refused: [(verb: String, text: String, reason: String)] = [
     // Unknown requests.
@@ -292,7 +292,7 @@ import Testing
   ]
 
   @Test(arguments: refused)
-  func refusesWithAReason(verb: String, text: String, reason: String) {
+  func invalidRequestIsRejectedWithAReason(verb: String, text: String, reason: String) {
     #expect(rejection(verb, text) == Rejection(reason))
   }
 
@@ -309,7 +309,7 @@ import Testing
         == Rejection("the transaction is longer than 256 bytes"))
   }
 
-  @Test func refusesBySizeBeforeItLooks() {
+  @Test func oversizedPayloadIsRejectedBeforeParsing() {
     let million = [UInt8](repeating: UInt8(ascii: " "), count: 1 << 20)
     for verb in ["health", "nonsense"] {
       #expect(
@@ -319,14 +319,14 @@ import Testing
     #expect((try? parse("health", most).get())?.content == .health)
   }
 
-  @Test func aSequenceHasALimit() {
+  @Test func numberOfStepsIsLimited() {
     let steps = Array(repeating: #"{"read":"x"}"#, count: 33).joined(separator: ",")
     #expect(
       rejection("device/sequence", "{\"id\":\"a\",\"steps\":[\(steps)]}")
         == Rejection("steps: 33 steps, the maximum is 32"))
   }
 
-  @Test func manyErrorsMakeNoLongAnswer() throws {
+  @Test func manyErrorsGiveAShortReason() throws {
     let keys = (0..<5000).map { "\"key\($0)\":1" }.joined(separator: ",")
     let rejection = try #require(self.rejection("device/add", "{\(keys)}"))
     #expect(rejection.reason.hasPrefix("key0: unknown key (known keys: "))
@@ -335,10 +335,10 @@ import Testing
   }
 
   @Test(arguments: [[0xFF], [0x7B, 0xFF, 0x7D], Array(repeating: 0x5B, count: 60_000), [0]] as [[UInt8]])
-  func refusesHostileBytes(payload: [UInt8]) {
+  func invalidBytesAreRejected(payload: [UInt8]) {
     for verb in Verb.allCases {
       guard case .failure(let rejection) = parse(verb.rawValue, payload) else {
-        Issue.record("\(verb) took it")
+        Issue.record("\(verb) accepted it")
         continue
       }
       #expect(rejection.reason.hasPrefix("the payload is not valid JSON: "))

@@ -10,7 +10,7 @@ import TestSupport
 @testable import Devices
 @testable import MQTT
 
-/// The MQTT front end at a real broker, with an engine that has no Bluetooth: devices are those of the configuration,
+/// The MQTT front end with a real broker, and an engine that has no Bluetooth: devices are those of the configuration,
 /// and tests call their observers as the engine would.
 final class BridgeUnderTest: Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
@@ -24,7 +24,7 @@ final class BridgeUnderTest: Sendable {
   private let engine: DeviceManager
   private let observer: MQTTClient
   private let state: StateDatabase
-  private let lives: [Task<Void, any Error>]
+  private let tasks: [Task<Void, any Error>]
 
   /// - Parameters:
   ///   - configuration: the text of config.json, without the broker's address.
@@ -49,7 +49,7 @@ final class BridgeUnderTest: Sendable {
     let bridge = Bridge(parsed, gateway: gateway, engine: engine, state: state, loop: loop) { _ in }
     (self.engine, self.bridge) = (engine, bridge)
     let start = Waiter<Void>()
-    lives = [
+    tasks = [
       Task(executorPreference: Self.observerLoop) { [observer] in try await observer.run() },
       Task(executorPreference: loop) {
         try await start.value()
@@ -67,16 +67,16 @@ final class BridgeUnderTest: Sendable {
   }
 
   deinit {
-    for life in lives { life.cancel() }
+    for task in tasks { task.cancel() }
     loop.stop()
   }
 
-  /// Ends it, with what it has to remember in the state database.
+  /// Stops the gateway, and closes the state database when everything is stored.
   func end() async {
     await engine.endSessions()
-    for life in lives {
-      life.cancel()
-      _ = await life.result
+    for task in tasks {
+      task.cancel()
+      _ = await task.result
     }
     state.close()
   }
@@ -107,7 +107,8 @@ final class BridgeUnderTest: Sendable {
     }
   }
 
-  /// The payloads below the base topic since `start`; all that the gateway has to answer so far has been answered.
+  /// The payloads of a topic below the base topic since `start`, once the gateway has answered everything that it
+  /// received so far.
   func payloads(_ topic: String, from start: Int = 0) async throws -> [String] {
     let transaction = "after \(messages.count)"
     try await publish("bridge/here/request/health", #"{"transaction":"\#(transaction)"}"#)
@@ -123,25 +124,25 @@ final class BridgeUnderTest: Sendable {
       log: { _, _ in })
     let messages = Record<MQTTReceived>()
     await late.setHandler { if case .message(let message) = $0 { messages.append(message) } }
-    let life = Task(executorPreference: observerLoop) { try await late.run() }
-    defer { life.cancel() }
+    let task = Task(executorPreference: observerLoop) { try await late.run() }
+    defer { task.cancel() }
     observerLoop.onLoop {
       late.subscribe([topicFilter("microbit/#"), topicFilter("end")])
-      // Arrives after all that is retained.
+      // Arrives after all retained messages.
       late.publish(MQTTMessage(topic: topicName("end"), payload: []))
     }
     _ = try await messages.first(within: patience, "end") { $0.topic.string == "end" }
     return messages.elements.filter(\.retain).map(\.topic.string)
   }
 
-  /// A broker that keeps over a restart what it retains.
+  /// A broker whose retained messages survive a restart.
   static func persistentBroker() async throws -> MosquittoBroker {
     try await MosquittoBroker {
       "allow_anonymous true\npersistence true\npersistence_location \($0)/"
     }
   }
 
-  /// What a ``persistentBroker()`` that is stopped retains from its next start on, below the base topic.
+  /// Replaces the retained messages of a stopped ``persistentBroker()``; the topics are below the base topic.
   static func replaceRetained(of broker: MosquittoBroker, with messages: [(topic: String, payload: String)])
     async throws
   {
@@ -156,10 +157,10 @@ final class BridgeUnderTest: Sendable {
     }
     let connected = Record<Void>()
     await client.setHandler { if case .connected = $0 { connected.append(()) } }
-    let life = Task(executorPreference: observerLoop) { try await client.run() }
+    let task = Task(executorPreference: observerLoop) { try await client.run() }
     _ = try await connected.first(within: patience, "connected") { true }
     await client.stop(deadline: patience)
-    try await life.value
+    try await task.value
     try await other.stop()
     guard rename(other.folder.path + "/mosquitto.db", broker.folder.path + "/mosquitto.db") == 0 else {
       throw Failure("mosquitto.db: errno \(errno)")
@@ -175,7 +176,7 @@ final class BridgeUnderTest: Sendable {
     }
   }
 
-  /// Waits until the gateway is admitted, or no longer.
+  /// Waits until the session is admitted, or no longer admitted.
   func admitted(_ isAdmitted: Bool) async throws {
     let bridge = bridge
     let end = ContinuousClock.now + Self.patience

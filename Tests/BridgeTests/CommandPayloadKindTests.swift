@@ -35,11 +35,11 @@ import Testing
   @Test(arguments: [
     "Hello", " Hello ", "", "a\nb", "21.5", "true", "null", "[1]", "é🌡", "{", "say \"hi\"", "a: {x}",
   ])
-  func aTextIsThePayloadItself(text: String) throws {
+  func plainPayloadIsTheText(text: String) throws {
     #expect(value(text, try property("text", .scalar(.init(.utf8)))) == .text(text))
   }
 
-  @Test func aTextMayBeJSONAsWell() throws {
+  @Test func textMayBeSentAsJSON() throws {
     let text = try property("text", .scalar(.init(.utf8)), maxLength: 5)
     #expect(value(#""Hello""#, text) == .text("Hello"))
     #expect(value(#"{"value":"Hello"}"#, text) == .text("Hello"))
@@ -50,7 +50,7 @@ import Testing
     #expect(reason("{}", text) == "the key value is missing")
   }
 
-  @Test func aTextHasAtMostItsLengthInBytes() throws {
+  @Test func textLengthIsLimitedInBytes() throws {
     let text = try property("led_text", .scalar(.init(.utf8)), maxLength: 20)
     #expect(value(String(repeating: "x", count: 20), text) != nil)
     #expect(value(String(repeating: "é", count: 10), text) != nil)
@@ -65,10 +65,10 @@ import Testing
   }
 
   @Test(arguments: [[0xFF], [0x41, 0xC3], [0xED, 0xA0, 0x80]])
-  func aTextIsUTF8(payload: [UInt8]) throws {
+  func invalidUTF8IsNotAText(payload: [UInt8]) throws {
     let text = try property("text", .scalar(.init(.utf8)))
     guard case .failure(let rejection) = parse(payload, text) else {
-      Issue.record("taken for a text")
+      Issue.record("accepted as a text")
       return
     }
     #expect(rejection.reason.hasSuffix("is not a text"))
@@ -80,7 +80,7 @@ import Testing
     try property("door", .scalar(.init(.uint8, values: [0: "closed", 1: "open", 7: "12"])))
   }
 
-  @Test func aWordIsThePayloadItself() throws {
+  @Test func plainPayloadIsTheWord() throws {
     let door = try door()
     #expect(value("closed", door) == .text("closed"))
     #expect(value(#""closed""#, door) == .text("closed"))
@@ -99,13 +99,13 @@ import Testing
     ("1", #""1" is not one of closed, open, 12"#),
     (#"{"value":1}"#, #"value: "1" is not one of closed, open, 12"#),
   ])
-  func noOtherWordIsOne(text: String, expected: String) throws {
+  func otherWordsAreRejected(text: String, expected: String) throws {
     #expect(reason(text, try door()) == expected)
   }
 
   // MARK: Booleans
 
-  @Test func booleans() throws {
+  @Test func onlyTrueAndFalseAreBooleans() throws {
     let lock = try property("lock", .scalar(.init(.bool)))
     #expect(value("true", lock) == .bool(true))
     #expect(value(" false\n", lock) == .bool(false))
@@ -127,12 +127,12 @@ import Testing
   }
 
   @Test(arguments: ["0", "0x00", "gg", "00 ff", "00\n", "\u{FF10}\u{FF10}", "[0]", "null"])
-  func bytesAreNothingElse(text: String) throws {
+  func otherPayloadsAreNotBytes(text: String) throws {
     let raw = try property("raw", .scalar(.init(.bytes)))
     #expect(reason(text, raw)?.hasSuffix("is not bytes in hexadecimal digits") == true)
   }
 
-  @Test func bytesHaveAtMostTheirLength() throws {
+  @Test func numberOfBytesIsLimited() throws {
     let raw = try property("raw", .scalar(.init(.bytes)), maxLength: 2)
     #expect(value("0102", raw) == .bytes([1, 2]))
     #expect(reason("010203", raw) == "raw has 3 bytes, the maximum is 2")
@@ -141,7 +141,7 @@ import Testing
 
   // MARK: Numbers
 
-  @Test func numbersWithFractions() throws {
+  @Test func fractionsAreParsedAndLimitedToTheRange() throws {
     let target = try property("target", .scalar(.init(.int16, scale: 0.01)), range: 5...30)
     #expect(value("21.5", target) == .number(21.5))
     #expect(value("21", target) == 21)
@@ -160,7 +160,7 @@ import Testing
     "NaN", "nan", "Infinity", "-Infinity", "inf", "1e999", "-1e999", "null", #"{"value":NaN}"#,
     #"{"value":1e999}"#, #"{"value":null}"#, #""NaN""#,
   ])
-  func noNumberIsNone(text: String) throws {
+  func nonFiniteNumbersAreRejected(text: String) throws {
     for type in [Codec.ScalarType.float32, .float64, .uint16] {
       #expect(reason(text, try property("number", .scalar(.init(type)))) != nil, "\(type)")
     }
@@ -203,12 +203,12 @@ import Testing
     (#"{"value":{"red":1},"x":1}"#, #"unknown key "x"; allowed: value, ttl, transaction"#),
     (#"{"value":{"red":1,"blue":2}}"#, #"value: "{"red":1,"blue":2}" is not an object of red, green, tag"#),
   ])
-  func noOtherPayloadIsARecord(text: String, expected: String) throws {
+  func otherPayloadsAreNotRecords(text: String, expected: String) throws {
     #expect(reason(text, try colour()) == expected)
   }
 
   @Test(arguments: ["1.5", "null", "\"1\"", "true", "[1]", "{}"])
-  func aFieldIsOfItsKind(red: String) throws {
+  func fieldOfAnotherTypeIsRejected(red: String) throws {
     let text = "{\"red\":\(red),\"green\":2,\"tag\":\"\"}"
     #expect(reason(text, try colour())?.hasSuffix("is not an object of red, green, tag") == true)
   }

@@ -20,18 +20,18 @@ import Testing
     ("2000", 2000), ("20", 20), ("65535", 65535), ("2000\n", 2000), (" \t2000\r\n", 2000),
     (#"{"value":2000}"#, 2000), ("{ \"value\" : 65535 }\n", 65535),
   ])
-  func takesNumbers(text: String, value: Int) {
+  func numbersAreAccepted(text: String, value: Int) {
     #expect(accepted(text)?.value.value == .integer(value))
     #expect(accepted(text)?.transaction == nil)
   }
 
-  @Test func takesATransaction() {
+  @Test func transactionIsAccepted() {
     #expect(accepted(#"{"value":2000,"transaction":"a1"}"#)?.transaction == "a1")
     #expect(accepted(#"{"transaction":"","value":2000}"#)?.transaction == "")
     #expect(accepted(#"{"transaction":"/+#\n\u0000","value":2000}"#)?.transaction == "/+#\n\0")
   }
 
-  @Test func takesATimeToLive() {
+  @Test func ttlIsAccepted() {
     #expect(accepted("2000")?.ttl == nil)
     #expect(accepted(#"{"value":2000}"#)?.ttl == nil)
     #expect(accepted(#"{"value":2000,"ttl":1}"#)?.ttl == 1)
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: ["0", "-1", "86401", "1.5", "1e3", "\"60\"", "null", "true", "[]", "99999999999999999999"])
-  func aTimeToLiveIsAWholeNumberOfSecondsOfADay(ttl: String) {
+  func invalidTTLIsRejected(ttl: String) {
     let rejection = rejection(Array("{\"value\":20,\"transaction\":\"a1\",\"ttl\":\(ttl)}".utf8))
     #expect(rejection?.reason.hasPrefix("ttl: ") == true)
     #expect(rejection?.reason.hasSuffix(" is not a whole number of seconds, 1…86400") == true)
@@ -87,7 +87,7 @@ import Testing
       "the payload is not a JSON object: line 1, column 11: expected a comma or }, found the end"
     ),
   ])
-  func refusesWithAReason(text: String, reason: String) {
+  func invalidPayloadIsRejectedWithAReason(text: String, reason: String) {
     #expect(rejection(Array(text.utf8))?.reason == reason)
     #expect(rejection(Array(text.utf8))?.transaction == nil)
   }
@@ -102,7 +102,7 @@ import Testing
     #expect(rejection(Array(#"{"transaction":"a1"}"#.utf8)) == Rejection("the key value is missing", "a1"))
   }
 
-  @Test func refusesBySizeBeforeItLooks() {
+  @Test func oversizedPayloadIsRejectedBeforeParsing() {
     let million = [UInt8](repeating: UInt8(ascii: "9"), count: 1 << 20)
     #expect(rejection(million) == Rejection("the payload has 1048576 bytes, the maximum is 4096"))
     let digits = [UInt8](repeating: UInt8(ascii: "9"), count: 4000)
@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test(arguments: [257, 1000, 4000, 10_000])
-  func aLongTransactionIsNotGivenBack(count: Int) {
+  func tooLongTransactionIsNotReturned(count: Int) {
     let transaction = String(repeating: "x", count: count)
     let rejection = rejection(Array("{\"value\":20,\"transaction\":\"\(transaction)\"}".utf8))
     #expect(rejection != nil && rejection?.transaction == nil)
@@ -121,12 +121,12 @@ import Testing
   }
 
   @Test(arguments: [[0xFF], [0x31, 0xC3], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x7B, 0xFF, 0x7D]])
-  func refusesWhatIsNotUTF8(payload: [UInt8]) {
+  func invalidUTF8IsRejected(payload: [UInt8]) {
     #expect(rejection(payload)?.transaction == nil)
     #expect(rejection(payload)?.reason.isEmpty == false)
   }
 
-  @Test func refusesDeepNesting() {
+  @Test func deepNestingIsRejected() {
     let nested = "{\"value\":" + String(repeating: "[", count: 2000)
     #expect(rejection(Array(nested.utf8))?.reason.contains("nest deeper") == true)
   }

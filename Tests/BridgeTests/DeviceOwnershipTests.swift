@@ -15,7 +15,7 @@ import Testing
       desired: JSONObject([JSONObject.Member(name: "period", value: .integer(500))]))
   }
 
-  @Test func theGatewayWhereItIsOnlineOwnsIt() {
+  @Test func gatewayOwnsADeviceThatIsOnlineThere() {
     var ownership = DeviceOwnership(this)
     #expect(ownership.owner == .unknown)
     #expect(ownership.cameOnline() == false)
@@ -29,16 +29,16 @@ import Testing
     #expect(ownership.owner == .this)
   }
 
-  @Test func aDeviceThatAnotherOwnsIsReleased() {
+  @Test func deviceOwnedByAnotherGatewayIsReleased() {
     var ownership = DeviceOwnership(this)
     _ = ownership.cameOnline()
     #expect(ownership.received(notice(other, since: "2026-01-01T00:00:00.000Z"), liveSince: nil) == .release)
     #expect(ownership.owner == .other(other))
-    #expect(ownership.received(notice(this), liveSince: nil) == nil, "a late echo")
+    #expect(ownership.received(notice(this), liveSince: nil) == nil, "an outdated info of this gateway")
     #expect(ownership.owner == .other(other))
   }
 
-  @Test func whenItComesBackItIsKnownWhereItWas() {
+  @Test func previousOwnerIsKnownWhenTheDeviceReturns() {
     var ownership = DeviceOwnership(this)
     _ = ownership.received(notice(other), liveSince: nil)
     #expect(ownership.cameOnline() == true)
@@ -46,7 +46,7 @@ import Testing
     #expect(ownership.owner == .this)
   }
 
-  @Test func theLaterLinkCounts() {
+  @Test func laterLinkDeterminesTheOwner() {
     var ownership = DeviceOwnership(this)
     _ = ownership.cameOnline()
     let here = "2026-01-01T00:00:10.000Z"

@@ -8,7 +8,7 @@ import Testing
 
   private func list(_ count: Int, _ byte: UInt8 = 0) -> [UInt8] { [UInt8](repeating: byte, count: count) }
 
-  @Test func aShortListMayFollowAtOnce() {
+  @Test func shortListCausesNoDelay() {
     var pacing = DeviceReportPacing()
     #expect(pacing.delay(at: start) == .zero)
     let isPublished = pacing.mayPublish(list(300), at: start)
@@ -26,9 +26,9 @@ import Testing
     #expect(published == [true, false, true])
   }
 
-  /// A change in every millisecond, and each list of full length.
+  /// One change per millisecond, and each list has the full length.
   @Test(arguments: [(10, 2), (60, 8)])
-  func aBurstOfAThousandDevicesIsAHandfulOfLists(_ seconds: Int, _ most: Int) {
+  func continuousChangesOfAThousandDevicesGiveFewLists(_ seconds: Int, _ most: Int) {
     var pacing = DeviceReportPacing()
     var published = 0
     for millisecond in 0..<seconds * 1000 {
@@ -37,7 +37,7 @@ import Testing
       if pacing.mayPublish(list(270_000, UInt8(truncatingIfNeeded: published)), at: now) { published += 1 }
     }
     #expect((1...most).contains(published), "\(published)")
-    // The last of them follows soon.
+    // The last change is published soon.
     #expect(pacing.delay(at: start + .seconds(seconds)) < .seconds(9))
   }
 }

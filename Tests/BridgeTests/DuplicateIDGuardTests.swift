@@ -24,7 +24,7 @@ import Testing
     #expect(idGuard.barrierArrived() == [.admit])
   }
 
-  @Test func aGatewayThatIsOnlineAndAnswersKeepsTheID() {
+  @Test func gatewayThatIsOnlineAndAnswersKeepsTheID() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
     _ = idGuard.received(run: "other", started: "2026-01-01T00:00:00.000Z")
@@ -50,20 +50,20 @@ import Testing
     #expect(idGuard.barrierArrived() == [])
   }
 
-  @Test func aGatewayThatDoesNotAnswerIsGone() {
+  @Test func sessionIsAdmittedIfTheOtherGatewayDoesNotAnswer() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
     _ = idGuard.barrierArrived()
     #expect(idGuard.timeout() == [.admit])
   }
 
-  @Test func aBarrierThatNeverArrivesDelaysNothing() {
+  @Test func sessionIsAdmittedIfTheBarrierNeverArrives() {
     var idGuard = connected()
     #expect(idGuard.timeout() == [.admit])
     #expect(idGuard.barrierArrived() == [])
   }
 
-  @Test func aWillThatComesLateIsCorrected() {
+  @Test func lateWillIsCorrected() {
     var idGuard = connected()
     _ = idGuard.barrierArrived()
     #expect(idGuard.received(isOnline: true) == [])
@@ -81,13 +81,13 @@ import Testing
       ])
   }
 
-  @Test func aConflictIsKnownUntilTheBrokerIsOutOfReach() {
+  @Test func conflictLastsUntilTheBrokerIsUnreachable() {
     var idGuard = connected()
     #expect(!idGuard.hasConflict)
     _ = idGuard.answered()
     #expect(idGuard.hasConflict)
     idGuard.disconnected()
-    #expect(idGuard.hasConflict, "it has withdrawn")
+    #expect(idGuard.hasConflict, "this gateway has withdrawn")
     idGuard.connectFailed()
     #expect(!idGuard.hasConflict)
     _ = idGuard.connected()

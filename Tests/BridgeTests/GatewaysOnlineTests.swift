@@ -4,7 +4,7 @@ import Testing
 @testable import Bridge
 
 @Suite struct GatewaysOnlineTests {
-  @Test func furtherGatewaysCountAsOffline() throws {
+  @Test func gatewaysBeyondTheCapacityCountAsOffline() throws {
     var online = GatewaysOnline()
     let ids = try (0...GatewaysOnline.capacity).map { try #require(GatewayID("gateway-\($0)")) }
     for id in ids { online.set(id, isOnline: true) }

@@ -12,19 +12,19 @@ import Testing
   let time = Timestamp(milliseconds: 1_763_661_662_345)
   func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
-  @Test func wordsAndNumbers() {
+  @Test func valuesAndAvailabilityAreEncoded() {
     #expect(text(Payload.value(21, .int8)) == "21")
     #expect(text(Payload.value(-128, .int8)) == "-128")
     #expect(text(Payload.availability(true)) == "online")
     #expect(text(Payload.availability(false)) == "offline")
   }
 
-  @Test func decimalsAreThoseOfStrings() {
+  @Test func decimalsMatchStringInterpolation() {
     var random = SplitMix64(state: 2)
-    let chance = (0..<200).map { _ in
+    let randomNumbers = (0..<200).map { _ in
       Int.random(in: .min ... .max, using: &random) >> Int.random(in: 0..<63, using: &random)
     }
-    for number in [0, 9, 10, -9, -10, 99, 100, .min, .max] + chance {
+    for number in [0, 9, 10, -9, -10, 99, 100, .min, .max] + randomNumbers {
       var bytes = Array("x".utf8)
       bytes.append(decimal: number)
       #expect(text(bytes) == "x\(number)")
@@ -66,18 +66,18 @@ import Testing
       #"{"status":"timeout","requested":2000,"reason":"x","transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
     ),
   ])
-  func results(outcome: Outcome, expected: String) {
+  func resultsAreEncoded(outcome: Outcome, expected: String) {
     let payload = outcome.result(requested: .integer(2000), .uint16, transaction: "a1", time: time)
     #expect(text(payload) == expected)
   }
 
-  @Test func aResultLeavesOutWhatThereIsNot() {
+  @Test func resultOmitsAbsentMembers() {
     let payload = Outcome.rejected(reason: #"say "hi""#).result(nil, transaction: nil, time: time)
     #expect(
       text(payload) == #"{"status":"rejected","reason":"say \"hi\"","time":"2025-11-20T18:01:02.345Z"}"#)
   }
 
-  @Test func responses() {
+  @Test func responsesAreEncoded() {
     func response(_ result: Result<JSONValue, RequestError>, _ transaction: String?) -> String {
       text(RequestResponse(result: result, transaction: transaction).json.bytes)
     }
@@ -109,7 +109,7 @@ import Testing
     #expect(desired("[]") == [:])
   }
 
-  @Test func deviceInfoAndList() throws {
+  @Test func deviceInfoIsEncoded() throws {
     let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
     let attic = GatewayID(hostName: "attic")
     var device = DeviceDescription(try DeviceID("kitchen"), address)
@@ -134,20 +134,20 @@ import Testing
     #expect(
       text(device.infoJSON(gateway: attic, moved: nil).bytes)
         .contains(#""desired":{"period":5000},"configured":["period"],"model""#))
-    // What a device does not offer is not desired of it.
+    // Desired values of properties that the device does not offer are left out.
     device.offered = ["temperature"]
     #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("desired"))
     #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("configured"))
-    // Except what was set by a command: another gateway would take it for withdrawn.
+    // Except overrides: another gateway would take a missing one for withdrawn.
     device.configured = []
     #expect(text(device.infoJSON(gateway: attic, moved: nil).bytes).contains(#""desired":{"period":5000}"#))
   }
 
-  /// Names from the air, as bad as they come, stay inside their strings.
+  /// Advertised names can contain anything, and must not break the JSON.
   @Test(arguments: [
     "/+#", "\0", "\",\"rssi\":0,\"x\":\"", "\u{FFFD}\u{FFFD}", String(repeating: "é", count: 124), "\\",
   ])
-  func hostileNamesStayInside(name: String) throws {
+  func hostileNamesStayInsideTheirStrings(name: String) throws {
     struct Read: Decodable {
       let name: String
       let rssi: Int?
@@ -160,7 +160,7 @@ import Testing
     #expect(read.name == name && read.rssi == nil)
   }
 
-  @Test func bridgeInfo() {
+  @Test func bridgeInfoIsEncoded() {
     let broker = BridgeInfo.Broker(host: "localhost", port: 1883, protocolVersion: "5")
     var random = SplitMix64(state: 1)
     let run = RunID(using: &random)
@@ -205,7 +205,7 @@ import Testing
 
   func reading(_ value: Value) -> Reading { Reading(property: 0, value: value, time: time, sequence: nil) }
 
-  @Test func writesAReading() throws {
+  @Test func readingIsEncoded() throws {
     let bytes = encoder().encode(reading(21), sequence: 17)
     #expect(
       String(decoding: bytes, as: UTF8.self)
@@ -214,7 +214,7 @@ import Testing
     #expect(try JSONDecoder().decode(Written.self, from: Data(bytes)) == Written(run: run.description))
   }
 
-  @Test func writesExtremes() throws {
+  @Test func extremeNumbersAreEncoded() throws {
     let bytes = encoder().encode(reading(.integer(.min)), sequence: .max)
     let read = try JSONDecoder().decode(Written.self, from: Data(bytes))
     #expect(read.value == .min && read.sequence == .max)
@@ -227,7 +227,7 @@ import Testing
     #expect(read.property == name && read.unit == name && read.value == -5)
   }
 
-  @Test func marksWhatIsReplayed() throws {
+  @Test func replayedReadingIsMarked() throws {
     let bytes = ReadingEncoder.markReplayed(encoder().encode(reading(21), sequence: 17))
     #expect(
       try JSONDecoder().decode(Written.self, from: Data(bytes))

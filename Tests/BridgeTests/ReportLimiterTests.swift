@@ -40,8 +40,8 @@ import Testing
     #expect(limiter.received(6, at: at(3000)) == .publish)
   }
 
-  /// The timer is late: the value that waits is replaced, and still published once.
-  @Test func aValueAfterTheIntervalWaitsForTheTimerThatRuns() {
+  /// The timer is late: the waiting value is replaced, and still published once.
+  @Test func valueAfterTheIntervalWaitsForTheRunningTimer() {
     var limiter = limiter(interval: 1000)
     _ = limiter.received(1, at: start)
     _ = limiter.received(2, at: at(500))
@@ -76,7 +76,7 @@ import Testing
     #expect(limiter.received(10, at: at(5)) == .publish)
   }
 
-  @Test func numbersWithFractions() {
+  @Test func changeMayBeAFraction() {
     var limiter = limiter(change: 0.5)
     _ = limiter.received(.number(20), at: start)
     #expect(limiter.received(.number(20.25), at: at(1)) == .skip)
@@ -87,7 +87,7 @@ import Testing
     #expect(any.received(.number(20.001), at: at(1)) == .publish)
   }
 
-  @Test func bothMustHold() {
+  @Test func intervalAndChangeMustBothBeReached() {
     var limiter = limiter(interval: 1000, change: 3)
     _ = limiter.received(10, at: start)
     #expect(limiter.received(14, at: at(100)) == .wait(.milliseconds(900)))
@@ -99,7 +99,7 @@ import Testing
 
   // MARK: Other values
 
-  @Test func aRecordCountsByEachOfItsFields() {
+  @Test func changeAppliesToEachFieldOfARecord() {
     func record(_ fields: Int?...) -> Value { .record(fields.map { $0.map(Value.integer) }) }
     var limiter = limiter(change: 20)
     _ = limiter.received(record(0, 0, 1000), at: start)
@@ -114,7 +114,7 @@ import Testing
     (Value.text("open"), Value.text("closed")), (.bool(false), .bool(true)), (.bytes([1]), .bytes([1, 0])),
     (.list([1, 2]), .list([1, 3])), (.text("7"), 7), (.record([1]), .record([1, 2])),
   ])
-  func anyChangeOfOtherValuesCounts(one: Value, other: Value) {
+  func anyChangeOfOtherValuesIsPublished(one: Value, other: Value) {
     var limiter = limiter(change: 100)
     _ = limiter.received(one, at: start)
     #expect(limiter.received(one, at: at(1)) == .skip)

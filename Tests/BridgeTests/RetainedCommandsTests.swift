@@ -24,18 +24,18 @@ import Testing
     MQTTReceived(topic: topicName(topic), payload: Array(payload.utf8), qos: .atLeastOnce, retain: true)
   }
 
-  @Test func theSameCommandIsNewOnce() {
+  @Test func repeatedCommandIsNotNew() {
     var retained = RetainedCommands(database().section("commands"))
     let answers = [
       retained.record(command("5000"), for: kitchen), retained.record(command("5000"), for: kitchen),
       retained.record(command("6000"), for: kitchen), retained.record(command("6000"), for: kitchen),
-      // Sent once more after another one: a new wish.
+      // Sent again after another one: a new command.
       retained.record(command("5000"), for: kitchen),
     ]
     #expect(answers == [true, false, true, false, true])
   }
 
-  @Test func eachTopicAndEachDeviceHasItsOwn() {
+  @Test func commandsAreTrackedPerTopicAndDevice() {
     var retained = RetainedCommands(database().section("commands"))
     let all = "microbit/all/period/set"
     let answers = [
@@ -46,7 +46,7 @@ import Testing
     #expect(answers == [true, true, true, false, false])
   }
 
-  @Test func theyAreRememberedOverARestart() {
+  @Test func commandsAreKnownAfterARestart() {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     _ = retained.record(command("5000"), for: kitchen)
@@ -86,7 +86,7 @@ import Testing
     after.close()
   }
 
-  @Test func aCommandThatWasDeletedIsNewWhenItIsSentAgain() {
+  @Test func deletedCommandIsNewWhenSentAgain() {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     let all = "microbit/all/period/set"
@@ -117,7 +117,7 @@ import Testing
       retained.record(command("1", "microbit/area/a63/period/set"), for: kitchen),
       retained.record(command("1", "microbit/area/a0/period/set"), for: kitchen),
     ]
-    #expect(answers == [false, false, true], "the oldest has gone")
+    #expect(answers == [false, false, true], "the oldest one was dropped")
   }
 
   @Test(arguments: ["", "{", "[]", "7", #"{"microbit/kitchen/period/set":"5"}"#, #"{"a":null}"#])

@@ -4,7 +4,7 @@ import JSON
 
 @testable import Devices
 
-// Values and descriptions as tests have them.
+// Values and descriptions for tests.
 
 extension Value: ExpressibleByIntegerLiteral {
   /// This whole number.

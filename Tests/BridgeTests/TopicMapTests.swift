@@ -35,21 +35,21 @@ import Testing
     #expect(topics.result(ofProperty: "humidity").string == "home/microbit/kitchen/humidity/result")
   }
 
-  @Test func readsCommands() {
+  @Test func parsesCommands() {
     let request = map.inbound("home/microbit/kitchen/period/set")
     #expect(request == .set(.device(kitchen), property: "period"))
     let topic = map.topics(of: kitchen, .microbitDefault).properties[1].set
     #expect(map.inbound(topic.string) == .set(.device(kitchen), property: "period"))
   }
 
-  /// Whether a property can be set is known with the device's profile.
-  @Test func readsCommandsForEveryProperty() {
+  /// Whether a property can be set is checked later, with the device's profile.
+  @Test func parsesCommandsForEveryProperty() {
     #expect(
       map.inbound("home/microbit/kitchen/temperature/set") == .set(.device(kitchen), property: "temperature"))
     #expect(map.inbound("home/microbit/kitchen/humidity/set") == .set(.device(kitchen), property: "humidity"))
   }
 
-  @Test func readsReadCommands() {
+  @Test func parsesGetCommands() {
     #expect(map.inbound("home/microbit/kitchen/period/get") == .get(kitchen, property: "period"))
     #expect(map.inbound("home/microbit/kitchen/humidity/get") == .get(kitchen, property: "humidity"))
     let topics = map.topics(of: kitchen, .microbitDefault)
@@ -58,18 +58,18 @@ import Testing
     }
   }
 
-  /// A group is never read.
+  /// There is no `get` for a group.
   @Test(arguments: ["all/period", "area/hall/period", "bridge/period", "area/period", "kitchen/period/get"])
-  func readsNoOtherReadCommands(topic: String) {
+  func ignoresOtherGetCommands(topic: String) {
     #expect(map.inbound("home/microbit/\(topic)/get") == nil)
   }
 
-  /// Whatever a level of a topic can be: who sends it waits for an answer.
+  /// Any level of a topic is taken for a name, as the sender waits for an answer.
   @Test(arguments: [
     "", " ", "PERIOD", "Period", "\u{FC}", "per iod", "period\u{301}", "period.1", "$SYS", "\u{202E}doirep",
     String(repeating: "p", count: 65), String(repeating: "p", count: 256),
   ])
-  func readsPropertyNamesThatAreNone(name: String) throws {
+  func parsesInvalidPropertyNames(name: String) throws {
     let hall = try #require(AreaName("Hall"))
     for (topic, target) in [
       ("kitchen", Target.device(kitchen)), ("all", .all), ("area/hall", .area(hall)),
@@ -83,18 +83,18 @@ import Testing
   }
 
   /// Each of a thousand devices would answer on a topic of that length.
-  @Test func leavesLongPropertyNamesAlone() {
+  @Test func ignoresTooLongPropertyNames() {
     #expect(map.inbound("home/microbit/all/\(String(repeating: "p", count: 257))/set") == nil)
     #expect(map.inbound("home/microbit/kitchen/\(String(repeating: "p", count: 257))/get") == nil)
     #expect(map.inbound("home/microbit/kitchen/\(String(repeating: "p", count: 65_000))/set") == nil)
   }
 
-  @Test func readsRequestsToThisBridge() {
+  @Test func parsesRequestsToThisGateway() {
     #expect(map.inbound("home/microbit/bridge/attic/request/devices") == .request(verb: "devices"))
     #expect(map.inbound("home/microbit/bridge/attic/request/device/add") == .request(verb: "device/add"))
   }
 
-  @Test func readsCommandsToManyDevices() throws {
+  @Test func parsesGroupCommands() throws {
     let hall = try #require(AreaName("Hall"))
     #expect(map.inbound("home/microbit/all/period/set") == .set(.all, property: "period"))
     #expect(map.inbound("home/microbit/area/hall/period/set") == .set(.area(hall), property: "period"))
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func readsTheNewsOfOtherGateways() throws {
+  @Test func parsesTopicsOfOtherGateways() throws {
     let attic = try #require(GatewayID("attic"))
     let cellar = try #require(GatewayID("cellar"))
     #expect(map.inbound("home/microbit/bridge/cellar/state") == .bridgeState(cellar))
@@ -133,12 +133,12 @@ import Testing
     "home/microbit/bridge/other/request/devices", "home/microbit/bridge/attic/response/devices",
     "home/microbit/bridge/other/info", "home/microbit/bridge/Attic/state",
   ])
-  func leavesAllElseAlone(topic: String) {
+  func ignoresOtherTopics(topic: String) {
     #expect(map.inbound(topic) == nil)
   }
 
-  /// Its answer's topic would be longer than a topic can be.
-  @Test func leavesVerbsAloneThatAreNone() {
+  /// The topic of the answer would be longer than a topic can be.
+  @Test func ignoresInvalidVerbs() {
     let request = "home/microbit/bridge/attic/request/"
     let words = Array(repeating: "device", count: 10_000).joined(separator: "/")
     for length in [65, 1000, 65_535 - request.utf8.count] {

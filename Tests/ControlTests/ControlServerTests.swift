@@ -33,15 +33,15 @@ import Testing
   ]
 
   @Test(
-    "A request that cannot be met is refused with its code, and the next one is answered", arguments: refused)
+    "A failing request gets an error with its code, and the next one is answered", arguments: refused)
   func refusals(line: String, reason: String, code: String) async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
-    let answer = try #require(try await client.ask(line))
+    let answer = try #require(try await client.request(line))
     #expect(
       answer.hasPrefix(#"{"status":"error","code":"\#(code)","error":""#) && answer.contains(reason),
       "\(answer)")
-    #expect(try await client.ask(#"{"request":"health"}"#) == #"{"status":"ok","data":{"healthy":true}}"#)
+    #expect(try await client.request(#"{"request":"health"}"#) == #"{"status":"ok","data":{"healthy":true}}"#)
   }
 
   @Test("A transaction is returned, also with an error")
@@ -49,9 +49,9 @@ import Testing
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
     #expect(
-      try await client.ask(#"{"request":"health","transaction":"a"}"#)
+      try await client.request(#"{"request":"health","transaction":"a"}"#)
         == #"{"status":"ok","data":{"healthy":true},"transaction":"a"}"#)
-    let refusal = try await client.ask(#"{"request":"fly","transaction":"b"}"#)
+    let refusal = try await client.request(#"{"request":"fly","transaction":"b"}"#)
     #expect(refusal?.hasSuffix(#","transaction":"b"}"#) == true, "\(refusal ?? "")")
   }
 
@@ -67,18 +67,18 @@ import Testing
     }
   }
 
-  @Test("A line in pieces is one line")
+  @Test("A line that is received in pieces is parsed as one")
   func pieces() async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
     client.send(#"{"request":"#)
     let other = try TestClient(server.path)
-    _ = try await other.ask(#"{"request":"health"}"#)
+    _ = try await other.request(#"{"request":"health"}"#)
     client.send(#""health"}"# + "\n")
     #expect(try await client.line() == #"{"status":"ok","data":{"healthy":true}}"#)
   }
 
-  @Test("A line that is too long ends the client, and no other")
+  @Test("A line that is too long disconnects its client only")
   func longLine() async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
@@ -86,10 +86,10 @@ import Testing
     let text = String(repeating: "x", count: 32 << 10)
     for _ in 0...4 { client.send(text) }
     #expect(try await client.line() == nil)
-    #expect(try await other.ask(#"{"request":"health"}"#) != nil)
+    #expect(try await other.request(#"{"request":"health"}"#) != nil)
   }
 
-  @Test("A client that ends its side gets its answers, and is then closed")
+  @Test("A client that stops sending gets its answers, and is then disconnected")
   func halfClosed() async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
@@ -99,7 +99,7 @@ import Testing
     #expect(try await client.line() == nil)
   }
 
-  @Test("A client that hangs up in the middle of a line or of an answer is no trouble")
+  @Test("A client that disconnects within a line or an answer does not affect others")
   func hangUp() async throws {
     let server = try await ServerUnderTest()
     for text in [#"{"request":"hea"#, #"{"request":"health"}"# + "\n", #"{"request":"watch"}"# + "\n"] {
@@ -108,22 +108,22 @@ import Testing
       client.hangUp()
     }
     let other = try TestClient(server.path)
-    #expect(try await other.ask(#"{"request":"health"}"#) != nil)
+    #expect(try await other.request(#"{"request":"health"}"#) != nil)
   }
 
-  @Test("More clients than are served wait until one has ended")
-  func crowd() async throws {
+  @Test("Clients beyond the maximum wait until another one disconnects")
+  func tooManyClients() async throws {
     let server = try await ServerUnderTest()
     var clients = try (0..<ControlServer.mostClients).map { _ in try TestClient(server.path) }
-    for client in clients { _ = try await client.ask(#"{"request":"health"}"#) }
+    for client in clients { _ = try await client.request(#"{"request":"health"}"#) }
     let late = try TestClient(server.path)
     late.send(#"{"request":"health","transaction":"late"}"# + "\n")
-    _ = try await clients[0].ask(#"{"request":"health"}"#)
+    _ = try await clients[0].request(#"{"request":"health"}"#)
     clients.removeFirst().hangUp()
     #expect(try await late.line()?.contains("late") == true)
   }
 
-  @Test("The socket is for the user and the group, and is removed at the end")
+  @Test("The socket is accessible to its user and group only, and is removed on stop")
   func mode() async throws {
     let server = try await ServerUnderTest()
     var status = stat()
@@ -134,7 +134,7 @@ import Testing
     #expect(access(server.path, F_OK) != 0)
   }
 
-  /// Binds a socket that never listens. If it did, a child process of another test could go on listening for a moment.
+  /// Binds a socket that never listens. If it did, a child process of another test could keep it listening.
   private static func leaveSocket(at path: String) throws {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -148,7 +148,7 @@ import Testing
     guard result == 0 else { throw Failure("bind: errno \(errno)") }
   }
 
-  @Test("A socket left behind is replaced; that of a running gateway is not")
+  @Test("A stale socket is replaced; that of a running gateway is not")
   func secondGateway() async throws {
     let server = try await ServerUnderTest()
     let path = server.path
@@ -162,7 +162,7 @@ import Testing
       }
     }
     #expect(error?.reason.contains("in use by another gateway") == true)
-    // Nobody accepts, and no further client fits the queue.
+    // No connection is accepted, and the queue is full.
     let full = server.folder.path + "/full.sock"
     let listener = try UnixSocket.listen(at: full, mode: 0o600)
     var waiting: [TestClient] = []
@@ -174,6 +174,6 @@ import Testing
     try Self.leaveSocket(at: left)
     try await server.onLoop { try second.listen(at: left) }
     let client = try TestClient(left)
-    #expect(try await client.ask(#"{"request":"health"}"#) != nil)
+    #expect(try await client.request(#"{"request":"health"}"#) != nil)
   }
 }

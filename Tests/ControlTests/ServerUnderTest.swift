@@ -49,12 +49,12 @@ final class ServerUnderTest: RequestHost, Sendable {
     try await engine.perform(body)
   }
 
-  /// Calls an observer of the first device as the engine does.
+  /// Delivers readings of the first device as the engine does.
   func receive(_ values: [Int]) async {
     await engine.deliver(values, to: Self.address)
   }
 
-  /// How many front ends follow the devices.
+  /// The number of observers of the first device.
   func observers() async -> Int { await engine.observers(of: Self.address) }
 
   // MARK: Requests
@@ -103,7 +103,7 @@ final class TestClient: Sendable {
   func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
   func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// The next line; nil: the other end has closed the socket.
+  /// The next line; nil: the server has closed the socket.
   func line() async throws -> String? {
     try await EventLoop.blocking { [self] in
       Result {
@@ -124,7 +124,7 @@ final class TestClient: Sendable {
     }.get()
   }
 
-  func ask(_ text: String) async throws -> String? {
+  func request(_ text: String) async throws -> String? {
     send(text + "\n")
     return try await line()
   }

@@ -6,11 +6,11 @@ import Testing
 @testable import Devices
 
 @Suite struct WatchTests {
-  @Test("Readings come as lines, after what is known of the devices")
+  @Test("Readings are sent as lines, after the state of the devices")
   func readings() async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
-    #expect(try await client.ask(#"{"request":"watch","id":"kitchen"}"#) == #"{"status":"ok","data":{}}"#)
+    #expect(try await client.request(#"{"request":"watch","id":"kitchen"}"#) == #"{"status":"ok","data":{}}"#)
     let state =
       #"{"device":"kitchen","identifier":"C5:A1:B2:C3:D4:E5","state":"absent","online":false}"#
     #expect(try await client.line() == state)
@@ -22,11 +22,11 @@ import Testing
     #expect(line.hasSuffix(#","sequence":1}"#), "\(line)")
   }
 
-  @Test("A device that has been renamed is watched after a change of its properties too")
+  @Test("A renamed device is still watched after a change of its properties")
   func renamed() async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
-    _ = try await client.ask(#"{"request":"watch","id":"kitchen"}"#)
+    _ = try await client.request(#"{"request":"watch","id":"kitchen"}"#)
     _ = try await client.line()
     try await server.engine.rename(DeviceID("kitchen"), to: DeviceID("den"))
     #expect(try await client.line()?.hasPrefix(#"{"device":"den","identifier":"C5:A1:B2:C3:D4:E5""#) == true)
@@ -36,34 +36,34 @@ import Testing
     #expect(await server.observers() == 1)
   }
 
-  @Test("Other properties are left out")
+  @Test("Only readings of the requested property are sent")
   func oneProperty() async throws {
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
-    _ = try await client.ask(#"{"request":"watch","id":"kitchen","property":"period"}"#)
+    _ = try await client.request(#"{"request":"watch","id":"kitchen","property":"period"}"#)
     _ = try await client.line()
     await server.receive([21])
-    // Answered after the reading was left out.
-    #expect(try await client.ask(#"{"request":"health"}"#)?.contains("healthy") == true)
+    // Answered after the reading, which is not sent.
+    #expect(try await client.request(#"{"request":"health"}"#)?.contains("healthy") == true)
   }
 
-  @Test("Devices are followed only while somebody watches")
-  func followed() async throws {
+  @Test("Devices are observed only while a client watches")
+  func observed() async throws {
     let server = try await ServerUnderTest()
     #expect(await server.observers() == 0)
     let client = try TestClient(server.path)
     let other = try TestClient(server.path)
-    _ = try await client.ask(#"{"request":"watch"}"#)
-    _ = try await other.ask(#"{"request":"watch","id":"hall"}"#)
+    _ = try await client.request(#"{"request":"watch"}"#)
+    _ = try await other.request(#"{"request":"watch","id":"hall"}"#)
     #expect(await server.observers() == 1)
-    // A second watch takes the place of the first one.
+    // A second watch replaces the first one.
     _ = try await client.line()
     _ = try await client.line()
-    _ = try await client.ask(#"{"request":"watch"}"#)
+    _ = try await client.request(#"{"request":"watch"}"#)
     #expect(await server.observers() == 1)
     client.hangUp()
-    // The server sees the end of the one before the request of the other.
-    _ = try await other.ask(#"{"request":"health"}"#)
+    // The server handles the end of the first client before the other's request.
+    _ = try await other.request(#"{"request":"health"}"#)
     #expect(await server.observers() == 0)
   }
 
@@ -72,11 +72,11 @@ import Testing
     let server = try await ServerUnderTest()
     let client = try TestClient(server.path)
     let other = try TestClient(server.path)
-    _ = try await client.ask(#"{"request":"watch","id":"kitchen"}"#)
+    _ = try await client.request(#"{"request":"watch","id":"kitchen"}"#)
     _ = try await client.line()
     let count = 20_000
     for start in stride(from: 0, to: count, by: 100) { await server.receive(Array(start..<start + 100)) }
-    #expect(try await other.ask(#"{"request":"health"}"#) != nil)
+    #expect(try await other.request(#"{"request":"health"}"#) != nil)
     var (received, dropped) = (0, 0)
     while received + dropped < count {
       let line = try #require(try await client.line())

@@ -38,13 +38,13 @@ import Testing
   }
 
   @Test(arguments: [(-50, -60, 0), (-60, -50, 1), (-50, -50, 0)])
-  func theStrongestIsUsed(first: Int, second: Int, best: Int) {
+  func adapterWithStrongestSignalIsUsed(first: Int, second: Int, best: Int) {
     var choice = choice(first, second)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(best))
     #expect(choice.current == best)
   }
 
-  @Test func theOthersGetTimeToReceiveIt() {
+  @Test func choiceWaitsForOtherAdaptersToReceiveTheDevice() {
     var choice = choice(-80, nil)
     #expect(choice.choose(hasFreeLink: free, at: start) == .wait(.seconds(2)))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .wait(.seconds(1)))
@@ -54,20 +54,20 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(2)) == .use(0))
   }
 
-  @Test func anAdapterThatIsOffIsNotWaitedFor() {
+  @Test func choiceDoesNotWaitForAdapterThatIsOff() {
     var choice = choice(-80, nil)
     choice.adapterChanged(1, isOn: false, at: start)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     choice.adapterChanged(0, isOn: false, at: start)
     #expect(!choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .none)
-    // Back, it has to receive the device again.
+    // When it is on again, it has to receive the device again.
     choice.adapterChanged(0, isOn: true, at: start)
     #expect(!choice.isInRange(at: start))
   }
 
   @Test(arguments: [(-58, 0), (-59, 0), (-57, 0), (-51, 0), (-49, 1), (-30, 1)])
-  func theLastOneHasAMargin(other: Int, expected: Int) {
+  func lastUsedAdapterIsPreferredByAMargin(other: Int, expected: Int) {
     var choice = choice(-58, -70)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     choice.becameLive()
@@ -76,7 +76,7 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(100)) == .use(expected))
   }
 
-  @Test func aMoveIsNotUndoneWithinAMinute() {
+  @Test func adapterIsNotChangedBackWithinAMinute() {
     var choice = choice(-50, -80)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     choice.becameLive()
@@ -92,14 +92,14 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(70)) == .use(0))
   }
 
-  @Test func failedAttemptsWeigh() {
+  @Test func failedAttemptsCountAgainstTheAdapter() {
     var choice = choice(-50, -70)
-    // 20 dB and the margin are made up for by three attempts.
+    // Three failed attempts outweigh the difference of 20 dB and the margin.
     var used: [AdapterChoice.Decision] = []
     for second in 0..<4 { used.append(choice.choose(hasFreeLink: free, at: at(second))) }
     #expect(used == [.use(0), .use(0), .use(0), .use(1)])
     choice.becameLive()
-    // They are forgotten after a while.
+    // Old failures no longer count.
     see(&choice, 0, -50, at: 100)
     see(&choice, 1, -70, at: 100)
     #expect(choice.choose(hasFreeLink: free, at: at(100)) == .use(1))
@@ -109,7 +109,7 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(400)) == .use(0))
   }
 
-  @Test func aFailingAdapterIsLeftWithinTheMinute() {
+  @Test func failuresChangeTheAdapterWithinAMinute() {
     var choice = choice(-50, -50)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     see(&choice, 1, -30, at: 1)
@@ -119,7 +119,7 @@ import Testing
     #expect(choice.current == 0)
   }
 
-  @Test func aFullAdapterIsUsedOnlyIfAllAre() {
+  @Test func fullAdapterIsUsedOnlyIfAllAreFull() {
     var choice = choice(-50, -80)
     #expect(choice.choose(hasFreeLink: [false, true], at: start) == .use(1))
     choice.becameLive()
@@ -127,19 +127,19 @@ import Testing
     #expect(full.choose(hasFreeLink: [false, false], at: start) == .use(0))
   }
 
-  @Test func theSignalIsRememberedWhileScanningIsPaused() {
+  @Test func signalStrengthIsKeptWhileScanningIsPaused() {
     var choice = choice(-50, -80)
     see(&choice, 0, nil, at: 10)
     #expect(choice.choose(hasFreeLink: free, at: at(20)) == .use(0))
     choice.becameLive()
-    // It has been out of range of the first one for too long.
+    // The first adapter has not received the device for too long.
     see(&choice, 1, -80, at: 50)
     #expect(choice.choose(hasFreeLink: free, at: at(60)) == .wait(.seconds(2)))
     #expect(choice.choose(hasFreeLink: free, at: at(62)) == .use(1))
   }
 
-  /// bluetoothd keeps the strength as long as it scans: during a link that can be for hours.
-  @Test func anOldSignalDoesNotCount() {
+  /// bluetoothd keeps the last signal strength as long as it scans, so during a link it can be hours old.
+  @Test func outdatedSignalStrengthIsIgnored() {
     var choice = choice(-50, -30)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(1))
     choice.becameLive()
@@ -150,13 +150,13 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(1002)) == .use(0))
   }
 
-  @Test func withOneAdapterAnOldSignalIsEnough() {
+  @Test func outdatedSignalSufficesForTheOnlyAdapter() {
     var choice = AdapterChoice(isOn: [true], pinned: nil, bondLimit: .seconds(60))
     see(&choice, 0, -90)
     #expect(choice.choose(hasFreeLink: [true], at: at(1000)) == .use(0))
   }
 
-  @Test func anAdapterThatIsNotUpAtTheStartIsWaitedFor() {
+  @Test func choiceWaitsForAdapterThatIsNotUpAtStart() {
     var choice = AdapterChoice(isOn: [true, false], pinned: nil, bondLimit: .seconds(60))
     see(&choice, 0, -80)
     let decision = choice.choose(hasFreeLink: free, startDeadline: at(5), at: start)
@@ -169,7 +169,7 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, startDeadline: at(5), at: at(2)) == .use(1))
   }
 
-  @Test func anAdapterThatThePinRulesOutIsNotWaitedFor() {
+  @Test func pinnedDeviceDoesNotWaitForOtherAdapters() {
     var choice = AdapterChoice(isOn: [true, false], pinned: 0, bondLimit: .seconds(60))
     see(&choice, 0, -80)
     #expect(choice.choose(hasFreeLink: free, startDeadline: at(5), at: start) == .use(0))
@@ -181,7 +181,7 @@ import Testing
     #expect(choice.choose(hasFreeLink: [true, false], at: start) == .use(1))
   }
 
-  @Test func onlyThePinnedAdapterCounts() {
+  @Test func onlyThePinnedAdapterIsUsed() {
     var choice = choice(-30, -90, pinned: 1)
     #expect(choice.choose(hasFreeLink: [true, false], at: start) == .use(1))
     choice.adapterChanged(1, isOn: false, at: start)
@@ -215,7 +215,7 @@ import Testing
     choice.adapterChanged(0, isOn: false, at: start)
     #expect(!choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .none)
-    // It is back.
+    // The adapter is back.
     choice.adapterChanged(0, isOn: true, at: start)
     see(&choice, 0, nil, isPaired: true, at: 2)
     #expect(choice.choose(hasFreeLink: free, at: at(2)) == .use(0))
@@ -227,37 +227,37 @@ import Testing
     #expect(choice.choose(hasFreeLink: free, at: at(400)) == .use(1))
   }
 
-  @Test func anAdapterFromWhichTheGatewayHasRemovedItIsNotUsed() {
+  @Test func adapterThatDeviceWasRemovedFromIsNotUsed() {
     var choice = choice(-30, -80)
     see(&choice, 0, -30, isPaired: true)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
-    // The bond was lost. Until the first adapter has found the device again, it has nothing to connect to.
+    // The bond was lost. The first adapter cannot connect until it has found the device again.
     choice.removed(from: 0)
     #expect(choice.isInRange(at: start))
     _ = choice.choose(hasFreeLink: free, at: start)
     #expect(choice.choose(hasFreeLink: free, at: at(2)) == .use(1))
   }
 
-  @Test func anAbsentAdapterKeepsItsDevicesForAMinute() {
+  @Test func bondOfAnAbsentAdapterHoldsForAMinute() {
     var choice = choice(-30, -80)
     see(&choice, 0, -30, isPaired: true)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
     choice.lost(by: 0, at: at(9))
     choice.adapterChanged(0, isOn: false, at: at(10))
-    // Plugged in again it is off at first, without its devices.
+    // When it is plugged in again, it is off at first, without its devices.
     choice.adapterChanged(0, isOn: false, at: at(30))
     see(&choice, 1, -80, at: 60)
     #expect(!choice.isInRange(at: at(69)))
     #expect(choice.isInRange(at: at(70)))
     #expect(choice.choose(hasFreeLink: free, at: at(70)) == .use(1))
     #expect(!choice.isPaired)
-    // It is back, with the bond.
+    // The adapter is back, with the bond.
     choice.adapterChanged(0, isOn: true, at: at(80))
     see(&choice, 0, -30, isPaired: true, at: 80)
     #expect(choice.choose(hasFreeLink: free, at: at(80)) == .use(0))
   }
 
-  @Test func aBondThatAnotherProgramHasDeletedDoesNotCountWhenTheAdapterGoes() {
+  @Test func bondDeletedByAnotherProgramIsIgnoredWhenAdapterGoes() {
     var choice = choice(-30, -80)
     see(&choice, 0, -30, isPaired: true)
     choice.lost(by: 0, at: at(5))
@@ -278,17 +278,17 @@ import Testing
   @Test func adaptersToRemoveTheDeviceFrom() {
     var choice = choice(-30, -80)
     #expect(choice.choose(hasFreeLink: free, at: start) == .use(0))
-    // Outdated services.
+    // To discard outdated services.
     #expect(choice.adaptersToRemove(isUnpairing: false) == [0, 1])
     #expect(choice.adaptersToRemove(isUnpairing: true) == [0])
     see(&choice, 1, -80, isPaired: true)
     #expect(choice.adaptersToRemove(isUnpairing: false) == [0])
     #expect(choice.adaptersToRemove(isUnpairing: true) == [0, 1])
-    // An outdated bond.
+    // To discard an outdated bond.
     see(&choice, 0, -30, isPaired: true)
     see(&choice, 1, -80)
     #expect(choice.adaptersToRemove(isUnpairing: false) == [0])
-    // The adapter has gone, and has kept its bond.
+    // The adapter was removed, and still has its bond.
     choice.lost(by: 0, at: start)
     #expect(choice.adaptersToRemove(isUnpairing: false) == [])
     #expect(choice.adaptersToRemove(isUnpairing: true) == [0])

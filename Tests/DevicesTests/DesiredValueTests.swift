@@ -12,7 +12,7 @@ import Testing
     #expect(!desired.isConfigured)
   }
 
-  @Test func theConfiguredValueIsAppliedAndNotKept() {
+  @Test func configuredValueIsAppliedAndNotStored() {
     let desired = DesiredValue(configured: 5)
     #expect(desired.effective == 5 && desired.shown == 5)
     #expect(desired.persistent == nil, "it is in config.json")
@@ -28,11 +28,11 @@ import Testing
     desired.configured = nil
     #expect(desired.effective == 6)
     desired = DesiredValue(configured: 5)
-    #expect(desired.effective == 5, "taken back")
+    #expect(desired.effective == 5, "the override was withdrawn")
   }
 
-  /// A command that waits is not carried out yet: it is shown, and kept over a restart, but not applied on its own.
-  @Test func aCommandThatWaitsIsShownAndKept() {
+  /// A waiting command has not been carried out yet: it is shown and stored, but the override is still what is applied.
+  @Test func waitingCommandIsShownAndStored() {
     let desired = DesiredValue(
       configured: 5, override: Override(value: 6, source: .request), waiting: 7)
     #expect(desired.effective == 6)

@@ -47,7 +47,7 @@ import Testing
     #expect(DeviceRecord(address: address, bytes: record.bytes) == record)
   }
 
-  @Test func isStoredUnderTheseKeys() throws {
+  @Test func recordIsStoredUnderTheseKeys() throws {
     var record = try full()
     record.name = "BBC"
     record.serial = nil
@@ -62,7 +62,7 @@ import Testing
         + #""period":{"value":5000}}}"#)
   }
 
-  @Test func keysOfOtherVersionsArePassedOver() {
+  @Test func keysOfOtherVersionsAreIgnored() {
     let record = read(
       #"{"later":[{}],"added":true,"changes":{"colour":"red","name":"N"},"taken":{"period":[1]}}"#)
     #expect(record?.isAdded == true)
@@ -71,8 +71,8 @@ import Testing
     #expect(record?.changes == changes)
   }
 
-  /// Which property a value fits is known with the device's profile.
-  @Test func anyValueCanBeDesired() throws {
+  /// Whether a value fits its property is checked later, when the device's profile is known.
+  @Test func recordAcceptsAnyDesiredValue() throws {
     let text = #"{"name":"BBC","desired":{"another":{"value":-1},"period":{"value":7}}}"#
     let record = try #require(read(text))
     #expect(record.desired["another"] == DeviceRecord.Desired(value: -1, source: .command))

@@ -32,7 +32,7 @@ import Testing
     device.desired("period", record)
   }
 
-  @Test func withoutAnythingNamedThereAreDefaults() throws {
+  @Test func emptyEntryHasDefaults() throws {
     let device = try #require(configuration([entry()]).settings(address, name: nil, record: nil, in: here))
     #expect(device.id == Sourced(DeviceID(address), .default))
     #expect(!device.hasSharedID)
@@ -100,7 +100,7 @@ import Testing
     #expect(period(["period": set("90", .command)]) == Sourced(7, .configuration))
   }
 
-  /// The period's range began at 1 ms once.
+  /// Earlier versions allowed periods from 1 ms.
   @Test(arguments: [1, 19, 65536])
   func storedValueOutOfRangeIsIgnored(period: Int) throws {
     let record = record {
@@ -111,12 +111,12 @@ import Testing
     #expect(self.period(device, record) == Sourced(nil, .default))
   }
 
-  @Test func theAreaOfTheGatewayIsThatOfItsDevices() {
+  @Test func devicesInheritTheAreaOfTheGateway() {
     let device = configuration([entry()], area: "Attic").settings(address, name: nil, record: nil, in: here)
     #expect(device?.area == Sourced("Attic", .configuration))
   }
 
-  @Test func theIDOfAPrefixIsShared() throws {
+  @Test func idOfAPrefixEntryIsShared() throws {
     let hall = try DeviceID("hall")
     let configuration = configuration([Configuration.Device(match: .namePrefix("BBC"), id: hall)])
     let device = configuration.settings(address, name: "BBC x", record: nil, in: here)
@@ -161,18 +161,18 @@ import Testing
     }
     let pinned = entry { $0.gateway = attic }
     guard case .elsewhere(attic, let device) = assignment(pinned) else {
-      return #expect(Bool(false), "not left to the attic")
+      return #expect(Bool(false), "not assigned to the gateway attic")
     }
     #expect(device.gateway == Sourced(attic, .configuration))
     guard case .here = assignment(pinned, { $0.changes.gateway = here }) else {
-      return #expect(Bool(false), "not taken back from the attic")
+      return #expect(Bool(false), "the request does not override the configured gateway")
     }
     let enabled = configuration([entry { $0.isEnabled = true }])
     #expect(
       enabled.settings(address, name: nil, record: nil, in: here)?.isEnabled == Sourced(true, .configuration)
     )
     guard case .here = assignment(entry { $0.isEnabled = false }) else {
-      return #expect(Bool(false), "disabled, and known all the same")
+      return #expect(Bool(false), "a disabled device is not assigned")
     }
   }
 }
@@ -186,7 +186,7 @@ extension DeviceOptions {
 }
 
 extension Configuration {
-  /// What holds for the device at `address`, if this gateway serves it.
+  /// The settings of the device at `address`, if it is assigned to this gateway.
   fileprivate func settings(
     _ address: BluetoothAddress, name: String?, record: DeviceRecord?, in gateway: GatewayID
   ) -> DeviceSettings? {

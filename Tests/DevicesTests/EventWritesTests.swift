@@ -39,7 +39,7 @@ private struct EventBench {
     let reply: CommandReply = { [answered] _ in answered.append(value) }
     return texts(machine.command(Command(EncodedValue(value), timeToLive: timeToLive, reply: reply)))
   }
-  /// How the write of this number ended.
+  /// The write with this number has ended.
   mutating func wrote(_ number: Int, _ failure: WriteFailure? = nil) -> [String] {
     texts(machine.wrote(operations[number - 1], failure.map { .notWritten($0) } ?? .notConfirmed))
   }
@@ -62,7 +62,7 @@ private struct EventBench {
     var bench = EventBench(mode)
     #expect(bench.command(1) == ["write 1 as 1"])
     #expect(bench.command(2) == [], "one in flight")
-    #expect(bench.command(2) == [], "the same twice is two")
+    #expect(bench.command(2) == [], "an equal value is another write")
     #expect(bench.command(3) == [])
     #expect(bench.wrote(1) == ["1: \(word)", "write 2 as 2"])
     #expect(bench.wrote(2) == ["2: \(word)", "write 2 as 3"])
@@ -93,7 +93,7 @@ private struct EventBench {
 
   // MARK: Failures
 
-  @Test func aWriteThatFailsIsNotRepeatedAndTheNextFollows() {
+  @Test func failedWriteIsNotRepeatedAndTheNextFollows() {
     var bench = EventBench()
     _ = bench.command(1)
     _ = bench.command(2)
@@ -101,7 +101,7 @@ private struct EventBench {
     #expect(bench.wrote(2) == ["2: accepted"])
   }
 
-  @Test func aWriteThatIsNotAnsweredEndsTheLink() {
+  @Test func unansweredWriteEndsTheLink() {
     var bench = EventBench()
     _ = bench.command(1)
     _ = bench.command(2)
@@ -116,15 +116,15 @@ private struct EventBench {
   }
 
   @Test(arguments: [true, false])
-  func aLinkLostInFlightIsATimeoutAndNeverRepeated(isToldByTheWrite: Bool) {
+  func linkLossDuringAWriteIsATimeoutWithoutRetry(isReportedByTheWrite: Bool) {
     var bench = EventBench()
     _ = bench.command(1, ttl: 60)
     _ = bench.command(2)
     _ = bench.command(3, ttl: 60)
-    let actions = isToldByTheWrite ? bench.wrote(1, .linkLost) : bench.linkDown()
+    let actions = isReportedByTheWrite ? bench.wrote(1, .linkLost) : bench.linkDown()
     #expect(actions == ["1: \(lost)", "2: failed the device went offline", "3: pending"])
     #expect(bench.linkDown() == [], "harmless when repeated")
-    #expect(bench.wrote(1) == [], "of the link before")
+    #expect(bench.wrote(1) == [], "a result of the previous link")
     #expect(bench.linkUp() == ["write 3 as 2"])
     #expect(bench.wrote(1) == [])
     #expect(bench.wrote(2) == ["3: accepted"])
@@ -133,13 +133,13 @@ private struct EventBench {
 
   // MARK: Absence
 
-  @Test func withoutTimeToLiveAnAbsentDeviceIsAFailure() {
+  @Test func commandWithoutTTLFailsWhileDeviceIsAbsent() {
     var bench = EventBench(isLinked: false)
     #expect(bench.command(1) == ["1: failed the device is offline; a ttl would keep the command"])
     #expect(bench.linkUp() == [])
   }
 
-  @Test func withTimeToLiveItWaitsForTheDevice() {
+  @Test func commandWithTTLWaitsForTheDevice() {
     var bench = EventBench(isLinked: false)
     #expect(bench.command(1, ttl: 60) == ["1: pending"])
     #expect(bench.command(2, ttl: 60) == ["2: pending"], "no event supersedes another")
@@ -160,7 +160,7 @@ private struct EventBench {
     #expect(bench.wrote(3) == ["3: accepted"])
   }
 
-  @Test func itExpiresOnceAndTheOthersStay() {
+  @Test func commandExpiresOnceAndOthersRemain() {
     var bench = EventBench(isLinked: false)
     #expect(bench.machine.deadline == nil)
     _ = bench.command(1, ttl: 60, at: start)
@@ -175,7 +175,7 @@ private struct EventBench {
     #expect(bench.machine.deadline == start + .seconds(60))
     #expect(bench.expire(at: start + .seconds(11)) == [])
     #expect(bench.linkUp() == ["write 1 as 1"])
-    #expect(bench.machine.deadline == nil, "what is in flight does not expire")
+    #expect(bench.machine.deadline == nil, "a write in flight does not expire")
     #expect(bench.expire(at: start + .seconds(61)) == [])
     #expect(bench.wrote(1) == ["1: accepted"])
   }
@@ -189,7 +189,7 @@ private struct EventBench {
     #expect(bench.wrote(1) == ["1: accepted"])
   }
 
-  // MARK: The end
+  // MARK: Abandoning
 
   @Test func abandoningAnswersEveryWaitingCommand() {
     var bench = EventBench()

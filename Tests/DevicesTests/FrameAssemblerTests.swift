@@ -25,7 +25,7 @@ import Testing
     #expect(!assembler.isIncomplete)
   }
 
-  @Test func aFrameWithoutEndIsCut() {
+  @Test func frameWithoutDelimiterIsSplit() {
     var assembler = FrameAssembler(delimiter: "\n")
     let frames = assembler.append([UInt8](repeating: 65, count: 2500))
     #expect(frames.map(\.count) == [1024, 1024])

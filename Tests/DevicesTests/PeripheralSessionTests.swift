@@ -63,14 +63,14 @@ import Testing
     #expect(Array(actions.dropLast()) == others, sourceLocation: location)
   }
 
-  // MARK: The way up
+  // MARK: Connecting
 
   @Test func connectsWhenInRange() {
     var session = absent
     #expect(session.seen(inRange: false) == [])
     #expect(session.state == .absent)
     #expect(session.seen(inRange: true) == [.connect])
-    // Heard again: one attempt is enough.
+    // Seen again during the attempt: there is no second one.
     #expect(session.seen(inRange: true) == [])
     #expect(session.connected(.connected) == [.subscribe])
     #expect(session.subscribed(nil, at: start) == [.online, .setTimer(.seconds(30))])
@@ -80,11 +80,11 @@ import Testing
     #expect(session.state == .live)
   }
 
-  @Test func aFailedConnectIsTriedAgainLaterAndLater() {
+  @Test func failedConnectIsRetriedWithBackOff() {
     var session = connecting
     for seconds in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
       let actions = session.connected(.failed(.transient("le-connection-abort-by-local")))
-      // Told once.
+      // Reported once.
       expectTimer(
         actions, .seconds(seconds),
         after: seconds == 1 ? [.report(.connectFailed("le-connection-abort-by-local"))] : [])
@@ -144,7 +144,7 @@ import Testing
     expectTimer(session.disconnectCompleted(), .seconds(1))
   }
 
-  @Test func aLinkLostWhileSubscribingIsTriedAgain() {
+  @Test func linkLostWhileSubscribingIsRetried() {
     var session = subscribing
     expectTimer(session.disconnected(at: start), .seconds(1))
     // The operation that failed because of it reports it a moment later.
@@ -156,7 +156,7 @@ import Testing
   @Test func unsuitablePeripheralIsRetriedLessAndLessOften() {
     var session = connecting
     #expect(session.connected(.unsuitable) == [.setTimer(.seconds(3))])
-    // bluetoothd may have its services from an earlier program.
+    // bluetoothd may have cached the services of an earlier program.
     #expect(session.timer(at: start) == [.cancelTimer, .forget])
     expectConnectsAtOnce(&session)
     for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
@@ -169,7 +169,7 @@ import Testing
       #expect(session.seen(inRange: true) == [])
       #expect(session.timer(at: start) == [.connect])
     }
-    // Somebody gave it another program.
+    // It has another program now.
     #expect(session.connected(.connected) == [.subscribe])
     _ = session.subscribed(nil, at: start)
     _ = session.disconnected(at: at(100))
@@ -182,7 +182,7 @@ import Testing
     expectTimer(session.disconnectCompleted(), .seconds(60))
   }
 
-  @Test func servicesThatComeAMomentLaterAreUsedAtOnce() {
+  @Test func servicesAddedAMomentLaterAreUsedAtOnce() {
     var session = connecting
     _ = session.connected(.unsuitable)
     #expect(session.awaitsServices)
@@ -199,12 +199,12 @@ import Testing
     expectTimer(session.disconnected(at: start), .seconds(60), after: [.report(.unsuitable)])
     #expect(!session.awaitsServices)
     #expect(session.timer(at: at(60)) == [.connect])
-    // This attempt ends when it reports its result.
+    // The new attempt ends only with its result.
     #expect(session.disconnected(at: at(60)) == [])
     #expect(session.timer(at: at(61)) == [])
   }
 
-  @Test func aRequestDoesNotWaitForServices() {
+  @Test func reconnectRequestDoesNotWaitForServices() {
     var session = connecting
     session.seen(isPaired: true)
     _ = session.connected(.unsuitable)
@@ -219,7 +219,7 @@ import Testing
     #expect(session.timer(at: at(3)) == [.report(.unsuitable), .cancelTimer, .disconnect])
   }
 
-  @Test func anAdapterThatGoesEndsTheWaitForServices() {
+  @Test func adapterLossEndsTheWaitForServices() {
     var session = connecting
     _ = session.connected(.unsuitable)
     #expect(session.adapterWentAway() == [.cancelTimer])
@@ -306,7 +306,7 @@ import Testing
     #expect(!connecting(.whenNeeded).pairing.pairsFirst)
   }
 
-  @Test func aFailedPairingIsTriedAgainLaterAndLater() {
+  @Test func failedPairingIsRetriedWithBackOff() {
     var session = connecting(.always)
     for seconds in [1, 2, 4] {
       expectTimer(
@@ -349,7 +349,7 @@ import Testing
   }
 
   @Test(arguments: [PairingMode.whenNeeded, .always])
-  func aLostBondIsGivenUp(mode: PairingMode) {
+  func lostBondIsRemovedAndPairedAgain(mode: PairingMode) {
     var session = connecting(mode)
     session.seen(isPaired: true)
     for _ in 0..<2 {
@@ -379,7 +379,7 @@ import Testing
     #expect(session.pairing.pairsFirst)
   }
 
-  @Test func otherFailuresDoNotGiveUpABond() {
+  @Test func otherFailuresKeepTheBond() {
     var session = connecting(.always)
     session.seen(isPaired: true)
     for _ in 0..<10 {
@@ -390,7 +390,7 @@ import Testing
     }
   }
 
-  @Test func aUserPairsOnANewLink() {
+  @Test func pairRequestUsesANewLink() {
     var session = live
     #expect(session.pair(.never) == [.offline, .cancelTimer, .disconnect])
     expectConnectsAtOnce(&session)
@@ -398,7 +398,7 @@ import Testing
     session = waiting
     #expect(session.pair(.never) == [.cancelTimer, .connect])
     #expect(session.pairing.pairsFirst)
-    // While it is being connected: that link is given up.
+    // While connecting: the link is ended as soon as it is up.
     session = connecting
     #expect(session.pair(.never) == [])
     #expect(session.connected(.connected) == [.cancelTimer, .disconnect])
@@ -406,7 +406,7 @@ import Testing
     #expect(session.pairing.pairsFirst)
   }
 
-  @Test func aUserUnpairs() {
+  @Test func unpairRequestRemovesThePeripheral() {
     var session = live
     session.seen(isPaired: true)
     #expect(session.unpair() == [.offline, .cancelTimer, .forget])
@@ -420,7 +420,7 @@ import Testing
     #expect(!session.pairing.pairsFirst)
   }
 
-  /// As on bluetoothd 5.66, which never answers the read of one that wants pairing, and 5.82, which fails it at once.
+  /// If a peripheral requires pairing, bluetoothd 5.66 never answers a read, and 5.82 fails it at once.
   @Test(arguments: [CentralError.timedOut("ReadValue: no answer in time"), .unlikely("Failed: 0x0e")])
   func unreadableOnTwoLinksRequiresPairing(error: CentralError) {
     var session = connecting(.never)
@@ -435,7 +435,7 @@ import Testing
       #expect(actions == (minutes == 1 ? [.report(.wantsPairing)] : []) + [.cancelTimer, .disconnect])
       expectTimer(session.disconnectCompleted(), .seconds(60 * minutes))
     }
-    // Programmed again.
+    // It has another program now, which can be read.
     _ = session.timer(at: start)
     _ = session.connected(.connected)
     _ = session.subscribed(nil, at: start)
@@ -443,13 +443,13 @@ import Testing
     _ = session.timer(at: at(101))
     _ = session.connected(.connected)
     #expect(session.unreadable(error).first == .report(.subscribeFailed(error.description)))
-    // Too late to say anything.
+    // A second failure on the same link is ignored.
     #expect(session.unreadable(error) == [])
   }
 
   // MARK: The end of a link
 
-  @Test func aBackOffOutOfRangeEndsInAbsence() {
+  @Test func outOfRangePeripheralIsAbsentAfterTheBackOff() {
     var session = waiting
     _ = session.seen(inRange: false)
     #expect(session.state == .waiting)
@@ -458,14 +458,14 @@ import Testing
     #expect(session.seen(inRange: true) == [.connect])
   }
 
-  @Test func comingIntoRangeDoesNotCutTheBackOffShort() {
+  @Test func comingIntoRangeDoesNotShortenTheBackOff() {
     var session = waiting
     _ = session.seen(inRange: false)
     #expect(session.seen(inRange: true) == [])
     #expect(session.timer(at: start) == [.connect])
   }
 
-  @Test func aShortLinkDoesNotResetTheBackOffAGoodOneDoes() {
+  @Test func onlyALongLinkResetsTheBackOff() {
     var session = connecting
     for seconds in [1, 2, 4] {
       _ = session.connected(.connected)
@@ -497,7 +497,7 @@ import Testing
     expectTimer(handedOver(afterSeconds: 600), .seconds(1))
   }
 
-  @Test func aGoodLinkThatFellSilentResetsItToo() {
+  @Test func longLinkThatTimedOutResetsTheBackOff() {
     var session = connecting
     for _ in 0..<5 {
       _ = session.connected(.failed(.transient("x")))
@@ -510,7 +510,7 @@ import Testing
     expectTimer(session.disconnectCompleted(), .seconds(1))
   }
 
-  @Test func aLinkThatNeverGaveAReadingDoesNot() {
+  @Test func linkWithoutReadingsDoesNotResetTheBackOff() {
     var session = connecting
     session.seen(isPaired: true)
     for seconds in [1, 2, 4, 8] {
@@ -522,7 +522,7 @@ import Testing
     }
   }
 
-  @Test func anOperationWithoutAnAnswerEndsTheLink() {
+  @Test func unansweredOperationEndsTheLink() {
     var session = live
     #expect(session.unresponsive() == [.offline, .report(.unresponsive), .cancelTimer, .disconnect])
     // A second one is late too, and the end of the link is reported.
@@ -532,19 +532,19 @@ import Testing
     expectTimer(session.disconnectCompleted(), .seconds(1))
   }
 
-  // MARK: Silence
+  // MARK: Missing readings
 
-  @Test func silenceOfHalfAMinuteMakesItReconnect() {
+  @Test func halfAMinuteWithoutReadingsEndsTheLink() {
     var session = live
     session.received(at: at(10))
-    // Set when it went online; then as long as is left.
+    // The timer was set when it went online; now it is set to the remaining time.
     #expect(session.timer(at: at(30)) == [.setTimer(.seconds(10))])
     #expect(
       session.timer(at: at(40)) == [.offline, .report(.silent(.seconds(30))), .cancelTimer, .disconnect])
     #expect(session.state == .leaving)
   }
 
-  @Test func silenceIsMeasuredByThePeriod() {
+  @Test func readingTimeoutDependsOnThePeriod() {
     var session = live
     // Until the next reading the longer of the old and the new period counts.
     #expect(session.setPeriod(60_000) == [.setTimer(.seconds(180))])
@@ -556,12 +556,12 @@ import Testing
     #expect(session.timer(at: at(121)).first == .offline)
   }
 
-  @Test func theLongestPeriodIsBorne() {
+  @Test func longestPeriodIsSupported() {
     var session = live
     #expect(session.setPeriod(65_535) == [.setTimer(.milliseconds(196_605))])
   }
 
-  @Test func aPeriodThatIsLearntBeforeItIsLiveCounts() {
+  @Test func periodKnownBeforeLiveSetsTheTimeout() {
     var session = subscribing
     #expect(session.setPeriod(20_000) == [])
     #expect(session.subscribed(nil, at: start) == [.online, .setTimer(.seconds(60))])
@@ -569,7 +569,7 @@ import Testing
 
   // MARK: The adapter
 
-  @Test func withoutAnAdapterNothingIsInRange() {
+  @Test func adapterLossMakesThePeripheralAbsent() {
     var session = live
     #expect(session.adapterWentAway() == [.offline, .cancelTimer])
     #expect(session.state == .absent)
@@ -585,7 +585,7 @@ import Testing
     #expect(session.state == .absent)
   }
 
-  @Test func anAttemptUnderWayWithoutAnAdapterEndsByItsResult() {
+  @Test func connectInProgressEndsByItsResultAfterAdapterLoss() {
     var session = connecting
     #expect(session.adapterWentAway() == [])
     #expect(session.connected(.failed(.unavailable)) == [])
@@ -593,7 +593,7 @@ import Testing
 
     session = connecting
     _ = session.adapterWentAway()
-    // The attempt fails in another way: there is no hurry.
+    // The attempt fails with another error: it waits first, and is then absent.
     _ = session.connected(.failed(.disconnected))
     #expect(session.timer(at: start) == [])
     #expect(session.state == .absent)
@@ -605,15 +605,15 @@ import Testing
     #expect(session.state == .absent)
   }
 
-  // MARK: The end
+  // MARK: Stopping
 
-  @Test func stopInEachState() {
+  @Test func stopEndsTheSessionInEveryState() {
     for (index, state) in [absent, waiting, connecting, subscribing, live, leaving, stopped].enumerated() {
       var session = state
       let wasLive = session.state == .live
       #expect(session.stop() == (wasLive ? [.offline] : []) + [.cancelTimer], "\(index)")
       #expect(session.state == .stopped)
-      // What comes late changes nothing.
+      // Late inputs change nothing.
       #expect(session.seen(inRange: true) == [])
       #expect(session.seen(inRange: false) == [])
       #expect(session.connected(.connected) == [])
@@ -630,7 +630,7 @@ import Testing
     }
   }
 
-  @Test func inputsOfAnotherTimeChangeNothing() {
+  @Test func inputsThatDoNotFitTheStateAreIgnored() {
     for before in [absent, connecting, subscribing, leaving] {
       var session = before
       #expect(session.timer(at: at(1000)) == [])
@@ -667,10 +667,10 @@ import Testing
     }
   }
 
-  /// Whatever comes, in whatever order: it goes online and offline in turn, there is no attempt without its
-  /// result, and once nothing is under way it still waits for something that will come.
+  /// For any order of inputs, online and offline alternate, there is only one attempt to connect at a time, and in
+  /// each state some input is still to come that leads on.
   @Test(arguments: [false, true])
-  func noSequenceOfInputsLosesAPeripheral(isOnDemand: Bool) {
+  func randomInputsLeaveNoSessionStuck(isOnDemand: Bool) {
     var random = SplitMix64(state: 11)
     for _ in 0..<500 {
       var session = Session(now: start, isOnDemand: isOnDemand)
@@ -743,7 +743,7 @@ import Testing
         case .connecting: #expect(session.awaitsServices ? hasTimer : pending.contains("connect"))
         case .subscribing: #expect(pending.contains("subscribe"))
         case .leaving: #expect(pending.contains("leave"))
-        case .stopped: Issue.record("nobody stopped it")
+        case .stopped: Issue.record("stopped without a call of stop()")
         }
       }
     }

@@ -20,7 +20,7 @@ import Testing
   }
 
   /// A micro:bit's program may be built with the UART's characteristics the other way round.
-  @Test func theFirstOfSeveralCharacteristicsThatSupportsTheAccessIsUsed() throws {
+  @Test func firstCharacteristicThatSupportsTheAccessIsUsed() throws {
     let (two, three) = (BluetoothUUID.microbitUART(0x0002), BluetoothUUID.microbitUART(0x0003))
     #expect(try resolve(link(.indicate, [.write, .writeWithoutResponse])) == [two, three])
     #expect(try resolve(link([.write, .writeWithoutResponse], .notify)) == [three, two])

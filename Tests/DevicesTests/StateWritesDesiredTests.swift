@@ -22,17 +22,17 @@ import Testing
     #expect(bench.holds(1000) == ["publish 1000"])
   }
 
-  @Test func aCommandInTimeIsAppliedAndNeverExpires() {
+  @Test func commandAppliedInTimeNeverExpires() {
     var bench = Bench()
     _ = bench.command("a", 5, ttl: 60, at: start)
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
-    #expect(bench.machine.deadline == nil, "it waits no more")
+    #expect(bench.machine.deadline == nil, "it no longer waits")
     #expect(bench.expire(at: start + .seconds(61)) == [])
     #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
   }
 
-  @Test func theDeadlineIsThatOfTheCommandThatWaits() {
+  @Test func deadlineIsThatOfTheWaitingCommand() {
     var bench = Bench()
     _ = bench.command("a", 5, ttl: 60, at: start)
     #expect(bench.command("b", 6) == ["a: superseded", "b: pending"])
@@ -42,7 +42,7 @@ import Testing
     #expect(bench.machine.deadline == start + .seconds(1))
   }
 
-  @Test func aCommandThatLosesItsLinkHasItsDeadlineAgain() {
+  @Test func deadlineAppliesAgainAfterLinkLoss() {
     var bench = Bench.idle()
     #expect(bench.command("a", 5, ttl: 2, at: start) == ["write 5"])
     #expect(bench.expire(at: start + .seconds(3)) == [], "in flight")
@@ -50,7 +50,7 @@ import Testing
     #expect(bench.expire(at: start + .seconds(3)) == ["a: timeout not applied within its ttl of 2 s"])
   }
 
-  @Test func onlyTheOneThatWaitsBehindAnotherExpires() {
+  @Test func onlyTheQueuedCommandExpires() {
     var bench = Bench.idle()
     _ = bench.command("a", 5, ttl: 1, at: start)
     _ = bench.command("b", 6, ttl: 1, at: start)
@@ -58,7 +58,7 @@ import Testing
     #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
   }
 
-  @Test func anExpiredCommandLeavesWhatWasDesired() {
+  @Test func expiredCommandKeepsTheDesiredValue() {
     var bench = Bench(desired: 5000)
     _ = bench.command("a", 5, ttl: 1, at: start)
     _ = bench.expire(at: start + .seconds(1))
@@ -66,7 +66,7 @@ import Testing
     #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
   }
 
-  // MARK: Wanting something else
+  // MARK: Changes of the desired value
 
   @Test(arguments: [DesiredOrigin.request, .configuration])
   func desiredValueIsAppliedAtOnceOnALink(origin: DesiredOrigin) {
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: [DesiredOrigin.request, .configuration])
-  func withoutALinkItIsAppliedOnArrival(origin: DesiredOrigin) {
+  func desiredValueIsWrittenOnTheNextLink(origin: DesiredOrigin) {
     var bench = Bench(desired: 7)
     #expect(bench.setDesired(5, by: origin) == [])
     _ = bench.linkUp()
@@ -103,22 +103,22 @@ import Testing
     #expect(bench.setDesired(6) == [])
     #expect(bench.holds(5) == ["publish 5", "write 6"])
     #expect(bench.setDesired(7) == [])
-    #expect(bench.notWritten(.failed(reason: "no")) == ["write 7"], "that 6 failed matters to nobody")
+    #expect(bench.notWritten(.failed(reason: "no")) == ["write 7"], "the failure of 6 is not reported")
     #expect(bench.notWritten(.timeout) == ["not restored 7 no answer in time", "unresponsive"])
   }
 
-  @Test func duringTheFirstReadItWaitsForIt() {
+  @Test func desiredValueSetDuringTheFirstReadWaitsForIt() {
     var bench = Bench()
     _ = bench.linkUp()
     #expect(bench.setDesired(5) == [])
-    #expect(bench.holds(5) == ["publish 5"], "held already")
+    #expect(bench.holds(5) == ["publish 5"], "the device already holds it")
     var other = Bench(desired: 5)
     _ = other.linkUp()
     #expect(other.setDesired(nil) == [])
     #expect(other.holds(1000) == ["publish 1000"])
   }
 
-  @Test func aRequestSupersedesTheCommandThatWaits() {
+  @Test func requestSupersedesTheWaitingCommand() {
     var bench = Bench()
     _ = bench.command("a", 5)
     #expect(bench.setDesired(6) == ["a: superseded"])
@@ -126,7 +126,7 @@ import Testing
     #expect(bench.holds(1000) == ["publish 1000", "write 6"])
   }
 
-  @Test func theConfigurationRanksBelowTheCommandThatWaits() {
+  @Test func configurationRanksBelowTheWaitingCommand() {
     var bench = Bench()
     _ = bench.command("a", 5)
     #expect(bench.setDesired(6, by: .configuration) == [])
@@ -136,7 +136,7 @@ import Testing
     #expect(bench.machine.desired == 5)
   }
 
-  @Test func aRequestUndoesTheCommandInFlight() {
+  @Test func requestOverridesTheCommandInFlight() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     #expect(bench.setDesired(6) == [])
@@ -145,7 +145,7 @@ import Testing
     #expect(bench.holds(6) == ["publish 6"])
   }
 
-  @Test func anOvertakenCommandThatLosesItsLinkIsSuperseded() {
+  @Test func overriddenCommandIsSupersededOnLinkLoss() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     _ = bench.setDesired(6)
@@ -164,7 +164,7 @@ import Testing
     #expect(bench.notWritten(.failed(reason: "no")) == ["b: failed the write failed: no", "write 6"])
   }
 
-  @Test func aCommandAfterARequestWins() {
+  @Test func commandAfterARequestIsApplied() {
     var bench = Bench.idle()
     _ = bench.setDesired(6)
     #expect(bench.command("a", 5) == [])
@@ -174,7 +174,7 @@ import Testing
 
   // MARK: Other gateways
 
-  @Test func theCommandThatWaitsIsLeftToTheOtherGateway() {
+  @Test func waitingCommandIsLeftToTheOtherGateway() {
     var bench = Bench(desired: 5)
     _ = bench.command("a", 6)
     #expect(bench.handOver(desired: 6) == [], "its value is desired there")
@@ -184,7 +184,7 @@ import Testing
     #expect(bench.holds(6) == ["publish 6"])
   }
 
-  @Test func aCommandWithATimeToLiveWaitsOnUntilItIsCarriedOutElsewhere() {
+  @Test func commandWithTTLWaitsUntilAppliedElsewhere() {
     func handedOver() -> Bench {
       var bench = Bench(desired: 5)
       #expect(bench.command("a", 6, ttl: 60, at: start) == ["a: pending"])
@@ -200,11 +200,11 @@ import Testing
     #expect(bench.expire(at: start + .seconds(60)) == ["a: timeout not applied within its ttl of 60 s"])
     bench = handedOver()
     _ = bench.linkUp()
-    #expect(bench.holds(1000) == ["publish 1000", "write 6"], "it is here again")
+    #expect(bench.holds(1000) == ["publish 1000", "write 6"], "this gateway has the device again")
   }
 
   @Test(arguments: [6, 7, nil])
-  func theCommandThatWaitsFailsIfTheOtherGatewayCannotHaveIt(desired: Int?) {
+  func waitingCommandFailsIfOtherGatewayCannotHaveIt(desired: Int?) {
     for ttl in [nil, 60] {
       var bench = Bench(desired: 5)
       _ = ttl.map { bench.command("a", 6, ttl: $0, at: start) } ?? bench.command("a", 6)
@@ -217,7 +217,7 @@ import Testing
   }
 
   @Test(arguments: [7, nil])
-  func theCommandThatWaitsFailsIfTheOtherGatewayDoesNotHaveIt(desired: Int?) {
+  func waitingCommandFailsIfOtherGatewayDoesNotHaveIt(desired: Int?) {
     var bench = Bench(desired: 5)
     #expect(bench.command("a", 6) == ["a: pending"])
     #expect(bench.handOver(desired: desired) == ["a: failed another gateway has taken the device over"])
@@ -231,7 +231,7 @@ import Testing
     #expect(bench.machine.desired == 5)
   }
 
-  @Test func aCommandInFlightIsAnsweredHere() throws {
+  @Test func handoverFailsTheCommandInFlight() throws {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
@@ -241,7 +241,7 @@ import Testing
         "b: failed another gateway has taken the device over",
       ])
     #expect(bench.handOver(desired: 7) == [])
-    #expect(bench.holds(6) == [], "of the link before")
+    #expect(bench.holds(6) == [], "a result of the previous link")
     #expect(bench.machine.desired == 7)
     #expect(bench.linkDown() == [])
     #expect(bench.linkUp() == ["read"])

@@ -5,34 +5,34 @@ import Testing
 
 @testable import Devices
 
-/// What holds whatever happens, tried with what happens by chance; a failure names the seed that repeats it.
+/// Invariants, checked with random inputs; a failure names the seed that repeats it.
 @Suite struct StateWritesRandomTests {
   @Test(arguments: 0..<200)
-  func everyCommandGetsOneFinalAnswerAndOneOperationIsInFlight(seed: UInt64) {
+  func randomInputsViolateNoInvariant(seed: UInt64) {
     var simulation = Simulation(seed: seed)
     for _ in 0..<400 {
       simulation.step()
       if !simulation.violations.isEmpty { break }
     }
-    simulation.settle()
+    simulation.finishEverything()
     #expect(simulation.violations == [], "seed \(seed)")
   }
 }
 
-/// A machine, the device it writes to, and a link that comes and goes.
+/// A state machine, the device it writes to, and a link that is made and lost.
 private struct Simulation {
   enum InFlight {
     case write(EncodedValue, WriteOperation)
     case read(WriteOperation)
   }
 
-  struct Asked {
+  struct IssuedCommand {
     let value: EncodedValue
     /// In seconds since the start.
     let deadline: Int?
     var pending = 0
     var final: Outcome?
-    /// Left to another gateway.
+    /// Handed over to another gateway.
     var isDropped = false
   }
 
@@ -42,16 +42,16 @@ private struct Simulation {
   /// What the device holds; lost on reset.
   var held: EncodedValue = 1000
   var inFlight: InFlight?
-  /// Results that come after their link is gone.
+  /// Results that arrive after the end of their link.
   var late: [InFlight] = []
-  var commands: [Int: Asked] = [:]
+  var commands: [Int: IssuedCommand] = [:]
   var nextTag = 0
   /// The commands that were answered, in order.
   let answered = Record<Int>()
   let start = Moment.now
   /// Seconds since the start.
   var now = 0
-  /// What must be desired, by the actions and the requests so far.
+  /// The expected desired value, by the actions and the requests so far.
   var desired: EncodedValue?
   /// Commands before this one have been overtaken by a request.
   var overtaken = 0
@@ -59,7 +59,7 @@ private struct Simulation {
   var owedDesired: EncodedValue?
   var lastRead: EncodedValue?
   var published: EncodedValue?
-  /// On this link, which is not tried again on it.
+  /// On this link; it is not retried on the same link.
   var hasRestoreFailed = false
   var violations: [String] = []
 
@@ -80,24 +80,24 @@ private struct Simulation {
     case 7, 8: pass()
     default: finish(fault: Int.random(in: 0..<8, using: &random))
     }
-    if machine.desired != desired { violations.append("another value is desired than anybody asked for") }
+    if machine.desired != desired { violations.append("the desired value is not the requested one") }
     let waits = commands.values.contains { $0.final == nil && !$0.isDropped && $0.deadline != nil }
-    if machine.deadline != nil, !waits { violations.append("a deadline for nobody") }
+    if machine.deadline != nil, !waits { violations.append("a deadline without a waiting command") }
     if isUp, inFlight == nil, !hasRestoreFailed { checkHeld() }
   }
 
-  /// The link holds and nothing fails any more: all must come to an end.
-  mutating func settle() {
-    // What waits for a link is to be answered after it; a link that is up may just have been lost unnoticed.
+  /// No operation fails any more: every command must get its final answer.
+  mutating func finishEverything() {
+    // Waiting commands are answered on the new link; the current one may have been lost without a `linkDown`.
     linkDown()
     linkUp()
     for _ in 0..<20 { finish(fault: 7) }
-    if inFlight != nil { violations.append("it never comes to rest") }
+    if inFlight != nil { violations.append("an operation is still in flight") }
     for (tag, command) in commands where command.final == nil && !command.isDropped {
       violations.append("command \(tag) has no final answer")
     }
     checkHeld()
-    if published != held { violations.append("what was published last is not what the device holds") }
+    if published != held { violations.append("the last published value is not what the device holds") }
   }
 
   private mutating func checkHeld() {
@@ -123,7 +123,7 @@ private struct Simulation {
   private mutating func command() {
     let value = EncodedValue(Int.random(in: 1...9, using: &random))
     let ttl = Bool.random(using: &random) ? Int.random(in: 1...5, using: &random) : nil
-    commands[nextTag] = Asked(value: value, deadline: ttl.map { now + $0 })
+    commands[nextTag] = IssuedCommand(value: value, deadline: ttl.map { now + $0 })
     let arrival = start + .seconds(now)
     let command = Command(
       value, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) },
@@ -132,7 +132,7 @@ private struct Simulation {
     run(machine.command(command))
   }
 
-  /// A second passes; the owner looks at the deadline, or has not come to it yet.
+  /// A second passes; the owner of the machine may check the deadline later.
   private mutating func pass() {
     now += 1
     guard Bool.random(using: &random) else { return }
@@ -140,7 +140,7 @@ private struct Simulation {
     let isDue = machine.deadline.map { $0 <= instant } ?? false
     let actions = machine.expire(at: instant)
     if isDue != !actions.isEmpty { violations.append("expired at the wrong time") }
-    if let deadline = machine.deadline, deadline <= instant { violations.append("not given up") }
+    if let deadline = machine.deadline, deadline <= instant { violations.append("not expired in time") }
     run(actions)
   }
 
@@ -148,7 +148,7 @@ private struct Simulation {
     let value = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
     let origin: DesiredOrigin = Bool.random(using: &random) ? .request : .configuration
     desired = value
-    if case .request = origin { overtaken = nextTag }
+    if case .request = origin { supersededBelow = nextTag }
     run(machine.setDesired(value, by: origin))
   }
 
@@ -161,11 +161,11 @@ private struct Simulation {
     let mayHaveCommands = Bool.random(using: &random)
     run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
     if let value { run(machine.setDesired(value, by: .configuration)) }
-    // One with time to live waits on.
+    // A command with a ttl keeps waiting.
     let open = commands.filter {
       $0.value.final == nil && !$0.value.isDropped && ($0.value.deadline == nil || $0.value.value == value)
     }
-    if open.count > 1 { violations.append("more than the one that waits is dropped") }
+    if open.count > 1 { violations.append("more than one command is dropped") }
     if open.values.contains(where: { $0.deadline == nil && $0.value != value }) {
       violations.append("a command is dropped that the other gateway does not have")
     }
@@ -179,7 +179,7 @@ private struct Simulation {
     case .write(_, let operation): run(machine.wrote(operation, .holds(-1)), mayAct: false)
     case .read(let operation): run(machine.read(operation, .success(-1)), mayAct: false)
     }
-    if published != before { violations.append("a late read was believed") }
+    if published != before { violations.append("a late read was published") }
   }
 
   private mutating func finish(fault: Int) {
@@ -195,7 +195,7 @@ private struct Simulation {
     if failure == .linkLost { isUp = false }
     switch operation {
     case .write(let value, let operation):
-      // One that is not answered may have been carried out, one that is refused is not.
+      // An unanswered write may have been carried out, a refused one was not.
       let isWritten = Bool.random(using: &random)
       let isRefused = failure == .failed(reason: "x") && !isWritten
       if failure == nil || isWritten || !isRefused && Bool.random(using: &random) {
@@ -227,20 +227,22 @@ private struct Simulation {
         if value != lastRead { violations.append("published \(value.value), which was not read") }
       case .storeDesired(let value):
         desired = value
-        if value != owedDesired { violations.append("\(value.value) became desired by no command") }
-        owedDesired = nil
+        if value != expectedStore {
+          violations.append("\(value.value) is stored as desired without a command")
+        }
+        expectedStore = nil
         if machine.desired != value {
-          violations.append("\(value.value) became desired, and the machine has another")
+          violations.append("\(value.value) is stored as desired, the machine has another value")
         }
       case .applyFailed(let value, _):
         hasRestoreFailed = true
-        if value != machine.desired { violations.append("restored what is not desired") }
+        if value != machine.desired { violations.append("restored a value that is not desired") }
       case .unresponsive: linkDown()
       case .answer(let command, let outcome): answer(command, outcome)
       }
     }
-    if let owedDesired {
-      violations.append("a command is done, \(owedDesired.value) is not told to be desired")
+    if let expectedStore {
+      violations.append("a command is done, \(expectedStore.value) is not stored as desired")
     }
   }
 
@@ -253,14 +255,14 @@ private struct Simulation {
   private mutating func answer(_ command: Command, _ outcome: Outcome) {
     command.reply(outcome)
     guard let tag = answered.elements.last, let state = commands[tag], state.value == command.value else {
-      return violations.append("an answer to nobody")
+      return violations.append("an answer without a command")
     }
-    if state.isDropped { violations.append("command \(tag) is another gateway's to answer") }
+    if state.isDropped { violations.append("command \(tag) is answered after its handover") }
     if state.final != nil { violations.append("command \(tag) is answered after its end") }
-    if outcome.actual != nil, tag >= overtaken { owedDesired = command.value }
+    if outcome.actual != nil, tag >= supersededBelow { expectedStore = command.value }
     switch outcome {
     case .pending:
-      if tag < overtaken { violations.append("command \(tag) is kept, and overtaken") }
+      if tag < supersededBelow { violations.append("command \(tag) is pending, and superseded") }
       commands[tag]?.pending += 1
       if state.pending > 0 { violations.append("command \(tag) is pending twice") }
       if isUp { violations.append("pending with a link") }
@@ -275,12 +277,12 @@ private struct Simulation {
       }
       commands[tag]?.final = outcome
     case .superseded:
-      if !commands.keys.contains(where: { $0 > tag }), overtaken <= tag {
-        violations.append("superseded by nothing")
+      if !commands.keys.contains(where: { $0 > tag }), supersededBelow <= tag {
+        violations.append("superseded without a newer value")
       }
       commands[tag]?.final = outcome
     case .timeout(let reason) where reason.contains("ttl"):
-      if state.deadline.map({ $0 > now }) ?? true { violations.append("given up before its time") }
+      if state.deadline.map({ $0 > now }) ?? true { violations.append("expired too early") }
       commands[tag]?.final = outcome
     case .failed, .timeout:
       commands[tag]?.final = outcome

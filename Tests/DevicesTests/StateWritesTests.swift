@@ -65,14 +65,14 @@ struct Bench {
   mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {
     run(machine.setDesired(value.map { EncodedValue($0) }, by: origin))
   }
-  /// As another gateway does that publishes a desired value, or none.
+  /// Another gateway takes the device over, and publishes a desired value or none.
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
     let value = desired.map { EncodedValue($0) }
     var log = run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
     if let value { log += run(machine.setDesired(value, by: .configuration)) }
     return log
   }
-  /// The device answers the read, or accepts what is written, and holds this.
+  /// The device answers the read, or accepts the write, and holds this value.
   mutating func holds(_ value: Int) -> [String] { answer(started.last!, value) }
   mutating func answer(_ operation: Started, _ value: Int) -> [String] {
     switch operation {
@@ -85,7 +85,7 @@ struct Bench {
     guard case .write(let operation) = operation else { return ["nothing was to be written"] }
     return run(machine.wrote(operation, .notWritten(failure)))
   }
-  /// The device accepts what is written, and it is not to be read back.
+  /// The device accepts the write, which is not read back.
   mutating func accepted() -> [String] {
     guard case .write(let operation) = started.last! else { return ["nothing was to be written"] }
     return run(machine.wrote(operation, .notConfirmed))
@@ -108,14 +108,14 @@ struct Bench {
 }
 
 @Suite struct StateWritesTests {
-  @Test func writesReadsBackAndAnswers() {
+  @Test func commandIsWrittenReadBackAndAnswered() {
     var bench = Bench.idle()
     #expect(bench.command("a", 2000) == ["write 2000"])
     #expect(bench.holds(2000) == ["a: applied 2000", "desired 2000", "publish 2000"])
     #expect(bench.machine.desired == 2000)
   }
 
-  @Test func anotherValueReadBackIsAdjustedAndTheRequestStaysDesired() {
+  @Test func differentReadBackIsReportedAsAdjusted() {
     var bench = Bench.idle()
     _ = bench.command("a", 2000)
     #expect(bench.holds(2048) == ["a: adjusted 2048", "desired 2000", "publish 2048"])
@@ -125,7 +125,7 @@ struct Bench {
   @Test(arguments: [(Property.WriteMode.request, "accepted"), (.command, "sent")])
   func unreadablePropertyIsAnsweredAfterTheWrite(mode: Property.WriteMode, word: String) {
     var bench = Bench(desired: 7, mode: mode, isReadable: false)
-    #expect(bench.linkUp() == ["write 7"], "it cannot be asked what it holds")
+    #expect(bench.linkUp() == ["write 7"], "it cannot be read")
     #expect(bench.accepted() == [])
     #expect(bench.command("a", 2000) == ["write 2000"])
     #expect(bench.command("b", 3000) == [])
@@ -137,13 +137,13 @@ struct Bench {
     #expect(bench.linkUp() == ["write 3000"])
   }
 
-  @Test func aReadableStateThatHoldsWhatIsDesiredIsNotWritten() {
+  @Test func stateThatHoldsTheDesiredValueIsNotWritten() {
     var bench = Bench(desired: 7, mode: .request)
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(7) == ["publish 7"])
   }
 
-  @Test func theNewestWaitingCommandWins() {
+  @Test func newestWaitingCommandIsWritten() {
     var bench = Bench.idle()
     #expect(bench.command("a", 1) == ["write 1"])
     #expect(bench.command("b", 2) == [])
@@ -154,7 +154,7 @@ struct Bench {
     #expect(bench.command("e", 5) == ["write 5"])
   }
 
-  @Test func aWriteThatIsRefusedEndsTheCommand() {
+  @Test func refusedWriteFailsTheCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no"])
@@ -162,7 +162,7 @@ struct Bench {
     #expect(bench.command("b", 6) == ["write 6"])
   }
 
-  @Test func aReadBackThatFailsEndsTheCommand() {
+  @Test func failedReadBackFailsTheCommand() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
@@ -189,12 +189,12 @@ struct Bench {
     _ = bench.command("a", 5)
     #expect(
       bench.readFailed(.failed(reason: "busy")) == ["a: failed the read-back failed: busy", "write 1000"])
-    // Once: what the read-back of that fails for, it would fail for again.
+    // Only once: another read-back would fail for the same reason.
     #expect(
       bench.readFailed(.failed(reason: "busy")) == ["not restored 1000 busy"])
   }
 
-  @Test func afterAFailureThePreviousValueIsDesiredAgain() {
+  @Test func previousValueIsDesiredAgainAfterAFailure() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)
     _ = bench.holds(5)
@@ -206,7 +206,7 @@ struct Bench {
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
   }
 
-  // MARK: Arrival
+  // MARK: Start of a link
 
   @Test func newLinkPublishesTheActualValue() {
     var bench = Bench()
@@ -224,7 +224,7 @@ struct Bench {
     #expect(bench.holds(5000) == ["publish 5000"])
   }
 
-  @Test func aValueThatTheDeviceRoundsIsAppliedOncePerLink() {
+  @Test func roundedValueIsWrittenOncePerLink() {
     var bench = Bench(desired: 3)
     _ = bench.linkUp()
     _ = bench.holds(20)
@@ -295,7 +295,7 @@ struct Bench {
     #expect(bench.linkDown() == ["b: pending"])
   }
 
-  @Test func aKeptCommandIsOvertakenDuringTheFirstRead() {
+  @Test func waitingCommandIsSupersededDuringTheFirstRead() {
     var bench = Bench()
     _ = bench.command("a", 1)
     _ = bench.linkUp()
@@ -303,13 +303,13 @@ struct Bench {
     #expect(bench.holds(1000) == ["publish 1000", "write 2"])
   }
 
-  @Test func aLinkLostInFlightKeepsTheCommand() {
+  @Test func linkLossDuringAWriteKeepsTheCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     #expect(bench.linkDown() == ["a: pending"])
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(1000) == ["publish 1000", "write 1"])
-    #expect(bench.linkDown() == [], "told already")
+    #expect(bench.linkDown() == [], "already reported")
     _ = bench.linkUp()
     _ = bench.holds(1000)
     #expect(bench.holds(1) == ["a: applied 1", "desired 1", "publish 1"])
@@ -323,7 +323,7 @@ struct Bench {
     #expect(bench.command("c", 3) == ["b: superseded", "c: pending"])
   }
 
-  @Test func anOperationThatFailsAsTheLinkIsLostKeepsTheCommand() {
+  @Test func operationFailedByLinkLossKeepsTheCommand() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     #expect(bench.notWritten(.linkLost) == ["a: pending"])
@@ -349,7 +349,7 @@ struct Bench {
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
   }
 
-  // MARK: Late and doubled inputs
+  // MARK: Late and repeated inputs
 
   @Test func repeatedLinkInputsChangeNothing() {
     var bench = Bench()
@@ -362,7 +362,7 @@ struct Bench {
     #expect(bench.linkDown() == [])
   }
 
-  @Test func resultsOfALinkThatIsGoneAreIgnored() throws {
+  @Test func resultsOfAnEarlierLinkAreIgnored() throws {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     let write = try #require(bench.started.last)
@@ -376,17 +376,17 @@ struct Bench {
     _ = bench.linkUp()
     #expect(bench.answer(read, 77) == [])
     #expect(bench.holds(1000) == ["publish 1000", "write 1"])
-    #expect(bench.answer(write, 1) == [], "of the link before")
+    #expect(bench.answer(write, 1) == [], "a result of the previous link")
   }
 
-  @Test func aResultCountsOnce() {
+  @Test func repeatedResultIsIgnored() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)
     _ = bench.holds(1)
     #expect(bench.holds(1) == [])
   }
 
-  // MARK: The end
+  // MARK: Abandoning
 
   @Test func abandoningAnswersEveryCommand() {
     var bench = Bench.idle()
@@ -397,10 +397,10 @@ struct Bench {
     #expect(bench.holds(1) == [])
     #expect(bench.run(bench.machine.abandon(reason: "stopped")) == [])
 
-    var overtaken = Bench.idle()
-    _ = overtaken.command("a", 1)
-    _ = overtaken.setDesired(2)
-    #expect(overtaken.run(overtaken.machine.abandon(reason: "stopped")) == ["a: superseded"])
+    var overridden = Bench.idle()
+    _ = overridden.command("a", 1)
+    _ = overridden.setDesired(2)
+    #expect(overridden.run(overridden.machine.abandon(reason: "stopped")) == ["a: superseded"])
 
     var absent = Bench()
     _ = absent.command("c", 3)

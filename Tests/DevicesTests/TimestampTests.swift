@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func nowIsNow() {
+  @Test func nowIsTheCurrentTime() {
     let difference = Timestamp.now.milliseconds - Int64(Date().timeIntervalSince1970 * 1000)
     #expect(abs(difference) < 10_000)
   }

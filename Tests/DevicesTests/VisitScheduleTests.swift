@@ -17,7 +17,7 @@ import Testing
     return schedule
   }
 
-  @Test func beforeTheFirstVisitThereIsNothingToDo() {
+  @Test func nothingIsScheduledBeforeTheFirstVisit() {
     var schedule = VisitSchedule(interval: .seconds(600))
     #expect(schedule.timer(at: at(10_000)) == [])
     #expect(schedule.stop() == [])
@@ -41,14 +41,14 @@ import Testing
     #expect(schedule.visited(at: at(6000)) == [.online, .setTimer(.seconds(600))])
   }
 
-  @Test func aTimerThatRunsOutEarlyIsSetAgain() {
+  @Test func earlyTimerIsSetAgain() {
     var schedule = visited()
     #expect(schedule.timer(at: at(599)) == [.setTimer(.seconds(1))])
     _ = schedule.timer(at: at(600))
     #expect(schedule.timer(at: at(1259)) == [.connect, .setTimer(.seconds(1))])
   }
 
-  @Test func anotherGatewayIsReplacedWhenItHasMissedAVisit() {
+  @Test func deviceIsVisitedHereAfterAVisitMissedElsewhere() {
     var schedule = visited()
     #expect(schedule.visitedElsewhere(at: at(100)) == [.offline, .setTimer(.seconds(1260))])
     #expect(schedule.timer(at: at(700)) == [.setTimer(.seconds(660))])
@@ -56,7 +56,7 @@ import Testing
     #expect(schedule.timer(at: at(1960)) == [.connect])
   }
 
-  @Test func endsOnce() {
+  @Test func stopReportsOfflineOnce() {
     var schedule = visited()
     #expect(schedule.stop() == [.offline])
     #expect(schedule.stop() == [])
@@ -91,7 +91,7 @@ import Testing
     return session
   }
 
-  @Test func leavesWhenAllIsDone() {
+  @Test func sessionIsIdleAfterTheVisit() {
     var session = idle
     #expect(session.seen(inRange: true) == [])
     #expect(session.seen(inRange: false) == [])
@@ -122,7 +122,7 @@ import Testing
     #expect(session.reconnect() == [.connect])
   }
 
-  @Test func isSoughtIfItIsNotInRange() {
+  @Test func outOfRangeDeviceIsConnectedWhenSeen() {
     var session = idle
     _ = session.seen(inRange: false)
     #expect(session.demanded() == [])
@@ -130,7 +130,7 @@ import Testing
     #expect(session.seen(inRange: true) == [.connect])
   }
 
-  @Test func aDemandWhileTheLinkEndsIsMetAfterwards() {
+  @Test func demandDuringDisconnectIsMetAfterwards() {
     var session = live
     _ = session.visitEnded()
     #expect(session.demanded() == [])
@@ -138,7 +138,7 @@ import Testing
     #expect(session.disconnectCompleted() == [.connect])
   }
 
-  @Test func aDemandFromBeforeTheVisitIsMetByIt() {
+  @Test func demandBeforeTheVisitIsMetByIt() {
     var session = live
     #expect(session.unresponsive() == [.offline, .report(.unresponsive), .cancelTimer, .disconnect])
     #expect(session.demanded() == [])
@@ -151,7 +151,7 @@ import Testing
     #expect(session.disconnectCompleted() == [] && session.state == .idle)
   }
 
-  @Test func aVisitThatFailedIsTriedAgain() {
+  @Test func failedVisitIsRetried() {
     var session = idle
     _ = session.demanded()
     let failed = session.connected(.failed(.transient("x")))
@@ -171,7 +171,7 @@ import Testing
 
   // MARK: Commands of a sequence
 
-  @Test func aCommandForThisLinkDoesNotWait() {
+  @Test func commandForThisLinkDoesNotWaitForANewOne() {
     var bench = Bench()
     #expect(bench.commandForThisLink("a", 5) == ["a: failed the link was lost"])
     _ = bench.linkUp()

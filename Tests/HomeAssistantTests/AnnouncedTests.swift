@@ -31,19 +31,19 @@ import Testing
     #"{"prefix":"ha","components":[]}"#, #"{"prefix":"","components":{}}"#,
     #"{"prefix":"a/#","components":{}}"#, #"{"prefix":"a\u0000","components":{}}"#,
   ])
-  func isNothingElse(text: String) throws {
+  func malformedJSONIsRejected(text: String) throws {
     #expect(try announced(text) == nil)
   }
 
-  /// A later version may have had more kinds of entities; a damaged record, anything.
-  @Test func passesOverComponentsThatCannotBeTakenBack() throws {
+  /// A later version may have stored other kinds of entities, and a damaged record can contain anything.
+  @Test func componentsOfUnknownKindsAreIgnored() throws {
     let read = try announced(
       #"{"prefix":"ha","components":{"a":"sensor","b":"teapot","c/d":"sensor","":"sensor","e":1}}"#)
     #expect(
       read == Announced(prefix: "ha", components: [Announced.Component(key: "a", platform: .sensor)]))
   }
 
-  @Test func takesNoMoreThanADeviceCanHave() throws {
+  @Test func numberOfComponentsIsLimited() throws {
     let many = (0..<5000).map { "\"k\($0)\":\"sensor\"" }.joined(separator: ",")
     #expect(try announced(#"{"prefix":"ha","components":{\#(many)}}"#)?.components.count == 2048)
   }

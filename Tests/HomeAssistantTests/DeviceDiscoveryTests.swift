@@ -39,19 +39,19 @@ import Testing
 
   private struct Broken: Error {}
 
-  @Test func isWithoutTheEntitiesOfPropertiesThatWereNeverOffered() throws {
+  @Test func propertiesNeverOfferedHaveNoEntities() throws {
     var device = device
     device.learn(offered: ["temperature"])
     #expect(
       try components(device).names == [
         "temperature", "connectivity", "rssi", "firmware", "model", "enabled", "reconnect",
       ])
-    // Those of an earlier version, which announced them all, are removed.
+    // An earlier version announced entities for all properties: they are removed.
     let earlier = Announced(prefix: "homeassistant", components: [.init(key: "period", platform: .number)])
     #expect(try components(device, before: earlier)["period"] == ["p": "number"])
   }
 
-  @Test func showsAPropertyThatIsMissingLaterAsUnavailable() throws {
+  @Test func propertyNoLongerOfferedIsUnavailable() throws {
     var device = device
     device.learn(offered: ["temperature", "period"])
     let whole = try components(device)
@@ -64,7 +64,7 @@ import Testing
     #expect(try components(device) == whole)
   }
 
-  @Test func isTheWholeDevice() throws {
+  @Test func documentDescribesTheWholeDevice() throws {
     var device = device
     device.label = "Kitchen"
     device.area = "Ground floor"
@@ -130,7 +130,7 @@ import Testing
     #expect(document.payload.count < 3000)
   }
 
-  @Test func leavesOutWhatIsNotKnown() throws {
+  @Test func unknownDeviceDataIsOmitted() throws {
     try expect(
       document(device), at: "dev",
       """
@@ -140,8 +140,8 @@ import Testing
       """)
   }
 
-  /// A rename moves topics, and leaves everything by which Home Assistant knows the device and its entities.
-  @Test func aRenameKeepsTheIdentity() throws {
+  /// A rename changes topics, but nothing by which Home Assistant identifies the device and its entities.
+  @Test func renameKeepsTheIdentifiers() throws {
     var renamed = device
     renamed.id = try DeviceID("hall")
     let before = document(device)
@@ -156,15 +156,15 @@ import Testing
     #expect(!text.contains("kitchen"))
   }
 
-  @Test func qosOfTheConfigurationIsThatOfTheEntities() throws {
+  @Test func entitiesHaveTheConfiguredQoS() throws {
     let discovery = Discovery(prefix: "homeassistant", qos: .atMostOnce, topics: map)
     let document = discovery.document(of: device, topics: topics(device))
     #expect(!String(decoding: document.payload, as: UTF8.self).contains("qos"))
   }
 
-  // MARK: What the profile makes of it
+  // MARK: Entities of a profile
 
-  /// A new property is a new entity, and needs nothing but its data.
+  /// A new property becomes an entity by its metadata alone.
   @Test func everyPropertyWithMetadataIsAnEntity() throws {
     let service = BluetoothUUID.microbitTemperatureService
     var number: UInt16 = 0
@@ -223,7 +223,7 @@ import Testing
     #expect(try object(document, "dev")["mdl"] == .string("Thing"))
   }
 
-  /// The document of a device with properties of the micro:bit and others.
+  /// The components in the document of a device with these properties.
   private func components(with properties: [Property]) throws -> JSONObject {
     let profile = try Profile(name: "thing", properties: properties)
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
@@ -233,7 +233,7 @@ import Testing
         .document(of: thing, topics: map.topics(of: thing.id, profile)), "cmps")
   }
 
-  @Test func anEventIsAlsoADeviceTriggerForEachOfItsTypes() throws {
+  @Test func eventHasADeviceTriggerForEachOfItsTypes() throws {
     let components = try components(with: [.microbitButtonA])
     #expect(
       components.names.prefix(4) == [
@@ -326,15 +326,15 @@ import Testing
       """)
   }
 
-  // MARK: Names from the air
+  // MARK: Advertised names
 
-  /// Whatever a name holds, the document stays what it is, but for the name.
+  /// Whatever a name contains, nothing else in the document changes.
   @Test(arguments: [
     #"","x":"#, #"\"}"#, "\\", "{{ states('person.me') }}", "{% for x in range(9999999) %}", "a\nb\u{0}c",
     "\u{202E}gro.live", "micro\u{200D}bit", "🌡 Küche", "\u{FFFF}\u{FFFE}",
     String(repeating: "x", count: 9999),
   ])
-  func namesChangeNothingElse(name: String) throws {
+  func namesAffectNothingElse(name: String) throws {
     var named = device
     named.name = name
     named.area = name
@@ -349,7 +349,7 @@ import Testing
     #expect(document.payload.count < 4096)
   }
 
-  @Test func aNameOfNothingIsPassedOver() throws {
+  @Test func nameWithoutVisibleCharactersIsIgnored() throws {
     var device = device
     device.name = "\u{1}\u{200B} "
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
@@ -357,7 +357,7 @@ import Testing
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
   }
 
-  // MARK: What was announced before
+  // MARK: Earlier announcements
 
   @Test func everyComponentIsAnnounced() {
     let components: [(String, Platform)] = [
@@ -411,7 +411,7 @@ import Testing
     #expect(reannouncement.announced == earlier)
     #expect(reannouncement.completed == before.announced)
     #expect(document(device, before: earlier).completed == before.announced)
-    // With nothing to be forgotten there is nothing special about it.
+    // Without removed components, a reannouncement is the same as any announcement.
     let same = discovery.document(
       of: device, topics: topics, before: before.announced, isReannouncement: true)
     #expect(same == document(device, before: before.announced))
@@ -425,7 +425,7 @@ import Testing
     #expect(try object(document(device), "dev")["via_device"] == "ble_gateway_attic")
   }
 
-  @Test func knowsTheWordOfAnotherGateway() throws {
+  @Test func documentOfAnotherGatewayIsRecognised() throws {
     func document(by gateway: String, base: String = "microbit") -> [UInt8] {
       let map = TopicMap(base: base, gateway: GatewayID(hostName: gateway))
       return Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
@@ -450,7 +450,7 @@ import Testing
 
   // MARK: Topics
 
-  @Test func knowsWhomATopicIsAbout() throws {
+  @Test func topicIdentifiesItsDeviceOrGateway() throws {
     let subject = Discovery.Subject.device(device.address)
     #expect(discovery.topic(of: subject) == document(device).topic)
     #expect(discovery.subject(of: "homeassistant/device/ble_c5a1b2c3d4e5/config") == subject)
@@ -468,7 +468,7 @@ import Testing
     "homeassistant2/device/ble_c5a1b2c3d4e5/config",
     "homeassistant/device/ble_gateway_cellar/config", "homeassistant/status", "microbit/kitchen/info",
   ])
-  func isAboutNobodyElse(topic: String) {
+  func otherTopicsIdentifyNothing(topic: String) {
     #expect(discovery.subject(of: topic) == nil)
   }
 }

@@ -32,7 +32,7 @@ import Testing
 
   private func reopened() -> DiscoveryStore { DiscoveryStore(database().section("home_assistant")) }
 
-  @Test func isStoredUnderTheseKeys() {
+  @Test func recordsAreStoredUnderTheseKeys() {
     let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
       store[kitchen] = DiscoveryStore.Record(announced: announced)
@@ -84,7 +84,7 @@ import Testing
     #expect(store.announcedGateway == nil && store.removals == [:])
   }
 
-  @Test func knowsWhatWasAnnouncedUnderAnotherPrefix() {
+  @Test func listsDevicesAnnouncedUnderAnotherPrefix() {
     let store = reopened()
     store[kitchen] = DiscoveryStore.Record(announced: announced)
     store[hall] = DiscoveryStore.Record(announced: Announced(prefix: "ha", components: []))
@@ -102,11 +102,11 @@ import Testing
     #expect(deleted == [hall])
   }
 
-  @Test func removalsAreBounded() {
+  @Test func numberOfRemovalsIsLimited() {
     let store = reopened()
     for number in 0..<2000 { store.add(Removal(object: "ble_\(number)", announced)) }
     #expect(store.removals.count == DiscoveryStore.mostRemovals)
-    // One that is there already is replaced.
+    // A removal of the same topic is replaced.
     let other = Announced(
       prefix: "homeassistant", components: [Announced.Component(key: "period", platform: .number)])
     store.add(Removal(object: "ble_0", other))

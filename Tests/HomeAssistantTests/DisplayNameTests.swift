@@ -8,16 +8,16 @@ import Testing
     (" a \t b\n", "a b"), ("a\u{A0}\u{2028}b", "a b"), ("a\u{0}b\u{7F}\u{85}", "ab"),
     ("\u{202E}evil\u{2066}", "evil"), ("\u{FEFF}x\u{FFFF}\u{E000}", "x"), ("{{ x }}", "{{ x }}"),
   ])
-  func holdsWhatCanBeSeen(text: String, name: String) {
+  func containsOnlyVisibleCharacters(text: String, name: String) {
     #expect(DisplayName.clean(text) == name)
   }
 
   @Test(arguments: ["", " ", "\u{200B}\u{1}\n", "\u{E000}"])
-  func isNilWhereNothingCanBeSeen(text: String) {
+  func isNilWithoutVisibleCharacters(text: String) {
     #expect(DisplayName.clean(text) == nil)
   }
 
-  @Test func isCut() {
+  @Test func isCutTo128Characters() {
     #expect(DisplayName.clean(String(repeating: "x", count: 128))?.count == 128)
     #expect(DisplayName.clean(String(repeating: "x", count: 100_000))?.count == 128)
     let words = DisplayName.clean(String(repeating: "x ", count: 1000))

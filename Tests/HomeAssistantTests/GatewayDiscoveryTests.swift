@@ -16,7 +16,7 @@ import Testing
     discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
   }
 
-  @Test func isTheWholeGateway() throws {
+  @Test func documentDescribesTheWholeGateway() throws {
     let document = discovery.document(ofGatewayIn: "Attic", adapters: ["hci1"])
     #expect(document.topic.string == "homeassistant/device/ble_gateway_attic/config")
     try expect(
@@ -89,7 +89,7 @@ import Testing
     #expect(document.payload.count < 5000)
   }
 
-  /// The first adapter has the same entities as an only one.
+  /// The entities of the first adapter have the same keys as those of an only adapter.
   @Test func eachAdapterHasItsEntities() throws {
     let document = discovery.document(ofGatewayIn: nil, adapters: ["hci0", "hci1"])
     let components = try object(document, "cmps")
@@ -109,7 +109,7 @@ import Testing
         == "{{ (((value_json|default({})).adapters|default([],true))[1]|default({})).state|default(none) }}")
   }
 
-  @Test func hasAnEntityForEveryCounterOfItsInfo() throws {
+  @Test func everyCounterHasAnEntity() throws {
     let document = discovery.document(ofGatewayIn: nil, adapters: ["hci0"])
     let components = try object(document, "cmps")
     for (name, _) in BridgeReport.list(DeviceCounters(), commands: 0, MQTTStatistics()) {
@@ -123,7 +123,7 @@ import Testing
     #expect(try object(document, "dev")["sa"] == nil)
   }
 
-  /// An underscore is a letter of gateways' ids: `a` with `b_c` is not to be `a_b` with `c`.
+  /// Ids of gateways can contain underscores: `a` with `b_c` must differ from `a_b` with `c`.
   @Test func entitiesOfTwoGatewaysAreNeverTheSame() throws {
     let keys = try object(discovery.document(ofGatewayIn: nil, adapters: ["hci0"]), "cmps").names
     #expect(Set(keys).count == keys.count)
@@ -132,8 +132,8 @@ import Testing
     }
   }
 
-  /// Where the micro:bits say that they belong.
-  @Test func isTheDeviceThatMicrobitsComeBy() throws {
+  /// The documents of the micro:bits refer to it.
+  @Test func viaDeviceOfMicrobitsIsTheGateway() throws {
     let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
     let description = DeviceDescription(DeviceID(address), address)
     let topics = map.topics(of: description.id, description.profile)
@@ -142,7 +142,7 @@ import Testing
     #expect(gateway["ids"] == device["via_device"].map { .array([$0]) })
   }
 
-  @Test func asksForWhatTheGatewayUnderstands() {
+  @Test func buttonsSendRequestsThatTheGatewayParses() {
     for verb in ["scan", "adapter/reset", "device/reconnect"] {
       #expect(map.inbound(map.bridgeRequest(verb).string) == .request(verb: verb))
     }

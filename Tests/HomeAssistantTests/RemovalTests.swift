@@ -27,17 +27,17 @@ import Testing
     "home/assistant/device/microbit/c5a1b2c3d4e5/config", "home/assistant/device/config",
     "home/assistant/device/é/config",
   ])
-  func isNothingElse(key: String) {
+  func otherKeysAreRejected(key: String) {
     #expect(Removal(key: key, bytes: announced.json.bytes) == nil)
   }
 
-  @Test func isNoneWithoutWhatWasAnnounced() {
+  @Test func recordWithoutAnnouncementIsRejected() {
     #expect(Removal(key: removal.topic.string, bytes: Array("{}".utf8)) == nil)
     #expect(Removal(key: removal.topic.string, bytes: []) == nil)
   }
 
-  /// The same entities by their platforms and unique ids, which publish nothing and receive nothing.
-  @Test func announcesAgainWhatIsToBeForgotten() throws {
+  /// Entities with the same platforms and unique ids, which publish and receive nothing.
+  @Test func reannouncementContainsTheRemovedEntities() throws {
     let document = removal.reannouncement(qos: .atMostOnce)
     #expect(document.topic == removal.topic)
     let silent = "home/assistant/device/ble_c5a1b2c3d4e5/removed"
@@ -70,7 +70,7 @@ import Testing
 @Suite struct AnnouncementQueueTests {
   let address = BluetoothAddress("C5:A1:B2:C3:D4:E5")
 
-  @Test func keepsTheOrderAndEachOnce() throws {
+  @Test func keepsTheOrderWithoutDuplicates() throws {
     let address = try #require(address)
     var queue = AnnouncementQueue()
     #expect(queue.isEmpty)
@@ -81,7 +81,7 @@ import Testing
     queue.append(.device(address, .plain))
     queue.append(.removal("a/device/b/config", .reannounce))
     #expect(Array(queue.next(2)) == [.gateway(.plain), .device(address, .plain)])
-    // What has gone may come again.
+    // An announcement that was taken out can be added again.
     queue.append(.gateway(.plain))
     #expect(!queue.isEmpty)
     #expect(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HomeAssistant
 
-// Discovery documents as tests look at them.
+// Access to discovery documents.
 
 func object(_ document: DiscoveryDocument, _ key: String? = nil) throws -> JSONObject {
   let json = try JSONParser.parse(document.payload)
@@ -15,7 +15,7 @@ func object(_ document: DiscoveryDocument, _ key: String? = nil) throws -> JSONO
 
 private struct NotAnObject: Error {}
 
-/// That the document, or what stands in it at `key`, is this, in this order.
+/// Expects the document, or its value at `key`, to be this, in this order.
 func expect(
   _ document: DiscoveryDocument, at key: String? = nil, _ text: String,
   sourceLocation: SourceLocation = #_sourceLocation

@@ -28,7 +28,7 @@ import Testing
     #expect(document == expected)
   }
 
-  @Test func readsIntegersExactlyAndLargerOnesAsNumbers() throws {
+  @Test func integersAreExactAndLargerOnesAreNumbers() throws {
     #expect(try parse("9223372036854775807") == .integer(.max))
     #expect(try parse("-9223372036854775808") == .integer(.min))
     #expect(try parse("9223372036854775808") == .number(9_223_372_036_854_775_808))
@@ -79,7 +79,7 @@ import Testing
     ("\u{1}", "line 1, column 1: expected a value, found a control character"),
     ("\r\n\t🌡", "line 2, column 2: expected a value, found \"🌡\""),
   ])
-  func saysWhereAndWhy(text: String, expected: String) {
+  func errorsHaveAPositionAndAReason(text: String, expected: String) {
     #expect(error(Array(text.utf8)) == expected)
   }
 
@@ -89,7 +89,7 @@ import Testing
     ([0x22, 0xED, 0xA0, 0x80, 0x22], "line 1, column 2: this is not UTF-8"),
     ([0x22, 0xC0, 0x80, 0x22], "line 1, column 2: this is not UTF-8"),
   ])
-  func saysWhereItIsNotUTF8(bytes: [UInt8], expected: String) {
+  func invalidUTF8HasAPosition(bytes: [UInt8], expected: String) {
     #expect(error(bytes) == expected)
   }
 
@@ -107,7 +107,7 @@ import Testing
     ("{\"a\":}", nil), ("[,]", nil), ("[/1]", nil), ("]", nil), ("{\"a,\"}", nil), ("[1", nil), ("", nil),
     ("{\"a\": \"//\" 1}", nil),
   ])
-  func otherKindsOfJSONAreNamed(text: String, hint: String?) {
+  func commentsAndTrailingCommasGetAHint(text: String, hint: String?) {
     do throws(JSONSyntaxError) {
       _ = try JSONParser.parse(Array(text.utf8))
       Issue.record("no error")
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func saysWhereNamesAndValuesAre() throws {
+  @Test func namesAndValuesHavePositions() throws {
     let text = """
       {
         "a": { "ä": [1, {"b": null}],
@@ -142,7 +142,7 @@ import Testing
     #expect(at(.key("a"), .key("b")) == [3, 7])
     #expect(at(.name("")) == [3, 17])
     #expect(at(.key("")) == [3, 21])
-    // What is not there: where it would belong.
+    // A missing value has the position of what would contain it.
     #expect(at(.key("a"), .key("ä"), .index(2)) == [2, 15])
     #expect(at(.key("z"), .key("a")) == [1, 1])
   }
@@ -151,7 +151,7 @@ import Testing
     #expect(try JSONParser.parse([0xEF, 0xBB, 0xBF, 0x31]) == .integer(1))
   }
 
-  @Test func refusesDeepNestingAtOnce() throws {
+  @Test func deepNestingIsRejected() throws {
     func nested(_ depth: Int) -> String {
       String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     }
@@ -161,12 +161,12 @@ import Testing
     #expect(
       error(Array(String(repeating: "{\"a\":", count: 100_000).utf8))?.hasSuffix("nest deeper than 32")
         == true)
-    // Depth is left again: lists beside one another do not nest.
+    // Lists beside one another do not nest.
     _ = try parse("[" + Array(repeating: "[[]],{\"a\":{}}", count: 100).joined(separator: ",") + "]")
   }
 
-  /// No bytes whatever may do more than fail.
-  @Test func survivesWhatChanceMakesOfADocument() {
+  /// Whatever the bytes, parsing can at most fail.
+  @Test func randomlyDamagedDocumentsDoNotCrash() {
     var random = SplitMix64(state: 5)
     let document = Array(
       #"{"value":2000,"a":[1.5e3,"x\u00e9\n",null,true,{"b":{}}],"transaction":"a1 🌡"}"#.utf8)
@@ -198,8 +198,8 @@ import Testing
       String(decoding: value.bytes, as: UTF8.self) == #"{"b":-1,"a":[null,true,1.5,null],"e":{},"l":[]}"#)
   }
 
-  /// Foundation reads every string as it was.
-  @Test func escapesWhatJSONCannotHold() throws {
+  /// Foundation reads every string unchanged too.
+  @Test func escapedStringsAreReadBackUnchanged() throws {
     var texts = ["", "plain", "\"\\/", "é€🌡", "\u{2028}\u{FEFF}", "</script>"]
     texts += (0...0xA0).compactMap { Unicode.Scalar($0).map { "a\(Character($0))b" } }
     for text in texts {

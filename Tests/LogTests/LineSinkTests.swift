@@ -12,7 +12,7 @@ import Testing
 
     init() {
       var ends: [Int32] = [0, 0]
-      // Non-blocking on the reader's side alone: the sink must not block on a blocking descriptor.
+      // Only the reader is non-blocking: the sink must not block on a blocking descriptor.
       #expect(pipe(&ends) == 0)
       reader = ends[0]
       writer = ends[1]
@@ -24,7 +24,7 @@ import Testing
       close(writer)
     }
 
-    /// What is there to read.
+    /// Reads everything that is available.
     func drain() -> String {
       var text: [UInt8] = []
       var chunk = [UInt8](repeating: 0, count: 65536)
@@ -40,7 +40,7 @@ import Testing
     LogLine(level: .warning, component: "test", message: message, [:])
   }
 
-  @Test func writesPriorityOrTime() throws {
+  @Test func journalLinesHaveThePriorityOthersTheTime() throws {
     let pipe = Pipe()
     var journal = LineSink(descriptor: pipe.writer, style: .journal)
     journal.write(line("a"))
@@ -55,11 +55,11 @@ import Testing
     #expect(try #require(Int(time.3)) <= 60)
   }
 
-  @Test func aFullPipeDropsLinesAndSaysHowMany() {
+  @Test func fullPipeDropsLinesAndLogsTheirNumber() {
     let pipe = Pipe()
     var sink = LineSink(descriptor: pipe.writer, style: .journal)
     let long = String(repeating: "x", count: 1500)
-    // Far more than the pipe holds (64 KiB): returning at all is what matters.
+    // Far more than the pipe holds (64 KiB): the writes must not block.
     for _ in 0..<200 { sink.write(line(long)) }
     let kept = pipe.drain().split(separator: "\n").count
     #expect(kept > 10 && kept < 200)
@@ -82,7 +82,7 @@ import Testing
     sink.write(line("a"))
   }
 
-  @Test func aDescriptorThatIsNoJournalGetsTheTime() {
+  @Test func onlyTheJournalHasTheJournalStyle() {
     let pipe = Pipe()
     #expect(style(of: pipe.writer, [:]) == .plain)
     #expect(style(of: pipe.writer, ["JOURNAL_STREAM": "8:12345"]) == .plain)
@@ -113,7 +113,7 @@ import Testing
     #expect(style(of: pipe.writer, environment) == .plain)
   }
 
-  @Test func colouredLines() {
+  @Test func timeAndLevelAreColoured() {
     let pipe = Pipe()
     var sink = LineSink(descriptor: pipe.writer, style: .coloured)
     sink.write(line("a\u{1B}[31m"))

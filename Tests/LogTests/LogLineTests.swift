@@ -32,16 +32,16 @@ import Testing
     ("21°C", "x=21°C"),
     ("Küche", "x=Küche"),
   ])
-  func valuesAreThemselvesOrQuotedAndEscaped(value: String, expected: String) {
+  func valuesAreQuotedAndEscapedIfNecessary(value: String, expected: String) {
     #expect(line("m", ["x": value]) == "info mqtt: m " + expected)
   }
 
-  @Test func messagesCannotForgeLinesEither() {
+  @Test func messagesCannotForgeLines() {
     #expect(line("a\n<0>b\u{1B}c") == #"info mqtt: a\n<0>b\u{1b}c"#)
   }
 
-  /// Every scalar that a terminal may act on, whatever surrounds it.
-  @Test func noControlSequencePasses() throws {
+  /// All scalars that a terminal may interpret.
+  @Test func controlAndFormatCharactersAreEscaped() throws {
     for code in UInt32(0)...0x2100 {
       guard let scalar = Unicode.Scalar(code) else { continue }
       let text = line(String(Character(scalar)), ["x": "a\(scalar)b"])
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func aLongValueLeavesRoomForTheOthers() {
+  @Test func longValueIsCutSoThatOthersFit() {
     let text = line("m", ["name": String(repeating: "ä", count: 10_000), "rssi": -61])
     #expect(text.hasSuffix("ä… rssi=-61"))
     #expect(text.utf8.count < 600)
@@ -108,7 +108,7 @@ import Testing
 }
 
 @Suite struct JournalTests {
-  /// The journal's socket, as a test reads it.
+  /// A journal's socket that the test reads.
   private final class Journal {
     let folder: TemporaryFolder
     let descriptor: Int32
@@ -160,11 +160,11 @@ import Testing
       journal.entry() == "SYSLOG_IDENTIFIER=microbit-gateway\nPRIORITY=3\nMESSAGE=error mqtt: x\n")
   }
 
-  @Test func aBusyJournalIsNotWaitedFor() throws {
+  @Test func busyJournalDropsLinesAndLogsTheirNumber() throws {
     let journal = try Journal()
     var sink = LineSink(descriptor: null, style: .journal, journal: JournalSocket(path: journal.path))
     let line = LogLine(level: .info, component: "test", message: "a", [:])
-    // Far more than the socket holds: returning at all is what matters.
+    // Far more than the socket holds: the writes must not block.
     for _ in 0..<5000 { sink.write(line) }
     var kept = 0
     while journal.entry() != nil { kept += 1 }
@@ -176,7 +176,7 @@ import Testing
     #expect(try #require(journal.entry()).contains("MESSAGE=info test: a\n"))
   }
 
-  @Test func withoutItsSocketTheJournalGetsLines() throws {
+  @Test func linesAreWrittenToTheDescriptorWithoutAJournalSocket() throws {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
     defer { for end in ends { close(end) } }

@@ -41,14 +41,14 @@ import Testing
   private static let strengths: [[Int?]] = [[-80, -50], [-50, -80], [nil, -70], [-70, nil]]
 
   @Test(arguments: strengths)
-  func theAdapterThatReceivesItBestConnects(strengths: [Int?]) async throws {
+  func adapterWithStrongestSignalConnects(strengths: [Int?]) async throws {
     let tested = try await Self.engine(strengths)
     #expect(
       try await Self.online(tested) == ((strengths[0] ?? -99) > (strengths[1] ?? -99) ? "hci0" : "hci1"))
     await tested.end()
   }
 
-  @Test func aPinnedDeviceIsConnectedByItsAdapterAlone() async throws {
+  @Test func pinnedDeviceUsesOnlyItsAdapter() async throws {
     let tested = try await Self.engine([-80, -50], Self.configuration(adapter: "hci0"))
     #expect(try await Self.online(tested) == "hci0")
     // Pinned to the other adapter, it moves at once.
@@ -58,7 +58,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func movesWhenItsAdapterGoesAndStaysWhenItIsBack() async throws {
+  @Test func deviceMovesWhenItsAdapterGoesAndStaysAfterwards() async throws {
     let tested = try await Self.engine([-50, -70])
     #expect(try await Self.online(tested) == "hci0")
     let gone = tested.frontEnd.events.elements.count
@@ -86,9 +86,9 @@ import Testing
     await tested.end()
   }
 
-  /// A signal that is better by a little does not move it, and one that is better by much does, on the next link.
+  /// On the next link, a slightly better signal does not move the device, and a much better one does.
   @Test(arguments: [(-49, "hci0"), (-20, "hci1")])
-  func afterALinkOnlyAMuchBetterSignalCounts(strength: Int, adapter: String) async throws {
+  func onlyAMuchBetterSignalChangesTheAdapter(strength: Int, adapter: String) async throws {
     let tested = try await Self.engine([-50, -70])
     #expect(try await Self.online(tested) == "hci0")
     await tested.strength(strength, of: 1)
@@ -146,7 +146,7 @@ import Testing
   }
 
   /// `bluetooth.adapters` takes effect at the next start, and so does a pin to an adapter that a reload adds.
-  @Test func aPinToAnAdapterThatIsNotUsedYetLeavesTheDeviceWhereItIs() async throws {
+  @Test func pinToAnUnusedAdapterDoesNotMoveTheDevice() async throws {
     let tested = try await Self.engine([-80, -50], Self.configuration(adapter: "hci0"))
     #expect(try await Self.online(tested) == "hci0")
     let mark = tested.frontEnd.events.count
@@ -177,7 +177,7 @@ import Testing
       options.adapters = 2
       options.strengths = [0: strengths]
       options.pairing = .justWorks
-      // Each advertisement is reported once: nothing but a timer changes what the engine knows.
+      // Each advertisement is reported once, so that nothing but a timer changes the state of the engine.
       options.timing.scan = .seconds(3600)
     }
   }
@@ -202,7 +202,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func requestsToUnpairAtOnceHaveOneOutcome() async throws {
+  @Test func simultaneousUnpairRequestsHaveOneOutcome() async throws {
     let tested = try await Self.pairingEngine()
     #expect(try await Self.online(tested) == "hci0")
     let replies = Record<Result<Void, RequestError>>()
@@ -212,7 +212,7 @@ import Testing
     await tested.end()
   }
 
-  /// Its device is bonded with the first adapter, which has gone.
+  /// An engine whose device is bonded with the first adapter, which was removed.
   private static func engineWithoutItsBondedAdapter(
     strengths: [Int?] = [-50, -70], bondLimit: Duration = .seconds(60)
   ) async throws -> (Engine, mark: Int) {
@@ -221,7 +221,7 @@ import Testing
     let (mark, changes) = (tested.frontEnd.events.count, tested.frontEnd.adapters.count)
     await tested.plug(0, false)
     try await tested.frontEnd.availability(false, from: mark)
-    // The device goes before its adapter.
+    // The device disappears before its adapter.
     _ = try await tested.frontEnd.adapters.first(from: changes, "hci0 absent") { !$0[0].state.isOn }
     return (tested, mark)
   }
@@ -231,7 +231,7 @@ import Testing
     let replies = Record<Result<Void, RequestError>>()
     try await tested.engine.unpair(.id(Engine.id)) { replies.append($0) }
     guard case .failure(let error) = try await replies.first("a reply", where: { _ in true }) else {
-      throw Failure("it says that there is no bond any more")
+      throw Failure("reported as unpaired, though the bond still exists")
     }
     #expect(error.reason == "hci0: the Bluetooth adapter is missing or off")
     #expect(await tested.isBonded() == true)
@@ -247,14 +247,14 @@ import Testing
     await tested.end()
   }
 
-  @Test func theOtherAdapterIsUsedWhenTheBondedOneStaysAway() async throws {
+  @Test func otherAdapterIsUsedWhenTheBondedOneStaysAbsent() async throws {
     let (tested, mark) = try await Self.engineWithoutItsBondedAdapter(bondLimit: .seconds(1))
     #expect(try await Self.online(tested, after: mark) == "hci1")
     await tested.end()
   }
 
   /// The adapter that has the bond comes back while the request waits for the device to come into range.
-  @Test func aRequestToPairIsAnsweredWhenTheChosenAdapterHasTheBond() async throws {
+  @Test func pairRequestSucceedsWhenTheBondedAdapterReturns() async throws {
     let (tested, mark) = try await Self.engineWithoutItsBondedAdapter(strengths: [-50, nil])
     let replies = Record<Result<PairingProgress, RequestError>>()
     try await tested.engine.pair(.id(Engine.id), passkey: nil) { replies.append($0) }

@@ -26,9 +26,9 @@ import Testing
     return record
   }
 
-  // MARK: Coming
+  // MARK: Coming online
 
-  @Test func aDeviceIsAttachedComesOnlineAndItsReadingsArriveInOrder() async throws {
+  @Test func deviceIsAttachedGoesOnlineAndSendsReadingsInOrder() async throws {
     let tested = try await Engine { $0.period = 20 }
     let online = try await tested.frontEnd.availability(true)
     try await tested.frontEnd.event("the 20th reading") {
@@ -53,7 +53,7 @@ import Testing
     }
     #expect(readings.map(\.1) == Array(1...UInt64(readings.count)))
     #expect(readings.allSatisfy { $0.0 == Engine.temperature })
-    // The period is read, and is no reading.
+    // The value of the period that is read on the link is not a reading.
     try await tested.frontEnd.reading(Engine.period, 20, sequence: .some(nil))
     await tested.end()
   }
@@ -80,7 +80,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aLinkThatEndsIsMadeAnew() async throws {
+  @Test func lostLinkIsReestablished() async throws {
     let tested = try await Engine()
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
@@ -88,7 +88,7 @@ import Testing
     let offline = try await tested.frontEnd.availability(false, from: before)
     #expect(offline.connectedSince == nil)
     try await tested.frontEnd.availability(true, from: before)
-    // The readings are counted on.
+    // The sequence numbers continue.
     let numbers = tested.frontEnd.events.elements.compactMap { event -> UInt64? in
       if case .reading(_, _, let sequence?) = event { sequence } else { nil }
     }
@@ -124,7 +124,7 @@ import Testing
     #expect(stored.map(\.desired) == [["period": DeviceRecord.Desired(value: 500, source: .command)]])
     #expect(stored.first?.id == Engine.id && stored.first?.offered == ["temperature", "period"])
 
-    // The next run brings it about again.
+    // The next run applies it again.
     let next = try await Engine(state: folder.path + "/state.db")
     guard case .attached(let device) = next.frontEnd.events.elements.first else {
       throw Failure("not attached")
@@ -168,13 +168,13 @@ import Testing
   @Test func waitingCommandExpires() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
     let outcomes = await tested.command(500, ttl: 1)
-    #expect(await tested.engine.device(Engine.id)?.desired == [:], "it is not kept")
+    #expect(await tested.engine.device(Engine.id)?.desired == [:], "a command with a ttl is not kept")
     #expect(try await outcomes.final() == .timeout(reason: "not applied within its ttl of 1 s"))
     #expect(outcomes.elements.first == .pending)
     await tested.end()
   }
 
-  @Test func aCommandThatWaitsIsKeptOverARestart() async throws {
+  @Test func waitingCommandSurvivesARestart() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let tested = try await Engine(configuration(), state: path, isInRange: false)
@@ -207,7 +207,7 @@ import Testing
     await tested.end()
   }
 
-  /// By signals the read itself is notified; otherwise it is a reading all the same, and each comes once.
+  /// With signals, bluetoothd also notifies the value of the read; in every mode there is one reading per read.
   @Test(arguments: [Property.NotifyMode.signal, .socket, .poll])
   func requestedReadIsPublishedOnce(subscription: Property.NotifyMode) async throws {
     let profile = try Profile(
@@ -269,7 +269,7 @@ import Testing
     await tested.engine.configure(configuration { $0.period = 900 })
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
     #expect(await tested.heldPeriod() == 500)
-    // Until a request takes it back.
+    // Until a request withdraws the override.
     var update = DeviceOptionsUpdate()
     update.period = .reset
     #expect(try await tested.engine.change(Engine.id, update)?.desired == ["period": 900])
@@ -277,7 +277,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aRequestSetsThePeriodOverTheConfiguration() async throws {
+  @Test func requestedPeriodOverridesTheConfiguration() async throws {
     let folder = try TemporaryFolder()
     let tested = try await Engine(configuration { $0.period = 700 }, state: folder.path + "/state.db")
     try await tested.frontEnd.availability(true)
@@ -293,7 +293,7 @@ import Testing
     #expect(stored?.changes.name == "Kitchen")
   }
 
-  @Test func aRequestChoosesPropertiesAndTheirValues() async throws {
+  @Test func requestSetsPropertiesAndDesiredValues() async throws {
     let folder = try TemporaryFolder()
     let tested = try await Engine(configuration { $0.period = 700 }, state: folder.path + "/state.db")
     try await tested.frontEnd.availability(true)
@@ -301,7 +301,7 @@ import Testing
     update.properties = .set(["temperature"])
     update.desired = [Named("accelerometer_period", 80)]
     let changed = try await tested.engine.change(Engine.id, update)
-    // Desired values imply their properties, that of the configuration as well.
+    // A desired value adds its property, also one from the configuration.
     #expect(
       changed?.profile.properties.map(\.name) == ["temperature", "period", "accelerometer_period"])
     #expect(changed?.desired == ["period": 700, "accelerometer_period": 80])
@@ -315,7 +315,7 @@ import Testing
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.changes == DeviceOptions())
   }
 
-  @Test func aRequestThatTheProfileCannotMeetChangesNothing() async throws {
+  @Test func requestThatDoesNotFitTheProfileChangesNothing() async throws {
     let tested = try await Engine(configuration())
     func refusal(_ change: (inout DeviceOptionsUpdate) -> Void) async -> String? {
       var update = DeviceOptionsUpdate()
@@ -365,7 +365,7 @@ import Testing
     ) {
       try await tested.engine.add(Engine.address, options)
     }
-    // The profile that a request named is the micro:bit's again where it no longer exists.
+    // When the requested profile no longer exists, the device has the micro:bit's again.
     configuration.profiles = []
     await tested.engine.configure(configuration)
     #expect(await tested.engine.device(Engine.id)?.profile.name == "microbit")
@@ -417,7 +417,7 @@ import Testing
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
     await tested.engine.configure(configuration { $0.gateway = GatewayID("attic") })
-    // Its topics stay until the other gateway has it.
+    // Its topics stay until the other gateway has the device.
     #expect(
       tested.frontEnd.events.elements.suffix(2) == [
         .detached(.pinnedElsewhere),
@@ -431,7 +431,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aDeviceThatWasNeverConnectedGoesWhenItIsOutOfRange() async throws {
+  @Test func neverConnectedDeviceIsDetachedWhenOutOfRange() async throws {
     var configuration = Configuration()
     configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), isEnabled: false)]
     let tested = try await Engine(configuration) { $0.timing.temporary = .milliseconds(50) }
@@ -441,7 +441,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aDisabledDeviceIsLeftAlone() async throws {
+  @Test func disabledDeviceIsDisconnected() async throws {
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
@@ -472,7 +472,7 @@ import Testing
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.id == kitchen)
   }
 
-  @Test func devicesChangePlacesAndKeepTheirCommands() async throws {
+  @Test func devicesSwapIDsAndKeepTheirCommands() async throws {
     let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))
     let other = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
     func configuration(_ first: DeviceID, _ second: DeviceID) -> Configuration {
@@ -560,7 +560,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func anIDOfAPrefixIsLeftToAnotherGateway() async throws {
+  @Test func idOfAPrefixEntryIsLeftToAnotherGateway() async throws {
     let hall = try DeviceID("hall")
     var configuration = Configuration()
     configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), id: hall)]
@@ -581,7 +581,7 @@ import Testing
   private let everything = ["temperature", "period", "button_a", "led_text"]
   private let ledText = 3
 
-  @Test func otherPropertiesInTheConfigurationReplaceTheDevice() async throws {
+  @Test func changedPropertiesInTheConfigurationReplaceTheDevice() async throws {
     let tested = try await Engine(configuration()) { $0.services = [.temperature, .buttons, .led] }
     try await tested.frontEnd.availability(true)
     #expect(try await tested.command(500).final() == .applied(actual: 500))
@@ -594,13 +594,13 @@ import Testing
       throw Failure("not attached again: \(events)")
     }
     #expect(device.profile.properties.map(\.name) == everything)
-    #expect(device.id == Engine.id && device.desired == ["period": 500], "what a command set is kept")
+    #expect(device.id == Engine.id && device.desired == ["period": 500], "the override is kept")
     let online = try await tested.frontEnd.availability(true, from: detached)
     #expect(online.offered == Set(everything))
     await tested.end()
   }
 
-  @Test func aReplacedDeviceAnswersWhoeverWaits() async throws {
+  @Test func replacedDeviceAnswersWaitingCommands() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
     let waits = await tested.command(500)
     try await waits.pending()
@@ -633,8 +633,8 @@ import Testing
     await tested.end()
   }
 
-  /// It is known by another name, and the one that it advertises now matches an entry with another id and properties.
-  @Test func aDeviceWhoseFirstAdvertisementMatchesAnotherEntryIsConnected() async throws {
+  /// The stored name matches one entry, and the advertised name another one, with another id and properties.
+  @Test func deviceWhoseNewNameMatchesAnotherEntryIsConnected() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let hall = try DeviceID("hall")
@@ -658,7 +658,7 @@ import Testing
 
   // MARK: Services that change
 
-  @Test func servicesThatGoAndComeAreFollowedOnTheSameLink() async throws {
+  @Test func serviceChangesAreAppliedOnTheSameLink() async throws {
     let everything = everything
     let tested = try await Engine(configuration { $0.properties = everything }) {
       $0.services = [.temperature, .buttons, .led]
@@ -678,14 +678,14 @@ import Testing
     #expect(try await tested.command(.text("Hi"), ledText).final() == .accepted)
     await tested.notify(button.characteristic, "01")
     try await tested.frontEnd.reading(2, .text("press_start"), from: before)
-    try await tested.frontEnd.event(from: tested.frontEnd.events.count, "readings go on") {
+    try await tested.frontEnd.event(from: tested.frontEnd.events.count, "another reading") {
       if case .reading(Engine.temperature, _, _) = $0 { true } else { false }
     }
     #expect(await tested.engine.device(Engine.id)?.connectedSince == online.connectedSince)
     await tested.end()
   }
 
-  @Test func aLinkWithoutARequiredServiceIsMadeAnew() async throws {
+  @Test func lossOfARequiredServiceRenewsTheLink() async throws {
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
@@ -697,12 +697,12 @@ import Testing
     await tested.end()
   }
 
-  @Test func aRequiredServiceThatComesOnTheLinkIsUsedAtOnce() async throws {
+  @Test func requiredServiceAddedOnTheLinkIsUsedAtOnce() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
     let service = Property.microbitTemperature.service
     await tested.serve(service, false)
     await tested.comeBack()
-    // After the first link it is removed from bluetoothd, whose services may be outdated.
+    // After the first link the device is removed from bluetoothd, as its cached services may be outdated.
     for _ in 0..<2 { try await tested.becomesTrue("ServicesResolved") }
     let mark = tested.frontEnd.events.count
     await tested.serve(service, true)
@@ -761,7 +761,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aPropertyThatIsNotOfferedFails() async throws {
+  @Test func commandForAPropertyNotOfferedFails() async throws {
     let everything = everything
     let tested = try await Engine(configuration { $0.properties = everything })
     let online = try await tested.frontEnd.availability(true)
@@ -773,10 +773,10 @@ import Testing
     await tested.end()
   }
 
-  // MARK: Memory
+  // MARK: Stored state
 
-  /// The period's range began at 1 ms once.
-  @Test func aRememberedValueThatIsOutOfRangeIsDropped() async throws {
+  /// Earlier versions allowed periods from 1 ms.
+  @Test func storedValueOutOfRangeIsDropped() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     Engine.store(
@@ -800,7 +800,7 @@ import Testing
       ])
   }
 
-  @Test func anIDOfAnEarlierRunIsAnOrphan() async throws {
+  @Test func storedIDThatHasChangedIsAnOrphan() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let old = try DeviceID("old")
@@ -818,7 +818,7 @@ import Testing
 
   // MARK: Other gateways
 
-  @Test func aDeviceThatAnotherGatewayOwnsIsReleased() async throws {
+  @Test func deviceOwnedByAnotherGatewayIsReleased() async throws {
     let attic = try #require(GatewayID("attic"))
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
@@ -830,7 +830,7 @@ import Testing
     }
     try await tested.frontEnd.availability(false, from: before)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
-    // The other one has lost it: it is connected to from here, with the value that was desired there.
+    // The other gateway has lost the device: this one connects to it, and applies the value desired there.
     try await tested.frontEnd.availability(true, from: before)
     try await tested.frontEnd.reading(Engine.period, 800, sequence: .some(nil), from: before)
     await tested.end()
@@ -848,14 +848,14 @@ import Testing
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
     device = await handOver(.override(period))
     #expect(device?.desired == ["period": 800] && device?.configured == [])
-    // A request has withdrawn it there.
+    // A request has withdrawn the override there.
     device = await handOver(.noOverride)
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
     await tested.end()
   }
 
   @Test(arguments: [500, 800])
-  func aCommandThatWaitsWithoutAnOwnerIsNotKeptWhenThereIsOne(there: Int) async throws {
+  func waitingCommandIsNotKeptOnceThereIsAnOwner(there: Int) async throws {
     let folder = try TemporaryFolder()
     let attic = try #require(GatewayID("attic"))
     let tested = try await Engine(
@@ -874,7 +874,7 @@ import Testing
       ])
   }
 
-  @Test func aCommandThatWaitsIsDroppedFromTheStateToo() async throws {
+  @Test func takenOverCommandIsRemovedFromTheStoredState() async throws {
     let folder = try TemporaryFolder()
     let attic = try #require(GatewayID("attic"))
     let tested = try await Engine(
@@ -904,7 +904,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aWaitingCommandIsLeftToAGatewayThatMayHaveItToo() async throws {
+  @Test func waitingCommandIsLeftToAGatewayThatMayHaveIt() async throws {
     let attic = try #require(GatewayID("attic"))
     let cellar = try #require(GatewayID("cellar"))
     let tested = try await Engine(configuration(), isInRange: false)
@@ -946,14 +946,14 @@ import Testing
     await tested.comeBack()
     try await tested.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
     await tested.end()
-    // Carried out: the last value set there is newer.
+    // The command was carried out: the value published by the owner applies again.
     tested = try await Engine(configuration(), state: path, isInRange: false)
     await tested.engine.setOwner(.other(attic), of: Engine.id, desired: desired, isOwnerOnline: false)
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     await tested.end()
   }
 
-  // MARK: The end
+  // MARK: Stopping
 
   @Test func stopTakesDevicesOfflineAndAnswersEveryCommand() async throws {
     let tested = try await Engine()
@@ -973,7 +973,7 @@ import Testing
 }
 
 extension EngineTests {
-  @Test func aStepOfASequenceIsNotKeptOverARestart() async throws {
+  @Test func sequenceStepDoesNotSurviveARestart() async throws {
     for (waitsForLink, kept) in [(true, Set(["period"])), (false, [])] {
       let folder = try TemporaryFolder()
       let path = folder.path + "/state.db"
@@ -994,7 +994,7 @@ extension DeviceManager {
     endSessions()
   }
 
-  /// Without a turn of the loop in between: the device may be connected to again in the next.
+  /// In one loop iteration: in the next one, the device may already be connecting again.
   fileprivate func setOwnerAndRename(
     _ owner: Owner, _ desired: [String: PublishedDesired], to id: DeviceID
   ) throws {

@@ -33,8 +33,8 @@ final class EngineUnderTest: Sendable {
   /// - Parameters:
   ///   - path: of the state database; nil: in memory.
   ///   - change: of the simulated world, which has one micro:bit at ``address``.
-  ///   - isInRange: whether the micro:bit is, from the beginning.
-  ///   - absentAdapter: one that is not there at the beginning.
+  ///   - isInRange: whether the micro:bit is in range from the start.
+  ///   - absentAdapter: an adapter that is absent at the start.
   init(
     _ configuration: Configuration = Configuration(), state path: String? = nil, isInRange: Bool = true,
     absentAdapter: Int? = nil, bondLimit: Duration = .seconds(60),
@@ -79,7 +79,7 @@ final class EngineUnderTest: Sendable {
     loop.stop()
   }
 
-  /// Ends it as the gateway does.
+  /// Stops the engine as the gateway does.
   func end() async {
     await engine.endSessions()
     await engine.stop(within: .seconds(3))
@@ -88,7 +88,7 @@ final class EngineUnderTest: Sendable {
 
   // MARK: Commands and requests
 
-  /// What comes of a command, in order.
+  /// Executes a command, and records its outcomes in order.
   func command(
     _ value: Value, _ property: Int = EngineUnderTest.period, of id: DeviceID = EngineUnderTest.id,
     ttl: Int? = nil
@@ -175,7 +175,7 @@ final class EngineUnderTest: Sendable {
 
   // MARK: State
 
-  /// Writes a record into a state database for an engine to come.
+  /// Writes a record into a state database for an engine that is started later.
   static func store(_ record: DeviceRecord, in path: String) {
     let state = StateDatabase(
       path: path, schema: Schema(version: 0, migrations: []), loop: EventLoop())
@@ -230,7 +230,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
     }
-    /// It has published nothing under the device's id.
+    /// This front end has published nothing under the device's id.
     func detach(_ reason: DetachReason) {
       events.append(.detached(reason))
       if reason == .removed { frontEnd.engine?.assumeIsolated { $0.storeID(of: address) } }
@@ -251,7 +251,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     try await events.first(from: start, within: patience, what, where: condition)
   }
 
-  /// - Returns: what is known of the device then.
+  /// - Returns: the device's description at that time.
   @discardableResult
   func availability(_ isOnline: Bool, from start: Int = 0) async throws -> DeviceDescription {
     let event = try await event(from: start, isOnline ? "online" : "offline") {

@@ -24,7 +24,7 @@ import Testing
     return configuration
   }
 
-  /// Starts an engine whose device was visited, and has no link any more.
+  /// Starts an engine whose device was visited and is disconnected again.
   private func visited(
     every: Int = 600, _ configuration: Configuration? = nil,
     _ change: (inout SimulatorOptions) -> Void = { _ in }
@@ -105,25 +105,25 @@ import Testing
     await tested.end()
   }
 
-  @Test func aCommandWhoseTimeToLiveSufficesWaitsForTheNextVisit() async throws {
+  @Test func commandWithLongTTLWaitsForTheNextVisit() async throws {
     let tested = try await visited()
     let waits = await tested.command(500, ttl: 3600)
     #expect(await tested.engine.device(Engine.id)?.session == .idle)
     #expect(waits.elements == [.pending])
-    // A shorter one does not wait that long, and both are carried out on one link.
+    // A read connects at once, and both are carried out on one link.
     let urgent = await tested.get(Engine.temperature)
     guard case .read = try await urgent.final() else { throw Failure("\(urgent.elements)") }
     #expect(try await waits.final() == .applied(actual: 500))
     await tested.end()
   }
 
-  @Test func aCommandWithAShortTimeToLiveConnectsAtOnce() async throws {
+  @Test func commandWithShortTTLConnectsAtOnce() async throws {
     let tested = try await visited()
     #expect(try await tested.command(500, ttl: 30).final() == .applied(actual: 500))
     await tested.end()
   }
 
-  @Test func anEventWithoutTimeToLiveConnectsAtOnce() async throws {
+  @Test func eventWithoutTTLConnectsAtOnce() async throws {
     let configuration = try profile([
       Self.property("level", 0x2221, .state, .read), Self.property("add", 0x2222, .event, .write, .request),
     ])
@@ -188,7 +188,7 @@ import Testing
 
   // MARK: Options
 
-  @Test func aRequestChangesHowItIsConnected() async throws {
+  @Test func requestChangesTheConnectOption() async throws {
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
     var before = tested.frontEnd.events.count
@@ -295,7 +295,7 @@ import Testing
     await tested.end()
   }
 
-  @Test func aSequenceNeedsADeviceThatIsOnline() async throws {
+  @Test func sequenceForAnOfflineDeviceFails() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
     await #expect(throws: RequestError("c5a1b2c3d4e5: the device is offline")) {
       try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 60)
@@ -303,18 +303,20 @@ import Testing
     await tested.end()
   }
 
-  @Test func aSequenceEndsInTimeAndOneRunsAtATime() async throws {
+  @Test func sequenceTimesOutAndOnlyOneRunsAtATime() async throws {
     let tested = try await visited()
     await tested.vanish()
     let first = Task {
       try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 5)
     }
-    try await tested.frontEnd.change("sought") { $0.session == .absent || $0.session == .connecting }
+    try await tested.frontEnd.change("absent or connecting") {
+      $0.session == .absent || $0.session == .connecting
+    }
     await #expect(throws: RequestError("another sequence of c5a1b2c3d4e5 is being carried out")) {
       try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 5)
     }
     await #expect(throws: RequestError.self) { try await first.value }
-    // Its end leaves nothing behind.
+    // The timeout does not affect the next sequence.
     await tested.comeBack()
     let results = try await tested.engine.sequence(
       [.read(property: "period")], on: Engine.id, within: 60)
@@ -325,7 +327,7 @@ import Testing
 }
 
 extension DeviceManager {
-  /// All in one iteration of the loop.
+  /// All in one loop iteration.
   fileprivate func get(_ property: Int, of id: DeviceID, for all: [Record<Outcome>]) {
     for outcomes in all { get(property, of: id) { outcomes.append($0) } }
   }
