@@ -4,7 +4,7 @@ import Testing
 
 /// Commands for many devices at once.
 @Suite struct GroupTests {
-  /// Two in the living room, one in the kitchen, one where the gateway is.
+  /// Two in the living room, one in the kitchen, one in the gateway's area.
   private static var plan: Plan {
     var plan = Plan(devices: 4)
     plan.gateway = #""area":"Hall""#
@@ -19,12 +19,13 @@ import Testing
 
   private static let all = ["window", "sofa", "stove", "door"]
 
-  /// Sends a command to a group; whoever answers, once each, before those do that are asked afterwards.
+  /// Sends a command to a group, and expects one answer from each of `ids`; returns the answers by id. A later command to
+  /// every device ensures that no answer is outstanding.
   private static func answers(
     _ fixture: Fixture, to topic: String, _ payload: String, of ids: [String] = all
   ) async throws -> [String: JSON] {
     let mark = try fixture.observer.mark
-    try await fixture.ask("microbit/\(topic)", Array(payload.utf8), correlation: topic)
+    try await fixture.publish("microbit/\(topic)", Array(payload.utf8), correlation: topic)
     for id in ids {
       try await fixture.message("\(id)/period/result", after: mark) { $0.text.contains(#""g""#) }
     }
@@ -39,13 +40,13 @@ import Testing
       #expect(results.count <= 1)
       answers[id] = results.first
     }
-    // The sender is told by each of them.
+    // Each member also answers on the response topic.
     let replies = try fixture.observer.messages(on: "replies", after: mark)
     #expect(replies.count { $0.correlationData == Array(topic.utf8) } == ids.count)
     return answers
   }
 
-  @Test("All, and each area by whatever spelling, answer with the transaction; nobody else does")
+  @Test("A command to all, or to an area in any spelling, is answered by each member and no other device")
   func groups() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
@@ -64,11 +65,11 @@ import Testing
     }
   }
 
-  @Test("The area that a request gives is the one that counts; without its own the gateway's does")
-  func movedArea() async throws {
+  @Test("An area set by request overrides the configured one; a device without area is in the gateway's")
+  func requestedArea() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
-      try await fixture.done("device/options", #"{"id":"stove","options":{"area":"Hall"}}"#)
+      try await fixture.perform("device/options", #"{"id":"stove","options":{"area":"Hall"}}"#)
       let payload = #"{"value":70,"transaction":"g"}"#
       let hall = try await Self.answers(fixture, to: "area/hall/period/set", payload, of: ["door", "stove"])
       #expect(Set(hall.keys) == ["door", "stove"])
@@ -77,8 +78,8 @@ import Testing
     }
   }
 
-  @Test("A bad command is rejected by each; where no device can write the property, nobody answers")
-  func rejected() async throws {
+  @Test("An invalid command is rejected by each member; one for a property that none can write is ignored")
+  func invalidCommand() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
       for topic in ["all/temperature/set", "area/hall/colour/set"] {
@@ -96,7 +97,7 @@ import Testing
     }
   }
 
-  @Test("An absent member answers pending, and applies it on arrival")
+  @Test("An absent member answers pending, and applies the command when it returns")
   func absentMember() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
@@ -111,11 +112,11 @@ import Testing
     }
   }
 
-  @Test("What was only passing by when all were told something is forgotten with its signal")
-  func passerBy() async throws {
+  @Test("A device that was never connected is forgotten when it leaves, even after a command to all")
+  func neverConnectedDeviceIsForgotten() async throws {
     var plan = Plan(devices: 2)
     plan.simulator = ["--temporary-ms", "300"]
-    // One that cannot be held, as the many that a forger's names would be.
+    // Disabled, so never connected, like a peripheral with a forged name.
     plan.entries = """
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"window"},
       {"match":{"name_prefix":"BBC micro:bit"},"id":"passer-by","enabled":false}
@@ -139,7 +140,7 @@ import Testing
     }
   }
 
-  @Test("A retained command for all is carried out once by each, and by those that come later")
+  @Test("A retained command to all is executed once by each device, also by one that connects later")
   func retained() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.gateway]

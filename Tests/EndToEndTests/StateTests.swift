@@ -4,8 +4,8 @@ import Testing
 
 /// The state database is damaged, or cannot be written.
 @Suite struct StateTests {
-  @Test("A database that is none is set aside and told; the gateway runs, and remembers in a new one")
-  func damaged() async throws {
+  @Test("A damaged database is moved aside and logged; the gateway runs with a new one")
+  func damagedDatabase() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
@@ -21,8 +21,8 @@ import Testing
       #expect(aside.hasPrefix(path))
       var status = stat()
       #expect(stat(String(aside), &status) == 0 && status.st_size == garbage.utf8.count)
-      #expect(try await fixture.done("health")["healthy"]?.bool == true)
-      try await fixture.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      #expect(try await fixture.perform("health")["healthy"]?.bool == true)
+      try await fixture.perform("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
       let mark = try fixture.observer.mark
       try await fixture.restartGateway()
       try await fixture.online("kitchen", after: mark)
@@ -30,16 +30,16 @@ import Testing
     }
   }
 
-  @Test("A full disk is told by health and log; everything goes on, and is written when there is room")
+  @Test("A full disk is reported by health and log; changes are written once there is space")
   func fullDisk() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
-      try await fixture.remembered(#""name":"BBC micro:bit"#)
+      try await fixture.stored(#""name":"BBC micro:bit"#)
       try await Self.limitFiles(of: fixture.gateway, to: "1:unlimited")
-      try await fixture.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      try await fixture.perform("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
       try await fixture.logged("cannot write the state database")
-      let health = try await fixture.done("health")
+      let health = try await fixture.perform("health")
       #expect(health["healthy"]?.bool == false)
       let problem = health["problems"]?.array?.first?.string ?? ""
       #expect(problem.hasPrefix("changes will be lost on restart: "), "\(problem)")
@@ -47,7 +47,7 @@ import Testing
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
       try await Self.limitFiles(of: fixture.gateway, to: "unlimited")
       try await fixture.logged("the state database can be written again")
-      #expect(try await fixture.done("health")["healthy"]?.bool == true)
+      #expect(try await fixture.perform("health")["healthy"]?.bool == true)
       #expect(try fixture.lines(with: "cannot write the state database").count == 1)
       let mark = try fixture.observer.mark
       try await fixture.restartGateway()
@@ -56,14 +56,14 @@ import Testing
     }
   }
 
-  /// Lets no file of a process grow beyond a size: to it that is a full disk.
+  /// Limits the size of files that a process writes, to simulate a full disk.
   private static func limitFiles(of process: ChildProcess, to size: String) async throws {
     let limit = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(process.pid)", "--fsize=\(size)"])
     guard try await limit.exitStatus(within: Fixture.patience) == 0 else { throw Failure(limit.text) }
   }
 
-  @Test("Where there is no place for it, that is told, and the gateway runs")
-  func noPlace() async throws {
+  @Test("A state folder that cannot be used is reported, and the gateway runs")
+  func unusableStateFolder() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
     plan.files = ["file": ""]
@@ -72,7 +72,7 @@ import Testing
       let id = try await fixture.id()
       try await fixture.online(id)
       try await fixture.logged("changes will be lost on restart")
-      let problems = try await fixture.done("health")["problems"]?.array ?? []
+      let problems = try await fixture.perform("health")["problems"]?.array ?? []
       #expect(problems.count == 1 && problems.first?.string?.contains("Not a directory") == true)
       #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
     }
