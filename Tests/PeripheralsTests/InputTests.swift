@@ -3,7 +3,7 @@ import Testing
 
 @testable import Peripherals
 
-/// Lines of `PROPERTY VALUE`, and what centrals write as text.
+/// Input lines of `PROPERTY VALUE`, and the text of values that centrals write.
 @Suite struct InputTests {
   private static func bytes(_ line: String) throws -> [UInt8]? {
     guard let input = try InputLine(line, of: .microbit) else { return nil }
@@ -27,7 +27,7 @@ import Testing
   ]
 
   @Test(arguments: lines)
-  func aLineSetsAValue(_ line: String, _ bytes: [UInt8]) throws {
+  func lineSetsValue(_ line: String, _ bytes: [UInt8]) throws {
     #expect(try Self.bytes(line) == bytes)
   }
 
@@ -36,7 +36,7 @@ import Testing
     #expect(try InputLine(line, of: .microbit) == nil)
   }
 
-  private static let wrong: [(String, String)] = [
+  private static let invalid: [(String, String)] = [
     ("temprature 23", "the profile microbit has no property \"temprature\" (did you mean temperature?)"),
     (
       "temperature",
@@ -52,8 +52,8 @@ import Testing
     ("led_text Hi", "led_text is written by centrals, and cannot be set here"),
   ]
 
-  @Test(arguments: wrong)
-  func aBadLineIsTold(_ line: String, _ reason: String) {
+  @Test(arguments: invalid)
+  func invalidLineIsRejectedWithReason(_ line: String, _ reason: String) {
     #expect(Self.reason(line) == reason)
   }
 
@@ -68,7 +68,7 @@ import Testing
     #expect(buffer.lines([], isEnd: true) == [])
   }
 
-  @Test func aLineThatIsTooLongIsDroppedAndTold() {
+  @Test func tooLongLineIsDroppedAndReported() {
     var buffer = LineBuffer()
     let long = [UInt8](repeating: 0x61, count: LineBuffer.longest)
     #expect(buffer.lines(long) == [])
@@ -86,12 +86,12 @@ import Testing
   ]
 
   @Test(arguments: written)
-  func whatIsWrittenIsOneLine(_ name: String, _ bytes: [UInt8], _ text: String) throws {
+  func writtenValueIsShownOnOneLine(_ name: String, _ bytes: [UInt8], _ text: String) throws {
     let property = try #require(Profile.microbit.property(named: name))
     #expect(property.text(of: bytes) == text)
   }
 
-  @Test func aLongLineOfTextIsSentInPackets() throws {
+  @Test func longLineOfTextIsSentInPackets() throws {
     let property = try #require(Profile.microbit.property(named: "uart_rx"))
     let packets = try property.packets(of: .text(String(repeating: "x", count: 25)))
     #expect(packets.map(\.count) == [20, 6])
