@@ -19,8 +19,8 @@ import Testing
 
   private static let all = ["window", "sofa", "stove", "door"]
 
-  /// Sends a command to a group, and expects one answer from each of `ids`; returns the answers by id. A later command to
-  /// every device ensures that no answer is outstanding.
+  /// Sends a command to a group, and expects one answer from each of `ids`; returns the answers by id. A later command
+  /// to every device ensures that no answer is outstanding.
   private static func answers(
     _ fixture: Fixture, to topic: String, _ payload: String, of ids: [String] = all
   ) async throws -> [String: JSON] {

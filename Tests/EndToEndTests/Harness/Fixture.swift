@@ -354,8 +354,8 @@ func withFixture<T: Sendable>(
   return result
 }
 
-/// As ``withFixture(_:_:)``, for a `body` that returns whether a time limit was met: one of three attempts must meet it,
-/// because the machine may be busy.
+/// As ``withFixture(_:_:)``, for a `body` that returns whether a time limit was met: one of three attempts must meet
+/// it, because the machine may be busy.
 func withThreeAttempts(
   _ plan: Plan = Plan(), _ body: @escaping @Sendable (Fixture) async throws -> Bool
 ) async throws {

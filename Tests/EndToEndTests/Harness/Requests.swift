@@ -3,8 +3,8 @@ import TestSupport
 extension Fixture {
   static let bridge = "bridge/\(gatewayID)"
 
-  /// Sends a request to the gateway; returns the next answer on its response topic. Requests with the same verb must not
-  /// overlap.
+  /// Sends a request to the gateway; returns the next answer on its response topic. Requests with the same verb must
+  /// not overlap.
   func request(_ verb: String, _ payload: String = "") async throws -> JSON {
     try await request(verb, bytes: Array(payload.utf8))
   }
