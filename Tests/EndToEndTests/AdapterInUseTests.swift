@@ -5,15 +5,15 @@ import Testing
 
 /// Two gateway processes on one adapter.
 @Suite struct AdapterInUseTests {
-  /// A fixture in which every gateway begins without one of its own.
+  /// Without a gateway: each test starts its own.
   private static let plan: Plan = {
     var plan = Plan()
     plan.absent = [.gateway]
     return plan
   }()
 
-  /// What a gateway says of its adapter, after `mark`.
-  private static func adapter(
+  /// Waits until a gateway publishes this state of its adapter, after `mark`.
+  private static func waitForAdapter(
     of gateway: String, is state: String, in fixture: Fixture, after mark: Int = 0
   ) async throws {
     try await fixture.message("bridge/\(gateway)/info", after: mark) { message in
@@ -21,8 +21,8 @@ import Testing
     }
   }
 
-  @Test("The second waits and works with MQTT only, and takes over when the first is killed")
-  func killed() async throws {
+  @Test("A second gateway has no adapter, and takes it over when the first gateway is killed")
+  func secondGatewayTakesOver() async throws {
     try await withFixture(Self.plan) { fixture in
       let first = try fixture.startGateway()
       let id = try await fixture.id()
@@ -34,12 +34,12 @@ import Testing
       _ = try await second.line(within: Fixture.patience) {
         $0.contains("adapter hci0 is used by another gateway (process \(first.pid)): waiting for it")
       }
-      try await Self.adapter(of: "second", is: "in_use", in: fixture)
+      try await Self.waitForAdapter(of: "second", is: "in_use", in: fixture)
       try await fixture.observer.publish("microbit/bridge/second/request/scan", #"{"timeout":1}"#)
       let scan = try await fixture.message("bridge/second/response/scan", after: mark)
       #expect(try scan.json()["status"]?.string == "error")
       #expect(try await monitor.calls(of: "GetManagedObjects") == 0)
-      // The first is left in peace.
+      // The first gateway is unaffected.
       let sent = try await fixture.simulator.device(0).sent
       try await fixture.simulator.waitUntil(0, hasSent: sent + 20)
       #expect(try fixture.observer.messages(on: "microbit/\(id)/availability", after: mark).isEmpty)
@@ -49,7 +49,7 @@ import Testing
       let info = try await fixture.message("\(id)/info", after: end) { message in
         (try? message.json())?["gateway"]?.string == "second"
       }
-      try await Self.adapter(of: "second", is: "on", in: fixture, after: end)
+      try await Self.waitForAdapter(of: "second", is: "on", in: fixture, after: end)
       try await fixture.online(id, after: info.number)
       try await fixture.message("\(id)/temperature", after: end)
       second.signal(SIGTERM)
@@ -57,8 +57,8 @@ import Testing
     }
   }
 
-  @Test("Of two that begin at the same moment one has the adapter")
-  func together() async throws {
+  @Test("Of two gateways started at the same time, one gets the adapter")
+  func simultaneousStart() async throws {
     try await withFixture(Self.plan) { fixture in
       let gateways = try ["one", "two"].map { ($0, try fixture.startGateway(as: $0)) }
       let id = try await fixture.id()
@@ -66,35 +66,37 @@ import Testing
       let info = try await fixture.message("\(id)/info") { (try? $0.json())?["gateway"] != nil }
       let owner = try #require(try info.json()["gateway"]?.string)
       let other = owner == "one" ? "two" : "one"
-      try await Self.adapter(of: other, is: "in_use", in: fixture)
-      try await Self.adapter(of: owner, is: "on", in: fixture)
-      let process = try #require(gateways.first { $0.0 == other }).1
-      let holder = try #require(gateways.first { $0.0 == owner }).1
-      _ = try await process.line(within: Fixture.patience) { $0.contains("(process \(holder.pid))") }
-      // The holder stops in order: the other one takes over.
+      try await Self.waitForAdapter(of: other, is: "in_use", in: fixture)
+      try await Self.waitForAdapter(of: owner, is: "on", in: fixture)
+      let otherProcess = try #require(gateways.first { $0.0 == other }).1
+      let ownerProcess = try #require(gateways.first { $0.0 == owner }).1
+      _ = try await otherProcess.line(within: Fixture.patience) {
+        $0.contains("(process \(ownerProcess.pid))")
+      }
+      // The owner stops normally: the other gateway takes over.
       let mark = try fixture.observer.mark
-      holder.signal(SIGTERM)
-      #expect(try await holder.exitStatus(within: Fixture.patience) == 0)
+      ownerProcess.signal(SIGTERM)
+      #expect(try await ownerProcess.exitStatus(within: Fixture.patience) == 0)
       try await fixture.message("\(id)/info", after: mark) { (try? $0.json())?["gateway"]?.string == other }
       try await fixture.online(id, after: mark)
     }
   }
 
-  @Test("A stranger that has the name is named by its process, and waited for")
-  func stranger() async throws {
+  @Test("An adapter used by another program is reported with its process id, and used once it is free")
+  func adapterUsedByAnotherProgram() async throws {
     try await withFixture(Self.plan) { fixture in
-      let stranger = try Stranger(bus: try await fixture.bus.guid(), adapter: "hci0")
+      let lock = try AdapterLock(bus: try await fixture.bus.guid(), adapter: "hci0")
       let gateway = try fixture.startGateway()
       try await fixture.bridgeOnline()
       _ = try await gateway.line(within: Fixture.patience) { $0.contains("(process \(getpid()))") }
-      try await Self.adapter(of: Fixture.gatewayID, is: "in_use", in: fixture)
+      try await Self.waitForAdapter(of: Fixture.gatewayID, is: "in_use", in: fixture)
       #expect(try await fixture.simulator.device(0).isConnected == false)
-      stranger.leave()
+      lock.release()
       try await fixture.online(try await fixture.id())
     }
   }
 
-  @Test("A scan on the command line does not wait for the gateway")
+  @Test("A scan on the command line works while a gateway uses the adapter")
   func scan() async throws {
     try await withFixture { fixture in
       try await fixture.online(try await fixture.id())
@@ -106,8 +108,8 @@ import Testing
   }
 }
 
-/// Somebody who listens on the name by which gateways know whose an adapter is, and accepts nobody.
-private final class Stranger: Sendable {
+/// Listens on the socket name that marks an adapter as used, and accepts no connection.
+private final class AdapterLock: Sendable {
   private let descriptor: Int32
 
   init(bus: String, adapter: String) throws {
@@ -125,11 +127,11 @@ private final class Stranger: Sendable {
     guard bound == 0, listen(descriptor, 1) == 0 else { throw Failure("\(name): errno \(errno)") }
   }
 
-  func leave() { close(descriptor) }
+  func release() { close(descriptor) }
 }
 
 extension Fixture {
-  /// Starts one more gateway on this bus, with an id and a state of its own; it ends with the test at the latest.
+  /// Starts another gateway on this bus, with its own id and state folder; it ends with the test at the latest.
   func startGateway(as id: String) throws -> ChildProcess {
     let own = #""id": "\#(plan.id)""#
     let text = configuration(plan.entries).split(separator: own, maxSplits: 1)
@@ -142,7 +144,7 @@ extension Fixture {
 }
 
 extension PrivateBus {
-  /// What the bus calls itself.
+  /// The unique id of the bus.
   fileprivate func guid() async throws -> String {
     let caller = try ChildProcess(
       "/usr/bin/dbus-send",

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Period commands that cannot be: answered with a reason, and nothing else happens.
+/// Invalid period commands: rejected with a reason, and without any other effect.
 @Suite struct BadPeriodTests {
   private static let payloads: [(name: String, payload: [UInt8], reason: String)] = [
     ("empty", [], "empty"),
@@ -36,8 +36,8 @@ import Testing
     ("deep", Array(repeating: UInt8(ascii: "["), count: 4000), ""),
   ]
 
-  @Test("Every bad payload is rejected with a reason; nothing is written, nobody else is affected")
-  func rejected() async throws {
+  @Test("Every invalid payload is rejected with a reason; nothing is written, other devices are unaffected")
+  func invalidPayloadIsRejected() async throws {
     try await withFixture(Plan(devices: 2)) { fixture in
       let id = try await fixture.id(0)
       let other = try await fixture.id(1)
@@ -46,11 +46,11 @@ import Testing
       try await fixture.message("\(id)/period", "50")
       let monitor = try await BusMonitor(fixture.bus)
       for (name, payload, reason) in Self.payloads {
-        try await fixture.ask("microbit/\(id)/period/set", payload, correlation: name)
+        try await fixture.publish("microbit/\(id)/period/set", payload, correlation: name)
         let json = try await fixture.reply(to: name).json()
         try #require(json["status"]?.string == "rejected", "\(name)")
-        let told = try #require(json["reason"]?.string)
-        try #require(told.contains(reason) && (1...300).contains(told.count), "\(name): \(told)")
+        let text = try #require(json["reason"]?.string)
+        try #require(text.contains(reason) && (1...300).contains(text.count), "\(name): \(text)")
         try #require(isTimestamp(json["time"]?.string))
         try #require(json["actual"] == nil && json["requested"] == nil, "\(name)")
       }
@@ -66,8 +66,8 @@ import Testing
     }
   }
 
-  @Test("A rejection brings back the transaction where it can be read")
-  func transaction() async throws {
+  @Test("A rejection includes the transaction if it can be parsed")
+  func rejectionIncludesTransaction() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
@@ -82,13 +82,13 @@ import Testing
     }
   }
 
-  @Test("A megabyte of digits is rejected as well")
+  @Test("A payload of a megabyte of digits is rejected")
   func megabyte() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
       let digits = Array(repeating: UInt8(ascii: "7"), count: 1_000_000)
-      try await fixture.ask("microbit/\(id)/period/set", digits, correlation: "digits")
+      try await fixture.publish("microbit/\(id)/period/set", digits, correlation: "digits")
       let json = try await fixture.reply(to: "digits").json()
       try #require(json["status"]?.string == "rejected")
       try #require(json["reason"]?.string?.contains("1000000") == true)
@@ -98,8 +98,8 @@ import Testing
     }
   }
 
-  @Test("A property that is none, or that can only be read, is refused by name")
-  func otherProperties() async throws {
+  @Test("A command for an unknown or read-only property is rejected with the property's name")
+  func unknownOrReadOnlyPropertyIsRejected() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
@@ -114,9 +114,8 @@ import Testing
     }
   }
 
-  @Test(
-    "A property name that is none of the form is refused too; in a group nobody has it, and nobody answers")
-  func otherNames() async throws {
+  @Test("An invalid property name is rejected for a device and ignored for a group")
+  func invalidPropertyNameIsRejected() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
@@ -124,8 +123,8 @@ import Testing
         .enumerated()
       {
         let payload = Array(#"{"value":60,"transaction":"\#(index)"}"#.utf8)
-        try await fixture.ask("microbit/all/\(property)/set", payload, correlation: "all \(index)")
-        try await fixture.ask("microbit/\(id)/\(property)/set", payload, correlation: "\(index)")
+        try await fixture.publish("microbit/all/\(property)/set", payload, correlation: "all \(index)")
+        try await fixture.publish("microbit/\(id)/\(property)/set", payload, correlation: "\(index)")
         let reply = try await fixture.reply(to: "\(index)").json()
         #expect(reply["status"]?.string == "rejected")
         #expect(reply["reason"]?.string?.hasPrefix("there is no property ") == true)
@@ -138,8 +137,8 @@ import Testing
     }
   }
 
-  @Test("Commands for devices that are not here are somebody else's")
-  func otherDevices() async throws {
+  @Test("Commands for unknown devices are ignored")
+  func commandsForUnknownDevicesAreIgnored() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)

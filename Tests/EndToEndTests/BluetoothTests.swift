@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Bus, bluetoothd and adapter go and come.
+/// The bus, bluetoothd, the adapter or a micro:bit disappears and returns.
 @Suite struct BluetoothTests {
   @Test("A missing bus is logged once, and the gateway starts when there is one")
   func busAbsentAtStart() async throws {
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test("A bus that dies and returns")
+  @Test("A micro:bit reconnects after the bus was killed and restarted")
   func busKilledAndBack() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -37,8 +37,10 @@ import Testing
     }
   }
 
-  @Test("bluetoothd is killed, or ends, and starts again", arguments: ["kill", "term"])
-  func restart(how: String) async throws {
+  @Test(
+    "Micro:bits reconnect after bluetoothd was killed or terminated and restarted",
+    arguments: ["kill", "term"])
+  func bluetoothdRestarts(how: String) async throws {
     try await withFixture(Plan(devices: 3)) { fixture in
       let ids = try await fixture.simulator.devices().map(\.id)
       for id in ids { try await fixture.online(id) }
@@ -51,13 +53,13 @@ import Testing
         try await fixture.reading(id, after: online.number) { _ in true }
       }
       try #require(try fixture.lines(with: "bluetoothd is not running").count == 1)
-      // A command still reaches it.
+      // Commands still reach the micro:bits.
       try #require(try await fixture.setPeriod(ids[1], "45")["status"]?.string == "applied")
       try await fixture.expectContiguousReadings(ids)
     }
   }
 
-  @Test("Another bluetoothd, with micro:bits that know nothing any more")
+  @Test("After a restart of bluetoothd with reset micro:bits, the period is written again")
   func simulatorKilledAndBack() async throws {
     try await withFixture(Plan(period: 1000)) { fixture in
       let id = try await fixture.id()
@@ -73,8 +75,8 @@ import Testing
     }
   }
 
-  @Test("The adapter is turned off and on", arguments: ["power", "plug"])
-  func adapter(operation: String) async throws {
+  @Test("Micro:bits reconnect after the adapter was off or unplugged", arguments: ["power", "plug"])
+  func adapterReturns(operation: String) async throws {
     try await withFixture(Plan(devices: 3)) { fixture in
       let ids = try await fixture.simulator.devices().map(\.id)
       for id in ids { try await fixture.online(id) }
@@ -82,22 +84,22 @@ import Testing
       try await fixture.simulator.control(#"{"op":"\#(operation)","on":false}"#)
       for id in ids { try await fixture.offline(id, after: mark) }
       let state = operation == "power" ? "off" : "absent"
-      let told = try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
+      let info = try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
         (try? $0.json())?["adapters"]?.array?.first?["state"]?.string == state
       }
       try await fixture.simulator.control(#"{"op":"\#(operation)","on":true}"#)
       for id in ids {
-        let online = try await fixture.online(id, after: told.number)
+        let online = try await fixture.online(id, after: info.number)
         try await fixture.reading(id, after: online.number) { _ in true }
       }
-      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: told.number) {
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: info.number) {
         (try? $0.json())?["adapters"]?.array?.first?["state"]?.string == "on"
       }
       try await fixture.expectContiguousReadings(ids)
     }
   }
 
-  @Test("A micro:bit vanishes and returns; the others do not notice")
+  @Test("A micro:bit leaves the range and returns; the other one is unaffected")
   func vanish() async throws {
     try await withFixture(Plan(devices: 2)) { fixture in
       let id = try await fixture.id(0)
@@ -117,8 +119,8 @@ import Testing
     }
   }
 
-  @Test("A micro:bit that ends the link is connected again")
-  func hangUp() async throws {
+  @Test("A micro:bit that disconnects is connected again")
+  func microbitDisconnects() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
@@ -130,7 +132,7 @@ import Testing
     }
   }
 
-  @Test("A micro:bit that is reset, all ten of them at once")
+  @Test("Ten micro:bits that are reset at once are all connected again")
   func resetAll() async throws {
     try await withFixture(Plan(devices: 10, period: 200)) { fixture in
       let devices = try await fixture.simulator.devices()
@@ -146,7 +148,7 @@ import Testing
 }
 
 extension Fixture {
-  /// Fails if a reading so far is missing, or came twice.
+  /// Fails if a reading so far is missing or duplicate.
   fileprivate func expectContiguousReadings(_ ids: [String]) async throws {
     for id in ids {
       let sequences = try readings(id).map(\.sequence)

@@ -5,8 +5,8 @@ import Testing
 @Suite struct BridgeTests {
   private static let bridge = "bridge/\(Fixture.gatewayID)"
 
-  @Test("State, info and devices of the bridge are retained JSON with the contract's keys")
-  func bridge() async throws {
+  @Test("State, info and device list of the bridge are retained, with the documented keys")
+  func bridgeTopics() async throws {
     var plan = Plan(devices: 2)
     plan.entries = """
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","name":"Kitchen","area":"Ground floor"},
@@ -60,11 +60,11 @@ import Testing
         let properties = ["temperature", "period", "availability", "info"]
         #expect(properties.allSatisfy { kept["\(id)/\($0)"] != nil })
       }
-      #expect(kept.count == 11 + 3, "and three announcements to Home Assistant")
+      #expect(kept.count == 11 + 3, "11 topics and three announcements to Home Assistant")
     }
   }
 
-  @Test("While many micro:bits come, their list is published at 32 KiB/s at most")
+  @Test("While many micro:bits connect, the device list is published at 32 KiB/s at most")
   func manyDevices() async throws {
     var plan = Plan(devices: 200, period: 1000)
     plan.simulator = ["--connect-ms", "1"]
@@ -77,13 +77,13 @@ import Testing
       let last = try #require(lists.last)
       let bytes = lists.dropLast().reduce(0) { $0 + $1.payload.count }
       let seconds = first.arrived.duration(to: last.arrived) / .seconds(1)
-      // As they arrive: on the way from the gateway they may come closer to one another.
+      // Measured on arrival: messages may be delivered closer together than they were sent.
       #expect(Double(bytes) < (seconds + 0.5) * 32 * 1024, "\(lists.count) lists in \(seconds) s")
       for (first, second) in zip(lists, lists.dropFirst()) { #expect(first.payload != second.payload) }
     }
   }
 
-  @Test("Info of a device: the Bluetooth name, the label, where, and since when")
+  @Test("The info of a device has its name, address, gateway, signal strength and connection time")
   func deviceInfo() async throws {
     try await withFixture { fixture in
       let device = try await fixture.simulator.device(0)

@@ -5,20 +5,20 @@ import Testing
 @Suite struct BridgedBrokersTests {
   private static let id = Cluster.id
 
-  @Test("Brokers that are bridged: a micro:bit moves, commands come from either side, and nothing goes round")
-  func bridged() async throws {
+  @Test("With bridged brokers, a micro:bit moves, commands work from either broker, and no message loops")
+  func moveBetweenBridgedBrokers() async throws {
     var attic = Plan.fixture("attic", area: "Attic")
     attic.broker = .bridged
     try await withCluster([Plan.fixture("ground", area: "Ground floor"), attic]) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      for fixture in cluster.fixtures { try await fixture.hears(Self.id, heldBy: "ground") }
+      for fixture in cluster.fixtures { try await fixture.waitForOwner("ground", of: Self.id) }
       for fixture in cluster.fixtures { try await fixture.message("bridge/attic/state", "online") }
       let marks = try cluster.fixtures.map { try $0.observer.mark }
-      try await cluster.carry(from: ground, to: attic)
+      try await cluster.moveAfterOffline(from: ground, to: attic)
       for (fixture, mark) in zip(cluster.fixtures, marks) {
-        try await fixture.hears(Self.id, heldBy: "attic", after: mark)
+        try await fixture.waitForOwner("attic", of: Self.id, after: mark)
       }
-      // From either side, and answered on both.
+      // Commands from either broker are answered on both.
       for (number, fixture) in cluster.fixtures.enumerated() {
         try await fixture.observer.publish(
           "microbit/\(Self.id)/period/set", #"{"value":\#(60 + number),"transaction":"from \#(number)"}"#)
@@ -26,9 +26,9 @@ import Testing
           try await other.message("\(Self.id)/period/result") { $0.text.contains("from \(number)") }
         }
       }
-      // The ground floor's gateway, which the attic's broker knows by the bridge.
+      // Everything has passed the bridge before the messages are counted.
       for fixture in cluster.fixtures {
-        try await fixture.settled()
+        try await fixture.synchronizeGateway()
         try await fixture.observer.synchronize()
       }
       for (fixture, mark) in zip(cluster.fixtures, marks) {
@@ -36,7 +36,7 @@ import Testing
           try #require(try fixture.results(Self.id, "from \(number)") == ["applied"])
         }
         try fixture.expect(
-          Self.id, after: mark, availability: ["offline", "online"], holders: ["attic"])
+          Self.id, after: mark, availability: ["offline", "online"], owners: ["attic"])
         let readings = try fixture.readings(Self.id, after: mark).map { "\($0.run) \($0.sequence)" }
         #expect(Set(readings).count == readings.count)
         for topic in ["\(Self.id)/info", "\(Self.id)/availability", "bridge/ground/info"] {
@@ -47,13 +47,13 @@ import Testing
     }
   }
 
-  @Test("The bridge is down while a micro:bit moves: both sides agree when it is back")
+  @Test("If a micro:bit moves while the bridge is down, both brokers agree when it is back")
   func bridgeDown() async throws {
     var attic = Plan.fixture("attic", area: "Attic")
     attic.broker = .bridged
     try await withCluster([Plan.fixture("ground", area: "Ground floor"), attic]) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      for fixture in cluster.fixtures { try await fixture.hears(Self.id, heldBy: "ground") }
+      for fixture in cluster.fixtures { try await fixture.waitForOwner("ground", of: Self.id) }
       try await attic.broker.kill()
       try await attic.logged("trying again")
       try await cluster.move(from: ground, to: attic)
@@ -62,12 +62,12 @@ import Testing
       let marks = try cluster.fixtures.map { try $0.observer.mark }
       try await attic.broker.start()
       for (fixture, mark) in zip(cluster.fixtures, marks) {
-        try await fixture.hears(Self.id, heldBy: "attic", after: mark)
+        try await fixture.waitForOwner("attic", of: Self.id, after: mark)
       }
       try await ground.observer.publish(
         "microbit/\(Self.id)/period/set", #"{"value":70,"transaction":"back"}"#)
       try await ground.message("\(Self.id)/period/result") { $0.text.contains("applied") }
-      for fixture in cluster.fixtures { try await fixture.settled() }
+      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
       for fixture in cluster.fixtures {
         try #require(try fixture.results(Self.id, "back") == ["applied"])
         let kept = try await fixture.retained()

@@ -2,9 +2,9 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The broker is away, comes back, or is none.
+/// The broker is absent, restarts, rejects the login, or is another program.
 @Suite struct BrokerTests {
-  @Test("A broker that comes late gets everything from the first reading on")
+  @Test("A broker that starts after the gateway receives all readings from the first on")
   func absentAtStart() async throws {
     var plan = Plan(devices: 2, period: 20)
     plan.absent = [.broker]
@@ -40,7 +40,7 @@ import Testing
       }
       try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { $0.text.contains("live") }
       try await fixture.freezingGateway {
-        // What the broker has acknowledged, it has passed on: else it would take that with it.
+        // The broker has delivered what it has acknowledged: those messages would not be sent again.
         try await fixture.observer.synchronize()
         try await fixture.broker.kill()
       }
@@ -53,7 +53,7 @@ import Testing
         let during = sent[index] + 2
         let last = try await fixture.reading(id, after: mark) { !$0.isReplayed }
         let readings = try fixture.readings(id).filter { $0.message.number <= last.message.number }
-        // One that the broker had passed on, but not yet acknowledged, may come twice.
+        // A reading that the broker had delivered but not yet acknowledged may be duplicate.
         var highest = 0
         for reading in readings {
           try #require(
@@ -74,14 +74,14 @@ import Testing
       try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
         (try? $0.json())?["broker"]?["connects"]?.int == 2
       }
-      // Commands come through again.
+      // Commands work again.
       try #require(try await fixture.setPeriod(ids[0], "60")["status"]?.string == "applied")
     }
   }
 
-  @Test("A broker that flaps is found again within 5 s of its return")
+  @Test("The gateway reconnects within 5 s each time the broker restarts")
   func flapping() async throws {
-    try await withOneOfThree { fixture in
+    try await withThreeAttempts { fixture in
       try await fixture.bridgeOnline()
       let gateway = try fixture.gateway
       var longest = Duration.zero
@@ -97,13 +97,13 @@ import Testing
     }
   }
 
-  /// `fixture`, `secret`, as mosquitto_passwd writes it.
+  /// User `fixture` with the password `secret`, as written by mosquitto_passwd.
   private static let passwords = """
     fixture:$7$101$HE8HDFYMmlF1Jpv/$jtvTvbBwb4XrHEBlv1b4aHopv4zB2qLLGRR042T2g2UHmpbHpEFos+wFv4LSo+A7/r5qCtHbh5m4qzBEIFVM3w==
 
     """
 
-  private static func lockedPlan(password: String) -> Plan {
+  private static func planWithLogin(password: String) -> Plan {
     var plan = Plan()
     plan.absent = [.gateway]
     plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
@@ -113,9 +113,9 @@ import Testing
     return plan
   }
 
-  @Test("With the right password the broker lets the gateway in")
+  @Test("The gateway connects with the right password, and does not log it")
   func rightPassword() async throws {
-    try await withFixture(Self.lockedPlan(password: "secret\n")) { fixture in
+    try await withFixture(Self.planWithLogin(password: "secret\n")) { fixture in
       try fixture.startGateway()
       try await fixture.online(try await fixture.id())
       try #require(try !fixture.gateway.text.contains("secret"))
@@ -124,7 +124,7 @@ import Testing
 
   @Test("A wrong password is logged once, and the gateway keeps trying")
   func wrongPassword() async throws {
-    try await withFixture(Self.lockedPlan(password: "Secret\n")) { fixture in
+    try await withFixture(Self.planWithLogin(password: "Secret\n")) { fixture in
       try fixture.startGateway()
       try await fixture.logged("(check mqtt.username and mqtt.password_file)")
       for _ in 0..<3 {
@@ -132,20 +132,20 @@ import Testing
       }
       try #require(try fixture.lines(with: "the broker rejected").count == 1)
       try #require(try fixture.lines(with: "Secret").isEmpty)
-      // Bluetooth does not care.
+      // Bluetooth is unaffected.
       try await fixture.simulator.waitUntil(0, hasSent: 5)
       try #require(try await fixture.stopGateway() == 0)
     }
   }
 
-  @Test("What accepts and says nothing is given up, said so once, and tried again")
-  func silent() async throws {
+  @Test("A server that accepts the connection but never answers is logged once and retried")
+  func silentServer() async throws {
     var plan = Plan()
     plan.absent = [.broker, .gateway]
     try await withFixture(plan) { fixture in
-      let impostor = try Impostor(port: fixture.broker.port, .silent)
+      let fakeBroker = try FakeBroker(port: fixture.broker.port, .silent)
       try fixture.startGateway()
-      try await impostor.connected(times: 2)
+      try await fakeBroker.connected(times: 2)
       try #require(try fixture.lines(with: "does not answer as a broker").count == 1)
       try await fixture.simulator.waitUntil(0, hasSent: 5)
       try #require(try await fixture.stopGateway() == 0)
@@ -153,21 +153,21 @@ import Testing
   }
 
   @Test(
-    "What speaks nonsense is no broker: said so once, and tried again",
+    "A server that sends invalid MQTT is logged once and retried",
     arguments: [
       Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
-      // A CONNACK whose length never ends.
+      // A CONNACK with an unterminated length field.
       [0x20, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
       // A PUBLISH before the CONNACK.
       [0x30, 0x03, 0x00, 0x01, 0x61],
     ] as [[UInt8]])
-  func nonsense(bytes: [UInt8]) async throws {
+  func serverSendsInvalidMQTT(bytes: [UInt8]) async throws {
     var plan = Plan()
     plan.absent = [.broker, .gateway]
     try await withFixture(plan) { fixture in
-      let impostor = try Impostor(port: fixture.broker.port, .nonsense(bytes))
+      let fakeBroker = try FakeBroker(port: fixture.broker.port, .nonsense(bytes))
       try fixture.startGateway()
-      try await impostor.connected(times: 3)
+      try await fakeBroker.connected(times: 3)
       try #require(try fixture.lines(with: " mqtt: ").count == 1)
       try #require(try fixture.lines(with: "trying again").count == 1)
       try await fixture.simulator.waitUntil(0, hasSent: 5)
@@ -175,15 +175,15 @@ import Testing
     }
   }
 
-  @Test("A broker that goes on after an impostor is found")
-  func afterImpostor() async throws {
+  @Test("The gateway connects once a broker replaces a server that is none")
+  func brokerReplacesOtherServer() async throws {
     var plan = Plan()
     plan.absent = [.broker, .gateway]
     try await withFixture(plan) { fixture in
       do {
-        let impostor = try Impostor(port: fixture.broker.port, .nonsense(Array("hello".utf8)))
+        let fakeBroker = try FakeBroker(port: fixture.broker.port, .nonsense(Array("hello".utf8)))
         try fixture.startGateway()
-        try await impostor.connected(times: 1)
+        try await fakeBroker.connected(times: 1)
       }
       try await fixture.broker.start()
       try await fixture.startObserver()

@@ -5,7 +5,7 @@ import Testing
 
 /// The command line: what is printed, and the exit status.
 @Suite struct CommandLineTests {
-  /// Runs the gateway to its end.
+  /// Runs microbit-gateway to its end.
   private static func run(
     _ arguments: [String], bus: String = "unix:path=/nonexistent/bus"
   ) async throws -> (status: Int32, text: String) {
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "Help is there for everything",
+    "Help is printed for every command",
     arguments: [
       ["--help"], ["-h"], ["help"], ["run", "--help"], ["check", "--help"], ["scan", "--help"],
       ["version", "--help"], ["scan", "-h", "--json"],
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("The version is told", arguments: [["version"], ["--version"]])
+  @Test("The version is printed", arguments: [["version"], ["--version"]])
   func version(arguments: [String]) async throws {
     let (status, text) = try await Self.run(arguments)
     #expect(status == 0)
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(
-    "What cannot be meant is named, with status 64",
+    "A usage error names the wrong argument, with status 64",
     arguments: [
       ([], "command"), (["fly"], "fly"), (["run", "--colour"], "--colour"),
       (["--colour", "run"], "--colour"),
@@ -62,14 +62,14 @@ import Testing
       (["run", "--yes"], "--yes"), (["init", "--device"], "--device"),
       (["version", "--json"], "--json"), (["run", "-x"], "-x"),
     ] as [([String], String)])
-  func usage(arguments: [String], culprit: String) async throws {
+  func usageError(arguments: [String], expected: String) async throws {
     let (status, text) = try await Self.run(arguments)
     #expect(status == 64)
-    #expect(text.contains(culprit), "\(text)")
+    #expect(text.contains(expected), "\(text)")
     #expect(text.contains("--help"))
   }
 
-  @Test("A profile is printed as JSON, which is a file of profiles")
+  @Test("A profile is printed as JSON that is a valid profile file")
   func profiles() async throws {
     let folder = try TemporaryFolder()
     let (status, text) = try await Self.run(["profiles", "microbit"])
@@ -89,8 +89,8 @@ import Testing
       unknown.status == 78 && unknown.text.hasPrefix("there is no profile fan; there are microbit, copy"))
   }
 
-  @Test("A wrong file of profiles is reported with line and column")
-  func wrongProfile() async throws {
+  @Test("An invalid profile file is reported with line and column")
+  func invalidProfile() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("{ \"fan\": {\n  \"properties\": { \"Speed\": {} } } }", to: "fan.json")
     let (status, text) = try await Self.run(["profile", "check", file])
@@ -100,10 +100,10 @@ import Testing
     #expect(missing.status == 78 && missing.text.contains("none.json"))
   }
 
-  @Test("With a preloaded library that changes the environment the arguments are the same")
+  @Test("A preloaded library that changes the environment does not change the arguments")
   func preloadedLibrary() async throws {
     let folder = try TemporaryFolder()
-    // Each way by itself hides the arguments from Swift's runtime, linked into the program or as a library beside it.
+    // Either change alone hides the arguments from Swift's runtime, whether linked statically or dynamically.
     let source = """
       #include <stdlib.h>
       static char *none[] = {0};
@@ -115,7 +115,7 @@ import Testing
       "/usr/bin/gcc", ["-shared", "-fPIC", "-o", library, try folder.write(source, to: "preloaded.c")])
     try #require(try await compiler.exitStatus() == 0, "\(compiler.text)")
     let file = try folder.write("{}", to: "a file.json")
-    for (name, arguments, said) in [
+    for (name, arguments, expected) in [
       ("microbit-gateway", ["version"], "microbit-gateway "),
       ("microbit-gateway", ["check", "--config", file], "\(file): valid"),
       ("microbit-gateway", ["run", ""], "unexpected argument: "),
@@ -123,14 +123,14 @@ import Testing
     ] {
       let process = try ChildProcess(try program(name), arguments, environment: ["LD_PRELOAD": library])
       try await process.exitStatus()
-      #expect(process.text.contains(said), "\(name) \(arguments): \(process.text)")
+      #expect(process.text.contains(expected), "\(name) \(arguments): \(process.text)")
       #expect(!process.text.contains("no command given"))
     }
   }
 
   // MARK: check
 
-  @Test("check says which state database it has read")
+  @Test("check prints the path of the state database")
   func checkState() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.write(
@@ -154,7 +154,7 @@ import Testing
     let lines = try await check(["STATE_DIRECTORY": folder.path])
     #expect(lines.contains("state database: \(path)"))
     #expect(lines.contains(#"D0:5A:00:00:C0:DE "BBC": no entry of config.json matches it"#))
-    // A period of when shorter ones could be set is not applied.
+    // A stored period below the present minimum is not applied.
     #expect(lines.contains { $0.contains(/period +– +default/) }, "\(lines)")
     let user = "\(folder.path)/microbit-gateway/check-state.db"
     #expect(
@@ -162,8 +162,8 @@ import Testing
         .contains("state database: \(user) (not created yet)"))
   }
 
-  @Test("A good configuration is told in short")
-  func checkGood() async throws {
+  @Test("A valid configuration is summarised")
+  func validConfiguration() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.write(
       """
@@ -177,7 +177,7 @@ import Testing
     }
   }
 
-  private static let badConfigurations: [(text: String, place: String)] = [
+  private static let invalidConfigurations: [(text: String, position: String)] = [
     ("", "empty"),
     (#"{"mqtt":"#, "config.json:1:9: "),
     ("[]", "object"),
@@ -203,14 +203,15 @@ import Testing
   ]
 
   @Test(
-    "A bad configuration: its place is named, nothing is started, status 78", arguments: ["check", "run"])
-  func badConfiguration(command: String) async throws {
+    "An invalid configuration is reported with its position, nothing is started, status 78",
+    arguments: ["check", "run"])
+  func invalidConfiguration(command: String) async throws {
     let folder = try TemporaryFolder()
-    for (text, place) in Self.badConfigurations {
+    for (text, position) in Self.invalidConfigurations {
       let file = try folder.write(text, to: "config.json")
       let (status, output) = try await Self.run([command, "--config", file])
       #expect(status == 78, "\(text)")
-      #expect(output.contains(place), "\(text): \(output)")
+      #expect(output.contains(position), "\(text): \(output)")
       #expect(output.contains("config.json:"))
       #expect(!output.contains("\u{1B}"))
       #expect(!output.contains("started"))
@@ -218,7 +219,7 @@ import Testing
   }
 
   @Test("A configuration that is missing, a directory or not UTF-8: status 78", arguments: ["check", "run"])
-  func noConfiguration(command: String) async throws {
+  func unreadableConfiguration(command: String) async throws {
     let folder = try TemporaryFolder()
     let missing = try await Self.run([command, "--config", folder.path + "/none.json"])
     #expect(missing.status == 78)
@@ -231,7 +232,7 @@ import Testing
     #expect(binary.status == 78)
   }
 
-  @Test("All errors of a configuration are told at once")
+  @Test("All errors of a configuration are reported at once")
   func allErrors() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.write(#"{"mqtt":{"port":0,"qos":7},"gatway":{}}"#, to: "config.json")
@@ -240,7 +241,7 @@ import Testing
     #expect(text.split(separator: "\n").count == 3)
   }
 
-  @Test("Without --config it is ./config.json")
+  @Test("Without --config, ./config.json is read")
   func defaultConfiguration() async throws {
     let folder = try TemporaryFolder()
     try folder.write(#"{"gateway":{"id":"here"}}"#, to: "config.json")
@@ -254,7 +255,7 @@ import Testing
   // MARK: run
 
   @Test(
-    "--log-level decides what is logged",
+    "--log-level sets the lowest level that is logged",
     arguments: [("warning", []), ("debug", ["notice", "debug"])] as [(String, [String])])
   func logLevel(level: String, others: [String]) async throws {
     var plan = Plan()
@@ -270,7 +271,7 @@ import Testing
     }
   }
 
-  @Test("--log-format json: every line is an object; of a device with its id and address")
+  @Test("--log-format json: every line is an object; lines about a device have its id and address")
   func logFormat() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
@@ -288,7 +289,7 @@ import Testing
     }
   }
 
-  @Test("The limit of open files is raised to what a thousand micro:bits need")
+  @Test("The limit of open files is raised to what a thousand micro:bits require")
   func openFiles() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
@@ -311,12 +312,12 @@ import Testing
   // MARK: scan
 
   private static func plan(_ absent: Set<Plan.Part> = []) -> Plan {
-    var plan = Plan(devices: 3, strangers: 2)
+    var plan = Plan(devices: 3, decoys: 2)
     plan.absent = absent.union([.gateway])
     return plan
   }
 
-  @Test("scan lists what is in reach")
+  @Test("scan lists the peripherals in range")
   func scan() async throws {
     try await withFixture(Self.plan()) { fixture in
       let (status, text) = try await Self.run(["scan", "--timeout", "4"], bus: fixture.bus.address)
@@ -329,7 +330,7 @@ import Testing
     }
   }
 
-  @Test("scan --json is JSON, whatever the names are")
+  @Test("scan --json prints valid JSON for any name")
   func scanJSON() async throws {
     var plan = Self.plan()
     plan.simulator = ["--name", "0=BBC \"micro:bit\"\n\u{1B}\\"]
@@ -347,7 +348,7 @@ import Testing
     }
   }
 
-  @Test("scan on a terminal shows hostile names without their control characters")
+  @Test("scan prints names without control characters")
   func scanHostileName() async throws {
     var plan = Self.plan()
     plan.simulator = ["--name", "0=\u{1B}[2J\n\u{202E}forged"]
@@ -388,8 +389,8 @@ import Testing
     }
   }
 
-  @Test("scan with an adapter that cannot scan: it says so, status 69")
-  func scanThatIsRefused() async throws {
+  @Test("scan with an adapter that cannot scan: status 69, with the reason")
+  func scanIsRefused() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.simulator.control(#"{"op":"scan","on":false}"#)
       let (status, text) = try await Self.run(["scan"], bus: fixture.bus.address)

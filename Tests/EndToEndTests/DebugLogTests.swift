@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What the log shows at the level `debug`, and at no other.
+/// What is logged at the level `debug` only.
 @Suite struct DebugLogTests {
   @Test("Readings, commands and answers are logged as soon as the level is debug")
   func atRunTime() async throws {
@@ -11,7 +11,7 @@ import Testing
       #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
       #expect(try fixture.lines(with: " debug ").isEmpty)
 
-      try await fixture.done("log_level", #"{"level":"debug"}"#)
+      try await fixture.perform("log_level", #"{"level":"debug"}"#)
       let reading = try await fixture.gateway.line(within: Fixture.patience) {
         $0.contains("gateway: reading")
       }
@@ -25,20 +25,20 @@ import Testing
       )
       try await fixture.logged(
         #"gateway: replied topic=microbit/\#(id)/period/result payload="{\"status\":\"applied\""#)
-      // Of a long payload the beginning only.
+      // Long payloads are truncated.
       let long = #"{"transaction":""# + String(repeating: "x", count: 3000) + #""}"#
       _ = try await fixture.request("devices", long)
       try await fixture.logged("request/devices")
       #expect(try fixture.lines(with: "request/devices").allSatisfy { $0.utf8.count < 300 })
 
-      try await fixture.done("log_level", #"{"level":"info"}"#)
+      try await fixture.perform("log_level", #"{"level":"info"}"#)
       let before = try fixture.lines(with: " debug ").count
       try await fixture.moreReadings(id, 5)
       #expect(try fixture.lines(with: " debug ").count == before)
     }
   }
 
-  @Test("What a micro:bit offers, and what is subscribed to")
+  @Test("A gateway started at the level debug logs characteristics and MQTT subscriptions")
   func atStart() async throws {
     var plan = Plan()
     plan.absent = [.gateway]

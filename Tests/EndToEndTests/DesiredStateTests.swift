@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The desired state of a device: the configuration, below commands and requests, of which the latest counts.
+/// The desired state of a device: the latest command or request overrides the configuration.
 @Suite struct DesiredStateTests {
   private static func plan(_ keys: String = "") -> Plan {
     var plan = Plan()
@@ -14,10 +14,10 @@ import Testing
     #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"\#(keys)}"#
   }
 
-  /// A request for a period, or null; returns when the micro:bit has it.
+  /// Requests a period, or null; returns when the micro:bit has the expected one.
   private static func request(_ fixture: Fixture, _ period: String, becomes value: Int) async throws {
     let mark = try fixture.observer.mark
-    try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
+    try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
     try await fixture.message("kitchen/period", "\(value)", after: mark)
     #expect(try await fixture.simulator.device(0).period == value)
   }
@@ -26,35 +26,34 @@ import Testing
     #expect(try await fixture.setPeriod("kitchen", "\(period)")["actual"]?.int == period)
   }
 
-  @Test(
-    "Configuration, then command, then request: the latest of the two wins, null brings the configuration's")
-  func layers() async throws {
+  @Test("The latest command or request overrides the configuration; null restores the configured value")
+  func latestOverrideWins() async throws {
     try await withFixture(Self.plan(#","period":80"#)) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "80")
       #expect(try await fixture.check().contains(/period +80 ms +config.json/))
       try await Self.command(fixture, 70)
-      try await fixture.remembered(#""desired":{"period":{"value":70}}"#)
+      try await fixture.stored(#""desired":{"period":{"value":70}}"#)
       #expect(try await fixture.check().contains(/period +70 ms +command/))
-      // The configuration ranks below.
+      // The configured value has lower priority.
       try await fixture.reload(entries: Self.entry(#","period":90"#))
       try await Self.request(fixture, "60", becomes: 60)
       try await Self.command(fixture, 65)
-      // Of the same request, too, the latest counts.
+      // A repeated request overrides the command in between.
       try await Self.request(fixture, "60", becomes: 60)
-      try await fixture.remembered(#""desired":{"period":{"value":60,"source":"request"}}"#)
+      try await fixture.stored(#""desired":{"period":{"value":60,"source":"request"}}"#)
       #expect(try await fixture.check().contains(/period +60 ms +request/))
       try await Self.command(fixture, 65)
       try await Self.request(fixture, "null", becomes: 90)
       try await fixture.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 90 }
-      // Null where a command alone was before.
+      // Null after a command alone.
       try await Self.command(fixture, 65)
       try await Self.request(fixture, "null", becomes: 90)
     }
   }
 
-  @Test("A micro:bit that was reset gets back what a request named, and after a restart what a command named")
-  func reset() async throws {
+  @Test("A reset micro:bit gets the requested period again, and after a restart the commanded one")
+  func resetMicrobit() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "50")
@@ -74,7 +73,7 @@ import Testing
     }
   }
 
-  private enum End: CaseIterable { case ordered, killed }
+  private enum End: CaseIterable { case stopped, killed }
 
   @Test(
     "A pending command survives a restart, and is applied when the device is back", arguments: End.allCases
@@ -85,9 +84,9 @@ import Testing
       try await fixture.message("kitchen/period", "80")
       try await fixture.vanish(0, "kitchen")
       #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
-      try await fixture.remembered(#""desired":{"period":{"value":70,"pending":true}}"#)
+      try await fixture.stored(#""desired":{"period":{"value":70,"pending":true}}"#)
       switch end {
-      case .ordered:
+      case .stopped:
         #expect(try await fixture.stopGateway() == 0)
         // The sender learns that no further result follows.
         try await fixture.message("kitchen/period/result") {
@@ -111,7 +110,7 @@ import Testing
     try await withFixture(Self.plan(#","period":80"#)) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "80")
-      // The last operation on a new link: an unanswered one would hold up the command.
+      // The last operation on a new link: while it is unanswered, the command would wait.
       try await fixture.message("kitchen/info") { $0.text.contains("firmware") }
       let monitor = try await BusMonitor(fixture.bus)
       try fixture.simulator.process.signal(SIGSTOP)
@@ -135,7 +134,7 @@ import Testing
       try await fixture.message("kitchen/period", "80")
       try await fixture.vanish(0, "kitchen")
       let set = "microbit/kitchen/period/set"
-      try await fixture.ask(set, Array(#"{"value":70,"ttl":1,"transaction":"t"}"#.utf8), correlation: "c")
+      try await fixture.publish(set, Array(#"{"value":70,"ttl":1,"transaction":"t"}"#.utf8), correlation: "c")
       let first = try await fixture.reply(to: "c")
       #expect(try first.json()["status"]?.string == "pending")
       let second = try await fixture.reply(to: "c", after: first.number)
@@ -156,8 +155,8 @@ import Testing
     }
   }
 
-  @Test("A command with ttl is not remembered, nor is the one whose place it took")
-  func timeToLiveRestart() async throws {
+  @Test("After a restart, neither a command with ttl nor the one that it superseded is applied")
+  func timeToLiveAfterRestart() async throws {
     try await withFixture(Self.plan(#","period":80"#)) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "80")
@@ -178,8 +177,8 @@ import Testing
     }
   }
 
-  @Test("A command within its ttl is applied as any other")
-  func timeToLiveKept() async throws {
+  @Test("A command is applied within its ttl")
+  func timeToLiveNotExceeded() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.online("kitchen")
       #expect(
@@ -192,8 +191,8 @@ import Testing
     }
   }
 
-  @Test("A later request supersedes a command that waits", arguments: [("65", 65), ("null", 80)])
-  func requestAfterPending(period: String, held: Int) async throws {
+  @Test("A later request supersedes a pending command", arguments: [("65", 65), ("null", 80)])
+  func requestAfterPending(period: String, expected: Int) async throws {
     try await withFixture(Self.plan(#","period":80"#)) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "80")
@@ -202,37 +201,37 @@ import Testing
         try await fixture.simulator.control("vanish", 0)
         let offline = try await fixture.offline("kitchen", after: mark)
         #expect(try await fixture.setPeriod("kitchen", command)["status"]?.string == "pending")
-        try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
+        try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":\#(period)}}"#)
         try await fixture.message("kitchen/period/result", after: mark) { $0.text.contains("superseded") }
-        // It comes with another period, so that the desired one is written.
+        // It returns with another period, so that the desired one must be written.
         try await fixture.simulator.control("reset", 0)
         try await fixture.simulator.control("return", 0)
         try await fixture.online("kitchen", after: offline.number)
-        try await fixture.message("kitchen/period", "\(held)", after: offline.number)
-        #expect(try await fixture.simulator.device(0).period == held)
+        try await fixture.message("kitchen/period", "\(expected)", after: offline.number)
+        #expect(try await fixture.simulator.device(0).period == expected)
       }
       #expect(try fixture.observer.messages(on: "microbit/kitchen/period").allSatisfy { $0.text != "70" })
     }
   }
 
-  @Test("A later command supersedes a request that waits")
+  @Test("A later command supersedes a request that is not applied yet")
   func commandAfterRequest() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.online("kitchen")
       try await fixture.vanish(0, "kitchen")
-      try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":60}}"#)
+      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":60}}"#)
       let mark = try fixture.observer.mark
       #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
       try await fixture.simulator.control("return", 0)
       try await fixture.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
       #expect(try await fixture.simulator.device(0).period == 70)
-      try await fixture.remembered(#""desired":{"period":{"value":70}}"#)
+      try await fixture.stored(#""desired":{"period":{"value":70}}"#)
       #expect(try await fixture.check().contains(/period +70 ms +command/))
     }
   }
 
   @Test(
-    "A retained command is carried out once: not after a restart, and not over what came later",
+    "A retained command is executed once: neither after a restart nor over later commands and requests",
     arguments: [1, 20])
   func retained(later: Int) async throws {
     try await withFixture(Self.plan()) { fixture in
@@ -246,11 +245,11 @@ import Testing
       try await fixture.restartGateway()
       try await fixture.online("kitchen", after: mark)
       try await fixture.message("kitchen/period", "60", after: mark)
-      // When this one has been carried out, the retained one would have been.
+      // A repetition of the retained command would have been executed before this one.
       #expect(try await fixture.setPeriod("kitchen", "65")["actual"]?.int == 65)
       let results = try fixture.observer.messages(on: "microbit/kitchen/period/result", after: mark)
       #expect(results.count == 1, "\(results.map(\.text))")
-      // Another one is another command, though.
+      // A different retained command is executed.
       let other = try fixture.observer.mark
       _ = try await fixture.stopGateway()
       try await fixture.observer.publish("microbit/kitchen/period/set", "75", retain: true)

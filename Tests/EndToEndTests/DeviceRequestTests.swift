@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Requests that make, change and end devices.
+/// Requests that add, remove, rename, change and reconnect devices.
 @Suite struct DeviceRequestTests {
   private static let first = "D0:5A:00:00:C0:DE"
   private static let kitchen = #"{"match":{"identifier":"\#(first)"},"id":"kitchen"}"#
@@ -16,12 +16,12 @@ import Testing
 
   // MARK: Add
 
-  @Test("A micro:bit that no entry is about comes online by being added, and is known after a restart")
+  @Test("A micro:bit without an entry comes online when it is added, and is still known after a restart")
   func add() async throws {
     try await withFixture(Self.plan(devices: 2)) { fixture in
       try await fixture.online("kitchen")
       let other = try await fixture.simulator.device(1)
-      let data = try await fixture.done(
+      let data = try await fixture.perform(
         "device/add",
         #"{"identifier":"\#(other.address.lowercased())","id":"cellar","area":"Home","period":70}"#)
       #expect(data["id"]?.string == "cellar")
@@ -55,28 +55,29 @@ import Testing
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
       let other = try await fixture.simulator.device(1)
-      try await fixture.done("device/add", #"{"identifier":"\#(other.address)","profile":"button"}"#)
+      try await fixture.perform("device/add", #"{"identifier":"\#(other.address)","profile":"button"}"#)
       try await fixture.online(other.id)
       let text = fixture.configuration(fixture.plan.entries).replacing(Self.button, with: "")
       try fixture.folder.write(text, to: "config.json")
       let mark = try fixture.observer.mark
-      try await fixture.done("reload")
+      try await fixture.perform("reload")
       try await fixture.reading(other.id, after: mark) { _ in true }
       try #require(
         try fixture.lines(with: "the profile that a request named is gone: using microbit").count == 1)
     }
   }
 
-  @Test("A device may be added before it is there, and added again with other options")
+  @Test("An absent device can be added, and added again with other options")
   func addAbsent() async throws {
     try await withFixture(Self.plan(devices: 2)) { fixture in
       try await fixture.online("kitchen")
       try await fixture.simulator.control("vanish", 1)
       let other = try await fixture.simulator.device(1)
-      try await fixture.done("device/add", #"{"identifier":"\#(other.address)"}"#)
+      try await fixture.perform("device/add", #"{"identifier":"\#(other.address)"}"#)
       #expect(try await fixture.listed(other.id)?["state"]?.string == "absent")
       try await fixture.offline(other.id)
-      try await fixture.done("device/add", #"{"identifier":"\#(other.address)","name":"Keller","period":70}"#)
+      try await fixture.perform(
+        "device/add", #"{"identifier":"\#(other.address)","name":"Keller","period":70}"#)
       let mark = try fixture.observer.mark
       try await fixture.simulator.control("return", 1)
       try await fixture.online(other.id, after: mark)
@@ -85,7 +86,7 @@ import Testing
     }
   }
 
-  @Test("What another gateway has to itself cannot be added here, and trying leaves nothing behind")
+  @Test("A device pinned to another gateway cannot be added, and the attempt stores nothing")
   func addPinned() async throws {
     let attic = #"{"match":{"identifier":"D1:5A:00:01:C0:DE"},"id":"attic","gateway":"attic"}"#
     try await withFixture(Self.plan(devices: 2, entries: "\(Self.kitchen),\(attic)")) { fixture in
@@ -102,8 +103,7 @@ import Testing
 
   // MARK: Remove
 
-  @Test(
-    "A removed device leaves nothing, stays away although an entry matches, and comes back when it is added")
+  @Test("A removed device has no topics, stays removed despite a matching entry, and can be added again")
   func remove() async throws {
     var plan = Self.plan(entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)
     plan.period = 5
@@ -115,24 +115,24 @@ import Testing
       _ = try await fixture.observer.message(Self.discovery(device.id), within: Fixture.patience) {
         !$0.payload.isEmpty
       }
-      try await fixture.done("device/remove", #"{"id":"\#(device.id)"}"#)
+      try await fixture.perform("device/remove", #"{"id":"\#(device.id)"}"#)
       _ = try await fixture.observer.message(
         Self.discovery(device.id), within: Fixture.patience, where: \.payload.isEmpty)
-      try await fixture.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
+      try await fixture.simulator.waitUntil(0, "it is disconnected") { !$0.isConnected }
       #expect(try await fixture.retained(of: device.id).isEmpty)
-      #expect(try await fixture.kept(Self.discovery(device.id)) == nil)
-      #expect(try await fixture.done("devices").array?.isEmpty == true)
+      #expect(try await fixture.retainedMessage(on: Self.discovery(device.id)) == nil)
+      #expect(try await fixture.perform("devices").array?.isEmpty == true)
 
       try await fixture.restartGateway()
       try await fixture.logged("scanning adapter=")
-      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
+      let found = try await fixture.perform("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.map { $0["identifier"]?.string } == [device.address])
-      #expect(try await fixture.done("devices").array?.isEmpty == true)
+      #expect(try await fixture.perform("devices").array?.isEmpty == true)
       #expect(try await fixture.retained(of: device.id).isEmpty)
       #expect(try await fixture.check().contains("removed by a request"))
 
       let mark = try fixture.observer.mark
-      try await fixture.done("device/add", #"{"identifier":"\#(device.address)"}"#)
+      try await fixture.perform("device/add", #"{"identifier":"\#(device.address)"}"#)
       try await fixture.online(device.id, after: mark)
       try await fixture.message("\(device.id)/temperature", after: mark)
       _ = try await fixture.observer.message(Self.discovery(device.id), after: mark, within: Fixture.patience)
@@ -142,16 +142,16 @@ import Testing
     }
   }
 
-  @Test("What a device has of requests and commands goes with it")
-  func removeForgets() async throws {
+  @Test("Removing a device discards its settings from requests and commands")
+  func removeDiscardsSettings() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.online("kitchen")
-      try await fixture.done(
+      try await fixture.perform(
         "device/options", #"{"id":"kitchen","options":{"name":"K","area":"A","period":70}}"#)
       try await fixture.message("kitchen/period", "70")
-      try await fixture.done("device/remove", #"{"id":"kitchen"}"#)
+      try await fixture.perform("device/remove", #"{"id":"kitchen"}"#)
       let mark = try fixture.observer.mark
-      try await fixture.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
+      try await fixture.perform("device/add", #"{"identifier":"\#(Self.first)"}"#)
       try await fixture.online("kitchen", after: mark)
       let listed = try await fixture.listed("kitchen")
       #expect(listed?["label"] == nil)
@@ -160,25 +160,25 @@ import Testing
     }
   }
 
-  @Test("A device may be removed while notifications arrive")
-  func removeWhileBusy() async throws {
+  @Test("A device can be removed while notifications arrive")
+  func removeDuringNotifications() async throws {
     var plan = Self.plan()
-    // Some are always on their way.
+    // So that notifications are always in flight.
     plan.period = 1
     try await withFixture(plan) { fixture in
       try await fixture.bridgeOnline()
       for _ in 0..<20 {
         let mark = try fixture.observer.mark
-        try await fixture.done("device/add", #"{"identifier":"\#(Self.first)"}"#)
+        try await fixture.perform("device/add", #"{"identifier":"\#(Self.first)"}"#)
         try await fixture.message("kitchen/readings", after: mark)
-        try await fixture.done("device/remove", #"{"id":"kitchen"}"#)
+        try await fixture.perform("device/remove", #"{"id":"kitchen"}"#)
       }
     }
   }
 
   // MARK: Rename
 
-  @Test("A renamed device moves its topics, keeps its link, and goes by its new id after a restart")
+  @Test("A renamed device moves its topics, keeps its link, and has its new id after a restart")
   func rename() async throws {
     try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
       fixture in
@@ -190,7 +190,7 @@ import Testing
       #expect(old.count == 4)
       let monitor = try await BusMonitor(fixture.bus)
       let mark = try fixture.observer.mark
-      let data = try await fixture.done("device/rename", #"{"id":"\#(device.id)","to":"kitchen"}"#)
+      let data = try await fixture.perform("device/rename", #"{"id":"\#(device.id)","to":"kitchen"}"#)
       #expect(data == .object(["from": .string(device.id), "to": .string("kitchen")]))
       try await fixture.online("kitchen", after: mark)
       try await fixture.moreReadings("kitchen", 3)
@@ -199,12 +199,12 @@ import Testing
       #expect(
         Set(kept.keys.filter { $0.hasPrefix("kitchen/") }.map { $0.dropFirst("kitchen/".count) })
           == Set(old.map { $0.dropFirst(device.id.count + 1) }))
-      // Home Assistant's device stays the same one, with other topics.
+      // It stays the same device in Home Assistant, with other topics.
       let announced = try await fixture.observer.message(
         Self.discovery(device.id), after: mark, within: Fixture.patience
       ) { $0.text.contains("microbit/kitchen/") }
       #expect(!announced.text.contains("microbit/\(device.id)/"))
-      // The link has stayed.
+      // The link was kept.
       #expect(try fixture.observer.messages(on: "microbit/kitchen/availability").map(\.text) == ["online"])
       #expect(try await monitor.calls(of: "Connect") == 0)
       #expect(try await monitor.calls(of: "Disconnect") == 0)
@@ -218,13 +218,13 @@ import Testing
     }
   }
 
-  @Test("Renamed to and fro, absent or not: what is retained is right")
-  func renameBack() async throws {
+  @Test("Retained topics are right after several renames, online and offline")
+  func severalRenames() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period")
       for (from, to) in [("kitchen", "a"), ("a", "kitchen"), ("kitchen", "a"), ("a", "b"), ("b", "kitchen")] {
-        try await fixture.done("device/rename", #"{"id":"\#(from)","to":"\#(to)"}"#)
+        try await fixture.perform("device/rename", #"{"id":"\#(from)","to":"\#(to)"}"#)
       }
       try await fixture.moreReadings("kitchen", 2)
       let kept = try await fixture.retained()
@@ -234,7 +234,7 @@ import Testing
       let mark = try fixture.observer.mark
       try await fixture.simulator.control("vanish", 0)
       try await fixture.offline("kitchen", after: mark)
-      try await fixture.done("device/rename", #"{"id":"kitchen","to":"cellar"}"#)
+      try await fixture.perform("device/rename", #"{"id":"kitchen","to":"cellar"}"#)
       try await fixture.offline("cellar")
       #expect(try await fixture.retained(of: "kitchen").isEmpty)
       try await fixture.simulator.control("return", 0)
@@ -252,7 +252,7 @@ import Testing
     try await withFixture(Self.plan(entries: entries)) { fixture in
       try await fixture.online("kitchen")
       let mark = try fixture.observer.mark
-      let data = try await fixture.done(
+      let data = try await fixture.perform(
         "device/options", #"{"id":"kitchen","options":{"name":"Kitchen","area":"Attic"}}"#)
       #expect(data["label"]?.string == "Kitchen")
       try await fixture.message("kitchen/info", after: mark) { message in
@@ -263,35 +263,35 @@ import Testing
       _ = try await fixture.observer.message(Self.discovery(id), after: mark, within: Fixture.patience) {
         $0.text.contains(#""Kitchen""#) && $0.text.contains(#""Attic""#)
       }
-      #expect(try fixture.stayed("kitchen", after: mark))
+      #expect(try fixture.stayedOnline("kitchen", after: mark))
       try await fixture.restartGateway()
       #expect(try await fixture.listed("kitchen")?["label"]?.string == "Kitchen")
       #expect(try await fixture.check().contains(/name +Kitchen +request/))
-      try await fixture.done("device/options", #"{"id":"kitchen","options":{"name":null}}"#)
+      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"name":null}}"#)
       let listed = try await fixture.listed("kitchen")
       #expect(listed?["label"]?.string == "Küche")
       #expect(listed?["area"]?.string == "Attic")
-      try await fixture.remembered(#""changes":{"area":"Attic"}"#)
+      try await fixture.stored(#""changes":{"area":"Attic"}"#)
       let check = try await fixture.check()
       #expect(check.contains(/name +Küche +config.json/))
       #expect(check.contains(/area +Attic +request/))
     }
   }
 
-  @Test("A period by request is written and confirmed, kept, and taken back by null")
+  @Test("A requested period is written, confirmed and stored; null restores the configured one")
   func period() async throws {
     let entries = #"{"match":{"identifier":"\#(Self.first)"},"id":"kitchen","period":80}"#
     try await withFixture(Self.plan(entries: entries)) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "80")
-      try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":70}}"#)
+      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":70}}"#)
       try await fixture.message("kitchen/period", "70")
       #expect(try await fixture.simulator.device(0).period == 70)
       try await fixture.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 70 }
-      try await fixture.remembered(#""desired":{"period":{"value":70,"source":"request"}}"#)
+      try await fixture.stored(#""desired":{"period":{"value":70,"source":"request"}}"#)
       #expect(try await fixture.check().contains(/period +70 ms +request/))
       let mark = try fixture.observer.mark
-      try await fixture.done("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
+      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
       try await fixture.message("kitchen/period", "80", after: mark)
       #expect(try await fixture.simulator.device(0).period == 80)
       // Nobody sent a command, so no result is published.
@@ -299,7 +299,7 @@ import Testing
     }
   }
 
-  @Test("A disabled device is let go and stays so through a restart; enabled it comes back")
+  @Test("A disabled device is disconnected, also after a restart, and reconnects when it is enabled")
   func enabled() async throws {
     try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
       fixture in
@@ -307,9 +307,9 @@ import Testing
       let other = try await fixture.id(1)
       for id in [id, other] { try await fixture.online(id) }
       let mark = try fixture.observer.mark
-      try await fixture.done("device/options", #"{"id":"\#(id)","options":{"enabled":false}}"#)
+      try await fixture.perform("device/options", #"{"id":"\#(id)","options":{"enabled":false}}"#)
       try await fixture.offline(id, after: mark)
-      try await fixture.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
+      try await fixture.simulator.waitUntil(0, "it is disconnected") { !$0.isConnected }
       #expect(try await fixture.listed(id)?["state"]?.string == "disabled")
       let result = try await fixture.setPeriod(id, "60")
       #expect(result["status"]?.string == "failed")
@@ -319,15 +319,15 @@ import Testing
       let restart = try fixture.observer.mark
       try await fixture.restartGateway()
       try await fixture.online(other, after: restart)
-      // A scan sees it, and it is not connected for that.
-      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
+      // A scan finds it, but does not connect it.
+      let found = try await fixture.perform("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == id && $0["connected"]?.bool == false })
       #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true])
       #expect(try await fixture.listed(id)?["state"]?.string == "disabled")
       #expect(try await fixture.check().contains(/enabled +false +request/))
 
       let enable = try fixture.observer.mark
-      try await fixture.done("device/options", #"{"id":"\#(id)","options":{"enabled":null}}"#)
+      try await fixture.perform("device/options", #"{"id":"\#(id)","options":{"enabled":null}}"#)
       try await fixture.online(id, after: enable)
       #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
     }
@@ -335,7 +335,7 @@ import Testing
 
   // MARK: Reconnect
 
-  @Test("A reconnect ends the link and makes another; the others do not notice")
+  @Test("A reconnect ends the link and makes another; the other device is unaffected")
   func reconnect() async throws {
     try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
       fixture in
@@ -344,13 +344,13 @@ import Testing
       for id in [id, other] { try await fixture.online(id) }
       let monitor = try await BusMonitor(fixture.bus)
       let mark = try fixture.observer.mark
-      try await fixture.done("device/reconnect", #"{"id":"\#(id)"}"#)
+      try await fixture.perform("device/reconnect", #"{"id":"\#(id)"}"#)
       let offline = try await fixture.offline(id, after: mark)
       let online = try await fixture.online(id, after: offline.number)
       try await fixture.reading(id, after: online.number) { _ in true }
       #expect(try await monitor.calls(of: "Connect") == 1)
       #expect(try await monitor.calls(of: "Disconnect") == 1)
-      #expect(try fixture.stayed(other, after: mark))
+      #expect(try fixture.stayedOnline(other, after: mark))
     }
   }
 }

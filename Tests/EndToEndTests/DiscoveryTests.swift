@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Which peripherals become devices, and under which names.
+/// Which peripherals become devices, and with which ids.
 @Suite struct DiscoveryTests {
   private static let kitchen = "C5:A1:B2:C3:D4:E5"
 
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test("An identifier picks one micro:bit, which goes by the configured id")
+  @Test("An entry with an identifier matches one micro:bit, which gets the configured id")
   func byIdentifier() async throws {
     var plan = Plan(devices: 3)
     plan.simulator = ["--address", "1=\(Self.kitchen)"]
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test("Of several entries that match the first one wins")
+  @Test("The first matching entry wins")
   func firstEntryWins() async throws {
     var plan = Plan(devices: 3)
     plan.simulator = ["--address", "0=\(Self.kitchen)", "--address", "1=C5:00:00:00:00:01"]
@@ -53,7 +53,7 @@ import Testing
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "50")
-      // The prefix comes before the identifier, so this one has neither the id nor the period of the last entry.
+      // The prefix comes before the identifier, so this one gets neither the id nor the period of the last entry.
       try await fixture.online("c50000000001")
       try await fixture.message("c50000000001/period", "70")
       try await fixture.online(try await fixture.id(2))
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test("An id given to a prefix belongs to the first that comes, the others go by their addresses")
+  @Test("The id of a prefix goes to the first micro:bit that matches; the others have their addresses as ids")
   func idOfPrefix() async throws {
     var plan = Plan(devices: 3)
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"classroom"}"#
@@ -76,9 +76,9 @@ import Testing
     }
   }
 
-  @Test("Peripherals that no entry is about are left alone")
-  func strangers() async throws {
-    var plan = Plan(devices: 2, strangers: 5)
+  @Test("Peripherals without a matching entry are not connected")
+  func unmatchedPeripherals() async throws {
+    var plan = Plan(devices: 2, decoys: 5)
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
       let monitor = try await BusMonitor(fixture.bus)
@@ -96,9 +96,9 @@ import Testing
     }
   }
 
-  @Test("A micro:bit without temperature service is reported, once, and left in peace")
-  func unsuitable() async throws {
-    var plan = Plan(devices: 1, strangers: 1)
+  @Test("A device without the temperature service is reported once, and disconnected")
+  func missingService() async throws {
+    var plan = Plan(devices: 1, decoys: 1)
     plan.absent = [.gateway]
     plan.entries = """
       {"match":{"name_prefix":"BBC micro:bit"}}, {"match":{"name_prefix":"Polar"},"id":"odd"}
@@ -108,17 +108,17 @@ import Testing
       try fixture.startGateway()
       try await fixture.logged("no Bluetooth temperature service")
       try await monitor.called("Disconnect")
-      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
       let good = try await fixture.id(0)
-      // It has been let go, and the others are served as ever.
+      // The other device is unaffected.
       _ = try await fixture.readings(good, upTo: 20)
       let devices = try await fixture.simulator.devices()
       try #require(devices.map(\.isConnected) == [true, false])
-      // It is tried twice: the first time bluetoothd might have had its services from an earlier program.
+      // It is connected twice: bluetoothd may have cached the services of an earlier program the first time.
       try #require(try await monitor.calls(of: "Connect") == 3)
       try #require(try await monitor.calls(of: "RemoveDevice") == 1)
       try #require(try fixture.lines(with: "no Bluetooth temperature service").count == 1)
-      // What was never held has no topics.
+      // A device that was never online has no topics.
       try #require(try fixture.observer.messages.allSatisfy { !$0.topic.hasPrefix("microbit/odd/") })
     }
   }

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `doctor`: what is broken is named, with its remedy.
+/// `doctor` reports each fault with its remedy.
 @Suite struct DoctorTests {
   private static func plan(_ absent: Set<Plan.Part> = [.gateway]) -> Plan {
     var plan = Plan()
@@ -10,7 +10,7 @@ import Testing
     return plan
   }
 
-  /// Runs it to its end.
+  /// Runs `doctor` to its end.
   private static func doctor(
     _ fixture: Fixture, _ options: [String] = [], configuration: String = "config.json"
   ) async throws -> (status: Int32, text: String) {
@@ -21,16 +21,16 @@ import Testing
     return (try await process.exitStatus(within: .seconds(120)), process.text)
   }
 
-  /// Runs it, and looks for a fault and the remedy below it.
-  private static func finds(
+  /// Runs `doctor`, and expects a finding with the remedy on the next line.
+  private static func runExpectingFinding(
     _ level: String, _ check: String, _ fault: String, _ remedy: String, in fixture: Fixture
   ) async throws {
     let (status, text) = try await doctor(fixture)
     try #require(status == (level == "fault" ? 1 : 0), "\(text)")
-    try found(level, check, fault, remedy, in: text)
+    try expectFinding(level, check, fault, remedy, in: text)
   }
 
-  private static func found(
+  private static func expectFinding(
     _ level: String, _ check: String, _ fault: String, _ remedy: String, in text: String
   ) throws {
     let lines = text.split(separator: "\n")
@@ -44,10 +44,10 @@ import Testing
     text.split(separator: "\n").contains { $0.hasPrefix("ok ") && $0.contains(" \(check) ") }
   }
 
-  // MARK: All is well
+  // MARK: No faults
 
-  @Test("Without a gateway, all that it needs is fine, also the micro:bit; no link and no message is left")
-  func allIsWell() async throws {
+  @Test("Without a gateway, all checks pass; neither a link nor a retained message is left")
+  func allChecksPass() async throws {
     try await withFixture(Self.plan()) { fixture in
       let (status, text) = try await Self.doctor(fixture)
       try #require(status == 0, "\(text)")
@@ -93,12 +93,12 @@ import Testing
     }
   }
 
-  // MARK: Broken on purpose
+  // MARK: Faults
 
   @Test("No bus")
   func noBus() async throws {
     try await withFixture(Self.plan([.gateway, .simulator, .bus])) { fixture in
-      try await Self.finds("fault", "bus", "no D-Bus", "sudo systemctl start dbus", in: fixture)
+      try await Self.runExpectingFinding("fault", "bus", "no D-Bus", "sudo systemctl start dbus", in: fixture)
     }
   }
 
@@ -111,17 +111,17 @@ import Testing
   func adapter(operation: String, fault: String, remedy: String) async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.simulator.control(#"{"op":"\#(operation)","on":false}"#)
-      try await Self.finds("fault", "adapter", fault, remedy, in: fixture)
+      try await Self.runExpectingFinding("fault", "adapter", fault, remedy, in: fixture)
     }
   }
 
-  @Test("An adapter that cannot scan: no device is said to be out of range")
+  @Test("With an adapter that cannot scan, no device is reported as out of range")
   func cannotScan() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.simulator.control(#"{"op":"scan","on":false}"#)
       let (status, text) = try await Self.doctor(fixture)
       try #require(status == 1, "\(text)")
-      try Self.found("fault", "adapter", "hci0 cannot scan", "systemctl restart bluetooth", in: text)
+      try Self.expectFinding("fault", "adapter", "hci0 cannot scan", "systemctl restart bluetooth", in: text)
       try #require(!text.contains("in range"), "\(text)")
     }
   }
@@ -133,7 +133,7 @@ import Testing
       try await fixture.online(try await fixture.id())
       let (status, text) = try await Self.doctor(fixture)
       try #require(status == 1, "\(text)")
-      try Self.found(
+      try Self.expectFinding(
         "fault", "adapter", "adapter hci0 is used by another gateway (process \(other.pid))",
         "sudo systemctl stop microbit-gateway", in: text)
     }
@@ -142,7 +142,7 @@ import Testing
   @Test("No broker listens")
   func noBroker() async throws {
     try await withFixture(Self.plan([.gateway, .simulator, .broker])) { fixture in
-      try await Self.finds(
+      try await Self.runExpectingFinding(
         "fault", "broker", "the broker cannot be reached: Connection refused",
         "sudo systemctl enable --now mosquitto", in: fixture)
     }
@@ -155,7 +155,7 @@ import Testing
     plan.files = ["passwords": "", "password": "wrong\n"]
     plan.mqtt = #""username":"fixture","password_file":"password""#
     try await withFixture(plan) { fixture in
-      try await Self.finds(
+      try await Self.runExpectingFinding(
         "fault", "broker", "the broker rejected the login", "check mqtt.username and mqtt.password_file",
         in: fixture)
     }
@@ -167,42 +167,43 @@ import Testing
     plan.access = { folder in "allow_anonymous true\nacl_file \(folder)/acl" }
     plan.files = ["acl": "topic readwrite #\ntopic deny microbit/+/readings\n"]
     try await withFixture(plan) { fixture in
-      try await Self.finds(
+      try await Self.runExpectingFinding(
         "fault", "topics", "the broker does not let the gateway publish to microbit/+/readings",
         "topic readwrite microbit/#", in: fixture)
     }
   }
 
-  @Test("There is no place for the state")
-  func noState() async throws {
+  @Test("The state folder is a file")
+  func stateFolderIsFile() async throws {
     var plan = Self.plan([.gateway, .simulator])
     plan.files = ["state": ""]
     try await withFixture(plan) { fixture in
-      try await Self.finds("fault", "state", "/state is not a folder", "move it away: mv ", in: fixture)
+      try await Self.runExpectingFinding(
+        "fault", "state", "/state is not a folder", "move it away: mv ", in: fixture)
     }
   }
 
-  @Test("A mistake in the configuration is named with its line; the rest is checked")
-  func badConfiguration() async throws {
+  @Test("An error in the configuration is reported with its position, and the other checks are run")
+  func invalidConfiguration() async throws {
     try await withFixture(Self.plan([.gateway, .simulator])) { fixture in
       let bad = fixture.configuration(#"{"period":0}"#)
       try fixture.folder.write(bad, to: "bad.json")
       let (status, text) = try await Self.doctor(fixture, configuration: "bad.json")
       try #require(status == 1)
-      try Self.found(
+      try Self.expectFinding(
         "fault", "configuration", "bad.json:5:25: devices[0].period: 0 is below 20", "correct it", in: text)
       try #require(Self.isFine("broker", in: text), "\(text)")
     }
   }
 
-  @Test("With a configuration that cannot be read, the gateway that runs is found, whatever its id")
-  func badSyntaxWhileTheGatewayRuns() async throws {
+  @Test("A running gateway is found even if the configuration cannot be parsed")
+  func invalidSyntaxWhileGatewayRuns() async throws {
     try await withFixture { fixture in
       try await fixture.online(try await fixture.id())
       try fixture.folder.write("{", to: "bad.json")
       let (status, text) = try await Self.doctor(fixture, configuration: "bad.json")
       try #require(status == 1)
-      try Self.found("fault", "configuration", "bad.json:1:2: ", "correct it", in: text)
+      try Self.expectFinding("fault", "configuration", "bad.json:1:2: ", "correct it", in: text)
       try #require(text.contains("the gateway fixture has been running"), "\(text)")
       try #require(!text.contains("is used by another gateway"), "\(text)")
     }
@@ -213,26 +214,26 @@ import Testing
     var plan = Self.plan()
     plan.simulator = ["--services", "buttons"]
     try await withFixture(plan) { fixture in
-      try await Self.finds(
+      try await Self.runExpectingFinding(
         "fault", "device", "its program has no Bluetooth temperature service", "press reset", in: fixture)
     }
   }
 
-  @Test("A micro:bit that requires pairing: found directly, and by the gateway")
+  @Test("A micro:bit that requires pairing is reported, with and without a gateway")
   func pairing() async throws {
     var plan = Self.plan()
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"kitchen","pair":false}"#
     try await withFixture(plan) { fixture in
       try await fixture.simulator.control("pairing", 0, #""on":true"#)
-      try await Self.finds(
+      try await Self.runExpectingFinding(
         "fault", "device", "kitchen: no readings: it probably requires pairing",
         "microbit-gateway pair kitchen", in: fixture)
       try fixture.startGateway()
       try await fixture.logged("it probably requires pairing")
-      try await Self.finds(
+      try await Self.runExpectingFinding(
         "fault", "device", "kitchen: no readings: it probably requires pairing",
         "microbit-gateway pair kitchen", in: fixture)
-      let health = try await fixture.done("health")
+      let health = try await fixture.perform("health")
       #expect(health["healthy"]?.bool == true)
       let finding = try #require(health["findings"]?.array?.first)
       #expect(finding["check"]?.string == "device")
@@ -252,11 +253,12 @@ import Testing
         try await fixture.bridgeOnline()
         try await fixture.logged("scanning")
       }
-      try await Self.finds("warning", "device", "attic: not in range", "microbit-gateway scan", in: fixture)
+      try await Self.runExpectingFinding(
+        "warning", "device", "attic: not in range", "microbit-gateway scan", in: fixture)
     }
   }
 
-  @Test("Another program has taken the notifications: found directly, and by the gateway")
+  @Test("Notifications taken by another program are reported, with and without a gateway")
   func notificationsTaken() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.leaveNotificationsStuck()
@@ -272,18 +274,18 @@ import Testing
     }
   }
 
-  @Test("Everything is broken at once")
-  func everything() async throws {
+  @Test("Several faults at once are all reported")
+  func severalFaults() async throws {
     var plan = Self.plan([.gateway, .simulator, .bus, .broker])
     plan.files = ["state": ""]
     plan.entries = #"{"period":0}"#
     try await withFixture(plan) { fixture in
       let (status, text) = try await Self.doctor(fixture)
       try #require(status == 1)
-      try Self.found("fault", "configuration", "0 is below 20", "correct it", in: text)
-      try Self.found("fault", "state", "/state is not a folder", "mv ", in: text)
-      try Self.found("fault", "bus", "no D-Bus", "dbus", in: text)
-      try Self.found("fault", "broker", "the broker cannot be reached", "mosquitto", in: text)
+      try Self.expectFinding("fault", "configuration", "0 is below 20", "correct it", in: text)
+      try Self.expectFinding("fault", "state", "/state is not a folder", "mv ", in: text)
+      try Self.expectFinding("fault", "bus", "no D-Bus", "dbus", in: text)
+      try Self.expectFinding("fault", "broker", "the broker cannot be reached", "mosquitto", in: text)
       try #require(text.split(separator: "\n").last?.hasPrefix("4 faults, ") == true, "\(text)")
     }
   }

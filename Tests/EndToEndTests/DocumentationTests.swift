@@ -2,19 +2,19 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-/// Holds the MQTT reference true: what stands in its examples is sent, and what they say comes.
+/// Runs the examples of the MQTT reference: sends their messages, and expects their answers.
 @Suite struct DocumentationTests {
   private static let reference = "docs/mqtt.md"
 
-  @Test("Every example of the MQTT reference happens as it stands there")
+  @Test("Every example of the MQTT reference works as documented")
   func examples() async throws {
     let text = try String(contentsOfFile: Self.reference, encoding: .utf8)
       .replacing("living-room", with: Fixture.gatewayID)
     let exchanges = DocumentExample.all(in: text).flatMap(\.steps).compactMap { step in
       if case .exchange(let exchange) = step { exchange } else { nil }
     }
-    try #require(exchanges.count > 20, "is this the reference?")
-    var plan = Plan(devices: 2, strangers: 1, period: 1000)
+    try #require(exchanges.count > 20, "too few examples: is this the reference?")
+    var plan = Plan(devices: 2, decoys: 1, period: 1000)
     plan.simulator = [
       "--services", "temperature,accelerometer", "--address", "0=C5:A1:B2:C3:D4:E4", "--address",
       "1=C5:A1:B2:C3:D4:E5",

@@ -2,15 +2,15 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-/// Runs docs/examples.md: each example with its configuration, and with peripherals of its kind.
+/// Runs docs/examples.md: each example with its configuration, and with suitable virtual peripherals.
 @Suite struct ExampleTests {
-  /// The simulator's options, and how to make happen what an example says.
-  private struct Stage: Sendable {
-    /// The devices that are online before anything happens.
+  /// The simulated peripherals of an example, and how to trigger its events.
+  private struct Setup: Sendable {
+    /// The devices that are online before the first step.
     var online: [String]
     var simulator: [String] = []
     var devices = 0
-    /// Profiles of deploy/profiles: peripherals with these names and addresses E6:7A:00:00:00:01 and on.
+    /// Peripherals with these names, profiles of deploy/profiles, and the addresses E6:7A:00:00:00:01 and following.
     var peripherals: [(name: String, profile: String)] = []
     var events: [String: @Sendable (Fixture) async throws -> Void] = [:]
   }
@@ -23,22 +23,22 @@ import Testing
     { _ = try await $0.simulator.control(operation, 0) }
   }
 
-  private static let stages: [String: Stage] = [
-    "A temperature": Stage(
+  private static let setups: [String: Setup] = [
+    "A temperature": Setup(
       online: ["kitchen"], simulator: ["--address", "0=C5:A1:B2:C3:D4:E5"], devices: 1),
-    "The keys of several SensorTags": Stage(
+    "The keys of several SensorTags": Setup(
       online: ["door", "e67a00000002"],
       peripherals: [("SensorTag", "sensortag_keys"), ("SensorTag 2.0", "sensortag_keys")],
       events: [
         "The left key of the first SensorTag is pressed.": keys(0, "02"),
         "Both keys of the second SensorTag are pressed.": keys(1, "03"),
       ]),
-    "The remote control of a sound player": Stage(
+    "The remote control of a sound player": Setup(
       online: ["player"], peripherals: [("Sound player", "sound_player")]),
-    "A counter": Stage(
+    "A counter": Setup(
       online: ["counter"],
       simulator: ["--profiles-directory", repositoryPath("deploy/profiles"), "--profile", "counter"]),
-    "A peripheral from the first scan to the end": Stage(
+    "A peripheral from the first scan to the end": Setup(
       online: ["desk"], simulator: ["--address", "0=C5:A1:B2:C3:D4:E5", "--services", "temperature,led"],
       devices: 1,
       events: [
@@ -51,49 +51,49 @@ import Testing
     return DocumentExample.all(in: text.replacing("living-room", with: Fixture.gatewayID))
   }
 
-  @Test func everyExampleHasAStage() throws {
-    #expect(Set(try Self.examples().map(\.title)) == Set(Self.stages.keys))
+  @Test func everyExampleHasASetup() throws {
+    #expect(Set(try Self.examples().map(\.title)) == Set(Self.setups.keys))
   }
 
   @Test(
-    "Every example happens as it stands there",
+    "Every example works as documented",
     arguments: [
       "A temperature", "The keys of several SensorTags", "The remote control of a sound player", "A counter",
       "A peripheral from the first scan to the end",
     ])
   func example(title: String) async throws {
-    let stage = try #require(Self.stages[title])
+    let setup = try #require(Self.setups[title])
     let example = try #require(try Self.examples().first { $0.title == title })
     let configuration = try JSON.parse(example.configuration)
-    var plan = Plan(devices: stage.devices)
-    plan.simulator = stage.simulator
+    var plan = Plan(devices: setup.devices)
+    plan.simulator = setup.simulator
     plan.entries = try #require(configuration["devices"]).text.dropFirst().dropLast().description
     plan.profiles = configuration["profiles"].map { $0.text.dropFirst().dropLast().description } ?? ""
     plan.profilesDirectory = configuration["profiles_directory"]?.string.map(repositoryPath)
-    for (index, peripheral) in stage.peripherals.enumerated() {
+    for (index, peripheral) in setup.peripherals.enumerated() {
       let profile = try JSON.parse(shipped("deploy/profiles/\(peripheral.profile).json"))
       plan.files["\(index).json"] = """
         {"name":"\(peripheral.name)","address":"E6:7A:00:00:00:0\(index + 1)",
          "profile":\(try #require(profile[peripheral.profile]).text)}
         """
     }
-    if !stage.peripherals.isEmpty { plan.absent = [.simulator] }
+    if !setup.peripherals.isEmpty { plan.absent = [.simulator] }
     try await withFixture(plan) { fixture in
-      if !stage.peripherals.isEmpty {
+      if !setup.peripherals.isEmpty {
         try await fixture.startSimulator(
-          stage.peripherals.indices.flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
+          setup.peripherals.indices.flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
       }
-      for id in stage.online { try await fixture.online(id) }
-      for step in example.steps { try await Self.run(step, in: fixture, stage) }
+      for id in setup.online { try await fixture.online(id) }
+      for step in example.steps { try await Self.run(step, in: fixture, setup) }
     }
   }
 
-  private static func run(_ step: DocumentExample.Step, in fixture: Fixture, _ stage: Stage) async throws {
+  private static func run(_ step: DocumentExample.Step, in fixture: Fixture, _ setup: Setup) async throws {
     switch step {
     case .exchange(let exchange):
       try await exchange.run(in: fixture) { event in
-        guard let cause = stage.events[event] else { throw Failure("how does it happen: \(event)") }
-        try await cause(fixture)
+        guard let trigger = setup.events[event] else { throw Failure("no trigger for the event: \(event)") }
+        try await trigger(fixture)
       }
     case .command(let command, let output):
       let words = command.split(separator: " ").dropFirst().map(String.init)

@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Peripherals of profiles by name, with generated values.
+/// Simulated peripherals with generated values.
 @Suite struct GeneratedValueTests {
-  @Test("A generated value of a profile, and the rows of a CSV file, arrive on their topics")
+  @Test("Generated values, and values replayed from a CSV file, are published on their topics")
   func generatedValues() async throws {
     var plan = Plan(devices: 0)
     plan.absent = [.simulator]

@@ -4,7 +4,7 @@ import Testing
 
 /// Commands for many devices at once.
 @Suite struct GroupTests {
-  /// Two in the living room, one in the kitchen, one where the gateway is.
+  /// Two in the living room, one in the kitchen, one in the gateway's area.
   private static var plan: Plan {
     var plan = Plan(devices: 4)
     plan.gateway = #""area":"Hall""#
@@ -24,7 +24,7 @@ import Testing
     _ fixture: Fixture, to topic: String, _ payload: String, of ids: [String] = all
   ) async throws -> [String: JSON] {
     let mark = try fixture.observer.mark
-    try await fixture.ask("microbit/\(topic)", Array(payload.utf8), correlation: topic)
+    try await fixture.publish("microbit/\(topic)", Array(payload.utf8), correlation: topic)
     for id in ids {
       try await fixture.message("\(id)/period/result", after: mark) { $0.text.contains(#""g""#) }
     }
@@ -45,7 +45,7 @@ import Testing
     return answers
   }
 
-  @Test("All, and each area by whatever spelling, answer with the transaction; nobody else does")
+  @Test("A command to all, or to an area in any spelling, is answered by each member and no other device")
   func groups() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
@@ -64,11 +64,11 @@ import Testing
     }
   }
 
-  @Test("The area that a request gives is the one that counts; without its own the gateway's does")
-  func movedArea() async throws {
+  @Test("An area set by request overrides the configured one; a device without area is in the gateway's")
+  func requestedArea() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
-      try await fixture.done("device/options", #"{"id":"stove","options":{"area":"Hall"}}"#)
+      try await fixture.perform("device/options", #"{"id":"stove","options":{"area":"Hall"}}"#)
       let payload = #"{"value":70,"transaction":"g"}"#
       let hall = try await Self.answers(fixture, to: "area/hall/period/set", payload, of: ["door", "stove"])
       #expect(Set(hall.keys) == ["door", "stove"])
@@ -77,8 +77,8 @@ import Testing
     }
   }
 
-  @Test("A bad command is rejected by each; where no device can write the property, nobody answers")
-  func rejected() async throws {
+  @Test("An invalid command is rejected by each member; one for a property that none can write is ignored")
+  func invalidCommand() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
       for topic in ["all/temperature/set", "area/hall/colour/set"] {
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test("An absent member answers pending, and applies it on arrival")
+  @Test("An absent member answers pending, and applies the command when it returns")
   func absentMember() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in Self.all { try await fixture.online(id) }
@@ -115,7 +115,7 @@ import Testing
   func passerBy() async throws {
     var plan = Plan(devices: 2)
     plan.simulator = ["--temporary-ms", "300"]
-    // One that cannot be held, as the many that a forger's names would be.
+    // Disabled, so never connected, like a peripheral with a forged name.
     plan.entries = """
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"window"},
       {"match":{"name_prefix":"BBC micro:bit"},"id":"passer-by","enabled":false}
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test("A retained command for all is carried out once by each, and by those that come later")
+  @Test("A retained command to all is executed once by each device, also by one that connects later")
   func retained() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.gateway]

@@ -20,8 +20,7 @@ import Testing
     words(String(text)).filter { $0.hasPrefix("--") && $0.count > 2 }
   }
 
-  /// Those that begin a line of the help or follow there before its second column, not those of other programs in the
-  /// text.
+  /// The options in the first column of the help, not options of other programs in the descriptions.
   private static func options(ofHelp help: String) -> Set<Substring> {
     var found: Set<Substring> = []
     for line in help.split(separator: "\n") {
@@ -47,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: programs)
-  func everyOptionIsInThem(_ name: String) async throws {
+  func everyOptionIsDocumented(_ name: String) async throws {
     let options = Self.options(ofHelp: try await Self.help(of: name))
     try #require(options.contains("--help") && options.count > 5)
     let manual = Self.options(in: try Self.text("deploy/man/\(name).1").replacing(#"\-"#, with: "-"))
@@ -62,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func everyCommandIsInThem() async throws {
+  @Test func everyCommandIsDocumented() async throws {
     let commands = Self.commands(in: try await Self.help(of: "microbit-gateway"))
     try #require(commands.isSuperset(of: ["run", "scan", "profile", "version"]))
     // Each is the beginning of a tagged paragraph: `.TP`, then `.B run` or `.BI read\  "ID PROPERTY"`.

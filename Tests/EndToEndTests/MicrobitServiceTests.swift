@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// The micro:bit beyond its temperature: buttons, accelerometer, LED text.
+/// The micro:bit's services besides temperature.
 @Suite struct MicrobitServiceTests {
   private static let buttonA = "e95dda90-251d-470a-a062-fa1922dfa9a8"
   private static let acceleration = "e95dca4b-251d-470a-a062-fa1922dfa9a8"
@@ -22,7 +22,7 @@ import Testing
 
   // MARK: Buttons
 
-  @Test("A press is an event: on its topic unretained, on the readings, and for Home Assistant")
+  @Test("A button press is an unretained event and a reading, and is announced to Home Assistant")
   func button() async throws {
     try await withFixture(Self.plan(#""temperature","button_a""#)) { fixture in
       try await fixture.online("kitchen")
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test("A micro:bit that is configured with its buttons alone stays online without readings")
+  @Test("A micro:bit configured with its buttons alone comes online without a temperature")
   func buttonsAlone() async throws {
     var plan = Self.plan(#""button_a","button_b""#)
     plan.simulator = ["--services", "buttons"]
@@ -70,8 +70,8 @@ import Testing
     }
   }
 
-  @Test("Presses while the broker is away are on the readings alone")
-  func pressesInAnOutage() async throws {
+  @Test("Presses during a broker outage are replayed as readings, not as events")
+  func pressesDuringOutage() async throws {
     try await withFixture(Self.plan(#""temperature","button_a""#)) { fixture in
       try await fixture.online("kitchen")
       try await Self.set(fixture, Self.buttonA, "01")
@@ -87,7 +87,7 @@ import Testing
       let replayed = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
         .map { try $0.json() }
         .filter { $0["property"]?.string == "button_a" && $0["replayed"]?.bool == true }
-      // One before them that the broker had not acknowledged may come twice.
+      // An earlier one that the broker had not acknowledged may be duplicate.
       #expect(replayed.suffix(3).map { $0["value"]?.string } == ["press_end", "press_start", "press_end"])
       #expect(try fixture.observer.messages(on: "microbit/kitchen/button_a", after: mark).isEmpty)
       try await Self.set(fixture, Self.buttonA, "01")
@@ -97,9 +97,7 @@ import Testing
 
   // MARK: Accelerometer
 
-  @Test(
-    "A record stays whole; its topic is bounded, the readings are not; its period is adjusted as the firmware does"
-  )
+  @Test("Acceleration is one JSON object, with limited rate on its topic only; its period is adjusted")
   func accelerometer() async throws {
     try await withFixture(
       Self.plan(
@@ -110,7 +108,7 @@ import Testing
       let (mark, begin) = (try fixture.observer.mark, ContinuousClock.now)
       try await Self.set(fixture, Self.acceleration, "60ff040004fc")
       try await fixture.message("kitchen/accelerometer", #"{"x":-160,"y":4,"z":-1020}"#, after: mark)
-      // A change that is too small is a reading, and no more.
+      // A change below the threshold is published as a reading only.
       try await Self.set(fixture, Self.acceleration, "61ff050004fc")
       try await fixture.message("kitchen/readings", after: mark) {
         $0.text.contains(#"{"x":-159,"y":5,"z":-1020}"#)
@@ -121,14 +119,14 @@ import Testing
       }
       try await fixture.message("kitchen/accelerometer", #"{"x":5136,"y":4,"z":4}"#, after: mark)
       let published = try fixture.observer.messages(on: "microbit/kitchen/accelerometer", after: mark)
-      // Every 200 ms. On the way from the gateway they may come closer to one another.
+      // At most every 200 ms, over all of them: two may be delivered closer together than they were sent.
       let end = try #require(published.last).arrived
       #expect(begin.duration(to: end) >= .milliseconds(200) * (published.count - 1))
       let readings = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
         .filter { $0.text.contains("accelerometer") }
       #expect(readings.count > published.count * 3)
       let correlation = "period"
-      try await fixture.ask(
+      try await fixture.publish(
         "microbit/kitchen/accelerometer_period/set", Array("15".utf8), correlation: correlation)
       let result = try await fixture.reply(to: correlation).json()
       #expect(result["status"]?.string == "adjusted" && result["actual"]?.int == 20)
@@ -140,7 +138,7 @@ import Testing
     }
   }
 
-  @Test("A get reads a property now, and answers with its value")
+  @Test("A get command reads a property, and is answered with its value")
   func get() async throws {
     try await withFixture(Self.plan(#""temperature","period""#)) { fixture in
       try await fixture.online("kitchen")
@@ -157,7 +155,7 @@ import Testing
 
   // MARK: LED text
 
-  @Test("A text is written once: accepted, or failed where the micro:bit is absent; never repeated")
+  @Test("A text is written once or, if the micro:bit is absent, fails; it is never written again")
   func ledText() async throws {
     try await withFixture(Self.plan(#""temperature","led_text""#)) { fixture in
       func send(_ payload: String, retain: Bool = false) async throws -> JSON {
@@ -187,7 +185,7 @@ import Testing
       try await fixture.message("kitchen/led_text/result", after: mark) { $0.text.contains("accepted") }
       try await fixture.simulator.control("reset", 0)
       try await fixture.online("kitchen", after: fixture.offline("kitchen", after: mark).number)
-      // Of what was written before nothing is written again.
+      // No earlier text is written again.
       #expect(try await send("last")["status"]?.string == "accepted")
       #expect(try await writes().last == "6c617374")
       #expect(try await writes().count { $0 == "6c61746572" } == 1)
@@ -219,7 +217,7 @@ import Testing
     return plan
   }
 
-  @Test("The LED matrix is a picture, confirmed by reading it back, and shown again on every link")
+  @Test("The LED matrix is confirmed by reading it back, and written again on every link")
   func ledMatrix() async throws {
     let heart = ".#.#./#####/#####/.###./..#.."
     try await withFixture(Self.plan(services: "temperature,led", #""temperature","led","scroll_delay""#)) {
@@ -237,7 +235,7 @@ import Testing
     }
   }
 
-  @Test("Pins: what they are is a desired state, their values are events with the names of the pins")
+  @Test("Pins: their modes are desired state, their values are events with the names of the pins")
   func pins() async throws {
     try await withFixture(
       Self.plan(
@@ -259,7 +257,7 @@ import Testing
     }
   }
 
-  @Test("UART: lines come whole, what has no end follows, and a long text goes in pieces")
+  @Test("UART: each line is one event, also the last without an end; a long text is sent in pieces")
   func uart() async throws {
     let received = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
     try await withFixture(Self.plan(services: "temperature,uart", #""temperature","uart_rx","uart_tx""#)) {
@@ -276,7 +274,7 @@ import Testing
     }
   }
 
-  @Test("Events: the filter is written on every link, one record a write; events go in both directions")
+  @Test("Events: the filter is written on every link, one record per write; events go in both directions")
   func events() async throws {
     try await withFixture(
       Self.plan(
@@ -286,7 +284,7 @@ import Testing
       let filter = "e95d23c4-251d-470a-a062-fa1922dfa9a8"
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/event_requirement", "[]")
-      // Written after what is desired.
+      // Written after the configured value.
       try await Self.result(
         fixture, "event_filter", #"[{"type":1,"value":3},{"type":5,"value":0}]"#, "accepted")
       let configured = ["1b000000", "01000300"]
@@ -304,7 +302,7 @@ import Testing
     }
   }
 
-  @Test("UART characteristics in Nordic's order: their flags tell which of them receives")
+  @Test("UART characteristics in Nordic's order are identified by their flags")
   func nordicUART() async throws {
     var plan = Plan(devices: 0)
     plan.absent = [.simulator]
@@ -328,7 +326,7 @@ import Testing
   // MARK: Magnetometer
 
   @Test(
-    "The magnetometer's period is read back once the chip has it; a calibration starts and ends by events")
+    "The magnetometer's period is read back once the chip has applied it; calibration is reported by events")
   func magnetometer() async throws {
     try await withFixture(
       Self.plan(

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Devices that are connected on demand, and the request `device/sequence`, as they show in MQTT.
+/// Devices that are connected on demand, and the request `device/sequence`, over MQTT.
 @Suite struct OnDemandTests {
   private static let first = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"meter""#
 
@@ -12,17 +12,17 @@ import Testing
     return plan
   }
 
-  private static func visited(_ fixture: Fixture) async throws {
+  private static func waitForFirstVisit(_ fixture: Fixture) async throws {
     try await fixture.online("meter")
     try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
   }
 
-  @Test("It is visited regularly, stays online in between, and does not disturb a permanent link")
+  @Test("A device is visited regularly, stays online in between, and does not disturb a permanent link")
   func visits() async throws {
     try await withFixture(Self.plan(every: 5, devices: 2)) { fixture in
       let other = try await fixture.id(1)
       try await fixture.online(other)
-      try await Self.visited(fixture)
+      try await Self.waitForFirstVisit(fixture)
       let mark = try fixture.observer.mark
       for number in 1...2 {
         // A visit reads the temperature once.
@@ -32,19 +32,19 @@ import Testing
         }
         try await fixture.simulator.waitUntil(0, "visit \(number) is over") { !$0.isConnected }
       }
-      #expect(try fixture.stayed("meter", after: mark) && fixture.stayed(other, after: mark))
+      #expect(try fixture.stayedOnline("meter", after: mark) && fixture.stayedOnline(other, after: mark))
       let sequence = try fixture.observer.messages(on: "microbit/\(other)/readings", after: mark)
         .compactMap { try? $0.json()["sequence"]?.int }
       let lowest = try #require(sequence.first)
       #expect(sequence == Array(lowest..<(lowest + sequence.count)) && sequence.count > 20)
-      #expect(try await fixture.done("health")["devices"]?["online"]?.int == 2)
+      #expect(try await fixture.perform("health")["devices"]?["online"]?.int == 2)
     }
   }
 
   @Test("A command and a get between two visits connect at once")
   func commands() async throws {
     try await withFixture(Self.plan(every: 3600)) { fixture in
-      try await Self.visited(fixture)
+      try await Self.waitForFirstVisit(fixture)
       #expect(try await fixture.listed("meter")?["state"]?.string == "idle")
       let mark = try fixture.observer.mark
       try await fixture.observer.publish("microbit/meter/period/set", "700")
@@ -58,16 +58,16 @@ import Testing
       let read = try await fixture.message("meter/temperature/result", after: mark)
       #expect(try read.json()["status"]?.string == "read")
       try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
-      #expect(try fixture.stayed("meter", after: mark))
+      #expect(try fixture.stayedOnline("meter", after: mark))
     }
   }
 
-  @Test("A sequence has one answer, and says which step failed")
+  @Test("A sequence has one answer with the results of all steps, or the reason why it is refused")
   func sequence() async throws {
     try await withFixture(Self.plan(every: 3600)) { fixture in
-      try await Self.visited(fixture)
+      try await Self.waitForFirstVisit(fixture)
       let steps = #"[{"write":{"property":"period","value":700}},{"read":"temperature"},{"read":"period"}]"#
-      let data = try await fixture.done("device/sequence", #"{"id":"meter","steps":\#(steps)}"#)
+      let data = try await fixture.perform("device/sequence", #"{"id":"meter","steps":\#(steps)}"#)
       #expect(data.array?.map { $0["status"]?.string } == ["applied", "read", "read"])
       #expect(data.array?.last?["actual"]?.int == 700)
       try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
@@ -88,12 +88,12 @@ import Testing
   }
 
   @Test("A step that fails ends the sequence; its answer has the results up to that step")
-  func failure() async throws {
+  func failedStep() async throws {
     try await withFixture(Plan(devices: 1)) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
       let mark = try fixture.observer.mark
-      try await fixture.done(
+      try await fixture.perform(
         "device/options", #"{"id":"\#(id)","options":{"properties":["temperature","period","led_text"]}}"#)
       // It is connected again with the new properties.
       try await fixture.online(id, after: mark)

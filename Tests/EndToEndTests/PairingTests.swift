@@ -3,7 +3,7 @@ import Testing
 
 /// Micro:bits that require pairing.
 @Suite("Pairing", .serialized) struct PairingTests {
-  /// One micro:bit that requires pairing; members of its entry.
+  /// One micro:bit that requires pairing; `members` are added to its entry.
   private static func plan(_ method: String, _ members: String = "") -> Plan {
     var plan = Plan()
     plan.simulator = ["--pairing", method]
@@ -11,8 +11,8 @@ import Testing
     return plan
   }
 
-  @Test("A configured device is paired with before anything else, and again when its bond is lost")
-  func always() async throws {
+  @Test("A device with `pair` is paired before it is used, and again when its bond is lost")
+  func automaticPairing() async throws {
     try await withFixture(Self.plan("just_works", #","pair":true"#)) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
@@ -28,8 +28,8 @@ import Testing
     }
   }
 
-  @Test("The bond outlasts restarts of bluetoothd and of the gateway")
-  func bondLasts() async throws {
+  @Test("The bond survives restarts of bluetoothd and of the gateway")
+  func bondSurvivesRestarts() async throws {
     try await withFixture(Self.plan("just_works", #","pair":true"#)) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
@@ -46,61 +46,62 @@ import Testing
     }
   }
 
-  @Test("A passkey is entered by a second request; a wrong one is refused")
+  @Test("The passkey is sent with a second request; a wrong one is refused")
   func passkey() async throws {
     try await withFixture(Self.plan("passkey", #","pair":false"#)) { fixture in
       let id = try await fixture.id()
-      try await fixture.listed(in: "subscribing")
+      try await fixture.waitForState("subscribing")
       for _ in 0..<3 {
-        let answer = try await fixture.done("device/pair", #"{"id":"\#(id)"}"#)
+        let answer = try await fixture.perform("device/pair", #"{"id":"\#(id)"}"#)
         try #require(answer["passkey_required"]?.bool == true)
         let refusal = try await fixture.refusal("device/pair", #"{"id":"\#(id)","passkey":99999}"#)
         try #require(refusal == "wrong passkey")
       }
-      try await fixture.done("device/pair", #"{"id":"\#(id)"}"#)
-      let answer = try await fixture.done("device/pair", #"{"id":"\#(id)","passkey":100000}"#)
+      try await fixture.perform("device/pair", #"{"id":"\#(id)"}"#)
+      let answer = try await fixture.perform("device/pair", #"{"id":"\#(id)","passkey":100000}"#)
       try #require(answer["paired"]?.bool == true)
       try await fixture.online(id)
       try await fixture.moreReadings(id, 3)
     }
   }
 
-  @Test("Pairing is refused, the link drops while pairing, the device is away; then it pairs, and unpairs")
-  func failures() async throws {
+  @Test("Failed attempts are refused with the reason; a later one succeeds, and unpairing removes the bond")
+  func failedAttempts() async throws {
     try await withFixture(Self.plan("just_works", #","pair":false"#)) { fixture in
       let device = try await fixture.simulator.device(0)
       let id = device.id
-      try await fixture.listed(in: "subscribing")
+      try await fixture.waitForState("subscribing")
       let request = #"{"identifier":"\#(device.address)"}"#
       try await fixture.simulator.control("pairing", 0, #""pairs":false"#)
       try #require(try await fixture.refusal("device/pair", request).hasPrefix("it refuses to pair"))
       try await fixture.simulator.control("pairing", 0, #""fault":"drop""#)
       try #require(try await fixture.refusal("device/pair", request) == "the link ended while pairing")
-      try #require(try await fixture.done("device/pair", request)["paired"]?.bool == true)
+      try #require(try await fixture.perform("device/pair", request)["paired"]?.bool == true)
       try await fixture.online(id)
       // It is paired already.
-      try #require(try await fixture.done("device/pair", request)["paired"]?.bool == true)
+      try #require(try await fixture.perform("device/pair", request)["paired"]?.bool == true)
       let mark = try fixture.observer.mark
-      try #require(try await fixture.done("device/unpair", request)["paired"]?.bool == false)
+      try #require(try await fixture.perform("device/unpair", request)["paired"]?.bool == false)
       try await fixture.offline(id, after: mark)
       try await fixture.simulator.waitUntil(0, "the bond is gone") { !$0.isBonded }
       try #require(try await fixture.listed(id)?["paired"]?.bool == false)
     }
   }
 
-  @Test("pair, bonds and unpair at the terminal", arguments: [true, false])
+  @Test("pair, bonds and unpair on the command line", arguments: [true, false])
   func terminal(hasGateway: Bool) async throws {
     var plan = Self.plan("passkey", #","pair":false"#)
     if !hasGateway { plan.absent = [.gateway, .observer] }
     try await withFixture(plan) { fixture in
       let device = try await fixture.simulator.device(0)
-      if hasGateway { try await fixture.listed(in: "subscribing") }
+      if hasGateway { try await fixture.waitForState("subscribing") }
       func run(_ words: String...) async throws -> (status: Int32, text: String) {
         try await fixture.command(words)
       }
-      // Without a terminal it cannot be asked for.
-      let asked = try await run("pair", device.address)
-      try #require(asked.status == 1 && asked.text.contains("--passkey"), "\(asked)")
+      // Without a terminal the passkey cannot be entered.
+      let withoutPasskey = try await run("pair", device.address)
+      try #require(
+        withoutPasskey.status == 1 && withoutPasskey.text.contains("--passkey"), "\(withoutPasskey)")
       let wrong = try await run("pair", device.address, "--passkey", "99999")
       try #require(wrong.status == 1 && wrong.text.contains("wrong passkey"), "\(wrong)")
       let paired = try await run("pair", device.address, "--passkey", "100000")
@@ -113,8 +114,8 @@ import Testing
     }
   }
 
-  @Test("Requests for what cannot be paired with")
-  func refusals() async throws {
+  @Test("Invalid pairing requests are refused with the reason")
+  func invalidRequests() async throws {
     try await withFixture(Plan()) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)

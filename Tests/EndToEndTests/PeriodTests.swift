@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Period commands that are meant well.
+/// Valid period commands.
 @Suite struct PeriodTests {
-  @Test("A plain number is applied, and the cadence follows")
+  @Test("A plain number is applied, and the interval of readings changes")
   func plainNumber() async throws {
     try await withFixture(Plan(period: 1000)) { fixture in
       let id = try await fixture.id()
@@ -14,17 +14,17 @@ import Testing
       #expect(json["requested"]?.int == 40)
       #expect(json["actual"]?.int == 40)
       #expect(isTimestamp(json["time"]?.string))
-      let told = try await fixture.message("\(id)/period", "40")
-      try #require(told.qos == .atLeastOnce)
+      let state = try await fixture.message("\(id)/period", "40")
+      try #require(state.qos == .atLeastOnce)
       try #require(try await fixture.simulator.device(0).period == 40)
-      try await fixture.expectCadence(id, milliseconds: 40)
+      try await fixture.expectInterval(id, milliseconds: 40)
       let kept = try await fixture.retained()
       try #require(kept["\(id)/period"]?.text == "40")
       try #require(kept["\(id)/period/result"] == nil)
     }
   }
 
-  @Test("A transaction comes back with the result", arguments: ["a1", "", "Grüße \"\\ \n/+#"])
+  @Test("The result includes the transaction", arguments: ["a1", "", "Grüße \"\\ \n/+#"])
   func transaction(text: String) async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -36,12 +36,13 @@ import Testing
     }
   }
 
-  @Test("The result goes to the response topic too, with the correlation data", arguments: [20, 65535])
+  @Test(
+    "The result is also published on the response topic, with the correlation data", arguments: [20, 65535])
   func responseTopic(period: Int) async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
-      try await fixture.ask("microbit/\(id)/period/set", Array("\(period)".utf8), correlation: "\0\u{1}ü")
+      try await fixture.publish("microbit/\(id)/period/set", Array("\(period)".utf8), correlation: "\0\u{1}ü")
       let reply = try await fixture.reply(to: "\0\u{1}ü")
       try #require(try reply.json()["actual"]?.int == period)
       let result = try await fixture.message("\(id)/period/result")
@@ -49,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("Of a burst the last command wins, and each is answered once")
+  @Test("The last command of a burst wins, and each is answered once")
   func superseded() async throws {
     var plan = Plan(devices: 2)
     plan.simulator = ["--attribute-ms", "200"]
@@ -63,7 +64,7 @@ import Testing
       }
       let last = try await fixture.message("\(id)/period/result") { $0.text.contains(#""t30""#) }
       try #require(try last.json()["status"]?.string == "applied")
-      // A command of its own: when it is answered, nothing of the burst is still on its way.
+      // A separate command: when it is answered, no answer to the burst is outstanding.
       try await fixture.observer.publish("microbit/\(id)/period/set", #"{"value":99,"transaction":"end"}"#)
       try await fixture.message("\(id)/period/result") { $0.text.contains(#""end""#) }
       let results = try fixture.observer.messages(on: "microbit/\(id)/period/result").map { try $0.json() }
@@ -78,12 +79,12 @@ import Testing
         try #require(result["requested"] == result["actual"])
       }
       try #require(try await fixture.simulator.device(0).period == 99)
-      // The other one's period is its own.
+      // The other micro:bit is unaffected.
       try #require(try await fixture.simulator.device(1).period == 50)
     }
   }
 
-  @Test("For an absent micro:bit a command is kept, the latest one, and applied on arrival")
+  @Test("The latest command for an absent micro:bit is pending, and applied when the micro:bit returns")
   func pending() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
@@ -94,12 +95,12 @@ import Testing
       try await fixture.offline("kitchen")
       try await fixture.bridgeOnline()
       let set = "microbit/kitchen/period/set"
-      try await fixture.ask(set, Array("70".utf8), correlation: "first")
+      try await fixture.publish(set, Array("70".utf8), correlation: "first")
       let first = try await fixture.reply(to: "first")
       try #require(try first.json()["status"]?.string == "pending")
-      try await fixture.ask(set, Array("80".utf8), correlation: "second")
-      let overtaken = try await fixture.reply(to: "first", after: first.number)
-      try #require(try overtaken.json()["status"]?.string == "superseded")
+      try await fixture.publish(set, Array("80".utf8), correlation: "second")
+      let superseded = try await fixture.reply(to: "first", after: first.number)
+      try #require(try superseded.json()["status"]?.string == "superseded")
       let second = try await fixture.reply(to: "second")
       try #require(try second.json()["status"]?.string == "pending")
       try #require(try second.json()["actual"] == nil)
@@ -114,7 +115,7 @@ import Testing
     }
   }
 
-  @Test("A command whose link is lost meanwhile is kept, and applied on return")
+  @Test("A command whose link is lost is pending, and applied when the micro:bit returns")
   func linkLost() async throws {
     var plan = Plan()
     plan.simulator = ["--attribute-ms", "1000"]
@@ -123,7 +124,7 @@ import Testing
       try await fixture.online(id)
       try await fixture.message("\(id)/period")
       let monitor = try await BusMonitor(fixture.bus)
-      try await fixture.ask("microbit/\(id)/period/set", Array("70".utf8), correlation: "c")
+      try await fixture.publish("microbit/\(id)/period/set", Array("70".utf8), correlation: "c")
       try await monitor.called("WriteValue")
       try await fixture.simulator.control("vanish", 0)
       let first = try await fixture.reply(to: "c")
@@ -136,7 +137,7 @@ import Testing
     }
   }
 
-  @Test("A retained command, older than the gateway, is applied")
+  @Test("A command retained before the gateway's start is applied")
   func retainedCommand() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
@@ -151,7 +152,7 @@ import Testing
     }
   }
 
-  @Test("A retained command is carried out once, however often the broker repeats it")
+  @Test("A retained command is executed once, even if the broker sends it again")
   func retainedCommandRepeated() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -168,8 +169,8 @@ import Testing
     }
   }
 
-  @Test("A reset loses the period; the gateway applies it again, and the cadence follows")
-  func reset() async throws {
+  @Test("The period is written again after the micro:bit was reset")
+  func resetMicrobit() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
@@ -197,16 +198,16 @@ import Testing
       let id = try await fixture.id()
       try await fixture.message("\(id)/period", "40")
       try #require(try await fixture.simulator.device(0).period == 40)
-      try await fixture.expectCadence(id, milliseconds: 40)
+      try await fixture.expectInterval(id, milliseconds: 40)
       try await fixture.message("\(try await fixture.id(1))/period", "1000")
       try #require(try await fixture.simulator.device(1).period == 1000)
     }
   }
 
-  @Test("A micro:bit that does not answer: the command times out, and the link is made anew")
+  @Test("A command to a micro:bit that does not answer times out, and the link is made again")
   func timeout() async throws {
     var plan = Plan()
-    // Out of reach, and the link is not given up: no answer comes.
+    // Out of range, with a link that does not time out: there is no answer.
     plan.simulator = ["--attribute-ms", "1", "--supervision-ms", "60000"]
     try await withFixture(plan) { fixture in
       let id = try await fixture.id()
@@ -227,14 +228,14 @@ import Testing
 }
 
 extension Fixture {
-  /// Fails unless most readings are taken at about this interval, once the sample that was due before has passed.
-  fileprivate func expectCadence(_ id: String, milliseconds: Int) async throws {
+  /// Fails unless the median interval of readings is about this, after the sample that was already due.
+  fileprivate func expectInterval(_ id: String, milliseconds: Int) async throws {
     try await moreReadings(id, 2)
     let mark = try observer.mark
     try await moreReadings(id, 10)
     let times = try readings(id, after: mark).map(\.time)
     let gaps = zip(times.dropFirst(), times).map { $0.timeIntervalSince($1) * 1000 }.sorted()
-    // At 1000 ms it would be far above.
+    // At the default of 1000 ms it would be far longer.
     try #require(gaps[gaps.count / 2] < Double(10 * milliseconds), "\(gaps)")
   }
 }

@@ -2,19 +2,19 @@ import Glibc
 import TestSupport
 import Testing
 
-/// More presses of a button, while the broker is away, than the gateway keeps.
+/// More presses of a button during a broker outage than the gateway queues.
 @Suite struct PressCrowdTests {
   private static let button = "e95dda90-251d-470a-a062-fa1922dfa9a8"
-  /// The messages that wait for the broker at most (docs/mqtt.md).
-  private static let kept = 10_000
+  /// The maximum number of messages queued for the broker (docs/mqtt.md).
+  private static let queueLimit = 10_000
 
   @Test(
-    "Of the presses of an outage the readings are replayed up to the bound, in order, and no event comes late"
+    "The latest readings of an outage are replayed in order up to the limit, and no event is published late"
   )
   func outage() async throws {
     var plan = Plan()
     plan.simulator = ["--services", "buttons"]
-    // By default mosquitto drops what a slow subscriber has not taken after 1000 messages.
+    // By default mosquitto queues 1000 messages for a slow subscriber, and drops the others.
     plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
     plan.entries =
       #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","properties":["button_a"]}"#
@@ -30,14 +30,14 @@ import Testing
       try await fixture.logged("trying again")
       let memory = try fixture.anonymousKilobytes
       let mark = try fixture.observer.mark
-      let count = Self.kept + 1000
+      let count = Self.queueLimit + 1000
       try fixture.press(Self.button, 2...(count + 1))
-      // The gateway hears of it after the last of them.
+      // The gateway is notified of this after the last press.
       try await fixture.simulator.control("disconnect", 0)
       try await fixture.logged("offline")
       try await fixture.restartBroker()
       let end = sequence + count
-      // Not parsed: each of the 10 000 is looked at.
+      // Without parsing JSON, as each of the 10 000 messages is compared.
       let last = Array(#""sequence":\#(end),"#.utf8)
       try await fixture.message("kitchen/readings", after: mark) { $0.payload.contains(last) }
       #expect(try fixture.anonymousKilobytes - memory < 16 << 10)
@@ -45,7 +45,7 @@ import Testing
       let replayed = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
         .map { try $0.json() }
       let sequences = replayed.compactMap { $0["sequence"]?.int }
-      #expect(sequences == Array((end - Self.kept + 1)...end))
+      #expect(sequences == Array((end - Self.queueLimit + 1)...end))
       #expect(replayed.allSatisfy { $0["replayed"]?.bool == true })
       // The first was a press, the next its release.
       let types = sequences.map { ($0 - sequence) % 2 == 0 ? "press_start" : "press_end" }
@@ -53,9 +53,9 @@ import Testing
       let info = try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
         (try? $0.json())?["counters"]?["lost"]?.int ?? 0 > 0
       }
-      // And messages before the outage that the broker had not acknowledged yet.
+      // Plus messages from before the outage that the broker had not acknowledged.
       let lost = try #require(try info.json()["counters"]?["lost"]?.int)
-      #expect((count - Self.kept...count - Self.kept + 3).contains(lost), "\(lost)")
+      #expect((count - Self.queueLimit...count - Self.queueLimit + 3).contains(lost), "\(lost)")
       // The next press is an event again, and the only one since.
       try await fixture.online("kitchen", after: mark)
       try fixture.press(Self.button, (count + 2)...(count + 2))

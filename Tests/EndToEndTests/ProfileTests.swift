@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Peripherals that are no micro:bits, by profiles of config.json alone.
+/// Peripherals other than micro:bits, with profiles in config.json.
 @Suite struct ProfileTests {
   private static let heart = #"""
     {"requires":["180d"],"properties":{
@@ -19,7 +19,7 @@ import Testing
         "type":"uint8"}}}
     """#
 
-  /// Peripheral 0 is a heart-rate monitor, 1 a counter. The simulator has a reader of profiles of its own.
+  /// Peripheral 0 is a heart-rate monitor, 1 a counter. The simulator has its own parser of profiles.
   private static func plan(counterMatch: String = #""service":"1111""#) -> Plan {
     var plan = Plan(devices: 0)
     plan.absent = [.simulator]
@@ -42,12 +42,12 @@ import Testing
       ["heart", "counter"].flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
   }
 
-  /// What has been written to the counter.
+  /// The values that were written to the counter.
   private static func writes(_ fixture: Fixture) async throws -> JSON {
     try await fixture.simulator.control(#"{"op":"writes","i":1,"characteristic":"2222"}"#)
   }
 
-  @Test("A heart-rate monitor: each notification is a JSON object with the fields that its flags announce")
+  @Test("A heart-rate monitor: each notification is a JSON object with the fields given by its flags")
   func heartRate() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
@@ -70,7 +70,7 @@ import Testing
         #expect(try reading.json()["value"] == (try state.json()))
       }
       #expect(try await fixture.retained()["pulse/heart_rate"]?.text == #"{"bpm":74,"rr":[0.5]}"#)
-      // Too short for its flags: no value, and said so.
+      // Too short for its flags: ignored, and logged.
       let mark = try fixture.observer.mark
       try await fixture.simulator.control("value", 0, #""characteristic":"2a37","hex":"0848""#)
       try await fixture.logged("ignoring a malformed value of heart_rate")
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test("A counter: a command is written once and accepted; absent it fails; retained it is rejected")
+  @Test("A counter: a command is written once; it fails if the device is absent, and is rejected if retained")
   func counter() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
@@ -103,7 +103,7 @@ import Testing
 
       mark = try fixture.observer.mark
       try await fixture.observer.publish("microbit/counter/add/set", "7", retain: true)
-      // It would be carried out again, whenever the broker sends it again.
+      // It would be executed whenever the broker sends it.
       answer = try await result(after: mark)
       #expect(answer["status"]?.string == "rejected", "\(answer)")
       try await fixture.observer.publish("microbit/counter/add/set", "", retain: true)
@@ -116,7 +116,7 @@ import Testing
       mark = try fixture.observer.mark
       try await fixture.simulator.control("return", 1)
       try await fixture.online("counter", after: mark)
-      // A later one is written, and none of those that were refused.
+      // A later command is written, but none of the failed or rejected ones.
       try await fixture.observer.publish("microbit/counter/add/set", "11")
       #expect(try await result(after: mark)["status"]?.string == "accepted")
       #expect(
@@ -126,13 +126,12 @@ import Testing
     }
   }
 
-  @Test(
-    "A peripheral whose signal is weaker than min_rssi is left alone, until the configuration asks for less")
-  func tooWeak() async throws {
+  @Test("A peripheral with a signal weaker than min_rssi is ignored until a reload lowers min_rssi")
+  func weakSignal() async throws {
     try await withFixture(Self.plan(counterMatch: #""service":"1111","min_rssi":20"#)) { fixture in
       try await Self.startSimulator(fixture)
       try await fixture.online("pulse")
-      let found = try await fixture.done("scan", #"{"timeout":1}"#).array ?? []
+      let found = try await fixture.perform("scan", #"{"timeout":1}"#).array ?? []
       let counter = try #require(found.first { $0["identifier"]?.string == "E6:7A:00:00:00:02" })
       #expect(counter["device"] == nil)
       #expect(found.contains { $0["device"]?.string == "pulse" })
@@ -146,14 +145,14 @@ import Testing
     }
   }
 
-  @Test("After a restart devices are known by what they advertised, and their topics stay")
+  @Test("After a restart, an absent device is matched by its stored advertisement and keeps its topics")
   func restart() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
       try await fixture.online("pulse")
       try await fixture.simulator.control("value", 0, #""characteristic":"2a37","hex":"0048""#)
       try await fixture.message("pulse/heart_rate", #"{"bpm":72}"#)
-      try await fixture.remembered("0000180d-0000-1000-8000-00805f9b34fb")
+      try await fixture.stored("0000180d-0000-1000-8000-00805f9b34fb")
       try await fixture.vanish(0, "pulse")
       let mark = try fixture.observer.mark
       try await fixture.restartGateway()
@@ -164,7 +163,7 @@ import Testing
     }
   }
 
-  @Test("A reload that changes a profile begins anew with its devices, and leaves others alone")
+  @Test("A reload that changes a profile restarts its devices, and leaves the others online")
   func reload() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
@@ -173,13 +172,13 @@ import Testing
       let mark = try fixture.observer.mark
       let text = fixture.configuration(fixture.plan.entries).replacing(#""add":"#, with: #""plus":"#)
       try fixture.folder.write(text, to: "config.json")
-      #expect(try await fixture.done("reload")["restart_required"] == .array([]))
+      #expect(try await fixture.perform("reload")["restart_required"] == .array([]))
       try await fixture.online("counter", after: mark)
       try await fixture.observer.publish("microbit/counter/plus/set", "3")
       #expect(
         try await fixture.message("counter/plus/result", after: mark).json()["status"]?.string == "accepted")
-      #expect(try fixture.stayed("pulse", after: mark))
-      // One with an error changes nothing.
+      #expect(try fixture.stayedOnline("pulse", after: mark))
+      // An invalid file changes nothing.
       try fixture.folder.write(text.replacing(#""uint8"}"#, with: #""uint9"}"#), to: "config.json")
       #expect(try await fixture.refusal("reload").contains("type: expected"))
     }

@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Micro:bits that do not do with the period what others do.
+/// Micro:bits without a period, or that change the written value.
 @Suite struct PropertyTests {
-  @Test("A micro:bit without the property: the command fails with the reason, readings come")
+  @Test("A command for a missing property fails with the reason, and readings continue")
   func missing() async throws {
     var plan = Plan()
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","period":80}"#
@@ -15,7 +15,7 @@ import Testing
       #expect(result["reason"]?.string == "the device does not offer period")
       #expect(result["transaction"]?.string == "t")
       try await fixture.moreReadings("kitchen", 2)
-      // One that waited for it fails on arrival, and is not kept.
+      // A pending command fails when the micro:bit returns, and is discarded.
       try await fixture.vanish(0, "kitchen")
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "pending")
       let mark = try fixture.observer.mark
@@ -38,8 +38,7 @@ import Testing
     }
   }
 
-  @Test(
-    "A property that is missing later is unavailable in Home Assistant, not removed; over a restart as well")
+  @Test("A property that disappears is unavailable in Home Assistant, not removed, also after a restart")
   func missingLater() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -52,7 +51,7 @@ import Testing
       }
       let present = try await period(after: 0)
       #expect(present?["cmd_t"] != nil && present?["avty"] == nil)
-      // Another program.
+      // Another program on the micro:bit.
       var mark = try fixture.observer.mark
       try await fixture.killSimulator()
       try await fixture.startSimulator(["--no-period"])
@@ -60,7 +59,7 @@ import Testing
       #expect(absent?["cmd_t"] != nil)
       #expect(absent?["avty"]?.array?.first?["t"]?.string == "homeassistant/device/ble_\(id)/removed")
       #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "failed")
-      // What it once offered is remembered.
+      // The properties that it once had are stored.
       _ = try await fixture.stopGateway()
       mark = try fixture.observer.mark
       try fixture.startGateway()
@@ -73,7 +72,7 @@ import Testing
     }
   }
 
-  @Test("A micro:bit that holds another value than was written: adjusted, and written once for each link")
+  @Test("A written value that the micro:bit changes is reported as adjusted, and written once per link")
   func adjusted() async throws {
     var plan = Plan(period: 200)
     plan.simulator = ["--minimum-period", "100"]

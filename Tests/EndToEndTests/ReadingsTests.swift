@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What arrives at the broker of what the micro:bits measure.
+/// The readings that arrive at the broker.
 @Suite struct ReadingsTests {
   @Test("Every reading arrives once and in order")
   func onceAndInOrder() async throws {
@@ -9,7 +9,7 @@ import Testing
       for index in 0..<3 {
         let id = try await fixture.id(index)
         _ = try await fixture.readings(id, upTo: 100)
-        // From here on it sends no more, so that there is a last one to wait for.
+        // It stops sending, so that there is a last reading to wait for.
         let sent = try await fixture.simulator.control("silent", index).sent
         // The first reading was read, all others were notified.
         let readings = try await fixture.readings(id, upTo: sent + 1)
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test("Without readings, the values go on")
+  @Test("With readings turned off, values are still published")
   func withoutReadings() async throws {
     var plan = Plan()
     plan.mqtt = #""readings":false"#
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("With QoS 0 device topics are sent at QoS 0")
+  @Test("With QoS 0, device topics are published at QoS 0")
   func qos0() async throws {
     var plan = Plan()
     plan.mqtt = #""qos":0"#
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test("By MQTT 3.1.1 everything works but response topics")
+  @Test("Readings and commands work with MQTT 3.1.1")
   func mqtt311() async throws {
     var plan = Plan()
     plan.mqtt = #""protocol":"3.1.1""#

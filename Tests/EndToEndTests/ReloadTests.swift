@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// config.json is read again while the gateway runs.
+/// config.json is reloaded while the gateway runs.
 @Suite struct ReloadTests {
   private static func entry(_ index: Int, _ keys: String = "") -> String {
     #"{"match":{"identifier":"D\#(index):5A:00:0\#(index):C0:DE"},"id":"room-\#(index)"\#(keys)}"#
@@ -15,11 +15,11 @@ import Testing
     return plan
   }
 
-  private enum Way: CaseIterable { case request, signal }
+  private enum Trigger: CaseIterable { case request, signal }
 
-  /// Has the configuration read again; returns when that has been done.
-  private static func reload(_ fixture: Fixture, _ entries: String, by way: Way) async throws {
-    switch way {
+  /// Reloads the configuration; returns when that has been done.
+  private static func reload(_ fixture: Fixture, _ entries: String, by trigger: Trigger) async throws {
+    switch trigger {
     case .request: #expect(try await fixture.reload(entries: entries) == .array([]))
     case .signal:
       try fixture.configure(entries: entries)
@@ -28,8 +28,8 @@ import Testing
     }
   }
 
-  @Test("Only what has changed is touched, by request and by SIGHUP", arguments: Way.allCases)
-  private func changes(way: Way) async throws {
+  @Test("A reload by request or SIGHUP affects only what has changed", arguments: Trigger.allCases)
+  private func changes(trigger: Trigger) async throws {
     try await withFixture(Self.plan) { fixture in
       for id in ["room-0", "room-1"] {
         try await fixture.online(id)
@@ -38,12 +38,12 @@ import Testing
       let monitor = try await BusMonitor(fixture.bus)
       let mark = try fixture.observer.mark
       try await Self.reload(
-        fixture, "\(Self.entry(0, #","name":"Hall","period":70"#)),\(Self.entry(1))", by: way)
+        fixture, "\(Self.entry(0, #","name":"Hall","period":70"#)),\(Self.entry(1))", by: trigger)
       try await fixture.message("room-0/period", "70", after: mark)
       try await fixture.message("room-0/info", after: mark) { $0.text.contains(#""label":"Hall""#) }
       try await fixture.moreReadings("room-1", 3)
       for id in ["room-0", "room-1"] {
-        #expect(try fixture.stayed(id, after: mark))
+        #expect(try fixture.stayedOnline(id, after: mark))
       }
       #expect(try fixture.observer.messages(on: "microbit/room-1/info", after: mark).isEmpty)
       #expect(try await monitor.calls(of: "Connect") == 0)
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test("An entry that goes takes its topics along, one that comes brings its micro:bit online")
+  @Test("Removing an entry removes its topics; adding one brings its micro:bit online")
   func entries() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in ["room-0", "room-1"] { try await fixture.online(id) }
@@ -59,11 +59,11 @@ import Testing
       let mark = try fixture.observer.mark
       try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(2))")
       try await fixture.online("room-2")
-      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
       #expect(try await fixture.retained(of: "room-1").isEmpty)
       #expect(try await monitor.calls(of: "Connect") == 1)
       #expect(try await monitor.calls(of: "Disconnect") == 1)
-      #expect(try fixture.stayed("room-0", after: mark))
+      #expect(try fixture.stayedOnline("room-0", after: mark))
       // And back.
       try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1))")
       try await fixture.message("room-1/availability", "online", after: mark)
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test("Ids move, and change places, without anybody being disconnected")
+  @Test("Ids can be changed and swapped without disconnecting a device")
   func ids() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in ["room-0", "room-1"] { try await fixture.online(id) }
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test("A device disabled in the configuration is left alone, from the start and from a reload on")
+  @Test("A device disabled in the configuration is not connected, at the start and after a reload")
   func disabled() async throws {
     var plan = Self.plan
     plan.entries = "\(Self.entry(0, #","enabled":false"#)),\(Self.entry(1))"
@@ -117,39 +117,39 @@ import Testing
       #expect(try await fixture.listed("room-0")?["state"]?.string == "disabled")
       try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1, #","enabled":false"#))")
       try await fixture.online("room-0")
-      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
       #expect(try await fixture.retained(of: "room-1")["room-1/availability"]?.text == "offline")
     }
   }
 
   @Test(
-    "A broken file is refused with the place in it; what ran runs on", arguments: Way.allCases,
+    "An invalid file is refused with the error's position, and changes nothing", arguments: Trigger.allCases,
     [
       (#"{"match":{"identifier":"C5:A1"},"id":"x"}"#, "devices[0].match.identifier: "),
       (#"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"perod":7}"#, "devices[0].perod: unknown key"),
       (#"{"match":"#, "config.json:5:24: expected a value"),
     ])
-  private func broken(way: Way, bad: (entries: String, place: String)) async throws {
+  private func invalidFile(trigger: Trigger, bad: (entries: String, position: String)) async throws {
     try await withFixture(Self.plan) { fixture in
       for id in ["room-0", "room-1"] { try await fixture.online(id) }
       let mark = try fixture.observer.mark
       try fixture.configure(entries: bad.entries)
-      switch way {
+      switch trigger {
       case .request:
-        #expect(try await fixture.refusal("reload").contains(bad.place))
+        #expect(try await fixture.refusal("reload").contains(bad.position))
       case .signal:
         try fixture.gateway.signal(SIGHUP)
       }
       try await fixture.logged("configuration not reloaded")
       #expect(
-        try fixture.lines(with: "configuration not reloaded").allSatisfy { $0.contains(bad.place) })
+        try fixture.lines(with: "configuration not reloaded").allSatisfy { $0.contains(bad.position) })
       for id in ["room-0", "room-1"] {
         try await fixture.moreReadings(id, 2)
-        #expect(try fixture.stayed(id, after: mark))
+        #expect(try fixture.stayedOnline(id, after: mark))
       }
-      // A file that is good again is taken.
-      try await Self.reload(fixture, Self.entry(0), by: way)
-      try await fixture.simulator.waitUntil(1, "it has been let go") { !$0.isConnected }
+      // A valid file is applied again.
+      try await Self.reload(fixture, Self.entry(0), by: trigger)
+      try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
     }
   }
 
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test("Keys that need a restart are named, by the answer and in the log, and change nothing")
+  @Test("Changed keys that require a restart are named in the answer and the log")
   func restartRequired() async throws {
     try await withFixture(Self.plan) { fixture in
       try await fixture.online("room-0")
@@ -171,16 +171,16 @@ import Testing
         .replacing(#""host": "127.0.0.1""#, with: #""host": "nowhere.invalid", "base_topic": "other""#)
         .replacing(#""id": "fixture""#, with: #""id": "shed""#)
       try fixture.folder.write(text, to: "config.json")
-      let keys = try await fixture.done("reload")["restart_required"]
+      let keys = try await fixture.perform("reload")["restart_required"]
       #expect(keys == .array(["gateway.id", "mqtt.host", "mqtt.base_topic"].map(JSON.string)))
       try await fixture.logged("need a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
-      // The rest of it is in force.
+      // The other changes are applied.
       try await fixture.message("room-0/info") { $0.text.contains(#""label":"Hall""#) }
     }
   }
 
-  @Test("The area of the gateway, the stream of readings and the announcements change at a reload")
-  func live() async throws {
+  @Test("A reload applies the gateway's area, the switch for readings, and the discovery prefix")
+  func gatewaySettings() async throws {
     var plan = Self.plan
     plan.gateway = #""area":"Ground floor""#
     try await withFixture(plan) { fixture in
@@ -194,7 +194,7 @@ import Testing
         .replacing(#""mqtt": {"#, with: #""mqtt": { "readings": false,"#)
         .replacing(#""devices":"#, with: #""home_assistant": { "prefix": "ha" }, "devices":"#)
       try fixture.folder.write(text, to: "config.json")
-      #expect(try await fixture.done("reload")["restart_required"] == .array([]))
+      #expect(try await fixture.perform("reload")["restart_required"] == .array([]))
       let answer = try fixture.observer.mark
       try await fixture.message("room-0/info", after: mark) { $0.text.contains(#""area":"Attic""#) }
       _ = try await fixture.observer.message(
@@ -202,7 +202,7 @@ import Testing
       _ = try await fixture.observer.message(
         "ha/device/ble_d05a0000c0de/config", after: mark, within: Fixture.patience
       ) { $0.text.contains("Attic") }
-      #expect(try await fixture.kept(discovery) == nil)
+      #expect(try await fixture.retainedMessage(on: discovery) == nil)
       // Two values, so that one of them is new.
       try await fixture.simulator.control("temp", 0, #""v":41"#)
       try await fixture.message("room-0/temperature", "41", after: answer)

@@ -1,18 +1,18 @@
 import TestSupport
 import Testing
 
-/// Requests to the gateway itself that concern no single device, and how any of them is answered.
+/// Requests that concern no single device, and how requests are answered.
 @Suite struct RequestTests {
-  @Test("Devices and health tell of now")
+  @Test("The requests devices and health report the present state")
   func devicesAndHealth() async throws {
     try await withFixture(Plan(devices: 2)) { fixture in
       let ids = [try await fixture.id(0), try await fixture.id(1)]
       for id in ids { try await fixture.online(id) }
-      let listed = try await fixture.done("devices").array ?? []
+      let listed = try await fixture.perform("devices").array ?? []
       #expect(listed.compactMap { $0["id"]?.string } == ids.sorted())
       #expect(
         listed.allSatisfy { $0["state"]?.string == "live" && $0["held_by"]?.string == Fixture.gatewayID })
-      let health = try await fixture.done("health")
+      let health = try await fixture.perform("health")
       #expect(health["healthy"]?.bool == true)
       #expect(health["problems"] == .array([]))
       #expect(health["devices"] == .object(["known": .int(2), "online": .int(2)]))
@@ -20,14 +20,14 @@ import Testing
       #expect((health["resident_kib"]?.int ?? 0) > 1000)
       try await fixture.simulator.control(#"{"op":"power","on":false}"#)
       try await fixture.logged("the adapter hci0 is off")
-      let ill = try await fixture.done("health")
-      #expect(ill["healthy"]?.bool == false)
-      #expect(ill["problems"] == .array([.string("the adapter hci0 is off")]))
+      let unhealthy = try await fixture.perform("health")
+      #expect(unhealthy["healthy"]?.bool == false)
+      #expect(unhealthy["problems"] == .array([.string("the adapter hci0 is off")]))
       #expect(try await fixture.refusal("scan", "").contains("the Bluetooth adapter is missing or off"))
     }
   }
 
-  @Test("The transaction comes back; a response topic gets the same answer with the correlation data")
+  @Test("An answer includes the transaction, and is also published on the response topic")
   func transaction() async throws {
     try await withFixture { fixture in
       try await fixture.bridgeOnline()
@@ -39,7 +39,7 @@ import Testing
       #expect(!answer.retain)
       #expect(try answer.json()["transaction"]?.string == "ü/+#\n")
       #expect(try answer.json()["status"]?.string == "ok")
-      // A refused one as well.
+      // The same for a refused request.
       let bad = Array(#"{"transaction":"b","id":"nobody"}"#.utf8)
       try await fixture.ask("microbit/\(fixture.bridge)/request/device/remove", bad, correlation: "d")
       let refused = try await fixture.reply(to: "d").json()
@@ -48,8 +48,8 @@ import Testing
     }
   }
 
-  @Test("Everything works by MQTT 3.1.1 as well")
-  func oldProtocol() async throws {
+  @Test("Requests work with MQTT 3.1.1")
+  func mqtt311() async throws {
     var plan = Plan()
     plan.mqtt = #""protocol":"3.1.1""#
     try await withFixture(plan) { fixture in
@@ -59,42 +59,42 @@ import Testing
       #expect(answer["transaction"]?.string == "t")
       #expect(answer["data"]?.array?.count == 1)
       let mark = try fixture.observer.mark
-      try await fixture.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      try await fixture.perform("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
       try await fixture.online("kitchen", after: mark)
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
-      try await fixture.done("device/remove", #"{"id":"kitchen"}"#)
+      try await fixture.perform("device/remove", #"{"id":"kitchen"}"#)
       #expect(try await fixture.retained(of: "kitchen").isEmpty)
       #expect(try await fixture.retained(of: id).isEmpty)
     }
   }
 
-  @Test("A scan finds devices and strangers, whatever they call themselves")
+  @Test("A scan finds devices and other peripherals with any name")
   func scan() async throws {
     let hostile = "BBC micro:bit \u{1B}[31m\"},{\n/+#"
-    var plan = Plan(devices: 2, strangers: 2)
+    var plan = Plan(devices: 2, decoys: 2)
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
     plan.simulator = ["--name", "1=\(hostile)"]
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
-      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
+      let found = try await fixture.perform("scan", #"{"timeout":4}"#).array ?? []
       let devices = try await fixture.simulator.devices()
       #expect(Set(found.compactMap { $0["identifier"]?.string }) == Set(devices.map(\.address)))
       #expect(Set(found.compactMap { $0["name"]?.string }) == Set(devices.map(\.name)))
       let named = found.filter { $0["device"] != nil }
       #expect(named.map { $0["device"]?.string } == ["kitchen"])
       #expect(named.first?["connected"]?.bool == true)
-      // Found only: nobody has been connected.
+      // The others are found only, not connected.
       #expect(try await fixture.simulator.devices().map(\.isConnected) == [true, false, false, false])
     }
   }
 
-  @Test("The adapter is powered off and on, and everything comes back")
+  @Test("The request adapter/reset powers the adapter off and on, and devices reconnect")
   func resetAdapter() async throws {
     try await withFixture(Plan(devices: 2)) { fixture in
       let ids = [try await fixture.id(0), try await fixture.id(1)]
       for id in ids { try await fixture.online(id) }
       let mark = try fixture.observer.mark
-      let answer = try await fixture.done("adapter/reset")
+      let answer = try await fixture.perform("adapter/reset")
       #expect(answer["adapter"]?.string == "hci0")
       for id in ids {
         let offline = try await fixture.offline(id, after: mark)
@@ -107,16 +107,16 @@ import Testing
     }
   }
 
-  @Test("The level of the log changes at once")
+  @Test("The log level changes at once")
   func logLevel() async throws {
     try await withFixture { fixture in
       try await fixture.bridgeOnline()
-      try await fixture.done("devices")
+      try await fixture.perform("devices")
       #expect(try fixture.lines(with: " debug gateway: request").isEmpty)
-      #expect(try await fixture.done("log_level", #"{"level":"debug"}"#)["level"]?.string == "debug")
-      try await fixture.done("devices")
+      #expect(try await fixture.perform("log_level", #"{"level":"debug"}"#)["level"]?.string == "debug")
+      try await fixture.perform("devices")
       try await fixture.logged(" debug gateway: request verb=devices")
-      try await fixture.done("log_level", #"{"level":"error"}"#)
+      try await fixture.perform("log_level", #"{"level":"error"}"#)
       try await fixture.logged(" debug gateway: request verb=log_level")
       let before = try fixture.gateway.text
       _ = try await fixture.refusal("device/remove", #"{"id":"nobody"}"#)
@@ -126,7 +126,7 @@ import Testing
 
   // MARK: Bad input
 
-  /// The verb, the payload, and words of the answer.
+  /// The verb, the payload, and words that the answer contains.
   private static let bad: [(verb: String, payload: String, words: [String])] = [
     ("devices", "nonsense", ["not valid JSON"]),
     ("devices", "[]", ["a list, not an object"]),
@@ -170,8 +170,8 @@ import Testing
     ("fly", "{}", ["unknown request", "devices, health"]),
   ]
 
-  @Test("A bad request is answered with what is wrong, and changes nothing")
-  func badRequests() async throws {
+  @Test("An invalid request is refused with the reason, and changes nothing")
+  func invalidRequests() async throws {
     var plan = Plan(devices: 2)
     plan.entries = """
       {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"},
@@ -182,7 +182,7 @@ import Testing
       try await fixture.online("cellar")
       try await fixture.message("kitchen/info") { $0.text.contains("firmware") }
       try await fixture.message("cellar/info") { $0.text.contains("firmware") }
-      let before = try await fixture.done("devices")
+      let before = try await fixture.perform("devices")
       let mark = try fixture.observer.mark
       for (verb, payload, words) in Self.bad {
         let error = try await fixture.refusal(verb, payload)
@@ -191,16 +191,16 @@ import Testing
         }
         #expect((1...400).contains(error.count))
       }
-      #expect(Self.withoutSignal(try await fixture.done("devices")) == Self.withoutSignal(before))
+      #expect(Self.withoutSignal(try await fixture.perform("devices")) == Self.withoutSignal(before))
       for id in ["kitchen", "cellar"] {
-        #expect(try fixture.stayed(id, after: mark))
+        #expect(try fixture.stayedOnline(id, after: mark))
       }
       let check = try await fixture.check()
       #expect(!check.contains(" request"), "\(check)")
     }
   }
 
-  /// Signal strengths come and go.
+  /// The devices without their signal strength, which changes.
   private static func withoutSignal(_ devices: JSON) -> [JSON] {
     devices.array?.map { device in
       guard case .object(var object) = device else { return device }
@@ -210,7 +210,7 @@ import Testing
   }
 
   @Test(
-    "A request of 1 MB is refused, by either protocol, and the next one is answered",
+    "A request of 1 MB is refused with either protocol version, and the next one is answered",
     arguments: ["5", "3.1.1"])
   func megabyte(version: String) async throws {
     var plan = Plan()
@@ -226,8 +226,9 @@ import Testing
   }
 
   @Test(
-    "Bytes that are no text are refused", arguments: [[0xFF, 0xFE], [0x7B, 0x22, 0xFF], [0]] as [[UInt8]])
-  func noText(bytes: [UInt8]) async throws {
+    "A payload that is not valid text is refused",
+    arguments: [[0xFF, 0xFE], [0x7B, 0x22, 0xFF], [0]] as [[UInt8]])
+  func invalidText(bytes: [UInt8]) async throws {
     try await withFixture { fixture in
       try await fixture.bridgeOnline()
       let answer = try await fixture.request("device/add", bytes: bytes)

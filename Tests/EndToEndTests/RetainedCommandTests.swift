@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Retained commands that are not carried out: of a state by MQTT 3.1.1, of an event by either version.
+/// Retained commands that are rejected: for a state with MQTT 3.1.1, for an event with either version.
 @Suite struct RetainedCommandTests {
   private static func plan(_ version: String) -> Plan {
     var plan = Plan()
@@ -13,21 +13,21 @@ import Testing
     return plan
   }
 
-  @Test("By MQTT 3.1.1 a retained command for a state is rejected, once in a run of the gateway")
+  @Test("With MQTT 3.1.1, a retained command for a state is rejected once per run of the gateway")
   func state() async throws {
     try await withFixture(Self.plan("3.1.1")) { fixture in
       let payload = #"{"value":70,"transaction":"kept"}"#
       try await fixture.observer.publish("microbit/kitchen/period/set", payload, retain: true)
       try await fixture.observer.synchronize()
       try fixture.startGateway()
-      func isRejected(after mark: Int = 0) async throws {
+      func expectRejection(after mark: Int = 0) async throws {
         let result = try await fixture.message("kitchen/period/result", after: mark).json()
         #expect(result["status"]?.string == "rejected" && result["transaction"]?.string == "kept")
         #expect(
           result["reason"]?.string
             == "retained commands require MQTT 5: publish it without the retain flag")
       }
-      try await isRejected()
+      try await expectRejection()
       try await fixture.online("kitchen")
       try await fixture.restartSubscriptions()
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
@@ -35,7 +35,7 @@ import Testing
       #expect(try await fixture.simulator.device(0).period == 60)
       let mark = try fixture.observer.mark
       try await fixture.restartGateway()
-      try await isRejected(after: mark)
+      try await expectRejection(after: mark)
     }
   }
 

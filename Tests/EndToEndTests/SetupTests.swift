@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `init`: from nothing to readings at the broker, and what may go wrong on the way.
+/// `init`: from no configuration to readings at the broker, and the errors on the way.
 @Suite struct SetupTests {
   private static let passwords = """
     fixture:$7$101$HE8HDFYMmlF1Jpv/$jtvTvbBwb4XrHEBlv1b4aHopv4zB2qLLGRR042T2g2UHmpbHpEFos+wFv4LSo+A7/r5qCtHbh5m4qzBEIFVM3w==
@@ -37,8 +37,8 @@ import Testing
     return String(decoding: bytes[..<count], as: UTF8.self)
   }
 
-  @Test("A person answers; the configuration is used by run, and a reading arrives")
-  func fromNothingToReadings() async throws {
+  @Test("The configuration made from a user's answers is used by run, and a reading arrives")
+  func configurationFromAnswers() async throws {
     var plan = Self.plan()
     plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
     plan.files = ["passwords": Self.passwords]
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("Interrupted at any question, nothing is changed; the terminal shows again what is typed")
+  @Test("An interrupt at any question changes no file, and turns the terminal's echo on again")
   func interrupted() async throws {
     try await withFixture(Self.plan()) { fixture in
       let questions = [
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test("A present file is kept as a copy; without questions, by options")
+  @Test("With all options given there are no questions, and an existing file is backed up")
   func unattended() async throws {
     try await withFixture(Self.plan()) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -133,7 +133,7 @@ import Testing
       #expect(first.status == 0, "\(first.text)")
       let written = try #require(text(folder + "/config.json"))
       #expect(try names(in: folder) == ["config.json"])
-      // The same once more.
+      // The same options again.
       let same = try await run(fixture, options + named)
       #expect(same.status == 0 && same.text.contains("Nothing has to be changed"), "\(same.text)")
       let all = try await run(fixture, options + ["\(fixture.broker.port)", "--all"])
@@ -144,7 +144,7 @@ import Testing
       let new = try JSON.parse(try #require(text(folder + "/config.json")))
       #expect(new["devices"]?.array?.count == 2)
       #expect(new["devices"]?.array?.first?["id"]?.string == "kitchen")
-      // What is not there, or cannot be, changes nothing.
+      // An unreachable broker or an invalid option changes nothing.
       let before = text(folder + "/config.json")
       for (arguments, expected, reason) in [
         (["1", "--all"], Int32(69), "the broker cannot be reached"), (["0", "--all"], 64, "--port: "),
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test("A broker that does not answer is given up, and may be kept anyway")
+  @Test("A broker that does not answer is reported, and can be written anyway")
   func silentBroker() async throws {
     try await withFixture(Self.plan()) { fixture in
       let (port, descriptor) = try boundPort()
@@ -176,8 +176,8 @@ import Testing
     }
   }
 
-  @Test("Without a micro:bit in range, every later one can be used")
-  func nobodyInRange() async throws {
+  @Test("Without a micro:bit in range, an entry for every micro:bit can be written")
+  func noMicrobitInRange() async throws {
     var plan = Self.plan()
     plan.devices = 0
     try await withFixture(plan) { fixture in
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test("An adapter that cannot scan is named instead of a missing micro:bit")
+  @Test("An adapter that cannot scan is reported instead of a missing micro:bit")
   func cannotScan() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.simulator.control(#"{"op":"scan","on":false}"#)
@@ -202,8 +202,8 @@ import Testing
     }
   }
 
-  @Test("A micro:bit that a running gateway has connected is found as well")
-  func besideAGateway() async throws {
+  @Test("A micro:bit that is connected by a running gateway is found as well")
+  func withRunningGateway() async throws {
     var plan = Self.plan()
     plan.absent = []
     try await withFixture(plan) { fixture in

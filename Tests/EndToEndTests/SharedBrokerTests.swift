@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Two gateways at one broker, and what its restarts and theirs leave behind.
+/// Two gateways at one broker, and restarts of the broker and of the gateways.
 @Suite struct SharedBrokerTests {
   private static let id = Cluster.id
   private static let plans = [
@@ -13,17 +13,18 @@ import Testing
   }
 
   @Test(
-    "The broker restarts, and may forget: what is retained is true again", arguments: [false, true],
+    "Retained state is right after a restart of the broker, with or without persistence",
+    arguments: [false, true],
     [SIGTERM, SIGKILL])
   func brokerRestarts(isPersistent: Bool, signal: Int32) async throws {
     var plans = Self.plans
     if isPersistent { plans[0].access = Self.persistent }
     try await withCluster(plans) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      try await ground.holds(Self.id)
+      try await ground.waitForOwnership(of: Self.id)
       for fixture in cluster.fixtures { try await fixture.isConnected(times: 1) }
       var mark = try ground.observer.mark
-      // Once while nobody moves, once during a move.
+      // Once without a move, once during a move.
       for (connects, isMoving) in [(2, false), (3, true)] {
         mark = try ground.observer.mark
         if signal == SIGTERM { try await ground.broker.stop() } else { try await ground.broker.kill() }
@@ -33,50 +34,50 @@ import Testing
           try await ground.logged("offline device")
         }
         try await ground.broker.start()
-        let holder = isMoving ? attic : ground
+        let owner = isMoving ? attic : ground
         for fixture in cluster.fixtures { try await fixture.isConnected(times: connects) }
-        try await holder.holds(Self.id, after: mark)
-        for fixture in cluster.fixtures { try await fixture.settled() }
+        try await owner.waitForOwnership(of: Self.id, after: mark)
+        for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
         try await ground.observer.synchronize()
         let kept = try await ground.retained()
         #expect(kept["\(Self.id)/availability"]?.text == "online")
-        #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == holder.plan.id)
+        #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == owner.plan.id)
         #expect(kept["bridge/ground/state"]?.text == "online")
         #expect(kept["bridge/attic/state"]?.text == "online")
       }
     }
   }
 
-  @Test("The gateways restart: what is retained is what the last holder knows")
+  @Test("After restarts of the gateways, the retained state is that of the last owner")
   func gatewaysRestart() async throws {
     try await withCluster(Self.plans) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      try await ground.holds(Self.id)
+      try await ground.waitForOwnership(of: Self.id)
       var mark = try ground.observer.mark
       try await cluster.move(from: ground, to: attic)
-      try await attic.holds(Self.id, after: mark)
-      try await attic.remembered(Self.id)
-      // In order, while the micro:bit is there.
+      try await attic.waitForOwnership(of: Self.id, after: mark)
+      try await attic.stored(Self.id)
+      // Normal restarts, while the micro:bit is in range.
       for fixture in [attic, ground] {
         mark = try ground.observer.mark
         try #require(try await fixture.stopGateway() == 0)
         try fixture.startGateway()
         try await fixture.bridgeOnline(after: mark)
-        try await fixture.settled()
+        try await fixture.synchronizeGateway()
       }
       try await ground.observer.synchronize()
       var kept = try await ground.retained()
       try #require(kept["\(Self.id)/availability"]?.text == "online")
       try #require(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
-      // Killed, while it goes; the other one has nothing to say about it.
+      // The owner is killed while the micro:bit leaves; the other gateway publishes nothing about it.
       try await attic.killGateway()
       try await attic.simulator.control("vanish", 0)
       mark = try ground.observer.mark
       try #require(try await ground.stopGateway() == 0)
       try ground.startGateway()
       try await ground.bridgeOnline(after: mark)
-      try await ground.settled()
-      try ground.expect(Self.id, after: mark, availability: [], holders: [])
+      try await ground.synchronizeGateway()
+      try ground.expect(Self.id, after: mark, availability: [], owners: [])
       try attic.startGateway()
       try await attic.offline(Self.id, after: mark)
       try await attic.bridgeOnline(after: mark)
@@ -86,7 +87,7 @@ import Testing
     }
   }
 
-  @Test("A command for an absent micro:bit is answered by who holds it, else by all who know it")
+  @Test("A command for an absent micro:bit is answered by its owner or, without one, by all that know it")
   func pending() async throws {
     var plans = Self.plans
     for index in plans.indices {
@@ -99,24 +100,24 @@ import Testing
       for fixture in cluster.fixtures {
         try fixture.startGateway()
         try await fixture.bridgeOnline()
-        try await fixture.settled()
+        try await fixture.synchronizeGateway()
       }
       func command(_ transaction: String, _ value: Int) async throws -> Int {
         let mark = try ground.observer.mark
         try await ground.observer.publish(
           "microbit/kitchen/period/set", #"{"value":\#(value),"transaction":"\#(transaction)"}"#)
         for fixture in cluster.fixtures {
-          if try fixture.gateway.isRunning { try await fixture.settled() }
+          if try fixture.gateway.isRunning { try await fixture.synchronizeGateway() }
         }
         return mark
       }
       var mark = try await command("nobody's", 60)
       try #require(try ground.results("kitchen", "nobody's", after: mark) == ["pending", "pending"])
-      // Who has it carries it out; the other's is dropped.
+      // The gateway that connects executes the command; the other one drops it.
       try await ground.simulator.control("return", 0)
-      try await ground.holds("kitchen")
+      try await ground.waitForOwnership(of: "kitchen")
       try await ground.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
-      for fixture in cluster.fixtures { try await fixture.settled() }
+      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
       try #require(
         try ground.results("kitchen", "nobody's", after: mark) == ["pending", "pending", "applied"])
 
@@ -126,11 +127,11 @@ import Testing
       try #require(try ground.results("kitchen", "held", after: mark) == ["pending"])
 
       try await ground.killGateway()
-      try await attic.settled()
+      try await attic.synchronizeGateway()
       mark = try await command("dead", 80)
       try #require(try ground.results("kitchen", "dead", after: mark) == ["pending"])
       try await attic.simulator.control("return", 0)
-      try await attic.holds("kitchen", after: mark)
+      try await attic.waitForOwnership(of: "kitchen", after: mark)
       try await attic.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
       try await attic.message("kitchen/period", "80", after: mark)
       try #require(try ground.results("kitchen", "dead", after: mark) == ["pending", "applied"])
@@ -143,17 +144,17 @@ import Testing
     #"{"match":{"identifier":"\#(Cluster.address)"},"gateway":"\#(gateway)"}"#
   }
 
-  @Test("A micro:bit that is pinned is left alone by the others, and handed over when the pin is changed")
+  @Test("A pinned micro:bit is not connected by other gateways, and handed over when the pin changes")
   func pins() async throws {
     var plans = Self.plans
     for index in plans.indices { plans[index].entries = Self.pinned(to: "ground") }
     try await withCluster(plans) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      // In reach of both.
+      // In range of both.
       try await attic.simulator.control("return", 0)
-      try await ground.holds(Self.id)
+      try await ground.waitForOwnership(of: Self.id)
       try await ground.reading(Self.id) { $0.sequence >= 20 }
-      try await attic.settled()
+      try await attic.synchronizeGateway()
       try #require(try await !attic.simulator.device(0).isConnected)
 
       var mark = try ground.observer.mark
@@ -161,9 +162,9 @@ import Testing
         try fixture.configure(entries: Self.pinned(to: "attic"))
         try fixture.gateway.signal(SIGHUP)
       }
-      try await attic.holds(Self.id, from: "ground", after: mark)
-      try await ground.simulator.waitUntil(0, "it has been let go") { !$0.isConnected }
-      for fixture in cluster.fixtures { try await fixture.settled() }
+      try await attic.waitForOwnership(of: Self.id, from: "ground", after: mark)
+      try await ground.simulator.waitUntil(0, "it is disconnected") { !$0.isConnected }
+      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
       let availability = try await ground.retained()["\(Self.id)/availability"]?.text
       #expect(availability == "online")
       #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
@@ -172,31 +173,31 @@ import Testing
       ) { $0.text.contains("bridge/attic/state") }.json()
       #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
 
-      // To one that does not run: nobody claims that it is there.
+      // Pinned to a gateway that does not run: the device is offline.
       mark = try ground.observer.mark
       try attic.configure(entries: Self.pinned(to: "cellar"))
       try attic.gateway.signal(SIGHUP)
       try await attic.offline(Self.id, after: mark)
-      try await attic.settled()
+      try await attic.synchronizeGateway()
       let kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "offline")
       #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
     }
   }
 
-  @Test("A pin that was changed while the gateway was away: it says that the micro:bit is gone, and no more")
-  func pinnedMeanwhile() async throws {
+  @Test("If the pin changed while the gateway was stopped, it publishes offline and removes nothing")
+  func pinChangesWhileGatewayIsStopped() async throws {
     try await withCluster([Self.plans[0]]) { cluster in
       let ground = cluster[0]
-      try await ground.holds(Self.id)
-      try await ground.remembered(#""announced""#)
-      try await ground.remembered(#""id":"\#(Self.id)""#)
+      try await ground.waitForOwnership(of: Self.id)
+      try await ground.stored(#""announced""#)
+      try await ground.stored(#""id":"\#(Self.id)""#)
       try await ground.killGateway()
       let mark = try ground.observer.mark
       try ground.configure(entries: Self.pinned(to: "attic"))
       try ground.startGateway()
       try await ground.offline(Self.id, after: mark)
-      try await ground.settled()
+      try await ground.synchronizeGateway()
       let kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "offline")
       #expect(kept["\(Self.id)/info"] != nil)

@@ -1,14 +1,14 @@
 import TestSupport
 import Testing
 
-/// The profiles in deploy/profiles, each with a peripheral that is simulated from it, all by `profiles_directory`.
+/// The profiles in deploy/profiles, loaded by `profiles_directory`, each with a peripheral simulated from it.
 @Suite struct ShippedProfileTests {
   private static let names = [
     "battery", "counter", "current_time", "cycling_speed_and_cadence", "environmental_sensing",
     "health_thermometer", "heart_rate", "nordic_uart", "sensortag_keys", "sound_player", "xiaomi_lywsd03mmc",
   ]
 
-  /// What a characteristic notifies, and what comes of it on the property's topic.
+  /// A notified value of a characteristic, and the payload expected on the property's topic.
   private struct Received {
     let profile: String
     let property: String
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func everyShippedProfileIsTried() throws {
+  @Test func everyShippedProfileIsTested() throws {
     let names = try shippedFiles(in: "deploy/profiles", endingWith: ".json")
     #expect(names == Self.names.map { "deploy/profiles/\($0).json" }.sorted())
   }

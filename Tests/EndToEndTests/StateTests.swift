@@ -21,8 +21,8 @@ import Testing
       #expect(aside.hasPrefix(path))
       var status = stat()
       #expect(stat(String(aside), &status) == 0 && status.st_size == garbage.utf8.count)
-      #expect(try await fixture.done("health")["healthy"]?.bool == true)
-      try await fixture.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      #expect(try await fixture.perform("health")["healthy"]?.bool == true)
+      try await fixture.perform("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
       let mark = try fixture.observer.mark
       try await fixture.restartGateway()
       try await fixture.online("kitchen", after: mark)
@@ -35,11 +35,11 @@ import Testing
     try await withFixture { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
-      try await fixture.remembered(#""name":"BBC micro:bit"#)
+      try await fixture.stored(#""name":"BBC micro:bit"#)
       try await Self.limitFiles(of: fixture.gateway, to: "1:unlimited")
-      try await fixture.done("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      try await fixture.perform("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
       try await fixture.logged("cannot write the state database")
-      let health = try await fixture.done("health")
+      let health = try await fixture.perform("health")
       #expect(health["healthy"]?.bool == false)
       let problem = health["problems"]?.array?.first?.string ?? ""
       #expect(problem.hasPrefix("changes will be lost on restart: "), "\(problem)")
@@ -47,7 +47,7 @@ import Testing
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
       try await Self.limitFiles(of: fixture.gateway, to: "unlimited")
       try await fixture.logged("the state database can be written again")
-      #expect(try await fixture.done("health")["healthy"]?.bool == true)
+      #expect(try await fixture.perform("health")["healthy"]?.bool == true)
       #expect(try fixture.lines(with: "cannot write the state database").count == 1)
       let mark = try fixture.observer.mark
       try await fixture.restartGateway()
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  /// Lets no file of a process grow beyond a size: to it that is a full disk.
+  /// Limits the size of files that a process writes, to simulate a full disk.
   private static func limitFiles(of process: ChildProcess, to size: String) async throws {
     let limit = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(process.pid)", "--fsize=\(size)"])
     guard try await limit.exitStatus(within: Fixture.patience) == 0 else { throw Failure(limit.text) }
@@ -72,7 +72,7 @@ import Testing
       let id = try await fixture.id()
       try await fixture.online(id)
       try await fixture.logged("changes will be lost on restart")
-      let problems = try await fixture.done("health")["problems"]?.array ?? []
+      let problems = try await fixture.perform("health")["problems"]?.array ?? []
       #expect(problems.count == 1 && problems.first?.string?.contains("Not a directory") == true)
       #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
     }

@@ -3,7 +3,7 @@ import EventLoop
 import TestSupport
 import Testing
 
-/// Subscriptions that fail as on a real bluetoothd: no micro:bit may be left unserved.
+/// Subscriptions that fail as on a real bluetoothd: every micro:bit must be served.
 @Suite struct SubscriptionTests {
   private static let faults = [
     #""fault":"drop""#, #""fault":"error","code":14"#, #""fault":"silence","ms":200"#,
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "Notifications that bluetoothd refuses for good are read, until it starts anew",
+    "A property whose notifications bluetoothd refuses is polled until bluetoothd restarts",
     arguments: ["signal", "socket"])
   func stuck(method: String) async throws {
     var plan = Plan()
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("A micro:bit that wants pairing is named as such, and the others are served")
+  @Test("A micro:bit that requires pairing is reported, and the other one is served")
   func pairing() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.gateway]
@@ -74,7 +74,7 @@ import Testing
 }
 
 extension Fixture {
-  /// What another program leaves behind that takes the notifications by a socket and meets an error.
+  /// Leaves the state after another program has failed to acquire the notifications by a socket.
   func leaveNotificationsStuck() async throws {
     let loop = EventLoop.onNewThread()
     defer { loop.stop() }

@@ -10,14 +10,14 @@ import Testing
   private static func plan(hasGateway: Bool) -> Plan {
     var plan = Plan()
     plan.devices = 1
-    plan.strangers = 1
+    plan.decoys = 1
     plan.entries = properties
     plan.simulator = ["--services", "temperature,buttons,led"]
     if !hasGateway { plan.absent = [.gateway, .observer] }
     return plan
   }
 
-  @Test("A property is read and written, by the gateway and directly", arguments: [true, false])
+  @Test("A property is read and written, with and without a gateway", arguments: [true, false])
   func readAndWrite(hasGateway: Bool) async throws {
     try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  private static let wrong: [([String], Int32, String)] = [
+  private static let invalid: [([String], Int32, String)] = [
     (["read", "ID", "wings"], 64, "no property wings"),
     (["read", "ID", "button_a"], 64, "button_a cannot be read"),
     (["write", "ID", "period", "5"], 64, "5 is below the smallest period"),
@@ -51,12 +51,12 @@ import Testing
     (["inspect", "nobody"], 69, "nobody"),
   ]
 
-  @Test("What cannot be done is told, with its status", arguments: [true, false])
-  func wrong(hasGateway: Bool) async throws {
+  @Test("An invalid command is refused with the reason and an exit status", arguments: [true, false])
+  func invalidCommands(hasGateway: Bool) async throws {
     try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
       let device = try await fixture.simulator.device(0)
       if hasGateway { try await fixture.online(device.id) }
-      for (arguments, expected, reason) in Self.wrong {
+      for (arguments, expected, reason) in Self.invalid {
         let (status, text) = try await fixture.command(arguments.map { $0 == "ID" ? device.address : $0 })
         #expect(status == expected && text.contains(reason), "\(arguments): \(status) \(text)")
       }
@@ -68,7 +68,7 @@ import Testing
     try await withFixture(Self.plan(hasGateway: true)) { fixture in
       let device = try await fixture.simulator.device(0)
       try await fixture.online(device.id)
-      try await fixture.done("device/options", #"{"id":"\#(device.id)","options":{"enabled":false}}"#)
+      try await fixture.perform("device/options", #"{"id":"\#(device.id)","options":{"enabled":false}}"#)
       for arguments in [["read", device.id, "period"], ["write", device.id, "period", "500"]] {
         let (status, text) = try await fixture.command(arguments)
         #expect(status == 69 && text.contains("is disabled"), "\(arguments): \(status) \(text)")
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test("inspect shows the services of a micro:bit and of a stranger", arguments: [true, false])
+  @Test("inspect shows the services of a micro:bit and of another peripheral", arguments: [true, false])
   func inspect(hasGateway: Bool) async throws {
     try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -86,8 +86,8 @@ import Testing
       #expect(text.hasPrefix(device.address) && text.contains("profile microbit: fits"), "\(text)")
       #expect(text.contains(#/read,notify +temperature +-?\d+ °C/#), "\(text)")
       #expect(text.contains(#"2.1.1""#), "\(text)")
-      let stranger = try await fixture.simulator.devices()[1]
-      let other = try await fixture.command(["inspect", stranger.address, "--json"])
+      let decoy = try await fixture.simulator.devices()[1]
+      let other = try await fixture.command(["inspect", decoy.address, "--json"])
       #expect(other.status == 0 && other.text.contains(#""fits": false"#), "\(other.text)")
       // Its link is ended; that of the gateway's device is not.
       try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test("A part of a name that two have is refused with both", arguments: [true, false])
+  @Test("An ambiguous part of a name is refused, and both devices are named", arguments: [true, false])
   func ambiguous(hasGateway: Bool) async throws {
     var plan = Self.plan(hasGateway: hasGateway)
     plan.devices = 2
@@ -130,7 +130,7 @@ import Testing
     }
   }
 
-  @Test("watch can be ended while its reader pauses", arguments: [true, false])
+  @Test("watch can be interrupted while its output is not read", arguments: [true, false])
   func watchUnread(hasGateway: Bool) async throws {
     var plan = Self.plan(hasGateway: hasGateway)
     plan.simulator += ["--period", "20"]
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test("scan shows what the configuration makes of each peripheral, and the entry to copy")
+  @Test("scan shows the matching profile of each peripheral, or an entry to copy")
   func scan() async throws {
     try await withFixture(Self.plan(hasGateway: true)) { fixture in
       let devices = try await fixture.simulator.devices()
@@ -162,16 +162,16 @@ import Testing
         let lines = text.split(separator: "\n")
         let own = lines.filter { $0.contains(devices[0].address) }
         #expect(own.count == 1 && own[0].contains("  microbit  connect"), "\(text)")
-        let stranger = lines.filter { $0.contains(devices[1].address) }
+        let decoy = lines.filter { $0.contains(devices[1].address) }
         #expect(
-          stranger.count == 1
-            && stranger[0].contains("{\"match\":{\"identifier\":\"\(devices[1].address)\"},\"id\":"),
+          decoy.count == 1
+            && decoy[0].contains("{\"match\":{\"identifier\":\"\(devices[1].address)\"},\"id\":"),
           "\(text)")
       }
     }
   }
 
-  @Test("scan --live goes on until it is interrupted; nothing is paired")
+  @Test("scan --live runs until it is interrupted; bonds lists no peripheral")
   func scanLive() async throws {
     try await withFixture(Self.plan(hasGateway: false)) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test("watch ends with the gateway")
+  @Test("watch ends when the gateway ends")
   func gatewayEnds() async throws {
     try await withFixture(Self.plan(hasGateway: true)) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test("A write to a device that is offline waits for it, for its time")
+  @Test("A write to an offline device waits for it until the timeout")
   func offline() async throws {
     try await withFixture(Self.plan(hasGateway: true)) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -205,8 +205,9 @@ import Testing
       try await fixture.vanish(0, device.id)
       let read = try await fixture.command(["read", device.id, "temperature"])
       #expect(read.status == 69 && read.text.contains("offline"), "\(read.text)")
-      let inVain = try await fixture.command(["write", device.id, "period", "700", "--timeout", "1"])
-      #expect(inVain.status == 69 && inVain.text.contains("is offline: waiting up to 1 s"), "\(inVain.text)")
+      let timedOut = try await fixture.command(["write", device.id, "period", "700", "--timeout", "1"])
+      #expect(
+        timedOut.status == 69 && timedOut.text.contains("is offline: waiting up to 1 s"), "\(timedOut.text)")
       let write = try fixture.start(["write", device.id, "period", "800"])
       _ = try await write.line(within: Fixture.patience) { $0.contains("waiting up to 30 s") }
       try await fixture.simulator.control("return", 0)
@@ -215,14 +216,14 @@ import Testing
     }
   }
 
-  @Test("The gateway of another user is refused, with what to do")
+  @Test("Access to the gateway of another user is refused, with the remedy")
   func anotherUser() async throws {
     try await withFixture(Self.plan(hasGateway: true)) { fixture in
       let device = try await fixture.simulator.device(0)
       try await fixture.online(device.id)
       var other: [String] = []
       if getuid() == 0 {
-        // The folder is the fixture's own; the user must get as far as the socket.
+        // The fixture's folder is private; the other user must be able to reach the socket.
         chmod(fixture.folder.path, 0o755)
         other = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
       } else {
@@ -235,7 +236,7 @@ import Testing
     }
   }
 
-  @Test("A gateway whose socket is elsewhere keeps the adapter, which is told")
+  @Test("An adapter used by a gateway that cannot be reached is reported")
   func adapterInUse() async throws {
     try await withFixture(Self.plan(hasGateway: true)) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -249,14 +250,14 @@ import Testing
     }
   }
 
-  @Test("The requests of the command line are requests over MQTT as well")
+  @Test("The requests of the command line can also be sent over MQTT")
   func requests() async throws {
     try await withFixture(Self.plan(hasGateway: true)) { fixture in
       let device = try await fixture.simulator.device(0)
       try await fixture.online(device.id)
-      let inspected = try await fixture.done("device/inspect", #"{"id":"\#(device.id)"}"#)
+      let inspected = try await fixture.perform("device/inspect", #"{"id":"\#(device.id)"}"#)
       #expect(inspected["profile"]?.string == "microbit" && inspected["fits"]?.bool == true)
-      let adapter = try await fixture.done("adapter/state")
+      let adapter = try await fixture.perform("adapter/state")
       #expect(adapter["state"]?.string == "on" && adapter["adapter"]?.string == "hci0")
       let refusal = try await fixture.refusal("device/inspect", #"{"identifier":"C5:A1:B2:C3:D4:FF"}"#)
       #expect(refusal == "C5:A1:B2:C3:D4:FF is not in range")
@@ -279,9 +280,11 @@ import Testing
       { "uuid": "e97dd91d-251d-470a-a062-fa1922dfa9a8", "characteristics": [
         { "uuid": "e97d3b10-251d-470a-a062-fa1922dfa9a8", "flags": ["write-without-response", "notify"], "value": "" } ] } ] }
     """#
-  private static let properties2 = [("dangerous", "buttonless"), ("flashing", "partial")]
+  private static let firmwareProperties = [("dangerous", "buttonless"), ("flashing", "partial")]
 
-  @Test("Firmware updates are never written, whatever a profile says", arguments: properties2)
+  @Test(
+    "Characteristics for firmware updates are never written, even with a profile",
+    arguments: firmwareProperties)
   func firmware(profile: String, property: String) async throws {
     var plan = Plan()
     plan.devices = 0
@@ -295,7 +298,7 @@ import Testing
       try await fixture.online("target")
       let (status, text) = try await fixture.command(["write", "target", property, "01"])
       #expect(status == 1 && text.contains("firmware"), "\(text)")
-      let result = try await fixture.done(
+      let result = try await fixture.perform(
         "property/set", #"{"id":"target","property":"\#(property)","value":"01"}"#)
       #expect(result["status"]?.string == "failed")
       let mark = try fixture.observer.mark

@@ -11,15 +11,15 @@ import Testing
     return plan
   }()
 
-  /// The adapter that the list of devices names, after `mark`.
+  /// Waits until the list of devices names this adapter, after `mark`.
   private static func wait(for adapter: String, in fixture: Fixture, after mark: Int = 0) async throws {
     try await fixture.message("bridge/\(fixture.plan.id)/devices", after: mark) { message in
       (try? message.json())?.array?.first?["adapter"]?.string == adapter
     }
   }
 
-  @Test("The best adapter connects, and when it goes, the readings go on through the other one")
-  func adapterGoes() async throws {
+  @Test("The adapter with the best signal connects; when it is unplugged, the other one takes over")
+  func adapterIsUnplugged() async throws {
     try await withFixture(Self.plan) { fixture in
       let simulator = try fixture.simulator
       try await simulator.control("strength", 0, #""adapter":0,"v":-80"#)
@@ -41,18 +41,18 @@ import Testing
       let online = try await fixture.online(id, after: offline.number)
       try await fixture.reading(id, after: online.number) { _ in true }
       try await Self.wait(for: "hci0", in: fixture, after: mark)
-      let health = try await fixture.done("health")
+      let health = try await fixture.perform("health")
       #expect(health["healthy"]?.bool == false)
       #expect(health["problems"]?.array?.map { $0.string } == ["there is no Bluetooth adapter hci1"])
       #expect(health["adapters"]?.array?.map { $0["state"]?.string } == ["on", "absent"])
 
-      let state = try await fixture.done("adapter/state", #"{"adapter":"hci1"}"#)
+      let state = try await fixture.perform("adapter/state", #"{"adapter":"hci1"}"#)
       #expect(state["state"]?.string == "absent")
       for request in ["adapter/state", "adapter/reset"] {
         #expect(try await fixture.refusal(request).contains("uses hci0 and hci1: name one of them"))
       }
 
-      // The adapter is back: it scans again, and the link stays where it is.
+      // The adapter is back: it scans again, and the link is not moved to it.
       let back = try fixture.observer.mark
       try await simulator.control(#"{"op":"plug","adapter":1,"on":true}"#)
       try await fixture.message("bridge/\(fixture.plan.id)/info", after: back) { message in

@@ -5,15 +5,15 @@ import TestSupport
 
 @testable import GATTServer
 
-/// A bluetoothd as a peripheral sees it: it calls the objects back while a registration is pending, and answers when it
-/// has them.
+/// The part of bluetoothd that a peripheral uses. Like the real one, it reads the client's objects before it replies to
+/// a registration.
 final class FakeBluetoothd: @unchecked Sendable {
-  // @unchecked: used on the loop's thread only, but for `calls` and `values`.
+  // @unchecked: used on the loop's thread only, except `calls` and `values`, which are thread-safe.
   static let adapter = "/org/bluez/hci1"
 
   /// The methods that were called, in order.
   let calls = Record<String>()
-  /// What was notified: the UUID and the bytes.
+  /// The notifications so far.
   let values = Record<Notified>()
   struct Notified: Sendable, Equatable {
     let path: String
@@ -26,7 +26,7 @@ final class FakeBluetoothd: @unchecked Sendable {
   private var isPowered = true
   private var alias = "raspberrypi"
   private var registered: Set<String> = []
-  /// The objects of the application, by path; of each its properties.
+  /// The properties of the application's objects, by path.
   private(set) var objects: [String: [String: DBusValue]] = [:]
   private(set) var advertisement: [String: DBusValue] = [:]
 
@@ -49,7 +49,7 @@ final class FakeBluetoothd: @unchecked Sendable {
     _ = try await calls.next(member) { $0 == member ? true : nil }
   }
 
-  /// Leaves the bus, as at its end.
+  /// Disconnects from the bus, as when bluetoothd ends.
   func end() async {
     await onLoop { $0.bus?.assumeIsolated { $0.close() } }
   }
@@ -68,7 +68,7 @@ final class FakeBluetoothd: @unchecked Sendable {
   /// Calls a method of a characteristic as bluetoothd does for a central.
   func call(_ method: String, _ path: String, _ arguments: [DBusValue] = []) async throws -> [DBusValue] {
     let (bus, client) = await onLoop { ($0.bus, $0.client) }
-    guard let bus else { throw Failure("left the bus") }
+    guard let bus else { throw Failure("not connected to the bus") }
     return try await bus.call(
       DBusCall(method, on: BlueZName.characteristic, of: path, at: client, arguments), timeout: patience)
   }
@@ -86,7 +86,7 @@ final class FakeBluetoothd: @unchecked Sendable {
 
   private func receive(_ event: DBusEvent) {
     switch event {
-    case .call(let call): answer(call)
+    case .call(let call): handle(call)
     case .signal(let signal):
       guard signal.member == "PropertiesChanged", signal.sender == client, signal.arguments.count > 1,
         let bytes = signal.arguments[1].map?["Value"]?.byteArray
@@ -96,7 +96,7 @@ final class FakeBluetoothd: @unchecked Sendable {
     }
   }
 
-  private func answer(_ call: DBusCall) {
+  private func handle(_ call: DBusCall) {
     calls.append(call.member)
     switch call.member {
     case "GetManagedObjects": reply(call, [managed])
@@ -118,13 +118,13 @@ final class FakeBluetoothd: @unchecked Sendable {
     guard let path = call.arguments[0].text, let bus, let client = call.sender else { return }
     guard !registered.contains(path) else { return refuse(call, BlueZName.alreadyExists) }
     self.client = client
-    let question =
+    let request =
       call.member == "RegisterApplication"
       ? DBusCall("GetManagedObjects", on: DBusName.objectManager, of: path, at: client)
       : DBusCall("GetAll", on: DBusName.properties, of: path, at: client, [.string(BlueZName.advertisement)])
     bus.assumeIsolated {
-      $0.call(question, timeout: .seconds(10)) { answer in
-        guard case .success(let arguments) = answer, let value = arguments.first?.map else {
+      $0.call(request, timeout: .seconds(10)) { result in
+        guard case .success(let arguments) = result, let value = arguments.first?.map else {
           return self.refuse(call, "org.bluez.Error.Failed")
         }
         if call.member == "RegisterApplication" {

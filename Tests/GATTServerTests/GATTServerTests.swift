@@ -7,24 +7,24 @@ import Testing
 
 @testable import GATTServer
 
-/// The exported objects as bluetoothd calls them, on a private bus.
+/// The exported objects, called by a fake bluetoothd on a private bus.
 @Suite struct GATTServerTests {
   private static let counter = Property(
     name: "add", service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: 0x2222),
     kind: .event, access: .write, codec: .uint8)
 
-  /// A server that is registered with a bluetoothd.
+  /// A server with its bluetoothd and its events.
   private struct Served {
     let bluetoothd: FakeBluetoothd
     let server: GATTServer
     let events: Record<GATTServerEvent>
     let run: Task<Void, Never>
 
-    func serving() async throws {
+    func waitUntilServing() async throws {
       _ = try await events.next("serving") { $0 == .serving(address: "02:00:5E:00:53:02") ? true : nil }
     }
 
-    func waiting() async throws -> String {
+    func waitingReason() async throws -> String {
       try await events.next("waiting") { if case .waiting(let reason) = $0 { reason } else { nil } }
     }
   }
@@ -44,19 +44,19 @@ import Testing
     ) { events.append($0) }
     let run = Task(executorPreference: loop) { await server.run() }
     let served = Served(bluetoothd: bluetoothd, server: server, events: events, run: run)
-    if isRegistered { try await served.serving() }
+    if isRegistered { try await served.waitUntilServing() }
     try await body(served, bus, loop)
     run.cancel()
     await run.value
   }
 
-  /// The D-Bus name of the error; nil: there was none.
+  /// The D-Bus name of the error, if any.
   private static func errorName(_ body: () async throws -> Void) async -> String? {
     do { try await body() } catch { return (error as? DBusError)?.name ?? "\(error)" }
     return nil
   }
 
-  @Test func theMicroBitIsExportedWithoutTheServicesOfBlueZ() async throws {
+  @Test func microBitIsExportedWithoutServicesOfBlueZ() async throws {
     try await withServer { served, _, _ in
       let objects = await served.bluetoothd.onLoop { $0.objects }
       let services = objects.values.filter { $0["Primary"] != nil }.compactMap { $0["UUID"]?.text }
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func aCentralReadsWritesAndIsNotified() async throws {
+  @Test func centralReadsWritesAndIsNotified() async throws {
     try await withServer { served, _, _ in
       let fake = served.bluetoothd
       let period = try await fake.path(Property.microbitPeriod.characteristic)
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func anIndicationWaitsForTheConfirmationOfTheOneBefore() async throws {
+  @Test func indicationWaitsForConfirmationOfPreviousOne() async throws {
     try await withServer { served, _, _ in
       let fake = served.bluetoothd
       let line = try #require(Profile.microbit.property(named: "uart_rx"))
@@ -106,7 +106,7 @@ import Testing
       _ = try await fake.call("StartNotify", path)
       try await served.server.set(line, to: .text(String(repeating: "x", count: 25)))
       _ = try await fake.values.next("the first packet") { $0.bytes.count == 20 ? true : nil }
-      // Nothing more has been sent before the reply to this call.
+      // After the reply to this call, any earlier notification has arrived.
       _ = try await fake.call("ReadValue", try await fake.path(Property.microbitPeriod.characteristic))
       #expect(fake.values.count == 1)
       _ = try await fake.call("Confirm", path)
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func indicationsThatAreNotConfirmedAreBounded() {
+  @Test func queueOfUnconfirmedIndicationsIsBounded() {
     var queue = IndicationQueue()
     let start = ContinuousClock.now
     #expect(queue.add([0], at: start) == [0])
@@ -130,7 +130,7 @@ import Testing
   private static let refusals: [(String, [UInt8])] = [("2222", []), ("2222", [1, 2])]
 
   @Test(arguments: refusals)
-  func aWriteOfAnotherLengthIsRefused(_ uuid: String, _ bytes: [UInt8]) async throws {
+  func writeOfWrongLengthIsRefused(_ uuid: String, _ bytes: [UInt8]) async throws {
     let profile = try Profile(
       name: "counter", requires: [BluetoothUUID(short: 0x1111)], properties: [Self.counter])
     try await withServer(ServedPeripheral(profile, at: .now), name: "Counter") { served, _, _ in
@@ -169,43 +169,43 @@ import Testing
     }
   }
 
-  @Test func itIsServedAgainAfterTheEndOfBluetoothd() async throws {
+  @Test func peripheralIsServedAgainAfterRestartOfBluetoothd() async throws {
     try await withServer { served, bus, loop in
       await served.bluetoothd.end()
-      #expect(try await served.waiting() == "bluetoothd has ended")
+      #expect(try await served.waitingReason() == "bluetoothd has ended")
       let next = try await FakeBluetoothd.start(on: loop, bus: bus.address)
-      try await served.serving()
+      try await served.waitUntilServing()
       let period = try await next.path(Property.microbitPeriod.characteristic)
       #expect(try await next.read(period) == [0xE8, 3])
     }
   }
 
-  @Test func itAdvertisesAgainAfterTheAdapterWasOff() async throws {
+  @Test func advertisingResumesAfterAdapterWasOff() async throws {
     try await withServer { served, _, _ in
       served.bluetoothd.calls.skip()
       await served.bluetoothd.power(false)
-      #expect(try await served.waiting() == "the adapter hci1 is off")
+      #expect(try await served.waitingReason() == "the adapter hci1 is off")
       await served.bluetoothd.power(true)
-      try await served.serving()
+      try await served.waitUntilServing()
       try await served.bluetoothd.called("UnregisterAdvertisement")
       try await served.bluetoothd.called("RegisterAdvertisement")
     }
   }
 
-  @Test func itUnregistersAtItsEnd() async throws {
+  @Test func serverUnregistersWhenItEnds() async throws {
     try await withServer { served, _, _ in
       served.run.cancel()
       await served.run.value
       try await served.bluetoothd.called("UnregisterAdvertisement")
       try await served.bluetoothd.called("UnregisterApplication")
-      // The machine's own name again.
+      // The adapter has the machine's own name again.
       #expect(await served.bluetoothd.onLoop { $0.currentAlias } == "")
     }
   }
 
   @Test func absentAdapterIsReported() async throws {
     try await withServer(adapter: "hci7", isRegistered: false) { served, _, _ in
-      let reason = try await served.waiting()
+      let reason = try await served.waitingReason()
       #expect(reason == "there is no adapter hci7 (there is hci1: use --adapter)")
     }
   }
@@ -228,7 +228,7 @@ import Testing
     }
   }
 
-  @Test func anAdvertisementTakesTheServicesThatFit() throws {
+  @Test func advertisementHasTheServicesThatFit() throws {
     let long = (0..<2).map { BluetoothUUID(high: 0xE95D_0000_251D_470A + $0, low: 7) }
     let short = [BluetoothUUID(short: 0x1111), BluetoothUUID(short: 0x2222)]
     let profile = try Profile(name: "x", requires: long + short, properties: [Self.counter])

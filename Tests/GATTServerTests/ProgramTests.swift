@@ -5,7 +5,7 @@ import Testing
 
 @testable import GATTServer
 
-/// The program itself.
+/// Runs microbit-peripheral.
 @Suite struct ProgramTests {
   private static func program() throws -> String {
     var buffer = [UInt8](repeating: 0, count: 4096)
@@ -17,13 +17,13 @@ import Testing
     return own[...slash] + "microbit-peripheral"
   }
 
-  private static func fails(_ arguments: [String], _ status: Int32, _ part: String) async throws {
+  private static func expect(_ arguments: [String], exits status: Int32, printing part: String) async throws {
     let process = try ChildProcess(try program(), arguments)
     #expect(try await process.exitStatus() == status)
     #expect(process.text.contains(part), "\(process.text)")
   }
 
-  private static let wrong: [([String], Int32, String)] = [
+  private static let invalid: [([String], Int32, String)] = [
     (["--adaptr", "hci1"], 64, "unknown option --adaptr"), (["--profile"], 64, "--profile needs a value"),
     (["--adapter", "usb1"], 64, "not the name of an adapter, such as hci1: usb1"),
     (["extra"], 64, "unexpected argument: extra"), (["--name", ""], 64, "--name: 1 to 248 bytes"),
@@ -46,29 +46,30 @@ import Testing
   @Test func invalidProfileIsReportedWithItsPlace() async throws {
     let folder = try TemporaryFolder()
     try folder.write(#"{"a":{"properties":{"x":{"service":"1111"}}}}"#, to: "a.json")
-    try await Self.fails(["--profile", "\(folder.path)/a.json"], 78, "a.json:1:")
+    try await Self.expect(["--profile", "\(folder.path)/a.json"], exits: 78, printing: "a.json:1:")
     try folder.write("{}", to: "b.json")
-    try await Self.fails(["--profile", "\(folder.path)/b.json"], 78, "0 profiles instead of one")
-    try await Self.fails(
-      ["--profiles-directory", repositoryPath("deploy/profiles"), "--profile", "countr"], 78,
-      "did you mean counter?")
+    try await Self.expect(
+      ["--profile", "\(folder.path)/b.json"], exits: 78, printing: "0 profiles instead of one")
+    try await Self.expect(
+      ["--profiles-directory", repositoryPath("deploy/profiles"), "--profile", "countr"], exits: 78,
+      printing: "did you mean counter?")
   }
 
-  @Test func helpAndVersion() async throws {
+  @Test func helpAndVersionArePrinted() async throws {
     for (option, part) in [
       ("--help", "--generate PROPERTY=GENERATOR"), ("--version", "microbit-peripheral \(Version.current)"),
     ] {
-      try await Self.fails([option], 0, part)
+      try await Self.expect([option], exits: 0, printing: part)
     }
   }
 
-  @Test func itServesAProfileByNameAndPrintsWhatIsWritten() async throws {
+  @Test func profileIsServedByNameAndInvalidInputIsReported() async throws {
     let bus = try await PrivateBus()
     let loop = EventLoop.onNewThread()
     defer { loop.stop() }
     let bluetoothd = try await FakeBluetoothd.start(on: loop, bus: bus.address)
     let folder = try TemporaryFolder()
-    // Standard input from a file, which ends; the values stay.
+    // Standard input is a file: the values are kept after its end.
     try folder.write("# battery\nbattery 55\nbatery 1\nbattery 300", to: "values")
     let command = """
       exec '\(try Self.program())' --adapter hci1 --profile battery \

@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func aConstantStays() throws {
+  @Test func constantRepeatsItsValue() throws {
     #expect(try Self.bytes(3, "constant:7") == [[7], [7], [7]])
     var generator = try Generator("constant:7", for: .made())
     #expect(generator.next().wait == .seconds(1))
@@ -28,7 +28,7 @@ import Testing
     #expect(fast.next().wait == .milliseconds(20))
   }
 
-  @Test func aConstantMayBeARecordOrAWord() throws {
+  @Test func constantCanBeRecordOrWord() throws {
     #expect(
       try Self.bytes(1, #"constant:{"x":1,"y":2,"z":-1}@50"#, .microbitAccelerometer) == [
         [1, 0, 2, 0, 0xFF, 0xFF]
@@ -36,20 +36,20 @@ import Testing
     #expect(try Self.bytes(1, "constant:press_start", .microbitButtonA) == [[1]])
   }
 
-  @Test func aRampStartsAgain() throws {
+  @Test func rampRepeats() throws {
     #expect(try Self.bytes(5, "ramp:1:3:1") == [[1], [2], [3], [1], [2]])
     #expect(try Self.bytes(4, "ramp:30:10:-10") == [[30], [20], [10], [30]])
     // Whole numbers are rounded; the last step does not exceed the end.
     #expect(try Self.bytes(5, "ramp:0:2.2:0.6") == [[0], [1], [1], [2], [0]])
   }
 
-  @Test func aRampOfScaledNumbers() throws {
+  @Test func rampOfScaledNumbers() throws {
     let codec = try Codec(.scalar(Codec.Scalar(.int16, scale: 0.01)))
     #expect(
       try Self.bytes(3, "ramp:-0.5:0.5:0.5", .made(codec: codec)) == [[0xCE, 0xFF], [0, 0], [50, 0]])
   }
 
-  @Test func aRandomWalkStaysWithinItsLimitsAndMoves() throws {
+  @Test func randomWalkVariesWithinItsLimitsAndIsRepeatable() throws {
     let values = try Self.bytes(1000, "random_walk:10:20:3").map { Int($0[0]) }
     #expect(values.allSatisfy { (10...20).contains($0) })
     #expect(Set(values).count > 5)
@@ -67,12 +67,12 @@ import Testing
     ("ramp:1:1:1", "no step"), ("ramp:0:300:1", "300 is outside"), ("random_walk:-1:3:1", "-1 is outside"),
     ("replay:/nonexistent.csv", "/nonexistent.csv: No such file"),
   ])
-  func whatIsWrongIsTold(_ text: String, _ part: String) {
+  func invalidGeneratorIsRejectedWithReason(_ text: String, _ part: String) {
     let reason = Self.reason(text)
     #expect(reason?.contains(part) == true, "\(reason ?? "none")")
   }
 
-  @Test func aRecordHasNoRamp() {
+  @Test func rampOfRecordIsRejected() {
     #expect(
       Self.reason("ramp:1:2:1", .microbitAccelerometer)
         == "accelerometer is not a number: use constant or replay")
@@ -81,7 +81,7 @@ import Testing
 
   // MARK: Replay
 
-  /// That of `watch --csv`, but for its column `unit`, which is not used.
+  /// The header of `watch --csv` without its column `unit`, which is not used.
   private static let header = "time,device,property,value\n"
 
   private static func replay(_ text: String, _ property: Property = .made()) throws -> Generator {
@@ -103,11 +103,11 @@ import Testing
     #expect(generator.next().packets == [[7]])
   }
 
-  @Test func aRandomWalkMayBeginAtItsUpperLimit() throws {
+  @Test func randomWalkCanStartAtItsUpperLimit() throws {
     #expect(try Self.bytes(100, "random_walk:20:10:-3").allSatisfy { (10...20).contains($0[0]) })
   }
 
-  @Test func aReplayHasTheIntervalsOfTheRecordingAndStartsAgain() throws {
+  @Test func replayHasIntervalsOfRecordingAndRepeats() throws {
     var generator = try Self.replay(
       Self.header + """
         2026-11-22T10:30:15.000Z,kitchen,level,1
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func aReplayOfRecords() throws {
+  @Test func replayOfRecords() throws {
     var generator = try Self.replay(
       Self.header + #"2026-11-22T10:30:15.000Z,a,accelerometer,"{""x"":1,""y"":0,""z"":0}""# + "\n",
       .microbitAccelerometer)
@@ -134,7 +134,7 @@ import Testing
     #expect(next.wait == .seconds(1))
   }
 
-  private static let wrongFiles: [(String, String)] = [
+  private static let invalidFiles: [(String, String)] = [
     ("", "r.csv:1: the first line is not time,device,property,value"),
     ("time,value\n", "r.csv:1: the first line is not time,device,property,value"),
     (header, "r.csv:1: there is no value of level"),

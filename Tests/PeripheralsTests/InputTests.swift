@@ -3,7 +3,7 @@ import Testing
 
 @testable import Peripherals
 
-/// Lines of `PROPERTY VALUE`, and what centrals write as text.
+/// Input lines of `PROPERTY VALUE`, and the text of values that centrals write.
 @Suite struct InputTests {
   private static func bytes(_ line: String) throws -> [UInt8]? {
     guard let input = try InputLine(line, of: .microbit) else { return nil }
@@ -27,7 +27,7 @@ import Testing
   ]
 
   @Test(arguments: lines)
-  func aLineSetsAValue(_ line: String, _ bytes: [UInt8]) throws {
+  func lineSetsValue(_ line: String, _ bytes: [UInt8]) throws {
     #expect(try Self.bytes(line) == bytes)
   }
 
@@ -36,7 +36,7 @@ import Testing
     #expect(try InputLine(line, of: .microbit) == nil)
   }
 
-  private static let wrong: [(String, String)] = [
+  private static let invalid: [(String, String)] = [
     ("temprature 23", "the profile microbit has no property \"temprature\" (did you mean temperature?)"),
     (
       "temperature",
@@ -91,7 +91,7 @@ import Testing
     #expect(property.text(of: bytes) == text)
   }
 
-  @Test func aLongLineOfTextIsSentInPackets() throws {
+  @Test func longLineOfTextIsSentInPackets() throws {
     let property = try #require(Profile.microbit.property(named: "uart_rx"))
     let packets = try property.packets(of: .text(String(repeating: "x", count: 25)))
     #expect(packets.map(\.count) == [20, 6])

@@ -1,7 +1,7 @@
 import Peripherals
 import Testing
 
-/// The firmware's behaviour: what a period is, when it counts, what is lost with a reset.
+/// The firmware's behaviour: valid periods, when a new period takes effect, and the state after a reset.
 @Suite struct MicroBitTests {
   private static let start = ContinuousClock.now
 
@@ -10,7 +10,7 @@ import Testing
     return MicroBit(index: 0, period: period, at: Self.start, random: &random)
   }
 
-  @Test func aNewPeriodBeginsAfterTheSampleAlreadyPlanned() {
+  @Test func newPeriodStartsAfterNextSample() {
     var microBit = microBit()
     let planned = microBit.nextSample
     #expect(planned > Self.start && planned <= Self.start + .seconds(1))
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [[], [1], [1, 2, 3], Array(repeating: 1, count: 600)] as [[UInt8]])
-  func aPeriodOfAnotherLengthThanTwoBytesChangesNothing(_ bytes: [UInt8]) {
+  func periodNotOfTwoBytesIsRejected(_ bytes: [UInt8]) {
     var microBit = microBit()
     let accepted = microBit.writePeriod(bytes, at: Self.start)
     #expect(!accepted)
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 7, 255, 256, 40_000, 65_535] as [UInt16])
-  func thePeriodReadsBackAsItWasWritten(_ period: UInt16) {
+  func periodReadsBackAsWritten(_ period: UInt16) {
     var microBit = microBit()
     let bytes = [UInt8(period & 0xFF), UInt8(period >> 8)]
     let accepted = microBit.writePeriod(bytes, at: Self.start)
@@ -40,27 +40,27 @@ import Testing
   }
 
   @Test(arguments: [(0, 100), (99, 100), (100, 100), (101, 101)] as [(UInt8, UInt16)])
-  func aPeriodBelowTheLeastBecomesTheLeast(written: UInt8, held: UInt16) {
+  func periodBelowMinimumBecomesMinimum(written: UInt8, expected: UInt16) {
     var random = SplitMix(seed: 1)
     var microBit = MicroBit(index: 0, period: 1000, minimumPeriod: 100, at: Self.start, random: &random)
     let accepted = microBit.writePeriod([written, 0], at: Self.start)
     #expect(accepted)
-    #expect(microBit.period == held)
+    #expect(microBit.period == expected)
   }
 
-  @Test func skippedSamplesDoNotShiftTheLaterOnes() {
+  @Test func skippedSamplesDoNotShiftLaterOnes() {
     var microBit = microBit()
     let first = microBit.nextSample
     microBit.skip(to: first + .milliseconds(2500))
     #expect(microBit.nextSample == first + .seconds(3))
-    // A sample that is due at this very moment has been taken.
+    // A sample that is due at exactly this time is skipped too.
     microBit.skip(to: first + .seconds(3))
     #expect(microBit.nextSample == first + .seconds(4))
     microBit.skip(to: first + .milliseconds(3001))
     #expect(microBit.nextSample == first + .seconds(4))
   }
 
-  @Test func aLateSampleIsNotMadeUpFor() {
+  @Test func missedSamplesAreNotSentLater() {
     var microBit = microBit()
     let first = microBit.nextSample
     _ = microBit.sample(at: first + .milliseconds(10))
@@ -69,7 +69,7 @@ import Testing
     #expect(microBit.nextSample == first + .seconds(101))
   }
 
-  @Test func aResetForgetsThePeriod() {
+  @Test func resetRestoresDefaultPeriod() {
     var microBit = microBit(period: 50)
     microBit.reset(at: Self.start)
     #expect(microBit.period == 1000)

@@ -17,7 +17,7 @@ import Testing
     return ServedPeripheral(try Profile(name: "counter", properties: [add]), at: start)
   }
 
-  @Test func everyPropertyOfTheMicroBitHasACharacteristic() throws {
+  @Test func everyPropertyOfMicroBitHasCharacteristic() throws {
     let served = Self.microBit()
     for property in Profile.microbit.properties {
       let characteristic = try #require(served.database.characteristic(of: property), "\(property.name)")
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func aTemperatureIsNotifiedOncePerPeriodAndOnlyToSubscribers() throws {
+  @Test func temperatureIsNotifiedOncePerPeriodToSubscribersOnly() throws {
     var served = Self.microBit()
     let temperature = try #require(served.database.characteristic(of: .microbitTemperature))
     #expect(try served.set(.microbitTemperature, to: .integer(21), at: Self.start) == [])
@@ -39,22 +39,22 @@ import Testing
     #expect(served.next == nil)
   }
 
-  @Test func aPeriodThatACentralWritesIsUsed() throws {
+  @Test func periodWrittenByCentralIsUsed() throws {
     var served = Self.microBit()
     let period = try #require(served.database.characteristic(of: .microbitPeriod))
     let temperature = try #require(served.database.characteristic(of: .microbitTemperature))
     served.subscribe(temperature.handle, true, at: Self.start)
-    let taken = served.write([0xF4, 1], to: period, at: Self.start)
-    #expect(taken)
+    let isAccepted = served.write([0xF4, 1], to: period, at: Self.start)
+    #expect(isAccepted)
     #expect(served.value(of: period, at: Self.start) == [0xF4, 1])
     let first = try #require(served.next)
     _ = served.advance(to: first)
     #expect(served.next == first + .milliseconds(500))
-    let refused = served.write([1], to: period, at: Self.start)
-    #expect(!refused)
+    let isShortAccepted = served.write([1], to: period, at: Self.start)
+    #expect(!isShortAccepted)
   }
 
-  @Test func aButtonIsNotifiedAtOnce() throws {
+  @Test func buttonIsNotifiedAtOnce() throws {
     var served = Self.microBit()
     let button = try #require(served.database.characteristic(of: .microbitButtonA))
     served.subscribe(button.handle, true, at: Self.start)
@@ -64,17 +64,17 @@ import Testing
   }
 
   @Test(arguments: [[], [1, 2], [1, 2, 3, 4]] as [[UInt8]])
-  func theCounterTakesOneByte(_ bytes: [UInt8]) throws {
+  func counterAcceptsOneByteOnly(_ bytes: [UInt8]) throws {
     var served = try Self.counter()
     let add = try #require(served.database.characteristic(of: served.profile.properties[0]))
-    let refused = served.write(bytes, to: add, at: Self.start)
-    #expect(!refused)
-    let taken = served.write([5], to: add, at: Self.start)
-    #expect(taken)
+    let isWrongLengthAccepted = served.write(bytes, to: add, at: Self.start)
+    #expect(!isWrongLengthAccepted)
+    let isAccepted = served.write([5], to: add, at: Self.start)
+    #expect(isAccepted)
     #expect(served.value(of: add, at: Self.start) == [5])
   }
 
-  @Test func generatorsSetValuesInTheirTime() throws {
+  @Test func generatorsSetValuesAtTheirIntervals() throws {
     let generator = try Generator("ramp:1:2:1@100", for: .microbitButtonA.uint8)
     var served = Self.microBit([generator])
     let button = try #require(served.database.characteristic(of: .microbitButtonA))
@@ -86,7 +86,7 @@ import Testing
     }
     #expect(seen == [1, 2, 1])
     #expect(served.next == Self.start + .milliseconds(300))
-    // What was missed is not made up for.
+    // Missed values are not sent later.
     #expect(served.advance(to: Self.start + .seconds(60)).count == 1)
     #expect(served.next == Self.start + .milliseconds(60_100))
   }

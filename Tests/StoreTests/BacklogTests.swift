@@ -6,7 +6,7 @@ import Testing
   private let a = Change.put([1])
   private let b = Change.put([2])
 
-  @Test func theFirstChangeStartsTheWriter() {
+  @Test func firstChangeStartsWriter() {
     var backlog = Backlog()
     let starts = [backlog.add("a", a), backlog.add("b", a), backlog.add("a", b)]
     #expect(starts == [true, false, false])
@@ -19,19 +19,19 @@ import Testing
     #expect(backlog.count == 0)
   }
 
-  @Test func theWriterGoesWhenNothingWaits() {
+  @Test func writerEndsWhenNothingIsQueued() {
     var backlog = Backlog()
     _ = backlog.add("a", a)
     _ = backlog.take()
     let late = backlog.add("b", .delete)
     #expect(!late)
     backlog.written()
-    let goesAtOnce = backlog.release()
-    #expect(!goesAtOnce)
+    let endsAtOnce = backlog.release()
+    #expect(!endsAtOnce)
     #expect(backlog.take().changes == ["b": .delete])
     backlog.written()
-    let goesThen = backlog.release()
-    #expect(goesThen)
+    let endsThen = backlog.release()
+    #expect(endsThen)
     let startsAgain = backlog.add("c", a)
     #expect(startsAgain)
   }
@@ -45,19 +45,19 @@ import Testing
     #expect(backlog.count == 2)
     backlog.failed()
     #expect(backlog.count == 2)
-    let goes = backlog.release()
-    #expect(!goes)
+    let ends = backlog.release()
+    #expect(!ends)
     #expect(backlog.take().changes == ["a": .delete, "b": a])
   }
 
-  @Test func closingIsTheLastWord() {
+  @Test func changesAfterCloseAreIgnored() {
     var backlog = Backlog()
     let starts = backlog.close()
     #expect(starts)
-    let counts = backlog.add("a", a)
-    #expect(!counts)
-    let goes = backlog.release()
-    #expect(!goes)
+    let startsWriter = backlog.add("a", a)
+    #expect(!startsWriter)
+    let ends = backlog.release()
+    #expect(!ends)
     let (changes, isLast) = backlog.take()
     #expect(changes.isEmpty && isLast)
     backlog.ended()
@@ -65,7 +65,7 @@ import Testing
     #expect(!startsAgain)
   }
 
-  @Test func aWriterThatCouldNotStartIsTriedAgain() {
+  @Test func startOfWriterIsRetried() {
     var backlog = Backlog()
     _ = backlog.add("a", a)
     backlog.writerNotStarted()
@@ -76,7 +76,7 @@ import Testing
 }
 
 @Suite struct PacingTests {
-  @Test func failuresAreAMinuteApartAtMost() {
+  @Test func retriesAreAtMostAMinuteApart() {
     var retry = Pacing().retry
     #expect((1...8).map { _ in retry.next() } == [1, 2, 4, 8, 16, 32, 60, 60].map { Duration.seconds($0) })
   }

@@ -13,17 +13,17 @@ import Testing
     path = folder.path + "/state.db"
   }
 
-  @Test func makesFoldersAndFileForThisUserAlone() throws {
+  @Test func foldersAndFilesArePrivateToUser() throws {
     let path = folder.path + "/a/b/state.db"
     let (store, records, opening) = StateStore.open(path: path)
     #expect(opening == .opened)
     #expect(records.isEmpty)
     store.put("key", bytes("value"))
     #expect(store.close(within: patience) == 0)
-    #expect(rights(folder.path + "/a") == "700")
-    #expect(rights(folder.path + "/a/b") == "700")
+    #expect(permissions(folder.path + "/a") == "700")
+    #expect(permissions(folder.path + "/a/b") == "700")
     for name in try names(in: folder.path + "/a/b") {
-      #expect(rights(folder.path + "/a/b/" + name) == "600", "\(name)")
+      #expect(permissions(folder.path + "/a/b/" + name) == "600", "\(name)")
     }
   }
 
@@ -33,7 +33,7 @@ import Testing
       "long": String(repeating: "x", count: 50_000),
       "nul": "a\0b",
     ]
-    try leave(values, at: path)
+    try writeRecords(values, at: path)
     let (store, records, opening) = StateStore.open(path: path)
     #expect(opening == .opened)
     #expect(records.texts == values)
@@ -55,14 +55,14 @@ import Testing
     #expect(StateStore.open(path: path).records == ["key": value])
   }
 
-  @Test func peopleReadItAsText() throws {
-    try leave(["key": #"{"a":1}"#], at: path)
-    let onlooker = try Onlooker(path)
+  @Test func recordsAreStoredAsText() throws {
+    try writeRecords(["key": #"{"a":1}"#], at: path)
+    let connection = try SQLiteConnection(path)
     #expect(
-      try onlooker.text("SELECT typeof(key) || typeof(value) || value FROM record") == #"texttext{"a":1}"#)
+      try connection.text("SELECT typeof(key) || typeof(value) || value FROM record") == #"texttext{"a":1}"#)
   }
 
-  /// What is at the path, and a word of the reason.
+  /// The kind of file at the path, and a part of the reason.
   @Test(arguments: [
     ("garbage", "not a database"), ("truncated", "malformed"), ("torn", "cannot read"),
     ("foreign", "another program"), ("marked", "another program"), ("columns", "no such column"),
@@ -74,13 +74,13 @@ import Testing
 
     let (store, records, opening) = StateStore.open(path: path)
     #expect(records.isEmpty)
-    guard case .setAside(let aside, let told) = opening else {
+    guard case .setAside(let aside, let text) = opening else {
       Issue.record("\(opening)")
       return
     }
-    #expect(told.contains(reason) && told.contains(path), "\(told)")
+    #expect(text.contains(reason) && text.contains(path), "\(text)")
     #expect(try contents(aside) == before)
-    // Was there one beside it, it went along: it would be played back into the new database.
+    // Its journal is moved too, or SQLite would apply it to the new database.
     #expect((try? contents(aside + "-journal")) == journal)
 
     store.put("key", bytes("value"))
@@ -90,7 +90,7 @@ import Testing
     #expect(try contents(aside) == before)
   }
 
-  @Test func eachOneSetAsideHasANameOfItsOwn() throws {
+  @Test func filesMovedAsideHaveDifferentNames() throws {
     var asides: Set<String> = []
     for round in 0..<3 {
       try folder.write("no database, of round \(round), and long enough to look at", to: "state.db")
@@ -111,27 +111,27 @@ import Testing
     case "truncated", "torn":
       var values: [String: String] = [:]
       for key in 0..<100 { values["key \(key)"] = String(repeating: "x", count: 500) }
-      try leave(values, at: path)
+      try writeRecords(values, at: path)
       var bytes = try contents(path)
       if fault == "truncated" {
         bytes.removeLast(bytes.count / 2)
       } else {
-        for place in 8192..<12_288 { bytes[place] = UInt8(truncatingIfNeeded: place &* 31) }
+        for index in 8192..<12_288 { bytes[index] = UInt8(truncatingIfNeeded: index &* 31) }
       }
       try folder.write(bytes, to: "state.db")
     case "marked":
-      try leave(["key": "value"], at: path)
-      try Onlooker(path).execute("PRAGMA application_id = 7")
+      try writeRecords(["key": "value"], at: path)
+      try SQLiteConnection(path).execute("PRAGMA application_id = 7")
     case "foreign":
-      try Onlooker(path).execute("CREATE TABLE bookmarks (url TEXT)")
+      try SQLiteConnection(path).execute("CREATE TABLE bookmarks (url TEXT)")
     case "columns":
-      try Onlooker(path).execute("CREATE TABLE record (name TEXT); PRAGMA user_version = 1")
+      try SQLiteConnection(path).execute("CREATE TABLE record (name TEXT); PRAGMA user_version = 1")
     default:
       throw Failure(fault)
     }
   }
 
-  @Test func aFolderInItsPlaceLeavesMemoryOnly() throws {
+  @Test func folderAtPathLeavesMemoryOnly() throws {
     mkdir(path, 0o700)
     let (store, records, opening) = StateStore.open(path: path)
     #expect(opening == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
@@ -141,14 +141,14 @@ import Testing
     #expect(try names(in: path) == [])
   }
 
-  @Test func aPipeInItsPlaceLeavesMemoryOnly() {
+  @Test func pipeAtPathLeavesMemoryOnly() {
     mkfifo(path, 0o600)
     #expect(
       StateStore.open(path: path).opening
         == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
   }
 
-  @Test func aFileInPlaceOfTheFolderLeavesMemoryOnly() throws {
+  @Test func fileInsteadOfFolderLeavesMemoryOnly() throws {
     try folder.write("", to: "file")
     guard case .inMemoryOnly(let reason) = StateStore.open(path: folder.path + "/file/state.db").opening
     else {
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func thereIsNothingInAFileThatIsNot() throws {
+  @Test func missingFileIsReadAsEmpty() throws {
     #expect(try StateStore.records(path: path).isEmpty)
     #expect(try names(in: folder.path) == [])
   }
@@ -178,7 +178,7 @@ import Testing
     #expect(try names(in: folder.path) == before)
   }
 
-  @Test func theTimeInAName() {
+  @Test func timestampInFileName() {
     #expect(StateFile.stamp(0) == "19700101T000000Z")
     #expect(StateFile.stamp(1_767_323_045) == "20260102T030405Z")
   }

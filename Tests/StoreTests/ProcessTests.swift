@@ -3,7 +3,7 @@ import Store
 import TestSupport
 import Testing
 
-/// What only a process of its own can show: it is killed, limited, refused, or shut in with a disk of its own.
+/// Tests that need a separate process: it is killed, limited in file size or permissions, or has its own mounts.
 @Suite struct ProcessTests {
   let folder: TemporaryFolder
   let path: String
@@ -17,25 +17,27 @@ import Testing
     for kill in 0..<12 {
       let writer = try ChildProcess(program("store-writer"), ["rounds", path])
       var known = ""
-      // Another point of the work each time: after some transactions, and a bit.
+      // Killed at a different point each time: after some transactions and a short delay.
       for _ in 0...(kill % 4) { known = try await writer.line(within: patience) { $0.hasPrefix("round ") } }
       usleep(UInt32(kill * 300))
       writer.signal(SIGKILL)
       #expect(try await writer.exitStatus(within: patience) == 128 + SIGKILL)
       known = writer.text.split(separator: "\n").last.map(String.init) ?? known
-      let told = try #require(known.split(separator: " ").last.flatMap { Int($0) })
+      let reported = try #require(known.split(separator: " ").last.flatMap { Int($0) })
 
       let (store, records, opening) = StateStore.open(path: path)
       #expect(opening == .opened)
       #expect(records.count == 20)
       let rounds = Set(records.texts.values)
-      // The puts of a round may be in two transactions, when the machine had the thread wait between them.
-      #expect(rounds.isSubset(of: ["\(told)", "\(told + 1)"]), "told \(told), in the file \(rounds)")
+      // The puts of a round may be in two transactions, if the thread was suspended between them.
+      #expect(
+        rounds.isSubset(of: ["\(reported)", "\(reported + 1)"]), "reported \(reported), in the file \(rounds)"
+      )
       store.close(within: patience)
     }
   }
 
-  @Test func theSecondOfTwoStaysAwayFromTheFile() async throws {
+  @Test func secondProcessDoesNotUseFile() async throws {
     let first = try ChildProcess(program("store-writer"), ["keep", path])
     _ = try await first.line(within: patience) { $0 == "put" }
     let (store, _, opening) = StateStore.open(path: path)
@@ -53,7 +55,7 @@ import Testing
     again.close(within: patience)
   }
 
-  @Test func aFileThatMayNotGrowIsTriedAgain() async throws {
+  @Test func writeIsRetriedWhenFileSizeLimitIsLifted() async throws {
     let writer = try ChildProcess(
       "/usr/bin/prlimit", ["--fsize=20000:unlimited", program("store-writer"), "keep", path])
     let failing = try await writer.line(within: patience) { $0.hasPrefix("failing") }
@@ -79,7 +81,7 @@ import Testing
     #expect(failing.contains("full"), "\(failing)")
     unlink("/proc/\(writer.pid)/root\(folder.path)/filler")
     _ = try await writer.line(within: patience) { $0 == "recovered" }
-    // SQLite itself would lose its way there.
+    // A copy, because SQLite cannot open a database by this path.
     let copy = try folder.write(contents("/proc/\(writer.pid)/root\(path)"), to: "copy.db")
     #expect(try StateStore.records(path: copy).count == 50)
     try await end(writer, "0 not written")
@@ -102,7 +104,7 @@ import Testing
   @Test func unreadableDatabaseLeavesMemoryOnly() async throws {
     try leave(["a": "a"], at: path)
     chmod(path, 0)
-    // Root may read everything, unless that right is taken away.
+    // Root can read every file, unless its capabilities are dropped.
     let wrapper = geteuid() == 0 ? ["/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"] : []
     let command = wrapper + [try program("store-writer"), "keep", path]
     let writer = try ChildProcess(command[0], Array(command.dropFirst()))
@@ -122,11 +124,11 @@ import Testing
   }
 }
 
-/// Mounts that only this process sees, and that end with it.
+/// A mount namespace that ends with its process.
 enum Namespace {
   private static let options = geteuid() == 0 ? ["--mount"] : ["--mount", "--user", "--map-root-user"]
 
-  static let isToBeHad: ConditionTrait = .enabled("needs the right to make a mount namespace") {
+  static let isAvailable: ConditionTrait = .enabled("requires the permission to create a mount namespace") {
     let child = try ChildProcess("/usr/bin/unshare", options + ["true"])
     return try await child.exitStatus(within: patience) == 0
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Store
 
-/// What `store-writer migrate` does.
+/// The same migration as that of `store-writer migrate`.
 private let doubling = Schema(version: 1, migrations: [{ doubled($0) }])
 
 private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
@@ -27,20 +27,20 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
       path: path, schema: schema, loop: EventLoop(), pacing: Pacing(), maximumPages: maximumPages)
   }
 
-  /// A database of before there were schema versions.
-  private func leaveOriginal(_ values: [String: String]) throws {
-    let onlooker = try Onlooker(path)
-    try onlooker.execute(
+  /// Writes a database in the format from before schema versions.
+  private func writeOriginal(_ values: [String: String]) throws {
+    let connection = try SQLiteConnection(path)
+    try connection.execute(
       "CREATE TABLE record (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
         + "PRAGMA user_version = 1")
     for (key, value) in values {
-      try onlooker.execute("INSERT INTO record VALUES ('\(key)', '\(value)')")
+      try connection.execute("INSERT INTO record VALUES ('\(key)', '\(value)')")
     }
   }
 
   // MARK: Sections
 
-  @Test func sectionsDoNotSeeEachOther() throws {
+  @Test func sectionsAreSeparate() throws {
     let first = open()
     first.section("home").put("key", bytes("1"))
     first.section("home").put("removal/a/b", bytes("2"))
@@ -64,7 +64,7 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     #expect(sections["home"]?.texts == ["key": "1", "removal/a/b": "2"])
   }
 
-  @Test func withoutAFolderItIsInMemory() {
+  @Test func withoutFolderDatabaseIsInMemory() {
     let database = StateDatabase(path: nil, schema: doubling, loop: EventLoop())
     #expect(database.trouble == "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
     database.section("a").put("key", bytes("value"))
@@ -82,27 +82,27 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     #expect(try names(in: folder.path).contains { $0.hasPrefix("state.db.corrupt-") })
   }
 
-  @Test func troubleLastsUntilItIsWrittenAgain() async throws {
+  @Test func troubleLastsUntilWriteSucceeds() async throws {
     let loop = EventLoop.onNewThread()
     defer { loop.stop() }
     open().close()
-    let onlooker = try Onlooker(path)
-    try onlooker.execute("CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(30000))")
+    let connection = try SQLiteConnection(path)
+    try connection.execute("CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(30000))")
     let pacing = Pacing(
       gather: .milliseconds(1), apart: .milliseconds(1),
       retry: BackOff(first: .milliseconds(5), longest: .milliseconds(20)))
     let database = StateDatabase(path: path, schema: doubling, loop: loop, pacing: pacing, maximumPages: 11)
     #expect(database.trouble == nil)
     database.section("a").put("key", bytes(String(repeating: "x", count: 20_000)))
-    try await trouble(of: database, on: loop) { $0?.contains("full") == true }
-    try onlooker.execute("DROP TABLE filler")
-    try await trouble(of: database, on: loop) { $0 == nil }
+    try await waitForTrouble(of: database, on: loop) { $0?.contains("full") == true }
+    try connection.execute("DROP TABLE filler")
+    try await waitForTrouble(of: database, on: loop) { $0 == nil }
     database.close()
     #expect(try StateDatabase.sections(path: path, schema: doubling)["a"]?.count == 1)
   }
 
-  /// Waits until the trouble of `database`, seen on the loop, satisfies `condition`.
-  private func trouble(
+  /// Waits until the trouble of `database`, read on the loop, satisfies `condition`.
+  private func waitForTrouble(
     of database: StateDatabase, on loop: EventLoop, _ condition: @escaping @Sendable (String?) -> Bool
   ) async throws {
     try await deadline(patience, "another trouble") {
@@ -117,7 +117,7 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
 
   // MARK: Versions
 
-  @Test func aNewOneIsOfTheCurrentVersionAtOnce() throws {
+  @Test func newDatabaseHasCurrentVersion() throws {
     let calls = Record<Int>()
     let schema = Schema(
       version: 1,
@@ -130,38 +130,38 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     try folder.write("", to: "state.db")
     for _ in 0..<2 {
       open(schema).close()
-      #expect(try Onlooker(path).text("PRAGMA user_version") == "1")
+      #expect(try SQLiteConnection(path).text("PRAGMA user_version") == "1")
     }
     #expect(calls.elements.isEmpty)
     #expect(try names(in: folder.path).allSatisfy { !$0.contains("schema") })
   }
 
-  /// Whether it is of before there were schema versions, or of schema 0.
+  /// Whether the database is from before schema versions, or has schema 0.
   @Test(arguments: [true, false])
-  func anOlderOneIsMigratedAndACopyKept(isOriginal: Bool) throws {
+  func olderDatabaseIsMigratedAndCopied(isOriginal: Bool) throws {
     let old = ["1": "x", "2": "yz", "empty": ""]
-    if isOriginal { try leaveOriginal(old) } else { try leave(old, at: path) }
+    if isOriginal { try writeOriginal(old) } else { try writeRecords(old, at: path) }
     let database = open()
     #expect(database.trouble == nil)
     let new = ["1": "xx", "2": "yzyz", "empty": ""]
     #expect(database.section("a").records.texts == new)
     database.section("a").put("1", nil)
     database.close()
-    #expect(try Onlooker(path).text("PRAGMA user_version") == "1")
+    #expect(try SQLiteConnection(path).text("PRAGMA user_version") == "1")
     #expect(open().section("a").records.texts == ["2": "yzyz", "empty": ""])
 
     let copy = path + ".schema-0"
-    #expect(rights(copy) == "600")
+    #expect(permissions(copy) == "600")
     #expect(try StateStore.records(path: copy).texts == old)
     #expect(
       try names(in: folder.path) == ["state.db", "state.db-journal", "state.db.lock", "state.db.schema-0"])
   }
 
-  @Test func eachVersionIsMigratedToTheNext() throws {
+  @Test func migrationsRunInOrder() throws {
     func tag(_ tag: String) -> Migration {
       { records in records.mapValues { $0 + bytes(tag) } }
     }
-    try leave(["a/key": "0"], at: path)
+    try writeRecords(["a/key": "0"], at: path)
     let last = Schema(version: 3, migrations: [tag("1"), tag("2"), tag("3")])
     let middle = Schema(version: 1, migrations: [tag("1")])
     let first = open(middle)
@@ -174,8 +174,8 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     #expect(try StateStore.records(path: path + ".schema-1", schema: middle).texts == ["a/key": "01"])
   }
 
-  @Test func aCopyOfAnEarlierAttemptIsReplaced() throws {
-    try leave(["1": "x"], at: path)
+  @Test func copyOfEarlierAttemptIsReplaced() throws {
+    try writeRecords(["1": "x"], at: path)
     try folder.write("unfinished", to: "state.db.schema-0.new")
     try folder.write("earlier", to: "state.db.schema-0")
     let database = open()
@@ -185,9 +185,9 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     #expect(try !names(in: folder.path).contains("state.db.schema-0.new"))
   }
 
-  @Test func aNewerOneIsLeftAlone() async throws {
-    try leave(["a/key": "value"], at: path)
-    try Onlooker(path).execute("PRAGMA user_version = 99")
+  @Test func newerDatabaseIsNotChanged() async throws {
+    try writeRecords(["a/key": "value"], at: path)
+    try SQLiteConnection(path).execute("PRAGMA user_version = 99")
     let before = try contents(path)
     let known = try names(in: folder.path)
     let database = open()
@@ -211,9 +211,9 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     #expect(try names(in: folder.path) == known)
   }
 
-  /// Nothing can be said of its tables.
-  @Test func aNewerOneNeedNotBeUnderstood() throws {
-    try Onlooker(path).execute("CREATE TABLE other (a); PRAGMA user_version = 99")
+  /// Its tables are unknown.
+  @Test func newerDatabaseWithOtherTablesIsNotChanged() throws {
+    try SQLiteConnection(path).execute("CREATE TABLE other (a); PRAGMA user_version = 99")
     let before = try contents(path)
     #expect(open().trouble?.contains("schema 99") == true)
     #expect(try contents(path) == before)
@@ -221,13 +221,13 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
 
   // MARK: A migration that fails
 
-  @Test func aFullDatabaseStaysTheOldOne() throws {
+  @Test func migrationOfFullDatabaseChangesNothing() throws {
     let old = Dictionary(uniqueKeysWithValues: (0..<20).map { ("\($0)", long) })
-    try leave(old, at: path)
+    try writeRecords(old, at: path)
     let before = try contents(path)
     let database = open(maximumPages: before.count / 4096)
     #expect(database.trouble == "cannot write to \(path): database or disk is full (SQLite 13)")
-    // What was is known, and what is put is not kept.
+    // Old records are available, and new ones are not stored.
     let records = try StateStore.records(path: path)
     #expect(database.section("a").records == doubled(records).withoutSection)
     database.section("a").put("key", bytes("value"))
@@ -241,8 +241,8 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     again.close()
   }
 
-  @Test func withoutACopyNothingIsMigrated() throws {
-    try leave(["1": "x"], at: path)
+  @Test func databaseIsNotMigratedIfCopyFails() throws {
+    try writeRecords(["1": "x"], at: path)
     let before = try contents(path)
     // Nothing can be renamed to a folder.
     mkdir(path + ".schema-0", 0o700)
@@ -254,8 +254,8 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     #expect(try !names(in: folder.path).contains("state.db.schema-0.new"))
   }
 
-  @Test func aReaderMigratesWithoutTouching() throws {
-    try leaveOriginal(["1": "x"])
+  @Test func readerMigratesInMemoryOnly() throws {
+    try writeOriginal(["1": "x"])
     let before = try contents(path)
     #expect(try StateDatabase.sections(path: path, schema: doubling)["a"]?.texts == ["1": "xx"])
     #expect(try contents(path) == before)
@@ -265,8 +265,8 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
 
   // MARK: A process that is killed
 
-  @Test func killedBetweenReadingAndWritingItIsTheOldOne() async throws {
-    try leave(["1": "x"], at: path)
+  @Test func killDuringMigrationKeepsOldDatabase() async throws {
+    try writeRecords(["1": "x"], at: path)
     let before = try contents(path)
     let writer = try ChildProcess(program("store-writer"), ["die", path])
     #expect(try await writer.exitStatus(within: patience) == 128 + SIGKILL)
@@ -274,10 +274,10 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
     #expect(open().section("a").records.texts == ["1": "xx"])
   }
 
-  /// The kernel ends it at the write that makes a file longer than a limit: the copy, or the database.
-  @Test func killedAtAnyWriteItIsTheOldOneOrTheNew() async throws {
+  /// The kernel kills the process at the write that exceeds the file size limit, of the copy or of the database.
+  @Test func killAtAnyWriteKeepsOldOrNewDatabase() async throws {
     let old = Dictionary(uniqueKeysWithValues: (100..<300).map { ("\($0)", long) })
-    try leave(old, at: path)
+    try writeRecords(old, at: path)
     let original = try contents(path)
     var killed = (copying: 0, writing: 0)
     var isMigrated = false
@@ -295,23 +295,23 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
           killed.copying += 1
         } else if try contents(path).count > original.count {
           killed.writing += 1
-          // A part of the new one is there, and the journal that undoes it: it begins with D9.
+          // The database is partly new, and there is the journal that reverts it: it begins with D9.
           #expect(try contents(path + "-journal").first == 0xD9)
         }
       }
-      try examine(old, isMigrated: isMigrated, "limit \(limit)")
+      try expectDatabase(old, isMigrated: isMigrated, "limit \(limit)")
     }
     #expect(isMigrated)
     #expect(killed.copying > 1 && killed.writing > 1, "\(killed)")
   }
 
-  private func examine(_ old: [String: String], isMigrated: Bool, _ comment: Comment) throws {
+  private func expectDatabase(_ old: [String: String], isMigrated: Bool, _ comment: Comment) throws {
     do {
-      let onlooker = try Onlooker(path)
-      #expect(try onlooker.text("PRAGMA integrity_check") == "ok", comment)
-      #expect(try onlooker.text("PRAGMA user_version") == (isMigrated ? "1" : "0"), comment)
+      let connection = try SQLiteConnection(path)
+      #expect(try connection.text("PRAGMA integrity_check") == "ok", comment)
+      #expect(try connection.text("PRAGMA user_version") == (isMigrated ? "1" : "0"), comment)
       #expect(
-        try onlooker.text("SELECT group_concat(DISTINCT length(value)) FROM record WHERE key <> 'a/new'")
+        try connection.text("SELECT group_concat(DISTINCT length(value)) FROM record WHERE key <> 'a/new'")
           == (isMigrated ? "800" : "400"), comment)
     }
     let database = open()
@@ -325,7 +325,7 @@ private func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
 }
 
 extension [String: [UInt8]] {
-  /// Records of the section `a` by their keys in it.
+  /// The records of the section `a`, with the keys that they have in it.
   fileprivate var withoutSection: Self {
     Self(uniqueKeysWithValues: map { (String($0.key.dropFirst("a/".count)), $0.value) })
   }

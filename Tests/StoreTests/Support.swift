@@ -3,9 +3,9 @@ import Glibc
 import Store
 import TestSupport
 
-/// SQL by a connection of the test's own, as by a program beside the gateway.
-final class Onlooker: @unchecked Sendable {
-  // @unchecked: SQLite's connections may be used by several threads.
+/// A separate connection to the database, like that of another program.
+final class SQLiteConnection: @unchecked Sendable {
+  // @unchecked: SQLite's connections are thread-safe.
   private var handle: OpaquePointer?
 
   init(_ path: String) throws {
@@ -33,9 +33,9 @@ final class Onlooker: @unchecked Sendable {
   }
 }
 
-/// A program beside the one that runs the tests.
+/// The path of a program in the folder of the test runner.
 func program(_ name: String) throws -> String {
-  // Of CChar: the array of another type would be overwritten itself, in code that Swift 6.0.3 makes.
+  // Of CChar: Swift 6.0.3 generates code that overwrites an array of another type itself.
   var buffer = [CChar](repeating: 0, count: 4096)
   let count = readlink("/proc/self/exe", &buffer, buffer.count)
   guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
@@ -51,8 +51,8 @@ func contents(_ path: String) throws -> [UInt8] {
   return Array(buffer[..<fread(&buffer, 1, buffer.count, stream)])
 }
 
-/// The rights of a file or folder, in octal.
-func rights(_ path: String) -> String {
+/// The permissions of a file or folder, in octal.
+func permissions(_ path: String) -> String {
   var status = stat()
   return stat(path, &status) == 0 ? String(status.st_mode & 0o777, radix: 8) : "none"
 }
@@ -60,12 +60,12 @@ func rights(_ path: String) -> String {
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 extension [String: [UInt8]] {
-  /// As people read it.
+  /// The values as text.
   var texts: [String: String] { mapValues { String(decoding: $0, as: UTF8.self) } }
 }
 
-/// Writes and closes: what the next one finds.
-func leave(_ values: [String: String], at path: String) throws {
+/// Writes records to a new or existing database, and closes it.
+func writeRecords(_ values: [String: String], at path: String) throws {
   let (store, _, opening) = StateStore.open(path: path)
   guard opening == .opened else { throw Failure("\(opening)") }
   for (key, value) in values { store.put(key, bytes(value)) }

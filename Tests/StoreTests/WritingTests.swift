@@ -24,82 +24,82 @@ import Testing
     return store
   }
 
-  private func failing() async throws -> String {
+  private func waitForFailure() async throws -> String {
     let event = try await events.first(within: patience, "a failure") { $0 != .recovered }
     guard case .failing(let reason) = event else { throw Failure("\(event)") }
     return reason
   }
 
-  private func recovered() async throws {
+  private func waitForRecovery() async throws {
     _ = try await events.first(within: patience, "a recovery") { $0 == .recovered }
   }
 
-  @Test func aFullDatabaseIsTriedAgainUntilThereIsRoom() async throws {
-    try leave(["big": String(repeating: "x", count: 30_000)], at: path)
+  @Test func writeToFullDatabaseIsRetriedUntilThereIsSpace() async throws {
+    try writeRecords(["big": String(repeating: "x", count: 30_000)], at: path)
     let store = open(maximumPages: 10)
     store.put("a", bytes(String(repeating: "a", count: 20_000)))
-    let reason = try await failing()
+    let reason = try await waitForFailure()
     #expect(reason == "cannot write to \(path): database or disk is full (SQLite 13)")
     store.put("b", bytes("latest"))
     store.put("a", bytes(String(repeating: "A", count: 20_000)))
     #expect(try StateStore.records(path: path).keys.sorted() == ["big"])
 
-    try Onlooker(path).execute("DELETE FROM record WHERE key = 'big'")
-    try await recovered()
+    try SQLiteConnection(path).execute("DELETE FROM record WHERE key = 'big'")
+    try await waitForRecovery()
     #expect(store.close(within: patience) == 0)
     #expect(
       try StateStore.records(path: path).texts == ["a": String(repeating: "A", count: 20_000), "b": "latest"])
     #expect(events.elements == [.failing(reason: reason), .recovered])
   }
 
-  @Test func aFullDiskAtTheFirstWriteIsNoDifferent() async throws {
+  @Test func fullDiskAtFirstWriteIsReported() async throws {
     let store = open(maximumPages: 1)
     store.put("a", bytes("a"))
-    #expect(try await failing().contains("full"))
+    #expect(try await waitForFailure().contains("full"))
     #expect(store.close(within: patience) == 1)
     #expect(events.count == 1)
     #expect(try StateStore.records(path: path).isEmpty)
   }
 
-  @Test func anotherProgramsLockIsWaitedFor() async throws {
-    try leave(["old": "old"], at: path)
-    let onlooker = try Onlooker(path)
+  @Test func writeIsRetriedWhenLockIsReleased() async throws {
+    try writeRecords(["old": "old"], at: path)
+    let connection = try SQLiteConnection(path)
     let store = open()
-    try onlooker.execute("BEGIN EXCLUSIVE")
+    try connection.execute("BEGIN EXCLUSIVE")
     store.put("new", bytes("new"))
-    let reason = try await failing()
+    let reason = try await waitForFailure()
     #expect(reason.contains("locked"))
-    try onlooker.execute("COMMIT")
-    try await recovered()
+    try connection.execute("COMMIT")
+    try await waitForRecovery()
     #expect(store.close(within: patience) == 0)
     #expect(try StateStore.records(path: path).texts == ["old": "old", "new": "new"])
   }
 
-  @Test func neitherPutNorCloseWaitsForTheDisk() async throws {
+  @Test func putAndCloseDoNotWaitForDisk() async throws {
     var durations: [(putting: Duration, closing: Duration)] = []
-    for _ in 0..<3 { durations.append(try await WritingTests().putsAndClosesWhileItIsLocked()) }
-    // One that waited for the lock would take a second each time; a busy machine takes one now and then.
+    for _ in 0..<3 { durations.append(try await WritingTests().putAndCloseWhileLocked()) }
+    // Waiting for the lock would take a second every time; a busy machine may take that long once.
     #expect(durations.contains { $0.putting < .milliseconds(900) }, "\(durations)")
     #expect(durations.contains { $0.closing < .milliseconds(900) }, "\(durations)")
   }
 
-  private func putsAndClosesWhileItIsLocked() async throws -> (putting: Duration, closing: Duration) {
-    try leave(["old": "old"], at: path)
-    let onlooker = try Onlooker(path)
+  private func putAndCloseWhileLocked() async throws -> (putting: Duration, closing: Duration) {
+    try writeRecords(["old": "old"], at: path)
+    let connection = try SQLiteConnection(path)
     let store = open()
-    try onlooker.execute("BEGIN EXCLUSIVE")
+    try connection.execute("BEGIN EXCLUSIVE")
     store.put("first", bytes("first"))
-    _ = try await failing()
+    _ = try await waitForFailure()
     let clock = ContinuousClock()
     let putting = clock.measure { for key in 0..<1000 { store.put("key \(key)", bytes("value")) } }
     var unwritten = 0
     let closing = clock.measure { unwritten = store.close(within: .milliseconds(50)) }
     #expect(unwritten == 1001)
-    try onlooker.execute("COMMIT")
+    try connection.execute("COMMIT")
     return (putting, closing)
   }
 
-  @Test func theNewestOfManyIsWritten() throws {
+  @Test func latestValueIsWritten() throws {
     let store = open()
     for number in 0..<10_000 { store.put("key \(number % 10)", bytes("\(number)")) }
     #expect(store.close(within: patience) == 0)
@@ -107,7 +107,7 @@ import Testing
     #expect(records == Dictionary(uniqueKeysWithValues: (0..<10).map { ("key \($0)", "\(9990 + $0)") }))
   }
 
-  @Test func manyThreadsPutAtOnce() async throws {
+  @Test func concurrentPutsAreAllWritten() async throws {
     let store = open()
     await withTaskGroup(of: Void.self) { group in
       for thread in 0..<8 {
@@ -124,20 +124,20 @@ import Testing
       })
   }
 
-  @Test func itIsWrittenWithoutBeingClosed() async throws {
+  @Test func recordsAreWrittenWithoutClose() async throws {
     let store = open()
-    let onlooker = try Onlooker(path)
+    let connection = try SQLiteConnection(path)
     for round in 0..<3 {
-      // The writer of the round before may have gone or not: either way there is one for this.
+      // Whether or not the writer of the previous round has ended, there is one for this round.
       store.put("key", bytes("\(round)"))
       try await deadline(patience, "round \(round) in the file") { [path] in
         while try StateStore.records(path: path).texts["key"] != "\(round)" { await Task.yield() }
       }
     }
-    #expect(try onlooker.text("SELECT value FROM record") == "2")
+    #expect(try connection.text("SELECT value FROM record") == "2")
   }
 
-  @Test func afterClosingNothingCounts() throws {
+  @Test func putAfterCloseIsIgnored() throws {
     let store = open()
     store.put("a", bytes("a"))
     #expect(store.close(within: patience) == 0)
@@ -146,7 +146,7 @@ import Testing
     #expect(try StateStore.records(path: path).texts == ["a": "a"])
   }
 
-  @Test func closingDoesNotWaitForThePace() throws {
+  @Test func closeWritesWithoutPacingDelay() throws {
     let store = open(
       pacing: Pacing(
         gather: .seconds(600), apart: .seconds(600),
@@ -156,7 +156,7 @@ import Testing
     #expect(try StateStore.records(path: path).texts == ["a": "a"])
   }
 
-  @Test func aStoreInMemoryForgets() {
+  @Test func storeInMemoryWritesNothing() {
     let store = StateStore.inMemory()
     store.put("a", bytes("a"))
     #expect(store.close(within: .zero) == 0)

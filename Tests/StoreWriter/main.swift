@@ -1,4 +1,4 @@
-// store-writer DO PATH: a process with a store, for tests that end it, limit it, or take the disk away from under it.
+// store-writer COMMAND PATH: a process with a store, for tests that kill it, limit its files, or fill its disk.
 //
 //   rounds   gives the same 20 keys a new number, again and again; says `round N` when N is on the disk
 //   keep     puts 50 values of 1 KiB, prints what happens, and closes on SIGTERM
@@ -9,7 +9,7 @@ import EventLoop
 import Glibc
 import Store
 
-func say(_ text: String) {
+func report(_ text: String) {
   print(text)
   fflush(nil)
 }
@@ -22,11 +22,11 @@ func rounds(_ path: String) -> Never {
     last += 1
     for key in 0..<20 { store.put("key \(key)", Array("\(last)".utf8)) }
     guard store.close(within: .seconds(10)) == 0 else { fail("round \(last) is not written") }
-    say("round \(last)")
+    report("round \(last)")
   }
 }
 
-/// The highest number that is in the file.
+/// The highest number in the file.
 func lastRound(_ path: String) -> Int {
   let records = (try? StateStore.records(path: path)) ?? [:]
   return records.values.compactMap { Int(String(decoding: $0, as: UTF8.self)) }.max() ?? 0
@@ -36,24 +36,24 @@ func keep(_ path: String) {
   var end = sigset_t()
   sigemptyset(&end)
   sigaddset(&end, SIGTERM)
-  // Before there is another thread.
+  // Before other threads are started.
   pthread_sigmask(SIG_BLOCK, &end, nil)
-  // Writing beyond the limit of a file's size is an error then, and not the end.
+  // A write beyond the file size limit then fails instead of killing the process.
   signal(SIGXFSZ, SIG_IGN)
   let (store, records, opening) = StateStore.open(path: path)
-  say("\(records.count) records, \(opening)")
-  store.setHandler { say("\($0)") }
+  report("\(records.count) records, \(opening)")
+  store.setHandler { report("\($0)") }
   for key in 0..<50 { store.put("key \(key)", [UInt8](repeating: UInt8(ascii: "x"), count: 1024)) }
-  say("put")
+  report("put")
   var signal: Int32 = 0
   sigwait(&end, &signal)
-  say("\(store.close(within: .seconds(10))) not written")
+  report("\(store.close(within: .seconds(10))) not written")
 }
 
 func migrate(_ path: String, _ migration: @escaping Migration) {
   let schema = Schema(version: 1, migrations: [migration])
   let database = StateDatabase(path: path, schema: schema, loop: EventLoop())
-  say("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
+  report("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
   database.section("a").put("new", Array("new".utf8))
   database.close()
 }
@@ -69,14 +69,14 @@ func measure(_ path: String) {
   let open = residentMemory()
   store.put("key", Array("value".utf8))
   store.close(within: .seconds(10))
-  say("\(records.count) records, \(opening): open \(open - before), written \(residentMemory() - before)")
+  report("\(records.count) records, \(opening): open \(open - before), written \(residentMemory() - before)")
 }
 
-/// In KiB, with the pages of libraries.
+/// In KiB, including the pages of libraries.
 func residentMemory() -> Int { ResidentMemory.kibibytes ?? 0 }
 
 func fail(_ reason: String) -> Never {
-  say(reason)
+  report(reason)
   exit(1)
 }
 

@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Reads what is called on a bus, by dbus-monitor.
+/// Records the method calls on a bus, by dbus-monitor.
 final class BusMonitor: Sendable {
   private let bus: PrivateBus
   private let process: ChildProcess
@@ -19,10 +19,10 @@ final class BusMonitor: Sendable {
     _ = try await process.line(within: Fixture.patience) { Self.isCall($0, of: member) }
   }
 
-  /// How often `member` has been called before this call. Its lines are passed over by the next ``called(_:)``.
+  /// The number of calls of `member` so far. The next ``called(_:)`` waits for a later one.
   func calls(of member: String) async throws -> Int {
-    // dbus-monitor may be behind what others tell of the calls, but not once it shows a later call: this one,
-    // which the bus itself refuses.
+    // dbus-monitor may lag behind. It has shown all earlier calls once it shows this one, which the bus itself
+    // refuses.
     let fence = "Fence\(UInt32.random(in: 0 ... .max))"
     let caller = try ChildProcess(
       "/usr/bin/dbus-send",

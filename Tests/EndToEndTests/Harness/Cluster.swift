@@ -13,7 +13,7 @@ final class Cluster: Sendable {
 
   fileprivate init() {}
 
-  /// The gateways begin one after the other, so that which is the older one is known.
+  /// The gateways start one after the other, so that it is known which one is older.
   fileprivate func build(_ plans: [Plan]) async throws {
     for (index, plan) in plans.enumerated() {
       var plan = plan
@@ -30,11 +30,11 @@ final class Cluster: Sendable {
     }
   }
 
-  fileprivate func leave() async {
-    for fixture in fixtures.reversed() { await fixture.leave() }
+  fileprivate func tearDown() async {
+    for fixture in fixtures.reversed() { await fixture.tearDown() }
   }
 
-  /// Carries the micro:bit out of the reach of one fixture, and at once into that of another.
+  /// Moves the micro:bit out of range of one fixture, and immediately into range of another.
   func move(from old: Fixture, to new: Fixture) async throws {
     try await old.simulator.control("vanish", 0)
     try await new.simulator.control("return", 0)
@@ -50,24 +50,24 @@ final class Cluster: Sendable {
   }
 }
 
-/// Runs `body` in a cluster of its own, and ends all of it. What it throws shows the gateways' logs.
+/// Runs `body` in a cluster of its own, and ends all its processes. Errors include the gateways' logs.
 func withCluster(_ plans: [Plan], _ body: @escaping @Sendable (Cluster) async throws -> Void) async throws {
-  try await Neighbourhood.shared.enter()
+  try await FixtureSlots.shared.acquire()
   let cluster = Cluster()
   do {
     try await cluster.build(plans)
     try await body(cluster)
   } catch {
-    await cluster.leave()
-    await Neighbourhood.shared.leave()
+    await cluster.tearDown()
+    await FixtureSlots.shared.release()
     throw Failure("\(error)\n\(cluster.fixtures.map(\.logs).joined())")
   }
-  await cluster.leave()
-  await Neighbourhood.shared.leave()
+  await cluster.tearDown()
+  await FixtureSlots.shared.release()
 }
 
 extension Plan {
-  /// A fixture among others.
+  /// A fixture of a cluster.
   static func fixture(_ gateway: String, area: String) -> Plan {
     var plan = Plan()
     plan.id = gateway
@@ -89,14 +89,14 @@ extension Fixture {
   /// Waits until `…/info` says that this gateway has the micro:bit, and whence it came if that is named: a gateway that
   /// finds it before the broker's messages arrive publishes a second `info`.
   @discardableResult
-  func holds(_ id: String, from old: String? = nil, after mark: Int = 0) async throws -> JSON {
-    try await hears(id, heldBy: plan.id, from: old, after: mark)
+  func waitForOwnership(of id: String, from old: String? = nil, after mark: Int = 0) async throws -> JSON {
+    try await waitForOwner(plan.id, of: id, from: old, after: mark)
   }
 
-  /// As ``holds(_:after:)``, of any gateway, as this fixture's broker has it.
+  /// As ``waitForOwnership(of:from:after:)``, for any gateway, at this fixture's broker.
   @discardableResult
-  func hears(
-    _ id: String, heldBy gateway: String, from old: String? = nil, after mark: Int = 0
+  func waitForOwner(
+    _ gateway: String, of id: String, from old: String? = nil, after mark: Int = 0
   ) async throws -> JSON {
     let info = try await message("\(id)/info", after: mark) { message in
       let json = try? message.json()
@@ -124,7 +124,7 @@ extension Fixture {
     try await message("bridge/\(plan.id)/response/health", after: mark) { $0.text.contains(transaction) }
   }
 
-  /// The gateway has been let in by the broker so many times in this run, and has said so.
+  /// Waits until the gateway reports that it is connected to the broker for the `times`th time in this run.
   func isConnected(times: Int) async throws {
     try await message("bridge/\(plan.id)/info") { message in
       let broker = (try? message.json())?["broker"]
@@ -132,13 +132,13 @@ extension Fixture {
     }
   }
 
-  /// What became of a topic below the base topic after `mark`, in order; what says it once more is left out.
+  /// The payloads of a topic below the base topic after `mark`, in order, without repetitions.
   func changes(_ topic: String, after mark: Int = 0) throws -> [String] {
     try changes(topic, after: mark) { $0.text }
   }
 
-  /// The gateways that took the micro:bit over after `mark`, by its info, in order.
-  func holders(_ id: String, after mark: Int = 0) throws -> [String] {
+  /// The gateways that became owners of the micro:bit after `mark`, by its info, in order.
+  func owners(_ id: String, after mark: Int = 0) throws -> [String] {
     try changes("\(id)/info", after: mark) { message in
       guard let gateway = try message.json()["gateway"]?.string else { throw Failure(message.text) }
       return gateway
@@ -158,31 +158,31 @@ extension Fixture {
     return changes
   }
 
-  /// What became of the micro:bit after `mark`, and who took it over.
+  /// Expects these changes of the micro:bit's availability and owner after `mark`.
   func expect(
-    _ id: String, after mark: Int, availability: [String], holders: [String],
+    _ id: String, after mark: Int, availability: [String], owners: [String],
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
-    let said = try changes("\(id)/availability", after: mark)
-    #expect(said == availability, sourceLocation: sourceLocation)
-    let gateways = try self.holders(id, after: mark)
-    #expect(gateways == holders, sourceLocation: sourceLocation)
+    let states = try changes("\(id)/availability", after: mark)
+    #expect(states == availability, sourceLocation: sourceLocation)
+    let gateways = try self.owners(id, after: mark)
+    #expect(gateways == owners, sourceLocation: sourceLocation)
   }
 
-  /// The results of the commands with this transaction, as their status.
+  /// The status of each result with this transaction.
   func results(_ id: String, _ transaction: String, after mark: Int = 0) throws -> [String] {
     try observer.messages(on: "microbit/\(id)/period/result", after: mark).map { try $0.json() }
       .filter { $0["transaction"]?.string == transaction }.compactMap { $0["status"]?.string }
   }
 
-  /// The topics on which the broker was given retained messages, or others that are about no micro:bit, by a gateway.
+  /// The topics on which a gateway has published retained messages, or any messages about itself, by the broker's log.
   ///
   /// - Parameters:
-  ///   - client: what the gateway's name at the broker, which is a mosquitto, begins with.
-  ///   - place: how long the broker's log was when it began to count.
-  func topics(of client: String, besides other: String? = nil, after place: Int = 0) -> [String] {
+  ///   - client: a prefix of the gateway's client id, after `microbit-gateway-`. The broker is a mosquitto.
+  ///   - offset: the length of the part of the log that is skipped.
+  func topics(of client: String, besides other: String? = nil, after offset: Int = 0) -> [String] {
     let pattern = /Received PUBLISH from microbit-gateway-(\S+) \(d\d, q\d, r(\d), m\d+, '([^']+)'/
-    return String(decoding: broker.log.utf8.dropFirst(place), as: UTF8.self).matches(of: pattern)
+    return String(decoding: broker.log.utf8.dropFirst(offset), as: UTF8.self).matches(of: pattern)
       .filter { match in
         match.1.hasPrefix(client) && match.1 != other.map { $0[...] }
           && (match.2 == "1" || match.3.contains("/bridge/"))
@@ -190,8 +190,8 @@ extension Fixture {
       .map { String($0.3) }
   }
 
-  /// How long the broker's log is.
-  var place: Int { broker.log.utf8.count }
+  /// In bytes.
+  var brokerLogLength: Int { broker.log.utf8.count }
 
   func killGateway() async throws {
     let mark = try observer.mark

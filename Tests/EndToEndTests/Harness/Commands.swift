@@ -7,34 +7,34 @@ extension Fixture {
       topic, payload, responseTopic: "replies", correlationData: Array(correlation.utf8))
   }
 
-  /// The first answer on the response topic after `mark` to the command of this correlation.
+  /// The first answer on the response topic after `mark` with these correlation data.
   func reply(to correlation: String, after mark: Int = 0) async throws -> Observer.Message {
     try await observer.message("replies", after: mark, within: Self.patience) {
       $0.correlationData == Array(correlation.utf8)
     }
   }
 
-  /// Asks for a period; the first result after that.
+  /// Publishes a period command; returns the first result after that.
   func setPeriod(_ id: String, _ payload: String) async throws -> JSON {
     let mark = try observer.mark
     try await observer.publish("microbit/\(id)/period/set", payload)
     return try await message("\(id)/period/result", after: mark).json()
   }
 
-  /// Has the broker end the gateway's connection, by a client that takes its name; when it is there again, the
-  /// broker has sent what it retains once more.
+  /// Makes the broker end the gateway's connection, by a second client with the same id. Returns when the gateway is
+  /// online again: then the broker has sent it all retained messages again.
   func restartSubscriptions() async throws {
     let mark = try observer.mark
     guard case .string(let run)? = try await message("bridge/\(plan.id)/info").json()["run"] else {
-      throw Failure("the info names no run")
+      throw Failure("the info has no run")
     }
-    let usurper = try ChildProcess(
+    let duplicate = try ChildProcess(
       "/usr/bin/mosquitto_sub",
       [
         "-p", "\(broker.port)", "-V", "5", "-i", "microbit-gateway-\(plan.id)-\(run)", "-t", "none",
         "-E",
       ])
-    try await usurper.exitStatus(within: Self.patience)
+    try await duplicate.exitStatus(within: Self.patience)
     let offline = try await message("bridge/\(plan.id)/state", "offline", after: mark)
     try await bridgeOnline(after: offline.number)
   }

@@ -1,6 +1,6 @@
 import TestSupport
 
-/// What a section of a document shows: a configuration, and what happens with it.
+/// An example in a section of a document: a configuration, and the steps that follow.
 struct DocumentExample {
   /// The heading.
   var title = ""
@@ -10,11 +10,11 @@ struct DocumentExample {
 
   enum Step {
     case exchange(Exchange)
-    /// A command in a block marked ```console, and what it prints.
+    /// A command in a block marked ```console, and its output.
     case command(String, output: [String])
   }
 
-  /// A paragraph in a block marked ```mqtt: what happens, what is sent to the gateway, and what follows.
+  /// A paragraph in a block marked ```mqtt: an event, the messages to the gateway, and the expected messages.
   struct Exchange {
     /// The line that begins with `#`.
     var event: String?
@@ -22,7 +22,7 @@ struct DocumentExample {
     var expected: [(topic: String, payload: String)] = []
   }
 
-  /// One for each section that has a block; the text before the first heading is a section, too.
+  /// One example for each section with steps; the text before the first heading counts as a section.
   static func all(in text: String) -> [DocumentExample] {
     var examples = [DocumentExample()]
     var block = ""
@@ -55,7 +55,7 @@ struct DocumentExample {
     }
   }
 
-  /// `…` is anything, all else is itself.
+  /// `…` in the pattern matches any text; everything else matches literally.
   static func matches(_ text: String, _ pattern: String) -> Bool {
     let parts = pattern.split(separator: "…", omittingEmptySubsequences: false)
     guard parts.count > 1 else { return text == pattern }
@@ -82,10 +82,10 @@ extension DocumentExample.Exchange {
     }
   }
 
-  /// - Parameter cause: makes the event happen.
+  /// - Parameter cause: triggers the event.
   func run(in fixture: Fixture, _ cause: (String) async throws -> Void = { _ in }) async throws {
     let observer = try fixture.observer
-    // Where nothing happens, it is about what has come before.
+    // Without an event or a message to send, earlier messages count too.
     let mark = sent.isEmpty && event == nil ? 0 : observer.mark
     if let event { try await cause(event) }
     for (topic, payload) in sent { try await observer.publish(topic, payload) }

@@ -3,22 +3,23 @@ import Store
 import Synchronization
 import TestSupport
 
-/// What a ``Fixture`` is made of. Times are short, so that the tests are.
+/// How a ``Fixture`` is built. Times are short, to keep the tests fast.
 struct Plan: Sendable {
   enum Part: Sendable { case bus, simulator, broker, observer, gateway }
   enum Broker: Sendable {
     case mosquitto, ejabberd
-    /// The neighbour's, and its observer.
+    /// The broker of the cluster's first fixture, and its observer.
     case shared
-    /// A mosquitto of its own, bridged to the neighbour's in both directions.
+    /// A mosquitto of its own, bridged to that of the cluster's first fixture in both directions.
     case bridged
   }
 
   /// The gateway's id.
   var id = Fixture.gatewayID
   var devices = 1
-  var strangers = 0
-  /// What the micro:bits start with, in ms.
+  /// Peripherals that are no micro:bits.
+  var decoys = 0
+  /// The initial period of the micro:bits, in ms.
   var period = 50
   /// More options of the simulator.
   var simulator: [String] = []
@@ -35,20 +36,20 @@ struct Plan: Sendable {
   /// More members of the configuration's `mqtt`.
   var mqtt = ""
   var broker = Broker.mosquitto
-  /// Who is let in by mosquitto, as lines of mosquitto.conf; given the fixture's folder.
+  /// mosquitto's access rules, as lines of mosquitto.conf; given the fixture's folder.
   var access: @Sendable (_ folder: String) -> String = { _ in "allow_anonymous true" }
   /// Files of the fixture's folder, by name.
   var files: [String: String] = [:]
-  /// As whom the observer connects: name and password.
+  /// The login of the observer.
   var observer: (name: String, password: String)?
-  /// Whether the gateway reaches its broker by a ``Wire``.
-  var isWired = false
-  /// What is not there at the start.
+  /// Whether the gateway connects to its broker through a ``BrokerProxy``.
+  var usesProxy = false
+  /// The parts that are not started at first.
   var absent: Set<Part> = []
 }
 
-/// The whole path on addresses of its own: a bus, virtual micro:bits, a broker, an observer at the broker, and the
-/// real gateway.
+/// The whole path from the micro:bits to the broker: a private bus, virtual micro:bits, a broker, an observer at the
+/// broker, and the real gateway.
 final class Fixture: Sendable {
   static let gatewayID = "fixture"
 
@@ -56,29 +57,29 @@ final class Fixture: Sendable {
   let folder: TemporaryFolder
   let bus: PrivateBus
   let broker: any TestBroker
-  let wire: Wire?
-  private struct Residents {
+  let proxy: BrokerProxy?
+  private struct Running {
     var simulator: VirtualBlueZ?
     var observer: Observer?
     /// The gateways so far; the last one may run.
     var gateways: [ChildProcess] = []
   }
-  private let residents = Mutex(Residents())
+  private let running = Mutex(Running())
 
-  /// How long anything may take that takes a moment, on a machine that has much else to do.
+  /// The time limit of anything that normally takes a moment; long, as the machine may be busy.
   static let patience = Duration.seconds(60)
 
-  init(_ plan: Plan, beside neighbour: Fixture? = nil) async throws {
+  init(_ plan: Plan, beside first: Fixture? = nil) async throws {
     self.plan = plan
     let folder = try TemporaryFolder()
     self.folder = folder
     for (name, text) in plan.files { try folder.write(text, to: name) }
     async let bus = PrivateBus(isStarted: !plan.absent.contains(.bus))
-    broker = try await Self.broker(of: plan, in: folder, beside: neighbour)
-    wire = plan.isWired ? try Wire(to: broker.port) : nil
+    broker = try await Self.broker(of: plan, in: folder, beside: first)
+    proxy = plan.usesProxy ? try BrokerProxy(to: broker.port) : nil
     self.bus = try await bus
-    if plan.broker == .shared, let observer = try neighbour?.observer {
-      adopt(observer)
+    if plan.broker == .shared, let observer = try first?.observer {
+      share(observer)
     } else if plan.absent.contains(.broker) {
       try await broker.kill()
     } else if !plan.absent.contains(.observer) {
@@ -87,18 +88,18 @@ final class Fixture: Sendable {
     try configure(entries: plan.entries)
   }
 
-  /// In a function of its own: in the initializer, Swift 6.0.3 cannot compile the use of a mutex.
-  private func adopt(_ observer: Observer) { residents.withLock { $0.observer = observer } }
+  /// A separate function: in the initializer, Swift 6.0.3 cannot compile the use of a mutex.
+  private func share(_ observer: Observer) { running.withLock { $0.observer = observer } }
 
   private static func broker(
-    of plan: Plan, in folder: TemporaryFolder, beside neighbour: Fixture?
+    of plan: Plan, in folder: TemporaryFolder, beside first: Fixture?
   ) async throws -> any TestBroker {
-    switch (plan.broker, neighbour) {
+    switch (plan.broker, first) {
     case (.ejabberd, _): return try await Ejabberd(folder: folder)
-    case (.shared, let neighbour?): return neighbour.broker
-    case (.bridged, let neighbour?):
+    case (.shared, let first?): return first.broker
+    case (.bridged, let first?):
       return try await MosquittoBroker(folder: folder) { folder in
-        plan.access(folder) + "\n" + Self.bridge(to: neighbour.broker.port)
+        plan.access(folder) + "\n" + Self.bridge(to: first.broker.port)
       }
     case (.mosquitto, _), (.shared, nil), (.bridged, nil):
       return try await MosquittoBroker(folder: folder, configuration: plan.access)
@@ -117,7 +118,7 @@ final class Fixture: Sendable {
     """
   }
 
-  /// Writes the configuration, with other entries than before; the next gateway reads it.
+  /// Writes the configuration with these entries; the next gateway or a reload reads it.
   func configure(entries: String) throws {
     try folder.write(configuration(entries), to: "config.json")
   }
@@ -129,7 +130,7 @@ final class Fixture: Sendable {
 
   /// The text of a configuration with these entries.
   func configuration(_ entries: String) -> String {
-    let port = wire?.port ?? broker.port
+    let port = proxy?.port ?? broker.port
     return """
       {
         "gateway": { "id": "\(plan.id)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
@@ -141,9 +142,9 @@ final class Fixture: Sendable {
       """
   }
 
-  /// Ends all of it, the gateway first; but what it shares.
-  func leave() async {
-    let (gateway, simulator) = residents.withLock { ($0.gateways.last, $0.simulator) }
+  /// Ends all processes, the gateway first, except a shared broker.
+  func tearDown() async {
+    let (gateway, simulator) = running.withLock { ($0.gateways.last, $0.simulator) }
     for process in [gateway, simulator?.process].compactMap({ $0 }) {
       process.signal(SIGKILL)
       _ = try? await process.exitStatus(within: .seconds(10))
@@ -154,20 +155,20 @@ final class Fixture: Sendable {
 
   // MARK: The micro:bits
 
-  /// - Parameter changed: options beside those of the plan, which take their place.
-  func startSimulator(_ changed: [String]? = nil) async throws {
-    let options: [(String, Int)] = [
-      ("--devices", plan.devices), ("--decoys", plan.strangers), ("--period", plan.period),
+  /// - Parameter options: replace the options of the plan.
+  func startSimulator(_ options: [String]? = nil) async throws {
+    let defaults: [(String, Int)] = [
+      ("--devices", plan.devices), ("--decoys", plan.decoys), ("--period", plan.period),
       ("--connect-ms", 20), ("--disconnect-ms", 20), ("--advertise-ms", 20), ("--scan-ms", 200),
       ("--supervision-ms", 50),
     ]
     let simulator = try await VirtualBlueZ(
       bus: bus.address, control: folder.path + "/control",
-      options.flatMap { [$0, "\($1)"] } + (changed ?? plan.simulator))
-    residents.withLock { $0.simulator = simulator }
+      defaults.flatMap { [$0, "\($1)"] } + (options ?? plan.simulator))
+    running.withLock { $0.simulator = simulator }
   }
 
-  /// Ends it as a crash of bluetoothd would, and resets the micro:bits.
+  /// Ends it like a crash of bluetoothd. Its micro:bits lose their state.
   func killSimulator() async throws {
     let process = try simulator.process
     process.signal(SIGKILL)
@@ -176,17 +177,17 @@ final class Fixture: Sendable {
 
   var simulator: VirtualBlueZ {
     get throws {
-      guard let simulator = residents.withLock({ $0.simulator }) else { throw Failure("no simulator") }
+      guard let simulator = running.withLock({ $0.simulator }) else { throw Failure("no simulator") }
       return simulator
     }
   }
 
-  /// `{device}` of micro:bit `index`, as it is unless it is configured.
+  /// The default `{device}` of micro:bit `index`, made from its address.
   func id(_ index: Int = 0) async throws -> String { try await simulator.device(index).id }
 
   // MARK: The gateway
 
-  /// The environment in which the gateway finds the bus, and the place for its state.
+  /// Tells the gateway the bus, and the folders for its state and its socket.
   var environment: [String: String] {
     [
       "DBUS_SYSTEM_BUS_ADDRESS": bus.address, "STATE_DIRECTORY": folder.path + "/state",
@@ -200,39 +201,39 @@ final class Fixture: Sendable {
     let gateway = try ChildProcess(
       try program("microbit-gateway"), ["run", "--config", folder.path + "/config.json"] + options,
       environment: environment.merging(more) { $1 })
-    residents.withLock { $0.gateways.append(gateway) }
+    running.withLock { $0.gateways.append(gateway) }
     return gateway
   }
 
-  /// The one that was started last.
+  /// The gateway that was started last.
   var gateway: ChildProcess {
     get throws {
-      guard let gateway = residents.withLock({ $0.gateways.last }) else { throw Failure("no gateway") }
+      guard let gateway = running.withLock({ $0.gateways.last }) else { throw Failure("no gateway") }
       return gateway
     }
   }
 
-  /// Waits for a line of the gateway's log with `text` in it, unless there is one.
+  /// Waits until the gateway has logged a line that contains `text`.
   func logged(_ text: String) async throws {
     let gateway = try gateway
     if gateway.text.contains(text) { return }
     _ = try await gateway.line(within: Self.patience) { $0.contains(text) }
   }
 
-  /// The lines of the gateway's log with `text` in them, so far.
+  /// The lines of the gateway's log so far that contain `text`.
   func lines(with text: String) throws -> [Substring] {
     try gateway.text.split(separator: "\n").filter { $0.contains(text) }
   }
 
-  /// Ends the gateway in order; its exit status.
+  /// Ends the gateway by SIGTERM; returns its exit status.
   func stopGateway() async throws -> Int32 {
     let gateway = try gateway
     gateway.signal(SIGTERM)
     return try await gateway.exitStatus(within: Self.patience)
   }
 
-  /// Waits until the state database holds `text` about a device: the gateway writes it when the disk lets it.
-  func remembered(_ text: String) async throws {
+  /// Waits until a record of the state database contains `text`: the gateway writes it asynchronously.
+  func stored(_ text: String) async throws {
     let path = folder.path + "/state/\(plan.id).db"
     let deadline = ContinuousClock.now + Self.patience
     while true {
@@ -241,7 +242,7 @@ final class Fixture: Sendable {
         return
       }
       guard ContinuousClock.now < deadline else {
-        throw Failure("\(text) is not remembered: \(records ?? [:])")
+        throw Failure("\(text) is not in the state database: \(records ?? [:])")
       }
       // No event says that a file was written: its writer gets a moment.
       try await Task.sleep(for: .milliseconds(10))
@@ -253,7 +254,7 @@ final class Fixture: Sendable {
     try StateStore.records(path: path, schema: Schema(version: 2, migrations: [{ $0 }, { $0 }]))
   }
 
-  /// What `check` prints.
+  /// The output of `check`.
   func check() async throws -> String {
     let check = try ChildProcess(
       try program("microbit-gateway"), ["check", "--config", folder.path + "/config.json"],
@@ -264,7 +265,7 @@ final class Fixture: Sendable {
 
   /// The logs of all gateways of this fixture.
   var logs: String {
-    residents.withLock { $0.gateways }.enumerated().map { index, gateway in
+    running.withLock { $0.gateways }.enumerated().map { index, gateway in
       "--- log of gateway \(plan.id) \(index + 1), process \(gateway.pid)\n\(gateway.text)\n"
     }.joined()
   }
@@ -290,12 +291,12 @@ final class Fixture: Sendable {
   func startObserver() async throws {
     let observer = try await Observer(
       port: broker.port, username: plan.observer?.name, password: plan.observer?.password)
-    residents.withLock { $0.observer = observer }
+    running.withLock { $0.observer = observer }
   }
 
   var observer: Observer {
     get throws {
-      guard let observer = residents.withLock({ $0.observer }) else { throw Failure("no observer") }
+      guard let observer = running.withLock({ $0.observer }) else { throw Failure("no observer") }
       return observer
     }
   }
@@ -315,7 +316,7 @@ final class Fixture: Sendable {
     try await message(topic, after: mark) { $0.text == text }
   }
 
-  /// The subscriptions of the gateway are in force, and it has said so.
+  /// Waits until the gateway has published that it is online: then its subscriptions are active.
   @discardableResult
   func bridgeOnline(after mark: Int = 0) async throws -> Observer.Message {
     try await message("bridge/\(plan.id)/state", "online", after: mark)
@@ -331,7 +332,7 @@ final class Fixture: Sendable {
     try await message("\(id)/availability", "offline", after: mark)
   }
 
-  /// What the broker retains, by topic, below the base topic where it begins with that.
+  /// The retained messages at the broker by topic, without the base topic if it begins with that.
   func retained() async throws -> [String: Observer.Message] {
     let late = try await Observer(
       port: broker.port, username: plan.observer?.name, password: plan.observer?.password)
@@ -344,12 +345,12 @@ final class Fixture: Sendable {
   }
 }
 
-/// Runs `body` in a fixture of its own, and ends all of it. What it throws shows the gateway's log.
+/// Runs `body` in a fixture of its own, and ends all its processes. Errors include the gateway's log.
 @discardableResult
 func withFixture<T: Sendable>(
   _ plan: Plan = Plan(), _ body: @escaping @Sendable (Fixture) async throws -> T
 ) async throws -> T {
-  try await Neighbourhood.shared.enter()
+  try await FixtureSlots.shared.acquire()
   let result: T
   do {
     let fixture = try await Fixture(plan)
@@ -357,38 +358,40 @@ func withFixture<T: Sendable>(
       try await fixture.begin()
       result = try await body(fixture)
     } catch {
-      await fixture.leave()
+      await fixture.tearDown()
       throw Failure("\(error)\n\(fixture.logs)")
     }
-    await fixture.leave()
+    await fixture.tearDown()
   } catch {
-    await Neighbourhood.shared.leave()
+    await FixtureSlots.shared.release()
     throw error
   }
-  await Neighbourhood.shared.leave()
+  await FixtureSlots.shared.release()
   return result
 }
 
-/// As ``withFixture(_:_:)``, for what has to be in time, which `body` returns: in one of three fixtures it must be, for
-/// the machine may have had much else to do in the others.
-func withOneOfThree(
+/// As ``withFixture(_:_:)``, for a `body` that returns whether a time limit was met: one of three attempts must meet
+/// it, because the machine may be busy.
+func withThreeAttempts(
   _ plan: Plan = Plan(), _ body: @escaping @Sendable (Fixture) async throws -> Bool
 ) async throws {
   for _ in 1...2 {
     if try await withFixture(plan, body) { return }
   }
   try await withFixture(plan) { fixture in
-    guard try await body(fixture) else { throw Failure("not in time in any of three fixtures") }
+    guard try await body(fixture) else {
+      throw Failure("the time limit was exceeded in each of three attempts")
+    }
   }
 }
 
-/// How many fixtures there are at a time: a machine with two cores has to keep up with them all.
-actor Neighbourhood {
-  static let shared = Neighbourhood()
+/// Limits the number of fixtures at a time, for machines with two cores.
+actor FixtureSlots {
+  static let shared = FixtureSlots()
   private var free = 8
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
-  func enter() async throws {
+  func acquire() async throws {
     if free > 0 {
       free -= 1
     } else {
@@ -396,7 +399,7 @@ actor Neighbourhood {
     }
   }
 
-  func leave() {
+  func release() {
     if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
   }
 }

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import TestSupport
 
-/// A JSON value as read by another parser than the gateway's own.
+/// A JSON value, parsed independently of the gateway's own parser.
 indirect enum JSON: Codable, Equatable, Sendable {
   case null
   case bool(Bool)
@@ -46,7 +46,7 @@ indirect enum JSON: Codable, Equatable, Sendable {
   /// As JSON.
   var text: String { (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "" }
 
-  /// - Throws: ``Failure``, which shows the text.
+  /// - Throws: ``Failure``, which includes the text.
   static func parse(_ bytes: [UInt8]) throws -> JSON {
     do {
       return try JSONDecoder().decode(JSON.self, from: Data(bytes))
@@ -68,7 +68,7 @@ indirect enum JSON: Codable, Equatable, Sendable {
   var keys: Set<String> { if case .object(let object) = self { Set(object.keys) } else { [] } }
 }
 
-/// Whether a text is a time as the contract has it: RFC 3339, UTC, milliseconds.
+/// Whether a text is a time in the documented format: RFC 3339, UTC, with milliseconds.
 func isTimestamp(_ text: String?) -> Bool {
   text?.wholeMatch(of: /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z/) != nil
 }

@@ -32,11 +32,11 @@ final class NotifySocket: Sendable {
     }
   }
 
-  /// The thread that reads sees the end, and closes.
+  /// Ends the reading thread, which closes the socket.
   deinit { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// Waits for `line`, from place `start` on.
-  func told(_ line: String, from start: Int = 0) async throws {
+  /// Waits for `line`, from index `start` on.
+  func received(_ line: String, from start: Int = 0) async throws {
     _ = try await lines.first(from: start, within: Fixture.patience, "the notification \(line)") {
       $0 == line
     }

@@ -6,12 +6,12 @@ import TestSupport
 /// A subscriber to everything on a broker, and a publisher.
 final class Observer: Sendable {
   struct Message: Sendable {
-    /// Counts what this observer got, from 1.
+    /// Counts this observer's messages, from 1.
     let number: Int
     let topic: String
     let payload: [UInt8]
     let qos: QoS
-    /// Came from the broker's store.
+    /// Retained by the broker before the subscription.
     let retain: Bool
     let correlationData: [UInt8]?
     let arrived: ContinuousClock.Instant
@@ -20,20 +20,20 @@ final class Observer: Sendable {
     func json() throws -> JSON { try JSON.parse(payload) }
   }
 
-  /// One thread for all of them.
+  /// Shared by all observers.
   private static let loop = EventLoop.onNewThread()
-  private static let made = Mutex(0)
+  private static let created = Mutex(0)
 
   private let client: MQTTClient
-  private let life: Task<Void, any Error>
+  private let task: Task<Void, any Error>
   private let name: String
   private let record = Record<Message>()
 
-  /// Connects, and waits until the subscription is in force.
+  /// Connects, and waits until the subscription is active.
   init(port: UInt16, username: String? = nil, password: String? = nil) async throws {
-    let number = Self.made.withLock { made in
-      made += 1
-      return made
+    let number = Self.created.withLock { created in
+      created += 1
+      return created
     }
     name = "observer-\(number)"
     var options = MQTTOptions(
@@ -53,13 +53,13 @@ final class Observer: Sendable {
     }
     let all = try filter("#")
     Self.loop.onLoop { client.subscribe([all]) }
-    life = Task(executorPreference: Self.loop) { try await client.run() }
+    task = Task(executorPreference: Self.loop) { try await client.run() }
     try await synchronize()
   }
 
-  deinit { life.cancel() }
+  deinit { task.cancel() }
 
-  /// Returns when the subscription is in force: after a restart of the broker, in force again.
+  /// Returns when the subscription is active and all earlier messages have arrived, also after a restart of the broker.
   func synchronize() async throws {
     let mark = mark
     try await publish("\(name)/here", "")
@@ -69,7 +69,7 @@ final class Observer: Sendable {
   /// The number of the last message so far.
   var mark: Int { record.count }
 
-  /// Everything so far, but what observers tell themselves.
+  /// All messages so far, except those of ``synchronize()``.
   var messages: [Message] { record.elements.filter { !$0.topic.hasPrefix("observer-") } }
 
   func messages(on topic: String, after mark: Int = 0) -> [Message] {

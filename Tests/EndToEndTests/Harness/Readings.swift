@@ -41,7 +41,7 @@ extension Fixture {
       try await message("\(id)/readings", after: mark) { (try? Reading($0)).map(condition) ?? false })
   }
 
-  /// The readings of a device up to the one with this sequence, for which it waits.
+  /// Waits for the reading with this sequence number; returns all up to it.
   func readings(_ id: String, upTo sequence: Int) async throws -> [Reading] {
     let last = try await reading(id) { $0.sequence == sequence }
     return try readings(id).filter { $0.message.number <= last.message.number }
@@ -54,7 +54,7 @@ extension Fixture {
     try await reading(id) { $0.sequence >= now + count }
   }
 
-  /// Every device that anything has been published about.
+  /// Every device with a message on one of its topics.
   var deviceIDs: Set<String> {
     get throws {
       let topics = try observer.messages.map {

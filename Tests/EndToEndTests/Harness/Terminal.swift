@@ -1,8 +1,8 @@
 import TestSupport
 
 extension Fixture {
-  /// Runs a command of the gateway as a user would, beside the gateway or without one.
-  /// - Parameter prefix: a program that runs it, and its arguments.
+  /// Runs a subcommand of microbit-gateway to its end, with or without a running gateway.
+  /// - Parameter prefix: a program that runs the subcommand, and its arguments.
   func command(
     _ arguments: [String], prefix: [String] = []
   ) async throws -> (status: Int32, text: String) {

@@ -4,7 +4,7 @@ import TestSupport
 
 /// A running microbit-simulator: bluetoothd with virtual micro:bits, and its control socket.
 final class VirtualBlueZ: Sendable {
-  /// A virtual peripheral, as the control socket shows it.
+  /// The state of a virtual peripheral, from the control socket.
   struct Device: Sendable {
     let index: Int
     let name: String
@@ -13,13 +13,13 @@ final class VirtualBlueZ: Sendable {
     /// The number of the adapter that has the link.
     let adapter: Int?
     let isNotifying: Bool
-    /// In ms, as the micro:bit holds it; nil for a stranger.
+    /// In ms, as the micro:bit holds it; nil for other peripherals.
     let period: Int?
     /// Notifications so far.
     let sent: Int
-    /// How many more writes of its client configuration fail.
+    /// The number of further writes of its client configuration that will fail.
     let armed: Int
-    /// bluetoothd takes its notifications for acquired, and nobody has them.
+    /// bluetoothd treats its notifications as acquired although no program has them.
     let isStuck: Bool
     /// bluetoothd has a bond with it.
     let isBonded: Bool
@@ -31,7 +31,7 @@ final class VirtualBlueZ: Sendable {
   let process: ChildProcess
   private let socket: String
 
-  /// Starts it, and waits until it serves.
+  /// Starts it, and waits until it is ready.
   init(bus: String, control: String, _ arguments: [String]) async throws {
     process = try ChildProcess(
       try program("microbit-simulator"), ["--bus", bus, "--control", control] + arguments)
@@ -39,7 +39,7 @@ final class VirtualBlueZ: Sendable {
     _ = try await process.line(within: Fixture.patience) { $0 == "ready" }
   }
 
-  /// Sends a request, as a JSON object on one line; its answer.
+  /// Sends a request, a JSON object on one line; returns the answer.
   @discardableResult
   func control(_ request: String) async throws -> JSON {
     let socket = socket
@@ -49,7 +49,7 @@ final class VirtualBlueZ: Sendable {
     return json
   }
 
-  /// A request about peripheral `index`, with more keys: `"v":21`.
+  /// Sends a request about peripheral `index`, with further keys such as `"v":21`.
   @discardableResult
   func control(_ operation: String, _ index: Int, _ keys: String = "") async throws -> Device {
     try device(try await control(#"{"op":"\#(operation)","i":\#(index)\#(keys.isEmpty ? "" : ",")\#(keys)}"#))
@@ -61,7 +61,7 @@ final class VirtualBlueZ: Sendable {
 
   func device(_ index: Int) async throws -> Device { try await control("period", index) }
 
-  /// Waits until peripheral `index` has sent so many notifications.
+  /// Waits until peripheral `index` has sent `count` notifications.
   func waitUntil(_ index: Int, hasSent count: Int) async throws {
     try await waitUntil(index, "it has sent \(count)") { $0.sent >= count }
   }
@@ -72,7 +72,7 @@ final class VirtualBlueZ: Sendable {
     while true {
       let device = try await device(index)
       if condition(device) { return }
-      guard ContinuousClock.now < end else { throw Failure("waited in vain until \(what): \(device)") }
+      guard ContinuousClock.now < end else { throw Failure("timed out waiting until \(what): \(device)") }
       try await Task.sleep(for: .milliseconds(10))
     }
   }
@@ -82,14 +82,14 @@ final class VirtualBlueZ: Sendable {
       let isConnected = json["connected"]?.bool, let isNotifying = json["notifying"]?.bool,
       let sent = json["sent"]?.int, let armed = json["armed"]?.int, let isStuck = json["stuck"]?.bool,
       let isBonded = json["bonded"]?.bool
-    else { throw Failure("no peripheral: \(json)") }
+    else { throw Failure("not a peripheral: \(json)") }
     return Device(
       index: index, name: name, address: address, isConnected: isConnected, adapter: json["adapter"]?.int,
       isNotifying: isNotifying,
       period: json["period"]?.int, sent: sent, armed: armed, isStuck: isStuck, isBonded: isBonded)
   }
 
-  /// Blocks, at most for ``Fixture/patience``.
+  /// Blocks, for at most ``Fixture/patience``.
   private static func exchange(_ request: String, over path: String) throws -> [UInt8] {
     let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
@@ -129,7 +129,7 @@ func withUnixAddress<T>(_ path: String, _ body: (UnsafePointer<sockaddr>, sockle
   }
 }
 
-/// The path of a program of this package: beside the program that runs the tests.
+/// The path of a program of this package, in the folder of the test runner.
 func program(_ name: String) throws -> String {
   var buffer = [UInt8](repeating: 0, count: 4096)
   let count = buffer.withUnsafeMutableBytes {

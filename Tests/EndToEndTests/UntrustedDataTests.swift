@@ -1,18 +1,18 @@
 import TestSupport
 import Testing
 
-/// What comes from the air can be anything.
-@Suite struct HostileAirTests {
+/// Names and values that peripherals send are untrusted.
+@Suite struct UntrustedDataTests {
   private static let forged = "BBC micro:bit\n12:00:00.000 error gateway: forged"
 
-  /// A bus carries neither invalid UTF-8 nor NUL, so bluetoothd passes on neither.
+  /// D-Bus carries neither invalid UTF-8 nor NUL, so bluetoothd passes on neither.
   private static let names = [
     "BBC micro:bit [a/b+c#]", "BBC micro:bit/../../bridge/fixture/state", forged,
     "BBC micro:bit" + String(repeating: "x", count: 235), "BBC micro:bit \u{202E}\u{1B}[31m\u{7}\r\t",
     #"BBC micro:bit "\",\"name\":1} device=forged"#, "BBC micro:bit é日本🙂\u{FFFE}",
   ]
 
-  @Test("Names become valid JSON, and neither topics nor lines of the log")
+  @Test("Hostile names are published as valid JSON, and forge neither topics nor log lines")
   func names() async throws {
     var plan = Plan(devices: Self.names.count)
     plan.simulator = Self.names.enumerated().flatMap { ["--name", "\($0)=\($1)"] }
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(
-    "A value of the wrong length is no reading: a line of the log, a count, and the next good value is one",
+    "A value of the wrong length is logged once and counted; the next valid value is a reading",
     arguments: ["", "0102", "000102030405060708090a0b0c0d0e0f10111213"])
   func wrongLength(hex: String) async throws {
     try await withFixture(Plan(devices: 2, period: 20)) { fixture in
@@ -69,10 +69,10 @@ import Testing
       try #require(readings.map(\.sequence) == Array(before.sequence...after.sequence))
       let values = try fixture.observer.messages(on: "microbit/\(id)/temperature").map(\.text)
       try #require(Set(values.drop { $0 != "41" }) == ["41", "42"])
-      // The link has stayed.
+      // The link was kept.
       try #require(try fixture.observer.messages(on: "microbit/\(id)/availability").last?.text == "online")
       try #require(try fixture.lines(with: "expected 1 byte").count == 1)
-      // Any change brings the counters along.
+      // Any change to the info publishes the counters, too.
       let mark = try fixture.observer.mark
       try await fixture.simulator.control("vanish", 1)
       try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {

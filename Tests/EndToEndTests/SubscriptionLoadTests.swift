@@ -1,13 +1,13 @@
 import TestSupport
 import Testing
 
-/// Subscriptions that fail for many at once, and a bluetoothd that restarts under one.
-@Suite struct SubscriptionCrowdTests {
+/// Subscriptions that fail on many micro:bits at once, and restarts of bluetoothd during a subscription.
+@Suite struct SubscriptionLoadTests {
   private static let faults = [
     #""fault":"drop""#, #""fault":"error","code":14"#, #""fault":"silence","ms":200"#,
   ]
 
-  private static func crowd(_ method: String) -> Plan {
+  private static func planWithManyDevices(_ method: String) -> Plan {
     var plan = Plan(devices: 30)
     plan.period = 500
     plan.bluetooth = #""notify":"\#(method)""#
@@ -16,10 +16,11 @@ import Testing
   }
 
   @Test(
-    "A subscription that fails on every micro:bit of 30 at once leaves none unserved", arguments: faults,
+    "If the subscription fails on 30 micro:bits at once, all of them are subscribed to later",
+    arguments: faults,
     ["signal", "socket"])
-  func everywhere(fault: String, method: String) async throws {
-    try await withFixture(Self.crowd(method)) { fixture in
+  func allSubscriptionsFail(fault: String, method: String) async throws {
+    try await withFixture(Self.planWithManyDevices(method)) { fixture in
       try await fixture.simulator.control(#"{"op":"subscription","all":true,\#(fault)}"#)
       try fixture.startGateway()
       let devices = try await fixture.simulator.devices()
@@ -31,11 +32,11 @@ import Testing
   }
 
   @Test(
-    "Where the socket's own subscription fails, on every micro:bit of 30 at once, they are read",
+    "If the subscription by socket fails on 30 micro:bits at once, all of them are polled",
     arguments: faults)
-  func stuckEverywhere(fault: String) async throws {
-    try await withFixture(Self.crowd("socket")) { fixture in
-      // The one by which the gateway tries whether it works succeeds.
+  func allSocketSubscriptionsFail(fault: String) async throws {
+    try await withFixture(Self.planWithManyDevices("socket")) { fixture in
+      // The first subscription, the gateway's trial, succeeds.
       try await fixture.simulator.control(#"{"op":"subscription","all":true,"skip":1,\#(fault)}"#)
       let monitor = try await BusMonitor(fixture.bus)
       try fixture.startGateway()
@@ -50,12 +51,13 @@ import Testing
   }
 
   @Test(
-    "A bluetoothd that restarts in the middle of each step of a subscription", arguments: ["kill", "term"],
+    "A micro:bit comes online after bluetoothd restarted during each step of a subscription",
+    arguments: ["kill", "term"],
     ["signal", "socket"])
   func restarts(how: String, method: String) async throws {
     var plan = Plan()
     plan.bluetooth = #""notify":"\#(method)""#
-    // Time enough to be in the middle.
+    // Slow, so that each restart happens during an operation.
     plan.simulator = ["--attribute-ms", "500"]
     plan.absent = [.gateway]
     let steps =

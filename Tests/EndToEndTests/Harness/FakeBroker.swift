@@ -2,12 +2,12 @@ import EventLoop
 import Glibc
 import TestSupport
 
-/// Something on a port of the loopback interface that is no broker.
-final class Impostor: Sendable {
-  enum Manner: Sendable {
-    /// Accepts, and says nothing.
+/// A server on the loopback interface that does not speak MQTT.
+final class FakeBroker: Sendable {
+  enum Behaviour: Sendable {
+    /// Accepts connections, and sends nothing.
     case silent
-    /// Says something that is no MQTT, and goes on listening.
+    /// Sends bytes that are not valid MQTT, and keeps the connection open.
     case nonsense([UInt8])
   }
 
@@ -15,7 +15,7 @@ final class Impostor: Sendable {
   let connections = Record<Void>()
   private let listener: Int32
 
-  init(port: UInt16, _ manner: Manner) throws {
+  init(port: UInt16, _ behaviour: Behaviour) throws {
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let listener = listener
     var on: Int32 = 1
@@ -31,7 +31,7 @@ final class Impostor: Sendable {
         guard descriptor >= 0 else { break }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         open.append(descriptor)
-        if case .nonsense(let bytes) = manner { send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+        if case .nonsense(let bytes) = behaviour { send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
         connections.append(())
       }
       for descriptor in open + [listener] { close(descriptor) }

@@ -3,8 +3,8 @@ import Glibc
 import Synchronization
 import TestSupport
 
-/// The way from a gateway to its broker, which can be cut and mended.
-final class Wire: Sendable {
+/// A TCP proxy between a gateway and its broker, whose connections can be cut.
+final class BrokerProxy: Sendable {
   private struct State {
     var isCut = false
     /// Both ends of each connection.
@@ -40,7 +40,7 @@ final class Wire: Sendable {
     for descriptor in state.withLock({ $0.open }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
   }
 
-  /// Ends the connections, and lets none come about.
+  /// Ends all connections, and refuses new ones until ``restore()``.
   func cut() {
     state.withLock { state in
       state.isCut = true
@@ -48,7 +48,7 @@ final class Wire: Sendable {
     }
   }
 
-  func mend() { state.withLock { $0.isCut = false } }
+  func restore() { state.withLock { $0.isCut = false } }
 
   private func connect(_ near: Int32, to broker: UInt16) -> Int32? {
     let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -62,7 +62,7 @@ final class Wire: Sendable {
     return isOpen ? far : nil
   }
 
-  /// Both ways, each on a thread of its own, until either end closes.
+  /// Copies in both directions, each on its own thread, until either end closes.
   private func pass(from near: Int32, to far: Int32) {
     detach { [weak self] in
       let back = Mutex(false)
@@ -72,7 +72,7 @@ final class Wire: Sendable {
       }
       Self.copy(from: near, to: far)
       while !back.withLock({ $0 }) { usleep(1000) }
-      // First of all: the numbers may be others' from then on.
+      // Before they are closed, as the descriptor numbers may be reused at once.
       self?.state.withLock { $0.open.subtract([near, far]) }
       close(near)
       close(far)

@@ -2,8 +2,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The gateway's own beginnings and ends.
-@Suite struct LifeTests {
+/// Start, stop and crash of the gateway.
+@Suite struct LifecycleTests {
   private static let state = "bridge/\(Fixture.gatewayID)/state"
 
   @Test("SIGTERM and SIGINT: links ended, status 0 within 5 s", arguments: [SIGTERM, SIGINT])
@@ -11,7 +11,7 @@ import Testing
     var plan = Plan(devices: 3)
     // As long as a real bluetoothd takes.
     plan.simulator = ["--disconnect-ms", "2500"]
-    try await withOneOfThree(plan) { fixture in
+    try await withThreeAttempts(plan) { fixture in
       let ids = try await fixture.simulator.devices().map(\.id)
       for id in ids { try await fixture.online(id) }
       let mark = try fixture.observer.mark
@@ -20,18 +20,18 @@ import Testing
       try #require(try fixture.lines(with: "stopped").count == 1)
       let kept = try await fixture.retained()
       try await fixture.observer.synchronize()
-      // Said in order, not by the will.
-      let said = try fixture.observer.messages(on: "microbit/" + Self.state, after: mark).map(\.text)
+      // Published once, by the gateway and not by the will.
+      let states = try fixture.observer.messages(on: "microbit/" + Self.state, after: mark).map(\.text)
       let isComplete =
-        areLinksEnded && said == ["offline"] && kept[Self.state]?.text == "offline"
+        areLinksEnded && states == ["offline"] && kept[Self.state]?.text == "offline"
         && ids.allSatisfy { kept["\($0)/availability"]?.text == "offline" }
-      // A bluetoothd or a broker that is too slow is left to itself, but not before.
-      try #require(isComplete || took >= .seconds(3), "\(said), \(kept.mapValues(\.text))")
+      // The gateway does not wait any longer for a slow bluetoothd or broker, but for at least 3 s.
+      try #require(isComplete || took >= .seconds(3), "\(states), \(kept.mapValues(\.text))")
       return isComplete && took < .seconds(5)
     }
   }
 
-  @Test("SIGTERM while a connect is under way leaves no link behind")
+  @Test("SIGTERM during a connection attempt leaves no link behind")
   func stopWhileConnecting() async throws {
     var plan = Plan()
     plan.simulator = ["--connect-ms", "30000"]
@@ -45,8 +45,8 @@ import Testing
     }
   }
 
-  @Test("SIGTERM with neither bus nor broker")
-  func stopAlone() async throws {
+  @Test("SIGTERM without bus and broker ends the gateway within 5 s")
+  func stopWithoutBusAndBroker() async throws {
     var plan = Plan()
     plan.absent = [.bus, .broker]
     try await withFixture(plan) { fixture in
@@ -57,9 +57,10 @@ import Testing
   }
 
   @Test(
-    "SIGTERM while broker or bluetoothd hang", arguments: [[true, false], [false, true], [true, true]])
-  func stopAmongTheHanging(hanging: [Bool]) async throws {
-    try await withOneOfThree { fixture in
+    "SIGTERM ends the gateway within 5 s while the broker or bluetoothd hangs",
+    arguments: [[true, false], [false, true], [true, true]])
+  func stopWhileOthersHang(hanging: [Bool]) async throws {
+    try await withThreeAttempts { fixture in
       try await fixture.online(try await fixture.id())
       let bluetoothd = try fixture.simulator.process
       if hanging[0] { fixture.broker.freeze(true) }
@@ -68,7 +69,7 @@ import Testing
     }
   }
 
-  @Test("A command that waits for its micro:bit is answered before the end")
+  @Test("A command that waits for its micro:bit is answered before the gateway ends")
   func stopWithPending() async throws {
     var plan = Plan()
     plan.entries = #"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}"#
@@ -109,7 +110,7 @@ import Testing
   }
 
   @Test(
-    "What a killed run had told of a micro:bit that has gone since is set right",
+    "Stale availability left by a killed gateway is corrected at the next start",
     arguments: [
       #"{"match":{"name_prefix":"BBC micro:bit"}}"#,
       #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#,
@@ -120,8 +121,8 @@ import Testing
     try await withFixture(plan) { fixture in
       let id = entry.contains("kitchen") ? "kitchen" : try await fixture.id()
       try await fixture.online(id)
-      // What is killed before that has nobody who sets it right.
-      try await fixture.remembered(#""name":"BBC micro:bit"#)
+      // Without this record the next start could not correct it.
+      try await fixture.stored(#""name":"BBC micro:bit"#)
       let gateway = try fixture.gateway
       gateway.signal(SIGKILL)
       try await gateway.exitStatus(within: Fixture.patience)
@@ -132,7 +133,7 @@ import Testing
       let mark = try fixture.observer.mark
       try fixture.startGateway()
       try await fixture.offline(id, after: mark)
-      // It is known still: a command for it is kept.
+      // The device is still known: a command for it is pending.
       try await fixture.bridgeOnline(after: mark)
       try #require(try await fixture.setPeriod(id, "60")["status"]?.string == "pending")
       let again = try fixture.observer.mark
@@ -142,14 +143,14 @@ import Testing
     }
   }
 
-  @Test("Whoever has the id of a prefix keeps it through a restart")
+  @Test("The micro:bit that has the id of a prefix keeps it after a restart")
   func idOfPrefixAfterRestart() async throws {
     var plan = Plan(devices: 3)
-    // It stands behind the addresses in any list that is sorted.
+    // It is sorted after the ids made from addresses.
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"zoo"}"#
     try await withFixture(plan) { fixture in
       try await fixture.online("zoo")
-      let holder = try await fixture.message("zoo/info").json()["identifier"]?.string
+      let owner = try await fixture.message("zoo/info").json()["identifier"]?.string
       try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { message in
         (try? message.json())?.array?.count == 3
       }
@@ -157,17 +158,17 @@ import Testing
       let mark = try fixture.observer.mark
       try fixture.startGateway()
       let info = try await fixture.message("zoo/info", after: mark) { $0.text.contains("connected_since") }
-      try #require(try info.json()["identifier"]?.string == holder)
+      try #require(try info.json()["identifier"]?.string == owner)
     }
   }
 
-  @Test("A micro:bit that was taken out of the configuration leaves nothing behind")
-  func takenOut() async throws {
+  @Test("Topics under an id that is no longer configured are removed at the next start")
+  func topicsUnderOldIDAreRemoved() async throws {
     var plan = Plan()
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
-      try await fixture.remembered(#""id":"kitchen""#)
+      try await fixture.stored(#""id":"kitchen""#)
       let gateway = try fixture.gateway
       gateway.signal(SIGKILL)
       try await gateway.exitStatus(within: Fixture.patience)
@@ -192,40 +193,40 @@ import Testing
       let gateway = try fixture.startGateway(environment: [
         "NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "200000",
       ])
-      try await socket.told("READY=1")
+      try await socket.received("READY=1")
       for count in 1...3 {
         let marks = socket.lines.elements.indices.filter { socket.lines.elements[$0] == "WATCHDOG=1" }
-        try await socket.told("WATCHDOG=1", from: marks.count < count ? 0 : marks[count - 1] + 1)
+        try await socket.received("WATCHDOG=1", from: marks.count < count ? 0 : marks[count - 1] + 1)
       }
       _ = try await socket.lines.first(within: Fixture.patience, "a status") {
         $0.hasPrefix("STATUS=1 of 1 devices online")
       }
       try #require(!socket.lines.elements.contains("STOPPING=1"))
       gateway.signal(SIGTERM)
-      try await socket.told("STOPPING=1")
+      try await socket.received("STOPPING=1")
       try #require(try await gateway.exitStatus(within: Fixture.patience) == 0)
       try #require(socket.lines.elements.filter { $0 == "READY=1" }.count == 1)
     }
   }
 
-  @Test("Without a watchdog none is fed")
+  @Test("Without WATCHDOG_USEC there are no watchdog notifications")
   func noWatchdog() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
       let socket = try NotifySocket(in: fixture.folder)
       try fixture.startGateway(environment: ["NOTIFY_SOCKET": socket.path])
-      try await socket.told("READY=1")
+      try await socket.received("READY=1")
       _ = try await fixture.stopGateway()
-      try await socket.told("STOPPING=1")
+      try await socket.received("STOPPING=1")
       try #require(!socket.lines.elements.contains("WATCHDOG=1"))
     }
   }
 
-  @Test("Many readings leave no memory behind")
+  @Test("Memory does not grow with the number of readings")
   func memory() async throws {
     var plan = Plan(devices: 10, period: 5)
-    // Nobody listens before the end: it is the gateway that is to be kept busy.
+    // No observer before the end, so that only the gateway is under load.
     plan.absent = [.observer]
     try await withFixture(plan) { fixture in
       var sizes: [Int] = []
@@ -233,8 +234,8 @@ import Testing
         for index in 0..<10 { try await fixture.simulator.waitUntil(index, hasSent: count) }
         sizes.append(try fixture.anonymousKilobytes)
       }
-      // 4000 readings each time, and their 8000 messages: kept, they would take more than a MiB, each time. A broker
-      // that is slow for a moment makes the memory grow once.
+      // 4000 readings between two samples, and their 8000 messages: leaked, they would take more than a MiB each time.
+      // A broker that is slow for a moment makes the memory grow once.
       let growths = zip(sizes.dropFirst(), sizes).map { $0 - $1 }
       try #require(growths.contains { $0 < 1024 }, "\(sizes) KiB")
       try await fixture.startObserver()
@@ -246,7 +247,7 @@ import Testing
 }
 
 extension Fixture {
-  /// Ends the gateway in order; how long that took.
+  /// Ends the gateway by a signal; returns the time that took.
   fileprivate func timeToStop(by signal: Int32 = SIGTERM) async throws -> Duration {
     let gateway = try gateway
     let start = ContinuousClock.now
@@ -255,7 +256,7 @@ extension Fixture {
     return start.duration(to: .now)
   }
 
-  /// RssAnon of the gateway: its memory, without the pages of its program that happen to be there.
+  /// RssAnon of the gateway: its memory without the resident pages of program files.
   var anonymousKilobytes: Int {
     get throws {
       let path = "/proc/\(try gateway.pid)/status"

@@ -1,10 +1,10 @@
 import TestSupport
 import Testing
 
-/// An id of a prefix, in the configurations of two gateways.
-@Suite struct SharedIDTests {
-  @Test("Of two micro:bits at two gateways the first has the id of the prefix; the other goes by its address")
-  func firstComes() async throws {
+/// The configurations of two gateways have the same id for a prefix.
+@Suite struct SharedDeviceIDTests {
+  @Test("The first micro:bit gets the id of the prefix; one at another gateway has its address as id")
+  func firstMicrobitGetsID() async throws {
     let plans = [("ground", Cluster.address), ("attic", "C5:00:00:00:00:01")].map { gateway, address in
       var plan = Plan.fixture(gateway, area: gateway)
       plan.simulator = ["--address", "0=\(address)"]
@@ -13,19 +13,19 @@ import Testing
     }
     try await withCluster(plans) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      try await ground.holds("classroom")
+      try await ground.waitForOwnership(of: "classroom")
       try await attic.simulator.control("return", 0)
-      try await attic.holds("c50000000001")
-      // A restart finds them as they were.
+      try await attic.waitForOwnership(of: "c50000000001")
+      // Both keep their ids after a restart.
       for fixture in cluster.fixtures {
         let mark = try fixture.observer.mark
-        try await fixture.remembered(#""announced""#)
+        try await fixture.stored(#""announced""#)
         try #require(try await fixture.stopGateway() == 0)
         try fixture.startGateway()
         try await fixture.bridgeOnline(after: mark)
-        try await fixture.holds(fixture === ground ? "classroom" : "c50000000001", after: mark)
+        try await fixture.waitForOwnership(of: fixture === ground ? "classroom" : "c50000000001", after: mark)
       }
-      for fixture in cluster.fixtures { try await fixture.settled() }
+      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
       try await ground.observer.synchronize()
       let kept = try await ground.retained()
       for (id, gateway, address) in [

@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 
 /// Two gateways have the same id.
-@Suite struct SameIDTests {
-  private static let complaint = "another gateway uses this id"
+@Suite struct GatewayIDConflictTests {
+  private static let conflict = "another gateway uses this id"
   private static let plans: [Plan] = [
     Plan.fixture("fixture", area: "First"), Plan.fixture("fixture", area: "Second"),
   ]
@@ -26,37 +26,37 @@ import Testing
       try first.startGateway()
       try await first.bridgeOnline()
       let run = try await Self.run(of: first, after: 0)
-      try await first.settled()
+      try await first.synchronizeGateway()
 
       let mark = try first.observer.mark
       try await second.simulator.control("return", 0)
       try second.startGateway()
-      try await second.logged(Self.complaint)
+      try await second.logged(Self.conflict)
       try await second.logged("online device")
-      // It comes again, and goes again.
-      let question = try await Self.question(of: first, besides: run, after: mark)
-      let next = try await Self.question(of: first, besides: run, after: question.number)
-      #expect(question.arrived.duration(to: next.arrived) > .seconds(5))
-      try await first.settled()
+      // It connects to the broker again, and disconnects again.
+      let check = try await Self.idCheck(of: first, besides: run, after: mark)
+      let next = try await Self.idCheck(of: first, besides: run, after: check.number)
+      #expect(check.arrived.duration(to: next.arrived) > .seconds(5))
+      try await first.synchronizeGateway()
       let topics = Set(first.topics(of: "fixture", besides: "fixture-\(try #require(run))"))
       #expect(topics == ["microbit/bridge/fixture/request/health"])
 
       let end = try first.observer.mark
       try #require(try await first.stopGateway() == 0)
       try await first.message("bridge/fixture/state", "offline", after: end)
-      try await second.holds(Cluster.id, after: end)
+      try await second.waitForOwnership(of: Cluster.id, after: end)
       try await second.bridgeOnline(after: end)
-      try #require(try second.lines(with: Self.complaint).count == 1)
+      try #require(try second.lines(with: Self.conflict).count == 1)
       let other = try await Self.run(of: second, after: end)
-      // The first one's last word may come before.
+      // The last info of the first gateway may arrive before that.
       if other == run {
         try await second.message("bridge/fixture/info", after: end) { !$0.text.contains(run ?? "") }
       }
     }
   }
 
-  /// A gateway other than `run` asks whether it has the id alone.
-  private static func question(
+  /// Waits for the request by which a gateway other than `run` checks whether its id is in use.
+  private static func idCheck(
     of fixture: Fixture, besides run: String?, after mark: Int
   ) async throws -> Observer.Message {
     try await fixture.message("bridge/fixture/request/health", after: mark) { message in
@@ -64,20 +64,20 @@ import Testing
     }
   }
 
-  @Test("Of two that begin at the same moment one remains")
-  func together() async throws {
+  @Test("Of two gateways started at the same time, one remains")
+  func simultaneousStart() async throws {
     try await withCluster(Self.plans) { cluster in
       let (first, second) = (cluster[0], cluster[1])
       try first.startGateway()
       try second.startGateway()
       try await first.bridgeOnline()
-      // Whichever it is.
-      let refused = try await Self.eitherLogged(Self.complaint, cluster.fixtures)
+      // It may be either of them.
+      let refused = try await Self.eitherLogged(Self.conflict, cluster.fixtures)
       let other = refused === first ? second : first
-      try await other.settled()
-      try #require(try other.lines(with: Self.complaint).isEmpty)
+      try await other.synchronizeGateway()
+      try #require(try other.lines(with: Self.conflict).isEmpty)
       let mark = try other.observer.mark
-      try await other.settled()
+      try await other.synchronizeGateway()
       let answers = try other.observer.messages(on: "microbit/bridge/fixture/response/health", after: mark)
       #expect(answers.count == 1)
       let kept = try await other.retained()
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test("A broker that still says online of a run that is gone holds the next one up for a moment")
+  @Test("A stale retained online state of an earlier run delays the start only briefly")
   func staleOnline() async throws {
     try await withCluster([Self.plans[0]]) { cluster in
       let fixture = cluster[0]
@@ -113,20 +113,20 @@ import Testing
       try await fixture.observer.synchronize()
       let mark = try fixture.observer.mark
       try fixture.startGateway()
-      let question = try await fixture.message("bridge/fixture/request/health", after: mark)
-      // A request that comes meanwhile may be the other one's to answer.
+      let check = try await fixture.message("bridge/fixture/request/health", after: mark)
+      // A request in the meantime may be meant for the other gateway, and is not answered.
       try await fixture.observer.publish(
         "microbit/bridge/fixture/request/devices", #"{"transaction":"early"}"#)
       let online = try await fixture.bridgeOnline(after: mark)
-      // Once it is online it answers.
+      // Requests are answered once it is online.
       try await fixture.observer.publish(
         "microbit/bridge/fixture/request/devices", #"{"transaction":"late"}"#)
       let answer = try await fixture.message("bridge/fixture/response/devices", after: mark)
       #expect(answer.text.contains("late") && answer.number > online.number)
-      let patience = question.arrived.duration(to: online.arrived)
-      #expect(patience > .milliseconds(1500) && patience < .seconds(15), "\(patience)")
-      try await fixture.holds(Cluster.id, after: mark)
-      try #require(try fixture.lines(with: Self.complaint).isEmpty)
+      let delay = check.arrived.duration(to: online.arrived)
+      #expect(delay > .milliseconds(1500) && delay < .seconds(15), "\(delay)")
+      try await fixture.waitForOwnership(of: Cluster.id, after: mark)
+      try #require(try fixture.lines(with: Self.conflict).isEmpty)
     }
   }
 }
