@@ -3,7 +3,7 @@ import Testing
 @testable import Gateway
 @testable import MQTT
 
-/// What a check learns from the broker, without one.
+/// How the broker's replies are evaluated, without a broker.
 struct BrokerRepliesTests {
   private let topic = TopicName("microbit/doctor-1/info")!
   private let status = TopicName("homeassistant/status")!
@@ -18,8 +18,8 @@ struct BrokerRepliesTests {
     .message(MQTTReceived(topic: topic, payload: Array(text.utf8), qos: .atLeastOnce, retain: retain))
   }
 
-  /// Another attempt is waited for only if it may use another address.
-  @Test func anAttemptThatFailsMayBeTheLast() {
+  /// A second attempt is awaited only if it may use another address.
+  @Test func onlyAnUnreachableBrokerIsTriedTwice() {
     let unreachable = MQTTEvent.connectFailed(.unreachable(reason: "refused", errno: 111), retryIn: .zero)
     #expect(!replies([unreachable]).isDecided)
     #expect(replies([unreachable, .connected(MQTTConnection())]).isConnected)
@@ -27,7 +27,7 @@ struct BrokerRepliesTests {
     #expect(replies([.connectFailed(.unsupportedProtocol, retryIn: .zero)]).failure == .unsupportedProtocol)
   }
 
-  @Test func theFirstFailureOfAConnectionStays() {
+  @Test func firstFailureOfAConnectionIsKept() {
     let lost = replies([
       .connected(MQTTConnection()), .disconnected(.connectionLost(reason: "reset")),
       .disconnected(.timedOut(.connect)),
@@ -35,14 +35,14 @@ struct BrokerRepliesTests {
     #expect(!lost.isConnected && lost.failure == .connectionLost(reason: "reset"))
   }
 
-  @Test func messagesAreToldApart() {
+  @Test func messagesAreMatchedByTopicPayloadAndRetain() {
     let other = TopicName("microbit/kitchen/info")!
     let replies = replies([
       message(other, "x"), message(topic, "offline"), message(status, "online"),
     ])
     #expect(replies.has(topic) && replies.has(topic, Array("offline".utf8)))
     #expect(!replies.has(topic, []) && !replies.has(topic, retained: true), "another payload, not retained")
-    #expect(!replies.has(other), "not of a check")
+    #expect(!replies.has(other), "not a topic of the check")
     #expect(replies.isHomeAssistantOnline)
     #expect(self.replies([message(topic, "", retain: true)]).has(topic, [], retained: true))
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-/// The files of `init`: all of them or nothing.
+/// `init` writes all of its files or none.
 @Suite struct SetupFilesTests {
   private let folder: TemporaryFolder
 
@@ -26,7 +26,7 @@ import Testing
 
   private static let plan = SetupPlan(text: "{}\n", password: Array("secret".utf8))
 
-  @Test func newFilesInANewFolder() throws {
+  @Test func newFilesAreWrittenToANewFolder() throws {
     let files = SetupFiles(path: folder.path + "/a/b/config.json")
     #expect(files.problem == nil)
     #expect(try files.write(Self.plan, backup: "backup") == [])
@@ -36,7 +36,7 @@ import Testing
     #expect(text("a/b/backup") == nil)
   }
 
-  @Test func thePresentFileIsKept() throws {
+  @Test func existingFileIsBackedUp() throws {
     let path = try folder.write("old", to: "config.json")
     chmod(path, 0o640)
     _ = try SetupFiles(path: path).write(Self.plan, backup: "backup")
@@ -46,7 +46,7 @@ import Testing
     #expect(try status("backup").st_mode & 0o777 == 0o640)
   }
 
-  @Test func ofTheServiceThePasswordBelongsToItsUser() throws {
+  @Test func servicePasswordFileBelongsToServiceUser() throws {
     try #require(geteuid() == 0)
     let path = folder.path + "/config.json"
     let nobody = try #require(getpwnam("nobody")).pointee.pw_uid
@@ -60,7 +60,7 @@ import Testing
 
   /// As on a full disk, one of the files cannot be replaced.
   @Test(arguments: ["mqtt-password", "config.json"])
-  func ifOneFileCannotBeWrittenNothingIsChanged(name: String) throws {
+  func nothingChangesIfOneFileCannotBeWritten(name: String) throws {
     let files = SetupFiles(path: folder.path + "/config.json")
     let other = name == "config.json" ? "mqtt-password" : "config.json"
     try folder.write("old", to: other)
@@ -71,10 +71,10 @@ import Testing
     #expect(text(other) == "old")
   }
 
-  @Test func whereNothingCanBeWrittenIsTold() throws {
-    let inAFile = try folder.write("", to: "file")
-    let problem = try #require(SetupFiles(path: inAFile + "/config.json").problem)
-    #expect(problem.hasPrefix("cannot write \(inAFile)/config.json: "))
+  @Test func unwritableFolderIsReported() throws {
+    let file = try folder.write("", to: "file")
+    let problem = try #require(SetupFiles(path: file + "/config.json").problem)
+    #expect(problem.hasPrefix("cannot write \(file)/config.json: "))
   }
 }
 
@@ -83,19 +83,19 @@ import Testing
     ("exit 1", .absent), ("[ $1 = cat ]", .stopped), ("exit 0", .running),
   ]
 
-  /// A program in the place of systemctl.
+  /// A script in place of systemctl.
   private func unit(_ folder: TemporaryFolder, _ script: String) throws -> ServiceUnit {
     let program = try folder.script("echo $* >> \(folder.path)/calls\n\(script)\n", named: "systemctl")
     return ServiceUnit(bootFolder: folder.path, program: program)
   }
 
   @Test(arguments: states)
-  func state(script: String, expected: ServiceUnit.State) throws {
+  func stateFollowsTheExitStatus(script: String, expected: ServiceUnit.State) throws {
     let folder = try TemporaryFolder()
     #expect(try unit(folder, script).state == expected)
   }
 
-  @Test func withoutSystemdThereIsNoService() throws {
+  @Test func serviceIsAbsentWithoutSystemd() throws {
     let folder = try TemporaryFolder()
     var unit = try unit(folder, "exit 0")
     unit.bootFolder = folder.path + "/none"
@@ -104,7 +104,7 @@ import Testing
     #expect(unit.state == .absent && !unit.start(again: false))
   }
 
-  @Test func startsOrRestarts() throws {
+  @Test func serviceIsStartedOrRestarted() throws {
     let folder = try TemporaryFolder()
     let unit = try unit(folder, "exit 0")
     #expect(unit.start(again: false) && unit.start(again: true))
