@@ -23,13 +23,13 @@ import Testing
     Outbox.Peer(window: window, maximumQoS: maximumQoS, maximumPacketSize: maximumPacket)
   }
 
-  /// The packet that goes out next.
+  /// The next packet to send.
   private func next(_ outbox: inout Outbox) throws -> Outbox.Packet {
     let packet = outbox.next()
     return try #require(packet)
   }
 
-  /// What goes out until nothing does any more; identifiers count from `first`.
+  /// Sends everything that may be sent, and returns it; packet identifiers count from `first`.
   private func sendAll(_ outbox: inout Outbox, first: Int32 = 1) -> [String] {
     var sent: [String] = []
     var identifier = first
@@ -41,7 +41,7 @@ import Testing
     return sent
   }
 
-  @Test func nothingGoesOutWithoutABroker() {
+  @Test func nothingIsSentWithoutAConnection() {
     var outbox = outbox()
     outbox.append(message("1"))
     outbox.setState(topic("s"), [1], qos: .atMostOnce)
@@ -49,7 +49,7 @@ import Testing
     #expect(!outbox.isEmpty)
   }
 
-  @Test func messagesAndStateGoOutInTheOrderTheyWereGiven() {
+  @Test func messagesAndStateAreSentInOrder() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.append(message("1"))
@@ -64,7 +64,7 @@ import Testing
     #expect(outbox.isEmpty)
   }
 
-  @Test func stateThatWaitsIsSentOnceWithItsNewestValueInItsFirstPlace() {
+  @Test func waitingStateIsSentOnceWithItsNewestValue() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
@@ -73,7 +73,7 @@ import Testing
     #expect(sendAll(&outbox) == ["a=2", "e=1"])
   }
 
-  @Test func stateThatDoesNotWaitIsSentEachTime() {
+  @Test func repeatedStateIsSentEachTime() {
     var outbox = outbox()
     outbox.connected(peer())
     for _ in 1...3 {
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func everyConnectionBeginsWithAllStateInTheOrderOfItsFirstSetting() {
+  @Test func connectionBeginsWithAllStateInFirstSetOrder() {
     var outbox = outbox()
     outbox.setState(topic("z"), Array("1".utf8), qos: .atMostOnce)
     outbox.setState(topic("a"), Array("2".utf8), qos: .atMostOnce)
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func whatIsUnacknowledgedComesAgainFirstAndHeld() {
+  @Test func unacknowledgedMessagesAreResentFirstAndMarked() {
     var outbox = outbox()
     outbox.connected(peer(window: 3))
     for number in 1...5 { outbox.append(message("\(number)")) }
@@ -110,7 +110,7 @@ import Testing
         == ["e=held 1", "e=held 3", "e=held 4", "e=held 5", "e=held 6", "e=7"])
   }
 
-  @Test func aSecondOutageDoesNotHoldTwice() {
+  @Test func secondOutageDoesNotMarkTwice() {
     var outbox = outbox()
     outbox.append(message("1"))
     for _ in 1...3 {
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func theWindowHoldsBackAndLetsGo() {
+  @Test func windowLimitsUnacknowledgedMessages() {
     var outbox = outbox()
     outbox.connected(peer(window: 2))
     for number in 1...4 { outbox.append(message("\(number)")) }
@@ -131,7 +131,7 @@ import Testing
     #expect(sendAll(&outbox, first: 3) == ["e=3"])
   }
 
-  @Test func qosZeroIsDoneWhenSentAndNeedsNoWindow() {
+  @Test func qosZeroIsDoneWhenSentAndIgnoresTheWindow() {
     var outbox = outbox()
     outbox.connected(peer(window: 1))
     for number in 1...3 { outbox.append(message("\(number)", qos: .atMostOnce)) }
@@ -142,14 +142,14 @@ import Testing
     #expect(sendAll(&outbox).isEmpty)
   }
 
-  @Test func theHighestQoSOfTheBrokerIsKeptTo() {
+  @Test func maximumQoSOfTheBrokerIsRespected() {
     var outbox = outbox()
     outbox.connected(peer(maximumQoS: .atMostOnce))
     outbox.append(message("1"))
     #expect(outbox.next()?.qos == .atMostOnce)
   }
 
-  @Test func ofTooManyMessagesTheOldestAreLostAndStateIsNot() {
+  @Test func messageLimitDropsTheOldestButNoState() {
     var outbox = outbox(messages: 3)
     outbox.setState(topic("a"), [], qos: .atMostOnce)
     for number in 1...5 { outbox.append(message("\(number)")) }
@@ -159,7 +159,7 @@ import Testing
     #expect(sendAll(&outbox) == ["a=", "b=", "e=held 3", "e=held 4", "e=held 5"])
   }
 
-  @Test func ofTooManyBytesTheOldestAreLost() {
+  @Test func byteLimitDropsTheOldest() {
     var outbox = outbox(bytes: 25)
     for number in 1...5 { outbox.append(message("12345678\(number)")) }
     #expect(outbox.lost == 3)
@@ -168,7 +168,7 @@ import Testing
     #expect(outbox.queuedCount == 0)
   }
 
-  @Test func theUnacknowledgedAreTheOldestWhenTheQueueIsFull() {
+  @Test func fullQueueDropsUnacknowledgedMessagesFirst() {
     var outbox = outbox(messages: 2)
     outbox.connected(peer(window: 2))
     for number in 1...4 {
@@ -181,7 +181,7 @@ import Testing
     #expect(sendAll(&outbox) == ["e=held 3", "e=held 4"])
   }
 
-  @Test func aClearedTopicIsToldUntilTheBrokerHasIt() {
+  @Test func clearingIsResentUntilAcknowledged() {
     var outbox = outbox()
     outbox.setState(topic("a"), [1], qos: .atLeastOnce)
     outbox.clearState(topic("a"))
@@ -196,7 +196,7 @@ import Testing
     #expect(sendAll(&outbox).isEmpty)
   }
 
-  @Test func aLateAcknowledgementOfAClearingDoesNotForgetWhatCameAfter() {
+  @Test func lateAcknowledgementOfAClearingKeepsNewerState() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.clearState(topic("a"))
@@ -209,7 +209,7 @@ import Testing
     #expect(sendAll(&outbox) == ["a=2"])
   }
 
-  @Test func whatIsLargerThanTheBrokerTakesIsDroppedAndCounted() throws {
+  @Test func tooLargePacketIsDroppedAndCounted() throws {
     // PUBLISH of MQTT 5, QoS 1: 1 + 1 bytes of header, 2 + 1 topic, 2 identifier, 1 properties, payload.
     var outbox = outbox()
     outbox.connected(peer(maximumPacket: 18))
@@ -224,7 +224,7 @@ import Testing
     #expect(outbox.takeTooLarge().isEmpty)
   }
 
-  @Test func theSizeCountsProperties() throws {
+  @Test func packetSizeIncludesProperties() throws {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.append(
@@ -236,7 +236,7 @@ import Testing
     #expect(packet.size(hasProperties: true) == 1 + 2 + 5 + 1 + 11 + 200)
   }
 
-  @Test func anUnsentPacketIsTheNextOneAgain() throws {
+  @Test func unsentPacketIsReturnedNext() throws {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
@@ -250,7 +250,7 @@ import Testing
     #expect(sendAll(&outbox, first: 4) == ["e=3", "e=4"])
   }
 
-  @Test func theRefusedAreDoneAndCounted() {
+  @Test func refusedMessageIsDoneAndCounted() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.append(message("1"))
@@ -260,8 +260,8 @@ import Testing
     #expect(outbox.isEmpty)
   }
 
-  /// Its place in the order is not what another topic left there.
-  @Test func stateThatReusesTheSlotOfAReleasedOneKeepsItsPlaceInTheQueue() {
+  /// It does not take over the sequence number of the topic that had the slot before.
+  @Test func stateInAReusedSlotIsSentInItsOwnOrder() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("old"), Array("1".utf8), qos: .atLeastOnce)
