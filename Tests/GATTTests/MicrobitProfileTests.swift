@@ -1,7 +1,7 @@
 import GATT
 import Testing
 
-/// The facts are those of the micro:bit's firmware (codal-microbit-v2, microbit-dal).
+/// The expected values are those of the micro:bit's firmware (codal-microbit-v2, microbit-dal).
 @Suite struct MicrobitProfileTests {
   let profile = Profile.microbit
 
@@ -17,7 +17,7 @@ import Testing
   ]
 
   @Test(arguments: characteristics)
-  func hasItsCharacteristics(name: String, service: String, characteristic: String) throws {
+  func hasTheCharacteristicsOfTheFirmware(name: String, service: String, characteristic: String) throws {
     let property = try #require(profile.property(named: name))
     #expect(property.service.description == "e95d\(service)-251d-470a-a062-fa1922dfa9a8")
     #expect(property.characteristic.description == "e95d\(characteristic)-251d-470a-a062-fa1922dfa9a8")
@@ -30,7 +30,7 @@ import Testing
     #expect(property.characteristic.description == "6e40\(characteristic)-b5a3-f393-e0a9-e50e24dcca9e")
   }
 
-  @Test func hasNoOthers() {
+  @Test func hasNoOtherProperties() {
     let known = Self.characteristics.map(\.0) + ["uart_rx", "uart_tx"]
     #expect(Set(profile.properties.map(\.name)) == Set(known))
   }
@@ -100,7 +100,7 @@ import Testing
     let led = Property.microbitLEDMatrix
     #expect(led.kind == .state && led.access == [.read, .write] && led.writeMode == .confirm)
     #expect(try led.encode(.text(".#.#./#####/#####/.###./..#..")).bytes == [0x0A, 0x1F, 0x1F, 0x0E, 0x04])
-    // The firmware holds a 0, and scrolls nothing.
+    // The firmware accepts 0, but then does not scroll.
     #expect(error(of: CodecError.self) { try Property.microbitScrollDelay.encode(.integer(0)) } != nil)
   }
 
@@ -146,7 +146,7 @@ import Testing
     #expect(Property.microbitUARTSent.chunk == 20 && Property.microbitUARTSent.kind == .event)
   }
 
-  @Test func usesTheTemperatureUnlessOthersAreNamed() throws {
+  @Test func temperatureAndPeriodAreTheDefaults() throws {
     #expect(profile.defaultProperties == ["temperature", "period"])
     let used = profile.limited(to: Set(profile.defaultProperties))
     #expect(used.properties == [.microbitTemperature, .microbitPeriod])
@@ -157,7 +157,7 @@ import Testing
     #expect(alive.period == 1)
   }
 
-  @Test func needsNoTemperatureServiceForItsButtons() {
+  @Test func buttonsNeedNoTemperatureService() {
     let buttons = profile.limited(to: ["button_a"])
     #expect(buttons.properties == [.microbitButtonA])
     #expect(buttons.requires == [] && buttons.missingHint == nil && buttons.alive == nil)
