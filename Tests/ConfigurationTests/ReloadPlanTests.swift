@@ -79,7 +79,7 @@ import Testing
     #expect(new.changes(from: plan.configuration).live == [])
   }
 
-  @Test func anotherPasswordInTheSameFileWaits() {
+  @Test func changedPasswordInTheSameFileWaits() {
     var new = Configuration()
     new.mqtt.username = "u"
     new.mqtt.passwordFile = "p"

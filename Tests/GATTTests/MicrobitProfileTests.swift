@@ -35,7 +35,7 @@ import Testing
     #expect(Set(profile.properties.map(\.name)) == Set(known))
   }
 
-  @Test func temperatureAndPeriod() throws {
+  @Test func temperatureAndPeriodMatchTheFirmware() throws {
     let temperature = Property.microbitTemperature
     #expect(temperature.codec == .int8 && temperature.unit == "°C" && temperature.kind == .state)
     #expect(temperature.access == [.read, .notify])
@@ -64,7 +64,7 @@ import Testing
     #expect(button.homeAssistant.map(\.kind) == [.event])
   }
 
-  @Test func accelerometer() throws {
+  @Test func accelerometerAndItsPeriodMatchTheFirmware() throws {
     let accelerometer = Property.microbitAccelerometer
     #expect(accelerometer.access == [.read, .notify] && accelerometer.unit == "mg")
     #expect(accelerometer.codec.fields == ["x", "y", "z"])
@@ -86,7 +86,7 @@ import Testing
     #expect(try period.encode(.integer(65535)).bytes == [0xFF, 0xFF])
   }
 
-  @Test func ledText() throws {
+  @Test func ledTextIsAnEventOfAtMost20Bytes() throws {
     let text = Property.microbitLEDText
     #expect(text.kind == .event && text.access == .write && text.writeMode == .request)
     #expect(try text.encode(.text("12345678901234567890")).bytes.count == 20)
@@ -96,7 +96,7 @@ import Testing
     #expect(text.homeAssistant.map(\.kind) == [.text, .notify])
   }
 
-  @Test func ledMatrix() throws {
+  @Test func ledMatrixIsAWritableState() throws {
     let led = Property.microbitLEDMatrix
     #expect(led.kind == .state && led.access == [.read, .write] && led.writeMode == .confirm)
     #expect(try led.encode(.text(".#.#./#####/#####/.###./..#..")).bytes == [0x0A, 0x1F, 0x1F, 0x0E, 0x04])
@@ -105,7 +105,7 @@ import Testing
   }
 
   /// Pairs of a pin and a value; P19 and P20 have the numbers 17 and 18, and there are no others.
-  @Test func pins() throws {
+  @Test func pinsAreWrittenAsPairsOfNumberAndValue() throws {
     let pins = Property.microbitPins
     func value(_ names: [String]) -> Value { .list(names.map { .record([.text($0), .integer(1)]) }) }
     #expect(try pins.encode(value(["P0", "P16", "P19", "P20"])).bytes == [0, 1, 16, 1, 17, 1, 18, 1])
@@ -139,7 +139,7 @@ import Testing
     #expect(try Property.microbitEventRequirement.codec.decode([]) == .list([]))
   }
 
-  @Test func uart() {
+  @Test func uartReceivesLinesAndSendsChunks() {
     #expect(Property.microbitUARTReceived.frame == "\n")
     #expect(Property.microbitUARTReceived.alternative == Property.microbitUARTSent.characteristic)
     #expect(Property.microbitUARTSent.alternative == Property.microbitUARTReceived.characteristic)

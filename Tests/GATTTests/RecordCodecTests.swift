@@ -30,7 +30,7 @@ import Testing
   ]
 
   @Test(arguments: heartRates)
-  func heartRateMeasurement(bytes: [UInt8], values: [Value?]) throws {
+  func heartRateFieldsFollowTheFlags(bytes: [UInt8], values: [Value?]) throws {
     let codec = try Self.heartRate()
     #expect(codec.fields == ["bpm", "energy", "rr"])
     #expect(try codec.decode(bytes) == .record(values))

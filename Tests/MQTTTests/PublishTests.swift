@@ -176,7 +176,7 @@ import Testing
     #expect(try await subscriber.texts(100) == (0..<100).map(String.init))
   }
 
-  @Test func aFewUrgentMessagesAreSentAtOnceAndManyTogether() async throws {
+  @Test func firstUrgentMessagesAreSentAtOnceOthersTogether() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
     let client = await TestClient(.local(broker.port))

@@ -424,7 +424,7 @@ struct ServiceAccessTests {
       ])
   }
 
-  @Test func profilesMustBeReadableToo() throws {
+  @Test func profilesMustBeReadableForTheService() throws {
     let folder = try folder()
     let own = folder.path + "/own"
     for path in [own, own + "/profiles", folder.path + "/home"] { mkdir(path, 0o755) }
