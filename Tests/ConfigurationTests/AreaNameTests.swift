@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct AreaNameTests {
   @Test(arguments: ["Living room", "living-room", "LIVING_ROOM", " living  room "])
-  func areasAreComparedByTheirWords(name: String) {
+  func areaNamesIgnoreCaseAndSeparators(name: String) {
     #expect(AreaName(name)?.description == "living-room")
     #expect(AreaName("K\u{FC}che 2") == AreaName("k\u{FC}che/2"))
   }

@@ -161,7 +161,7 @@ private let oneOf =
       #"{"devices":[{"match":{"min_rssi":-60}}]}"#,
       "devices[0].match.min_rssi: by itself matches every peripheral that is near (\(oneOf))"
     ),
-    // What does not go together.
+    // Keys that need or exclude each other.
     (
       #"{"mqtt":{"tls":{"cert_file":"x"}}}"#,
       "mqtt.tls.cert_file: a certificate needs its key (add key_file)"
@@ -196,7 +196,7 @@ private let oneOf =
       "devices[0].every: only a device that is connected on demand has an interval "
         + #"(add "connect": "on_demand")"#
     ),
-    // No JSON.
+    // Invalid JSON.
     ("", "the text is empty"),
     (#"{"mqtt": {"#, "expected a key in double quotes, found the end"),
     (
@@ -207,12 +207,12 @@ private let oneOf =
   ]
 
   @Test(arguments: mistakes)
-  func saysWhatIsWrong(text: String, expected: String) {
+  func mistakeIsDescribed(text: String, expected: String) {
     #expect(errors(text) == [expected])
   }
 
   private static let places: [(String, [String])] = [
-    // No JSON.
+    // Invalid JSON.
     ("", ["c.json:1:1: the text is empty"]),
     (
       "{\n  \"mqtt\": { \"port\": 1883 },\n}",
@@ -224,7 +224,7 @@ private let oneOf =
       "{\n  // the broker\n  \"mqtt\": {}\n}",
       ["c.json:2:3: expected a key in double quotes, found \"/\" (JSON has no comments: remove it)"]
     ),
-    // Each in its place, in the order of the document.
+    // Each error has its position, in document order.
     (
       """
       {
@@ -245,7 +245,7 @@ private let oneOf =
         "c.json:7:17: devices[1].period: 19 is below 20",
       ]
     ),
-    // Names that hide their place.
+    // A key whose name looks like a path.
     (
       "{\"gateway.id\": 1,\n \"gateway\": {\"id\": 1}}",
       [
@@ -253,7 +253,7 @@ private let oneOf =
         "c.json:2:20: gateway.id: expected a string, found a number",
       ]
     ),
-    // What is missing is where it would belong.
+    // The position of a default id is that of its entry.
     (
       """
       { "devices": [
@@ -276,22 +276,22 @@ private let oneOf =
   ]
 
   @Test(arguments: places)
-  func saysWhereItIsWrong(text: String, expected: [String]) throws {
+  func errorsHavePositions(text: String, expected: [String]) throws {
     guard case .failure(let failure) = Configuration.parse(Array(text.utf8)) else {
       throw Failure("no error")
     }
     #expect(failure.errors.map { $0.description(in: "c.json") } == expected)
   }
 
-  @Test func saysWhereItIsNotUTF8() {
+  @Test func invalidUTF8HasAPosition() {
     let result = Configuration.parse([0x7B, 0xFF, 0x7D])
     let expected = ConfigurationError(
       position: TextPosition(line: 1, column: 2), problem: "this is not UTF-8")
     #expect(result == .failure(ConfigurationErrors(errors: [expected])))
   }
 
-  /// Of a thousand and more errors each has its place, and that takes no time to speak of.
-  @Test func manyErrorsAreLocatedToo() throws {
+  /// Each of many thousands of errors has its position, and finding them all is fast.
+  @Test func thousandsOfErrorsHavePositions() throws {
     let text = "{" + (0..<20_000).map { "\"key\($0)\":1" }.joined(separator: ",") + "}"
     guard case .failure(let failure) = Configuration.parse(Array(text.utf8)) else {
       throw Failure("no error")
@@ -301,7 +301,7 @@ private let oneOf =
     #expect(failure.errors.last?.position == TextPosition(line: 1, column: column))
   }
 
-  @Test func tellsAllErrorsInTheirOrder() {
+  @Test func allErrorsAreReportedInDocumentOrder() {
     let text = #"""
       { "mqtt": { "port": 0, "hots": "x", "qos": 7 },
         "devices": [ { "id": "kitchen" }, { "match": { "name_prefix": "a" }, "id": "kitchen", "period": -1 } ],
@@ -316,7 +316,7 @@ private let oneOf =
       ])
   }
 
-  @Test func limitsLengths() {
+  @Test func tooLongTextIsAnError() {
     let long = String(repeating: "x", count: 129)
     #expect(
       errors("{\"gateway\":{\"area\":\"\(long)\"}}") == [

@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test func readsTheFileThatIsNamed() throws {
+  @Test func readsTheNamedFile() throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("a.json", #"{"mqtt":{"port":1}}"#)
     let loaded = try ConfigurationFile.load(path: file)
@@ -23,7 +23,7 @@ import Testing
     #expect(loaded.warnings == [])
   }
 
-  @Test func looksInTheKnownPlacesInOrder() throws {
+  @Test func searchesTheDefaultPathsInOrder() throws {
     let folder = try TemporaryFolder()
     let places = ["\(folder.path)/1.json", "\(folder.path)/2.json"]
     #expect(
@@ -37,7 +37,7 @@ import Testing
     #expect(ConfigurationFile.searched == ["./config.json", "/etc/microbit-gateway/config.json"])
   }
 
-  @Test func saysWhyAFileCannotBeRead() throws {
+  @Test func unreadableFileIsReportedWithTheReason() throws {
     let folder = try TemporaryFolder()
     let missing = "\(folder.path)/missing.json"
     #expect(failure(missing) == "\(missing): No such file or directory (name another with --config)")
@@ -51,14 +51,14 @@ import Testing
     #expect(failure(binary) == "\(binary):1:5: this is not UTF-8")
   }
 
-  @Test func everyErrorIsALineWithTheFile() throws {
+  @Test func everyErrorIsALineWithTheFilePath() throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("a.json", #"{"mqtt":{"port":0,"qos":2}}"#)
     #expect(failure(file) == "\(file):1:17: mqtt.port: 0 is below 1\n\(file):1:25: mqtt.qos: 2 is above 1")
   }
 
   @Test(arguments: ["secret", "secret\n", "secret\r\n", "secret\nsecond line\n"])
-  func readsThePasswordBesideTheConfiguration(content: String) throws {
+  func passwordIsTheFirstLineOfItsFile(content: String) throws {
     let folder = try TemporaryFolder()
     let password = try folder.write("password", content)
     let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"password"}}"#)
@@ -68,7 +68,7 @@ import Testing
     #expect(loaded.warnings == [])
   }
 
-  @Test func warnsOfSecretsThatAllCanRead() throws {
+  @Test func worldReadablePasswordFileHasAWarning() throws {
     let folder = try TemporaryFolder()
     let password = try folder.write("password", " with space ", mode: 0o644)
     let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"\#(password)"}}"#)
@@ -79,7 +79,7 @@ import Testing
         == ["c.json:1:41: mqtt.password_file: \(password) can be read by every user (chmod o-r)"])
   }
 
-  @Test func namesTheFilesThatAreMissing() throws {
+  @Test func missingAndEmptyFilesAreReported() throws {
     let folder = try TemporaryFolder()
     try folder.write("empty", "\n")
     try folder.write("ca", "x")
@@ -97,7 +97,7 @@ import Testing
         """)
   }
 
-  @Test func filesOfTLSAreRelativeToTheConfiguration() throws {
+  @Test func tlsFilesAreRelativeToTheConfiguration() throws {
     let folder = try TemporaryFolder()
     let ca = try folder.write("ca.pem", "x", mode: 0o644)
     let file = try folder.write("a.json", #"{"mqtt":{"tls":{"ca_file":"ca.pem"}}}"#)
@@ -110,7 +110,7 @@ import Testing
 }
 
 extension TemporaryFolder {
-  /// Writes a file that those of `mode` may read; returns its path.
+  /// Writes a file with the permissions `mode`; returns its path.
   @discardableResult
   fileprivate func write(_ name: String, _ text: String, mode: mode_t = 0o600) throws -> String {
     try write(name, Array(text.utf8), mode: mode)

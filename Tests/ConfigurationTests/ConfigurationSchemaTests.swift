@@ -4,7 +4,7 @@ import Testing
 
 @testable import Configuration
 
-/// The configuration and the schema that are shipped say what the gateway does.
+/// The shipped configuration and schema match the parser.
 @Suite struct ConfigurationSchemaTests {
   @Test func theShippedConfigurationIsTheDefault() throws {
     let bytes = try shipped("config.json")
@@ -17,7 +17,7 @@ import Testing
     #expect(document["$schema"] == .string("deploy/config.schema.json"))
   }
 
-  @Test func theSchemaSaysWhatTheParserTakes() throws {
+  @Test func schemaMatchesTheParser() throws {
     let schema = try JSONParser.parse(shipped("deploy/config.schema.json"))
     #expect(schema["$schema"] == .string("https://json-schema.org/draft/2020-12/schema"))
     var differences: [String] = []
@@ -25,7 +25,7 @@ import Testing
     #expect(differences == [])
   }
 
-  /// Were the comparison blind, the test above would say nothing.
+  /// A comparison that missed differences would let the test above always pass.
   @Test(arguments: [
     (#""maximum": 65535"#, #""maximum": 65536"#), (#""default": ["hci0"]"#, #""default": ["hci1"]"#),
     (#""base_topic": {"#, #""basetopic": {"#), (#""enum": ["5", "3.1.1"]"#, #""enum": ["5"]"#),
@@ -38,7 +38,7 @@ import Testing
     (#""type": ["string", "array"]"#, #""type": "string""#),
     (#""propertyNames": { "pattern": "^[a-z][a-z0-9_]*$" }"#, #""propertyNames": {}"#),
   ])
-  func theComparisonSeesDifferences(text: String, replacement: String) throws {
+  func comparisonFindsDifferences(text: String, replacement: String) throws {
     let original = String(decoding: try shipped("deploy/config.schema.json"), as: UTF8.self)
     let changed = original.replacing(text, with: replacement, maxReplacements: 1)
     try #require(changed != original)
@@ -48,7 +48,7 @@ import Testing
     #expect(!differences.isEmpty)
   }
 
-  /// What `$ref` refers to.
+  /// The definition that `$ref` refers to.
   private static let entity: JSONValue = {
     guard let schema = try? shipped("deploy/config.schema.json"), let document = try? JSONParser.parse(schema)
     else { return .null }
@@ -59,7 +59,7 @@ import Testing
     _ schema: JSONValue, _ shape: ConfigurationShape, _ path: String, _ differences: inout [String]
   ) {
     guard case .text(let lengths, let pattern) = shape else {
-      return differences.append("\(path): only texts are one or more")
+      return differences.append("\(path): only texts can be one or more")
     }
     for (keyword, expected) in [
       ("minLength", JSONValue.integer(lengths.lowerBound)), ("maxLength", .integer(lengths.upperBound)),

@@ -11,10 +11,10 @@ import Testing
     (#"{"bluetooth":{"adapters":["hci1","hci0"]}}"#, ["hci1", "hci0"]), (#"{"bluetooth":{}}"#, ["hci0"]),
     (#"{"bluetooth":{"adapter":"hci2"}}"#, ["hci2"]),
   ])
-  func adaptersAreAListOrOne(text: String, adapters: [String]) throws {
+  func adaptersAreGivenAsAListOrAsOne(text: String, adapters: [String]) throws {
     let configuration = try Configuration.parse(Array(text.utf8)).get()
     #expect(configuration.bluetooth.adapters == adapters)
-    // It is read as it was written.
+    // Round trip through JSON.
     let again = try Configuration.parse(#require(configuration.json).bytes).get()
     #expect(again == configuration)
   }
@@ -86,11 +86,11 @@ import Testing
   @Test(arguments: [
     "localhost", "broker.example", "10.0.0.1", "::1", "2001:db8::1", "fe80::1%eth0", "::ffff:10.0.0.1", "a_b",
   ])
-  func takesHostsAndAddresses(host: String) throws {
+  func acceptsHostNamesAndAddresses(host: String) throws {
     #expect(try parse("{\"mqtt\":{\"host\":\"\(host)\"}}").mqtt.host == host)
   }
 
-  @Test func warnsOfEntriesThatCannotBeReached() throws {
+  @Test func shadowedEntriesHaveAWarning() throws {
     func warnings(_ text: String) throws -> [String] { try parse(text).warnings.map(\.description) }
     #expect(
       try warnings(
@@ -107,7 +107,7 @@ import Testing
         == [])
   }
 
-  @Test func warnsOfNoEntries() throws {
+  @Test func emptyDeviceListHasAWarning() throws {
     #expect(
       try parse(#"{"devices":[]}"#).warnings.map(\.description) == [
         "devices: the list is empty: no micro:bit is connected unless a request adds it "
@@ -116,7 +116,7 @@ import Testing
     #expect(try parse("{}").warnings == [])
   }
 
-  @Test func theFirstEntryThatMatchesIsTaken() throws {
+  @Test func firstMatchingEntryIsUsed() throws {
     let one = BluetoothAddress(truncating: 1)
     let configuration = try parse(
       #"{"devices":[{"match":{"identifier":"00:00:00:00:00:01"},"id":"one"},{"match":{"name_prefix":"BBC"}}]}"#

@@ -6,7 +6,7 @@ import Testing
 @Suite struct MatchTests {
   private static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
   private static let heartRate = BluetoothUUID(short: 0x180D)
-  /// What the peripheral of the tables below has said.
+  /// The advertisement of the peripheral in the tables below.
   private static let advertisement = Advertisement(
     name: "Polar H7", services: [BluetoothUUID(short: 0x180F), heartRate], manufacturers: [76, 107])
 
@@ -26,15 +26,15 @@ import Testing
       (#""service":"180d""#, true), (#""service":"0000180D-0000-1000-8000-00805F9B34FB""#, true),
       (#""service":"180e""#, false),
       (#""manufacturer":107"#, true), (#""manufacturer":108"#, false),
-      // All that are given must hold.
+      // All conditions that are given must hold.
       (#""name_prefix":"P","name_contains":"H","name":"Polar H7","service":"180f","manufacturer":76"#, true),
       (#""name_prefix":"P","service":"180e""#, false), (#""name_prefix":"Q","service":"180d""#, false),
       (#""identifier":"C5:A1:B2:C3:D4:E5","name":"Polar H8""#, false),
       (#""service":"180d","manufacturer":1"#, false),
-      // The signal decides nothing here: it is no part of what the peripheral is.
+      // The signal strength is not part of the advertisement, and is not checked here.
       (#""service":"180d","min_rssi":0"#, true),
     ] as [(String, Bool)])
-  func allThatIsGivenMustHold(text: String, isMatch: Bool) throws {
+  func allConditionsMustHold(text: String, isMatch: Bool) throws {
     #expect(try Self.match(text).matches(Self.address, Self.advertisement) == isMatch)
   }
 
@@ -52,7 +52,7 @@ import Testing
     #expect(try !Self.match(#""service":"180d""#).isIdentifier)
   }
 
-  /// Two ways to write é look the same, and are two names.
+  /// The two encodings of é look the same, but are different names.
   @Test func namesAreComparedByTheirBytes() throws {
     let decomposed = Advertisement(name: "Cafe\u{301}")
     for text in [#""name":"Café""#, #""name_prefix":"Café""#, #""name_contains":"é""#] {
@@ -70,7 +70,7 @@ import Testing
     ),
     (#""name_contain":"x""#, "devices[0].match.name_contain: unknown key (did you mean name_contains?)"),
   ])
-  func whatIsNoMatch(text: String, expected: String) throws {
+  func invalidMatchIsAnError(text: String, expected: String) throws {
     let parsed = Configuration.parse(Array(#"{"devices":[{"match":{\#(text)}}]}"#.utf8))
     guard case .failure(let failure) = parsed else { return #expect(Bool(false), "no error") }
     #expect(failure.errors.map(\.description) == [expected])
@@ -89,7 +89,7 @@ import Testing
     (#""name_prefix":"x""#, #""identifier":"C5:A1:B2:C3:D4:E5","name":"x""#, true),
     (#""name_prefix":"x""#, #""identifier":"C5:A1:B2:C3:D4:E5""#, false),
   ])
-  func anEarlierEntryMayLeaveNothing(first: String, second: String, isCovered: Bool) throws {
+  func entryCoveredByAnEarlierOneHasAWarning(first: String, second: String, isCovered: Bool) throws {
     #expect(try Self.match(first).covers(try Self.match(second)) == isCovered)
     let text = #"{"devices":[{"match":{\#(first)}},{"match":{\#(second)}}]}"#
     let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
@@ -97,7 +97,7 @@ import Testing
     #expect(warnings.contains(unused) == isCovered)
   }
 
-  @Test func anIdentifierBehindAPatternMayBeTakenByIt() throws {
+  @Test func identifierAfterAPatternHasAWarning() throws {
     let text =
       #"{"devices":[{"match":{"service":"180d","manufacturer":1}},{"match":{"identifier":"C5:A1:B2:C3:D4:E5"}}]}"#
     let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
@@ -116,7 +116,7 @@ import Testing
     #expect(known.manufacturers == [1, 2])
     #expect(known.adding(to: known) == known)
     #expect(Advertisement(name: "b").adding(to: known).name == "b")
-    // Whatever is sent: memory has a limit.
+    // The lists are bounded, whatever is received.
     let many = Advertisement(manufacturers: Array(0..<1000))
     #expect(many.adding(to: earlier).manufacturers.count == 128)
     #expect(many.adding(to: Advertisement()).manufacturers.count == 128)

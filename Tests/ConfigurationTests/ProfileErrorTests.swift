@@ -3,9 +3,9 @@ import Testing
 
 @testable import Configuration
 
-/// What is wrong with a profile is said where it is.
+/// Errors in a profile are reported at their position.
 @Suite struct ProfileErrorTests {
-  /// A property that reads a byte, with other keys.
+  /// A property `a` with these keys besides its UUIDs.
   private static func property(_ keys: String) -> String {
     #""a":{"service":"1111","characteristic":"2222",\#(keys)}"#
   }
@@ -94,7 +94,7 @@ import Testing
       ),
       "a.home_assistant.state_class", "only the platform sensor has this key"
     ),
-    // What the codec refuses.
+    // Refused by the codec.
     (property(#""access":["read"],"type":"uint8","scale":0"#), "a.scale", "0.0 is not a usable scale"),
     (
       property(#""access":["read"],"type":"utf8","scale":2"#), "a.scale",
@@ -161,7 +161,7 @@ import Testing
       property(#""access":["read"],"fields":[{"name":"x","type":"uint8","if":["f.0",1]}]"#),
       "a.fields[0].if[1]", "expected a string"
     ),
-    // What the property cannot be.
+    // Refused by the property.
     (property(#""access":["read"],"kind":"event","type":"uint8""#), "a.access", "an event is not read"),
     (
       property(#""access":["notify"],"kind":"event","poll":1,"type":"uint8""#), "a.poll",
@@ -211,7 +211,7 @@ import Testing
       "needs an event that notifies"
     ),
   ])
-  func aPropertyIsWrong(text: String, place: String, problem: String) throws {
+  func invalidPropertyIsReported(text: String, place: String, problem: String) throws {
     let errors = ProfileTests.errors(#"{"profiles":{"x":{"properties":{\#(text)}}}}"#)
     try #require(errors.count == 1, "\(errors)")
     #expect(errors[0].contains(" profiles.x.properties.\(place): \(problem)"), "\(errors[0])")
@@ -266,7 +266,7 @@ import Testing
   ]
 
   @Test(arguments: mistakes)
-  func aProfileIsWrong(profiles: String, expected: String) {
+  func invalidProfileIsReported(profiles: String, expected: String) {
     #expect(ProfileTests.errors(#"{"profiles":\#(profiles)}"#) == [expected])
   }
 

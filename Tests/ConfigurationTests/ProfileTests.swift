@@ -20,7 +20,7 @@ import Testing
     return try blocks.map(parse)
   }
 
-  @Test func theExamplesOfTheDocumentAreWhatTheySay() throws {
+  @Test func documentedProfilesAreParsed() throws {
     let examples = try Self.examples()
     try #require(
       examples.map { $0.profiles.map(\.name) } == [["sensortag"], ["counter"], ["heart"], ["classroom"]])
@@ -49,7 +49,7 @@ import Testing
     #expect(examples[1].profiles == [profile1])
   }
 
-  @Test func theHeartRateIsDecodedByItsFlags() throws {
+  @Test func heartRateIsDecodedByItsFlags() throws {
     let heart = try #require(try Self.examples()[2].profiles.first)
     #expect(heart.properties.map(\.name) == ["heart_rate", "battery"])
     #expect(heart.defaultProperties == ["heart_rate", "battery"])
@@ -143,11 +143,11 @@ import Testing
       name: "all_of-it", manufacturer: "M", model: "N", requires: [battery], alive: "a", alivePeriod: "b",
       defaultProperties: ["a", "b"], properties: properties)
     #expect(configuration.profiles == [expected])
-    // What is written is read again.
+    // The JSON that it writes is parsed to the same configuration.
     #expect(try Configuration.parse(try #require(configuration.json).bytes).get() == configuration)
   }
 
-  @Test func theBuiltInProfileCanBeWrittenAsOne() throws {
+  @Test func builtInProfileRoundTripsThroughJSON() throws {
     let json = try #require(Profile.microbit.json)
     let text = String(decoding: json.bytes, as: UTF8.self)
     let copy = try #require(try Self.parse(#"{"profiles":{"copy":\#(text)}}"#).profiles.first)
@@ -190,7 +190,9 @@ import Testing
         ["mode": .text("on"), "speed": .integer(7)]
       ),
     ] as [(String, [String], [String: Value])])
-  func aDeviceHasWhatItsEntrySays(entry: String, properties: [String], desired: [String: Value]) throws {
+  func entryDecidesPropertiesAndDesiredValues(entry: String, properties: [String], desired: [String: Value])
+    throws
+  {
     let configuration = try Self.parse(#"{"devices":[\#(entry)],\#(Self.profiles)}"#)
     let device = try #require(configuration.devices.first)
     let profile = configuration.profile(of: device)
@@ -257,7 +259,7 @@ import Testing
       "1:49: devices[0].desired.light: light is an event: only a state can hold a value"
     ),
   ])
-  func whatIsWrongWithAnEntry(entry: String, expected: String) throws {
+  func invalidEntryIsReportedAtItsPosition(entry: String, expected: String) throws {
     let text = #"{"devices":[\#(entry)],\#(Self.profiles)}"#
     #expect(Self.errors(text) == [expected])
   }

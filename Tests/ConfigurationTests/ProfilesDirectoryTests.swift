@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func everyFileHasProfiles() throws {
+  @Test func profilesOfAllFilesAreLoaded() throws {
     try folder.write(#"{"b":{\#(Self.button)},"a":{\#(Self.button)}}"#, to: "profiles.d/2.json")
     try folder.write(#"{"c":{\#(Self.button)}}"#, to: "profiles.d/1.json")
     try folder.write("{}", to: "profiles.d/empty.json")
@@ -39,14 +39,14 @@ import Testing
     let configuration = try load(own)
     #expect(configuration.profiles.map(\.name) == ["c", "b", "a", "d"])
     #expect(configuration.profile(of: configuration.devices[0]).name == "a")
-    // A reload sees what has changed in the folder.
+    // A reload detects changes in the folder.
     try folder.write("{}", to: "profiles.d/1.json")
     let plan = try load(own).changes(from: configuration)
     #expect(plan.live == ["profiles"] && plan.waiting == [])
     #expect(plan.configuration.profiles.map(\.name) == ["b", "a", "d"])
   }
 
-  @Test func anErrorNamesItsFileAndPlace() throws {
+  @Test func errorsHaveFileAndPosition() throws {
     try folder.write("{\"a\":{\n\"propertis\":{}}}", to: "profiles.d/a.json")
     #expect(
       failure() == """
@@ -61,7 +61,7 @@ import Testing
     #expect(failure()?.contains("the profile microbit is built in") == true)
   }
 
-  @Test func aNameStandsInOnePlace() throws {
+  @Test func duplicateProfileNamesAreErrors() throws {
     try folder.write(#"{"a":{\#(Self.button)}}"#, to: "profiles.d/1.json")
     #expect(
       failure(#","profiles":{"a":{\#(Self.button)}}"#)
@@ -70,7 +70,7 @@ import Testing
     #expect(failure() == "profiles.d/2.json:1:2: a: profiles.d/1.json already has this profile")
   }
 
-  @Test func aFolderThatIsMissingIsAnError() throws {
+  @Test func missingFolderIsAnError() throws {
     try #require(rmdir(folder.path + "/profiles.d") == 0)
     #expect(
       failure() == "config.json:1:23: profiles_directory: profiles.d: No such file or directory")
@@ -79,7 +79,7 @@ import Testing
     #expect(failure(#","mqtt":7"#)?.contains("profiles_directory") == true)
   }
 
-  @Test func aFolderOfSomethingElseIsRefused() throws {
+  @Test func folderWithTooManyFilesIsRefused() throws {
     for number in 0...1000 { try folder.write("{}", to: "profiles.d/\(number).json") }
     #expect(
       failure() == "config.json:1:23: profiles_directory: profiles.d: 1001 files, the maximum is 1000")

@@ -13,7 +13,7 @@ import Testing
     #expect(spelledOut.changes(from: Configuration()).live == [])
   }
 
-  /// Every key once, with a value that is not its default, and whether it can change on the way.
+  /// Every key with a value that is not its default, and whether it can change without a restart.
   private static let keys: [(key: String, text: String, isLive: Bool)] = [
     ("gateway.id", #"{"gateway":{"id":"x"}}"#, false),
     ("gateway.area", #"{"gateway":{"area":"x"}}"#, true),
@@ -43,18 +43,18 @@ import Testing
   ]
 
   @Test(arguments: keys)
-  func aKeyIsLiveOrWaits(key: String, text: String, isLive: Bool) throws {
+  func keyChangesLiveOrWaitsForARestart(key: String, text: String, isLive: Bool) throws {
     for (old, new) in [(Configuration(), try parse(text)), (try parse(text), Configuration())] {
       let plan = new.changes(from: old)
       #expect(plan.live == (isLive ? [key] : []))
       #expect(plan.waiting == (isLive ? [] : [key]))
-      // What runs from now on is made of what takes effect now, and of nothing else.
+      // The running configuration changes only by what takes effect at once.
       #expect(plan.configuration == (isLive ? new : old))
     }
   }
 
-  /// A key that the table above lacks would be none whose effect is known.
-  @Test func noKeyIsForgotten() throws {
+  /// The tests above do not cover a key that is missing from the table.
+  @Test func everyKeyIsInTheTable() throws {
     var known = Set(Self.keys.map(\.key))
     known.formUnion(["mqtt.password_file", "$schema", "bluetooth.adapter"])
     for key in Configuration.keys {
@@ -79,7 +79,7 @@ import Testing
     #expect(new.changes(from: plan.configuration).live == [])
   }
 
-  @Test func anotherPasswordInTheSameFileWaits() {
+  @Test func changedPasswordInTheSameFileWaits() {
     var new = Configuration()
     new.mqtt.username = "u"
     new.mqtt.passwordFile = "p"

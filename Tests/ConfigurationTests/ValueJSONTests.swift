@@ -24,9 +24,9 @@ import Testing
       ]))
   }
 
-  // MARK: Written
+  // MARK: Writing JSON
 
-  @Test func scalars() throws {
+  @Test func scalarsAreWritten() throws {
     #expect(text(try codec(.int8).json(.integer(-128))) == "-128")
     #expect(text(try codec(.int16, scale: 0.01).json(.number(21.53))) == "21.53")
     #expect(text(try codec(.uint8, values: [1: "open"]).json(.text("open"))) == #""open""#)
@@ -44,7 +44,7 @@ import Testing
     #expect(text(record.json(.record([.number(number), .number(1.5)]))) == #"{"x":null,"y":1.5}"#)
   }
 
-  @Test func recordsAndLists() throws {
+  @Test func recordsAndListsAreWritten() throws {
     let measurement = try measurement()
     #expect(
       text(measurement.json(.record([.integer(70), nil, .list([.integer(800), .integer(810)])])))
@@ -56,11 +56,11 @@ import Testing
     #expect(text(list.json(.list([]))) == "[]")
   }
 
-  // MARK: Read
+  // MARK: Parsing JSON
 
-  @Test func numbers() throws {
+  @Test func numbersAreParsed() throws {
     #expect(try value("5", codec(.uint8)) == .integer(5))
-    #expect(try value("300", codec(.uint8)) == .integer(300), "the range is another question")
+    #expect(try value("300", codec(.uint8)) == .integer(300), "the range is not checked here")
     #expect(try value("5.5", codec(.uint8)) == nil)
     #expect(try value("1e300", codec(.uint8)) == .number(1e300))
     #expect(try value("5.5", codec(.float32)) == .number(5.5))
@@ -72,15 +72,15 @@ import Testing
     }
   }
 
-  @Test func words() throws {
+  @Test func wordsAreParsed() throws {
     let door = try codec(.uint8, values: [0: "closed", 1: "open"])
     #expect(try value("\"open\"", door) == .text("open"))
-    #expect(try value("\"ajar\"", door) == .text("ajar"), "whether there is such a word is another question")
+    #expect(try value("\"ajar\"", door) == .text("ajar"), "unknown words are not rejected here")
     #expect(try value("1", door) == nil && value("1.5", door) == nil)
     #expect(try value("true", door) == nil)
   }
 
-  @Test func otherScalars() throws {
+  @Test func otherScalarsAreParsed() throws {
     #expect(try value("false", codec(.bool)) == .bool(false))
     #expect(try value("0", codec(.bool)) == nil)
     #expect(try value("\"\"", codec(.utf8)) == .text(""))
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func objects() throws {
+  @Test func objectsAreParsed() throws {
     let measurement = try measurement()
     #expect(
       try value(#"{"rr":[800],"bpm":70}"#, measurement)
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func arrays() throws {
+  @Test func arraysAreParsed() throws {
     let list = try Codec(.list(of: .scalar(.init(.uint8))))
     #expect(try value("[1,2]", list) == .list([.integer(1), .integer(2)]))
     #expect(try value("[]", list) == .list([]))
@@ -131,14 +131,14 @@ import Testing
     for (codec, value) in cases {
       let written = codec.json(value).bytes
       #expect(codec.value(try JSONParser.parse(written)) == value)
-      // Nothing is lost in its bytes either.
+      // Its bytes round-trip as well.
       #expect(try codec.decode(codec.encode(value)) == value)
     }
   }
 
-  // MARK: What a value looks like
+  // MARK: Descriptions of values
 
-  @Test func isDescribedForItsSender() throws {
+  @Test func codecDescribesItsValues() throws {
     #expect(try codec(.uint16).valueDescription == "a whole number in plain digits")
     #expect(try codec(.uint16, scale: 0.1).valueDescription == "a number")
     #expect(try codec(.float32).valueDescription == "a number")
@@ -154,7 +154,7 @@ import Testing
     #expect(try Codec(.list(of: .scalar(.init(.uint8)))).valueDescription == "an array")
   }
 
-  @Test func textsWordsAndBytesAreSentAsTheyAre() throws {
+  @Test func textsWordsAndBytesArePlain() throws {
     for type in Codec.ScalarType.allCases where type != .bits {
       #expect(try codec(type).isPlain == (type == .utf8 || type == .bytes))
     }
@@ -166,7 +166,7 @@ import Testing
     #expect(try !Codec(.list(of: .scalar(.init(.uint8)))).isPlain)
   }
 
-  // MARK: What a command may ask for
+  // MARK: Values in commands and requests
 
   private func property(_ codec: Codec, range: ClosedRange<Double>? = nil, maxLength: Int? = nil) -> Property
   {
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func rangesAndLengths() throws {
+  @Test func rangesAndLengthsAreChecked() throws {
     let period = property(try codec(.uint16), range: 20...1000)
     #expect(problem(.integer(20), period) == nil && problem(.integer(1000), period) == nil)
     #expect(problem(.integer(19), period) == "19 is below the smallest limit, 20 ms")
@@ -214,7 +214,7 @@ import Testing
     (try? property.value(ofPayload: Array(payload.utf8)))?.value
   }
 
-  @Test func aStringOfARequestIsThePayload() throws {
+  @Test func requestStringIsUsedAsThePayload() throws {
     let number = property(try codec(.uint16))
     let text = property(try codec(.utf8))
     for json in [JSONValue.string("2000"), .integer(2000)] {

@@ -5,13 +5,13 @@ import Testing
   @Test(arguments: [
     "e95d9250-251d-470a-a062-fa1922dfa9a8", "E95D9250-251D-470A-A062-FA1922DFA9A8",
   ])
-  func readsAllBitsInAnyCase(text: String) {
+  func parsesFullUUIDInAnyCase(text: String) {
     #expect(BluetoothUUID(text) == .microbit(0x9250))
     #expect(BluetoothUUID(text)?.description == "e95d9250-251d-470a-a062-fa1922dfa9a8")
   }
 
   @Test(arguments: ["180a", "180A", "0000180a", "0000180a-0000-1000-8000-00805f9b34fb"])
-  func readsAssignedNumbersOnTheBaseUUID(text: String) {
+  func parsesAssignedNumbers(text: String) {
     #expect(BluetoothUUID(text) == DeviceInformation.service)
   }
 
@@ -26,14 +26,14 @@ import Testing
     "e95d925-0251d-470a-a062-fa1922dfa9a8", "e95d9250-251d-470a-a062fa1922dfa9a8--",
     "------------------------------------", "g95d9250-251d-470a-a062-fa1922dfa9a8", "１８０ａ",
   ])
-  func refuses(text: String) {
+  func refusesInvalidUUIDs(text: String) {
     #expect(BluetoothUUID(text) == nil)
   }
 }
 
 @Suite struct BluetoothAddressTests {
   @Test(arguments: ["C5:A1:B2:C3:D4:E5", "c5:a1:b2:c3:d4:e5", "c5:A1:b2:C3:d4:E5"])
-  func readsAnyCaseAndWritesUpper(text: String) throws {
+  func parsesAnyCaseAndPrintsUppercase(text: String) throws {
     let address = try #require(BluetoothAddress(text))
     #expect(address.description == "C5:A1:B2:C3:D4:E5")
     #expect(address.compact == "c5a1b2c3d4e5")
@@ -50,7 +50,7 @@ import Testing
     "", ":::::", "C5:A1:B2:C3:D4", "C5:A1:B2:C3:D4:E5:", "C5:A1:B2:C3:D4:E5:00", "C5-A1-B2-C3-D4-E5",
     "C5A1B2C3D4E5", "C5:A1:B2:C3:D4:G5", "C5:A1:B2:C3:D4:+5", "C5:A1:B2:C3:D:4E5", " C5:A1:B2:C3:D4:E5",
   ])
-  func refuses(text: String) {
+  func refusesInvalidAddresses(text: String) {
     #expect(BluetoothAddress(text) == nil)
   }
 }

@@ -18,7 +18,7 @@ import Testing
   ]
 
   @Test(arguments: scalars)
-  func refusesScalars(scalar: Codec.Scalar, expected: CodecDescriptionError) {
+  func refusesInvalidScalars(scalar: Codec.Scalar, expected: CodecDescriptionError) {
     #expect(throws: expected) { try Codec(.scalar(scalar)) }
     #expect(throws: CodecDescriptionError.field(index: 1, name: "b", expected)) {
       try Codec(.record([Codec.Field("a", .uint8), Codec.Field("b", scalar)]))
@@ -26,7 +26,7 @@ import Testing
     #expect(!expected.description.isEmpty)
   }
 
-  @Test func aScaleThatIsNoNumberIsRefused() {
+  @Test func nanScaleOrOffsetIsRefused() {
     for scalar in [Codec.Scalar(.uint8, scale: .nan), Codec.Scalar(.uint8, offset: .nan)] {
       #expect(error(of: CodecDescriptionError.self) { try Codec(.scalar(scalar)) } != nil)
     }
@@ -34,7 +34,7 @@ import Testing
 
   static let flags = Codec.Field("flags", .uint8, isHidden: true)
 
-  /// The last field is the one that is wrong.
+  /// The last field is the invalid one.
   static let records: [([Codec.Field], CodecDescriptionError)] = [
     ([Codec.Field("", .uint8)], .fieldName("")),
     ([Codec.Field("heartRate", .uint8)], .fieldName("heartRate")),
@@ -74,7 +74,7 @@ import Testing
   ]
 
   @Test(arguments: records)
-  func refusesFields(fields: [Codec.Field], expected: CodecDescriptionError) throws {
+  func refusesInvalidFields(fields: [Codec.Field], expected: CodecDescriptionError) throws {
     let name = try #require(fields.last).name
     let error = CodecDescriptionError.field(index: fields.count - 1, name: name, expected)
     #expect(throws: error) { try Codec(.record(fields)) }
@@ -82,12 +82,12 @@ import Testing
     #expect(error.key == expected.key && !error.key.isEmpty)
   }
 
-  @Test func refusesRecordsWithNothingToSee() {
+  @Test func refusesRecordsWithoutVisibleFields() {
     #expect(throws: CodecDescriptionError.noVisibleFields) { try Codec(.record([])) }
     #expect(throws: CodecDescriptionError.noVisibleFields) { try Codec(.record([Self.flags])) }
   }
 
-  @Test func refusesRecordsThatNoCharacteristicHolds() throws {
+  @Test func refusesRecordsLongerThanACharacteristic() throws {
     let fields = (0..<65).map { Codec.Field("f\($0)", .uint64) }
     #expect(throws: CodecDescriptionError.tooLong(520)) { try Codec(.record(fields)) }
     #expect(throws: Never.self) { try Codec(.record(Array(fields.dropLast()))) }
@@ -99,12 +99,12 @@ import Testing
       .list(of: .scalar(Codec.Scalar(.uint8))), .record([Codec.Field("a", .utf8)]),
       .record([Codec.Field("a", .uint8, isRepeated: true)]),
     ] as [Codec.Description])
-  func refusesToRepeatWhatHasNoEnd(element: Codec.Description) {
+  func refusesListsOfVariableLengthElements(element: Codec.Description) {
     #expect(throws: CodecDescriptionError.notRepeatable) { try Codec(.list(of: element)) }
   }
 
-  /// Two that take all the rest, of which there is never more than one.
-  @Test func alternativesMayBothTakeTheRest() throws {
+  /// Both take all remaining bytes, but only one of them is present.
+  @Test func alternativesMayBothTakeRemainingBytes() throws {
     let codec = try Codec.record([
       Self.flags, Codec.Field("rr", .uint8, isRepeated: true, unless: ["flags.0"]),
       Codec.Field("rr", .uint16, isRepeated: true, if: ["flags.0"]),
@@ -113,7 +113,7 @@ import Testing
     #expect(try codec.decode([1, 1, 2]) == .record([.list([.integer(0x201)])]))
   }
 
-  @Test func areEqualWhenTheirDescriptionsAre() throws {
+  @Test func codecsWithEqualDescriptionsAreEqual() throws {
     #expect(try Codec.scalar(.int8) == .int8)
     #expect(try Codec.scalar(.int8, scale: 1) != .int8)
     #expect(try Set([Codec.scalar(.utf8), .utf8, .bytes]).count == 2)
@@ -122,7 +122,7 @@ import Testing
   @Test(arguments: [
     ("flags.0", "flags", 0), ("flags.15", "flags", 15), ("a_1.63", "a_1", 63), ("a.b.2", "a.b", 2),
   ])
-  func flagsAreRead(text: String, field: String, bit: Int) {
+  func flagsAreParsed(text: String, field: String, bit: Int) {
     let flag = Codec.Flag(text)
     #expect(flag == Codec.Flag(field: field, bit: bit))
     #expect(flag?.description == text)
@@ -131,7 +131,7 @@ import Testing
   @Test(arguments: [
     "", ".", "flags", "flags.", ".0", "flags.-1", "flags.+1", "flags.x", "flags.100", "flags.٣",
   ])
-  func otherTextsAreNoFlags(text: String) {
+  func invalidFlagsAreRefused(text: String) {
     #expect(Codec.Flag(text) == nil)
   }
 }

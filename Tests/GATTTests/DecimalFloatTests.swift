@@ -1,7 +1,7 @@
 import GATT
 import Testing
 
-/// IEEE 11073 numbers: those of the Bluetooth SIG's formats, and what has a meaning of its own.
+/// IEEE 11073 numbers: examples of the Bluetooth SIG's formats, and special values.
 @Suite struct DecimalFloatTests {
   struct Example: Sendable {
     let type: Codec.ScalarType
@@ -26,7 +26,7 @@ import Testing
   ]
 
   @Test(arguments: examples)
-  func isDecodedAndEncoded(example: Example) throws {
+  func exampleIsDecodedAndEncoded(example: Example) throws {
     let codec = try Codec.scalar(example.type)
     #expect(try codec.decode(example.bytes) == .number(example.value))
     #expect(try codec.encode(.number(example.value)) == example.bytes)
@@ -42,7 +42,7 @@ import Testing
     #expect(number.isNaN)
   }
 
-  @Test func isWrittenInAnyNumberOfZeros() throws {
+  @Test func anyExponentIsDecodedAndEncodingRounds() throws {
     // 3640 × 10⁻² is 364 × 10⁻¹.
     #expect(try Codec.scalar(.float).decode([0x38, 0x0E, 0x00, 0xFE]) == .number(36.4))
     #expect(
@@ -65,7 +65,7 @@ import Testing
     #expect(try codec.decode(bytes) == .text(text))
     #expect(try codec.encode(.text(text)) == bytes)
     #expect(try codec.encode(.text("01010\n11111\n#####\n .###. 00100 ")) == bytes)
-    #expect(try codec.encode(.text("#....")) == [0b10000], "the other rows stay as they are")
+    #expect(try codec.encode(.text("#....")) == [0b10000], "the other rows are not written")
     #expect(try codec.decode([0xFF]) == .text("#####"), "bits beyond the columns are ignored")
   }
 

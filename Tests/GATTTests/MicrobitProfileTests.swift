@@ -1,7 +1,7 @@
 import GATT
 import Testing
 
-/// The facts are those of the micro:bit's firmware (codal-microbit-v2, microbit-dal).
+/// The expected values are those of the micro:bit's firmware (codal-microbit-v2, microbit-dal).
 @Suite struct MicrobitProfileTests {
   let profile = Profile.microbit
 
@@ -17,7 +17,7 @@ import Testing
   ]
 
   @Test(arguments: characteristics)
-  func hasItsCharacteristics(name: String, service: String, characteristic: String) throws {
+  func hasTheCharacteristicsOfTheFirmware(name: String, service: String, characteristic: String) throws {
     let property = try #require(profile.property(named: name))
     #expect(property.service.description == "e95d\(service)-251d-470a-a062-fa1922dfa9a8")
     #expect(property.characteristic.description == "e95d\(characteristic)-251d-470a-a062-fa1922dfa9a8")
@@ -30,12 +30,12 @@ import Testing
     #expect(property.characteristic.description == "6e40\(characteristic)-b5a3-f393-e0a9-e50e24dcca9e")
   }
 
-  @Test func hasNoOthers() {
+  @Test func hasNoOtherProperties() {
     let known = Self.characteristics.map(\.0) + ["uart_rx", "uart_tx"]
     #expect(Set(profile.properties.map(\.name)) == Set(known))
   }
 
-  @Test func temperatureAndPeriod() throws {
+  @Test func temperatureAndPeriodMatchTheFirmware() throws {
     let temperature = Property.microbitTemperature
     #expect(temperature.codec == .int8 && temperature.unit == "°C" && temperature.kind == .state)
     #expect(temperature.access == [.read, .notify])
@@ -64,7 +64,7 @@ import Testing
     #expect(button.homeAssistant.map(\.kind) == [.event])
   }
 
-  @Test func accelerometer() throws {
+  @Test func accelerometerAndItsPeriodMatchTheFirmware() throws {
     let accelerometer = Property.microbitAccelerometer
     #expect(accelerometer.access == [.read, .notify] && accelerometer.unit == "mg")
     #expect(accelerometer.codec.fields == ["x", "y", "z"])
@@ -86,7 +86,7 @@ import Testing
     #expect(try period.encode(.integer(65535)).bytes == [0xFF, 0xFF])
   }
 
-  @Test func ledText() throws {
+  @Test func ledTextIsAnEventOfAtMost20Bytes() throws {
     let text = Property.microbitLEDText
     #expect(text.kind == .event && text.access == .write && text.writeMode == .request)
     #expect(try text.encode(.text("12345678901234567890")).bytes.count == 20)
@@ -96,16 +96,16 @@ import Testing
     #expect(text.homeAssistant.map(\.kind) == [.text, .notify])
   }
 
-  @Test func ledMatrix() throws {
+  @Test func ledMatrixIsAWritableState() throws {
     let led = Property.microbitLEDMatrix
     #expect(led.kind == .state && led.access == [.read, .write] && led.writeMode == .confirm)
     #expect(try led.encode(.text(".#.#./#####/#####/.###./..#..")).bytes == [0x0A, 0x1F, 0x1F, 0x0E, 0x04])
-    // The firmware holds a 0, and scrolls nothing.
+    // The firmware accepts 0, but then does not scroll.
     #expect(error(of: CodecError.self) { try Property.microbitScrollDelay.encode(.integer(0)) } != nil)
   }
 
   /// Pairs of a pin and a value; P19 and P20 have the numbers 17 and 18, and there are no others.
-  @Test func pins() throws {
+  @Test func pinsAreWrittenAsPairsOfNumberAndValue() throws {
     let pins = Property.microbitPins
     func value(_ names: [String]) -> Value { .list(names.map { .record([.text($0), .integer(1)]) }) }
     #expect(try pins.encode(value(["P0", "P16", "P19", "P20"])).bytes == [0, 1, 16, 1, 17, 1, 18, 1])
@@ -139,14 +139,14 @@ import Testing
     #expect(try Property.microbitEventRequirement.codec.decode([]) == .list([]))
   }
 
-  @Test func uart() {
+  @Test func uartReceivesLinesAndSendsChunks() {
     #expect(Property.microbitUARTReceived.frame == "\n")
     #expect(Property.microbitUARTReceived.alternative == Property.microbitUARTSent.characteristic)
     #expect(Property.microbitUARTSent.alternative == Property.microbitUARTReceived.characteristic)
     #expect(Property.microbitUARTSent.chunk == 20 && Property.microbitUARTSent.kind == .event)
   }
 
-  @Test func usesTheTemperatureUnlessOthersAreNamed() throws {
+  @Test func temperatureAndPeriodAreTheDefaults() throws {
     #expect(profile.defaultProperties == ["temperature", "period"])
     let used = profile.limited(to: Set(profile.defaultProperties))
     #expect(used.properties == [.microbitTemperature, .microbitPeriod])
@@ -157,7 +157,7 @@ import Testing
     #expect(alive.period == 1)
   }
 
-  @Test func needsNoTemperatureServiceForItsButtons() {
+  @Test func buttonsNeedNoTemperatureService() {
     let buttons = profile.limited(to: ["button_a"])
     #expect(buttons.properties == [.microbitButtonA])
     #expect(buttons.requires == [] && buttons.missingHint == nil && buttons.alive == nil)

@@ -2,7 +2,7 @@ import GATT
 import Testing
 
 @Suite struct ProfileTests {
-  /// A state that can be read, notifies and can be written, with what is wrong about it.
+  /// A valid state with read, notify and write access, except for the arguments that are given.
   static func property(
     _ name: String = "level", characteristic: UInt32 = 1, instance: Int = 0, kind: Property.Kind = .state,
     access: Property.Access = [.read, .notify, .write], writeMode: Property.WriteMode? = nil,
@@ -72,7 +72,7 @@ import Testing
   ]
 
   @Test(arguments: wrong)
-  func refusesProperties(property: Property, expected: PropertyError) {
+  func refusesInvalidProperties(property: Property, expected: PropertyError) {
     let problem = error(of: ProfileError.self) { try Self.profile([property]) }
     #expect(problem == .property(property.name, expected))
     #expect(problem?.property == property.name)
@@ -97,18 +97,18 @@ import Testing
     property(range: 0...255), property(range: 0.5...1), property(codec: .bytes, maxLength: 20),
     property(initial: .integer(0)), property(report: Property.Report()),
   ])
-  func takesOthers(property: Property) throws {
+  func acceptsValidProperties(property: Property) throws {
     #expect(try Self.profile([property]).properties == [property])
   }
 
-  @Test func howAWriteIsMadeFollowsFromTheRest() {
+  @Test func writeModeDefaultsByKindAndAccess() {
     #expect(Self.property().writeMode == .confirm)
     #expect(Self.property(access: .write).writeMode == .request)
     #expect(Self.property(kind: .event, access: [.notify, .write]).writeMode == .request)
     #expect(Self.property(writeMode: .command).writeMode == .command)
   }
 
-  @Test func propertiesDiffer() throws {
+  @Test func propertiesNeedOwnNamesAndCharacteristics() throws {
     #expect(throws: ProfileError.duplicateProperty("level")) {
       try Self.profile([Self.property(), Self.property(characteristic: 2)])
     }
@@ -118,7 +118,7 @@ import Testing
     #expect(throws: ProfileError.sameCharacteristic("level", "other")) {
       try Self.profile([Self.property(access: .read), Self.property("other", access: .notify)])
     }
-    // The second one of that UUID; and requests on the same characteristic as their answers.
+    // Another instance of that UUID, or another UUID; then requests on the characteristic of their answers.
     for other in [Self.property("other", instance: 1), Self.property("other", characteristic: 2)] {
       #expect(throws: Never.self) { try Self.profile([Self.property(), other]) }
     }
@@ -144,7 +144,7 @@ import Testing
     #expect(throws: ProfileError.noProperties) { try defaults([]) }
   }
 
-  @Test func aliveRefersToPropertiesThatCanShowIt() throws {
+  @Test func aliveRefersToSuitableProperties() throws {
     let properties = [
       Self.property("period", access: [.read, .write], codec: .uint16),
       Self.property("level", characteristic: 2, access: .notify),
@@ -201,7 +201,7 @@ import Testing
     #expect(profile.index(ofPropertyNamed: "c") == nil && profile.property(named: "") == nil)
   }
 
-  @Test func aCommandsValueIsCheckedAgainstThePropertysOwnLimits() throws {
+  @Test func commandValueIsCheckedAgainstPropertyLimits() throws {
     let number = Self.property(range: 20...200)
     #expect(try number.encode(.integer(20)).bytes == [20])
     #expect(throws: CodecError.range(value: 19, allowed: 20...200)) { try number.encode(.integer(19)) }
@@ -251,7 +251,7 @@ import Testing
     ProfileTests.property(codec: picture, homeAssistant: [entity(.image, .config)]),
     ProfileTests.property(homeAssistant: [HomeAssistantEntity(.sensor(nil), key: "B c", name: "Thing")]),
   ])
-  func isRefusedWhereHomeAssistantCouldNotShowIt(property: Property) {
+  func unsuitableEntityIsRefused(property: Property) {
     let problem = error(of: ProfileError.self) { try ProfileTests.profile([property]) }
     guard case .property("level", .homeAssistant) = problem else {
       Issue.record("\(String(describing: problem))")
@@ -276,11 +276,11 @@ import Testing
     ProfileTests.property(
       homeAssistant: [entity(.sensor(nil)), HomeAssistantEntity(choice, key: "choice", name: "Thing")]),
   ])
-  func isTakenOtherwise(property: Property) throws {
+  func suitableEntityIsAccepted(property: Property) throws {
     #expect(try ProfileTests.profile([property]).properties.count == 1)
   }
 
-  @Test func aRecordIsOneEntityForEachField() throws {
+  @Test func recordHasOneEntityPerField() throws {
     let codec = try Codec.record([Codec.Field("x", .int8), Codec.Field("y", .int8)])
     let position = ProfileTests.property(
       "position", access: .notify, codec: codec, homeAssistant: [Self.entity(.sensor(nil))])
@@ -292,7 +292,7 @@ import Testing
     #expect(throws: ProfileError.sameEntity("position_y", of: "position_y")) {
       try ProfileTests.profile([position, other])
     }
-    // The key of a device trigger.
+    // A device trigger has that key.
     let button = ProfileTests.property(
       "button", kind: .event, access: .notify, codec: Self.words, homeAssistant: [Self.entity(.event)])
     let number = Self.words.words.keys.min() ?? 0
@@ -301,8 +301,8 @@ import Testing
     #expect(throws: ProfileError.sameEntity("button_\(number)", of: "button_\(number)")) {
       try ProfileTests.profile([button, light])
     }
-    let unseen = ProfileTests.property("position_y", characteristic: 2)
-    #expect(unseen.homeAssistantParts == [])
-    #expect(throws: Never.self) { try ProfileTests.profile([position, unseen]) }
+    let withoutEntity = ProfileTests.property("position_y", characteristic: 2)
+    #expect(withoutEntity.homeAssistantParts == [])
+    #expect(throws: Never.self) { try ProfileTests.profile([position, withoutEntity]) }
   }
 }

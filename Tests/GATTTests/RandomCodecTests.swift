@@ -1,7 +1,7 @@
 import GATT
 import Testing
 
-/// Random codecs and values. A failure names the seed that makes it again.
+/// Random codecs and values. A failure reports the seed that reproduces it.
 @Suite struct RandomCodecTests {
   static let rounds = 3000
 
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  /// Whatever a peripheral sends is an error, or a value that can be encoded and means the same again.
+  /// Any bytes from a peripheral are an error, or a value that decodes to the same after being encoded.
   @Test func anyBytesAreAnErrorOrAValue() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
@@ -32,13 +32,13 @@ import Testing
       let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
       guard let decoded = try? codec.decode(bytes) else { continue }
       decodedCount += 1
-      // Words that the enumeration does not have cannot be written.
+      // Numbers that the enumeration does not have cannot be encoded.
       guard let encoded = try? codec.encode(decoded) else {
         #expect(Self.hasWords(description), "seed \(seed), round \(round): \(description) \(bytes)")
         continue
       }
       let again = try codec.decode(encoded)
-      // Not compared as they are: NaN is never equal to itself.
+      // Compared as text, because NaN is not equal to itself.
       #expect("\(again)" == "\(decoded)", "seed \(seed), round \(round): \(description) \(bytes)")
     }
     #expect(decodedCount > Self.rounds / 10, "seed \(seed)")
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  // MARK: Making them
+  // MARK: Generators
 
   private typealias Example = (Codec.Description, Value)
 
@@ -65,10 +65,10 @@ import Testing
       let scalar = scalar(&random, isFixed: true)
       return (.list(of: .scalar(scalar)), list(of: scalar, &random))
     case 2:
-      let fields = fields(&random, mayTakeTheRest: true)
+      let fields = fields(&random, mayTakeRemainingBytes: true)
       return (.record(fields), record(fields, &random))
     default:
-      let fields = fields(&random, mayTakeTheRest: false)
+      let fields = fields(&random, mayTakeRemainingBytes: false)
       let count = Int.random(in: 0...3, using: &random)
       return (.list(of: .record(fields)), .list((0..<count).map { _ in record(fields, &random) }))
     }
@@ -94,8 +94,8 @@ import Testing
     }
   }
 
-  /// Flags, fixed fields, fields with conditions and alternatives, and one that takes the rest.
-  private static func fields(_ random: inout SeededGenerator, mayTakeTheRest: Bool) -> [Codec.Field] {
+  /// Flags, fixed fields, fields with conditions and alternatives, and one that takes all remaining bytes.
+  private static func fields(_ random: inout SeededGenerator, mayTakeRemainingBytes: Bool) -> [Codec.Field] {
     let isHidden = Bool.random(using: &random)
     var fields = [Codec.Field("flags", .uint16, isHidden: isHidden)]
     for index in 0..<Int.random(in: 1...5, using: &random) {
@@ -113,7 +113,7 @@ import Testing
       }
     }
     fields.append(Codec.Field("last", .uint8))
-    if mayTakeTheRest {
+    if mayTakeRemainingBytes {
       switch Int.random(in: 0..<4, using: &random) {
       case 0: fields.append(Codec.Field("text", .utf8))
       case 1: fields.append(Codec.Field("list", scalar(&random, isFixed: true), isRepeated: true))
@@ -124,7 +124,7 @@ import Testing
     return fields
   }
 
-  /// A record that random flags allow.
+  /// A random record that agrees with random flags.
   private static func record(_ fields: [Codec.Field], _ random: inout SeededGenerator) -> Value {
     let flags = Int.random(in: 0...0xFFFF, using: &random)
     var names: [String] = []
@@ -173,7 +173,7 @@ import Testing
     case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
       if let word = scalar.values.values.sorted().randomElement(using: &random) { return .text(word) }
       let raw = integer(scalar.type, &random)
-      // What the bytes hold, decoded by the codec itself: the worked examples say that it decodes rightly.
+      // A value that the bytes can hold, decoded by the codec itself: other tests check its decoding.
       guard scalar.scale != nil || scalar.offset != nil else { return .integer(raw) }
       let bytes =
         (try? Codec(.scalar(Codec.Scalar(scalar.type, endian: scalar.endian))).encode(.integer(raw))) ?? []

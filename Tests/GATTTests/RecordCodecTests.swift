@@ -3,7 +3,7 @@ import Testing
 
 /// Formats of the Bluetooth SIG (GATT Specification Supplement).
 @Suite struct StandardFormatTests {
-  /// 2A37, in which the flags say how wide the heart rate is, and what follows.
+  /// 2A37: the flags say how wide the heart rate is, and which fields follow.
   static func heartRate() throws -> Codec {
     try .record([
       Codec.Field("flags", .uint8, isHidden: true),
@@ -30,19 +30,19 @@ import Testing
   ]
 
   @Test(arguments: heartRates)
-  func heartRateMeasurement(bytes: [UInt8], values: [Value?]) throws {
+  func heartRateFieldsFollowTheFlags(bytes: [UInt8], values: [Value?]) throws {
     let codec = try Self.heartRate()
     #expect(codec.fields == ["bpm", "energy", "rr"])
     #expect(try codec.decode(bytes) == .record(values))
     #expect(try codec.encode(.record(values)) == bytes)
   }
 
-  /// Bits 1 and 2, the contact of the sensor, are of no consequence here.
+  /// Bits 1 and 2, the sensor contact, select no field.
   @Test func otherFlagsOfAHeartRateAreIgnored() throws {
     #expect(try Self.heartRate().decode([0x06, 60]) == .record([.integer(60), nil, nil]))
   }
 
-  /// What the flags promise is not there, or more than that is.
+  /// There are fewer or more bytes than the flags say.
   @Test(
     arguments: [
       ([], CodecError.tooShort(needed: 1, bytes: [])),
@@ -54,7 +54,7 @@ import Testing
       ([0x08, 60, 1, 2, 3], .length(expected: 4, bytes: [0x08, 60, 1, 2, 3])),
       ([0x10, 60, 0, 4, 0], .field("rr", .tooShort(needed: 6, bytes: [0x10, 60, 0, 4, 0]))),
     ] as [([UInt8], CodecError)])
-  func aPeripheralWithOtherFlagsThanItsProfileSays(bytes: [UInt8], expected: CodecError) throws {
+  func lengthThatContradictsTheFlagsIsRefused(bytes: [UInt8], expected: CodecError) throws {
     let codec = try Self.heartRate()
     #expect(throws: expected) { try codec.decode(bytes) }
   }
@@ -69,20 +69,22 @@ import Testing
       (.uint16, 0.01, [0x10, 0x27], 100),
       (.uint32, 0.1, [0xFD, 0x75, 0x0F, 0x00], 101_324.5),  // 2A6D, pressure in Pa
     ] as [(Codec.ScalarType, Double, [UInt8], Double)])
-  func environment(type: Codec.ScalarType, scale: Double, bytes: [UInt8], value: Double) throws {
+  func environmentalValuesAreScaledIntegers(
+    type: Codec.ScalarType, scale: Double, bytes: [UInt8], value: Double
+  ) throws {
     let codec = try Codec.scalar(type, scale: scale)
     #expect(try codec.decode(bytes) == .number(value))
     #expect(try codec.encode(.number(value)) == bytes)
   }
 
   /// 2A19, in %.
-  @Test func battery() throws {
+  @Test func batteryLevelIsOneByte() throws {
     #expect(try Codec.uint8.decode([87]) == .integer(87))
     #expect(throws: CodecError.length(expected: 1, bytes: [])) { try Codec.uint8.decode([]) }
   }
 
-  /// 2A9D: the unit decides the scale, further flags what follows; a height has both conditions.
-  @Test func weight() throws {
+  /// 2A9D: one flag selects the unit, others select fields; the height depends on both.
+  @Test func weightUnitsFollowTheFlags() throws {
     let codec = try Codec.record([
       Codec.Field("flags", .uint8, isHidden: true),
       Codec.Field("kg", Codec.Scalar(.uint16, scale: 0.005), unless: ["flags.0"]),
@@ -97,7 +99,7 @@ import Testing
     let imperial: Value = .record([nil, .number(176.37), .integer(3), nil, .number(68.9)])
     #expect(try codec.decode([0x0D, 0xE5, 0x44, 0x03, 0xB1, 0x02]) == imperial)
     #expect(try codec.encode(imperial) == [0x0D, 0xE5, 0x44, 0x03, 0xB1, 0x02])
-    // Metres go with kilograms only.
+    // Metres can be combined only with kilograms.
     #expect(throws: CodecError.presence) {
       try codec.encode(.record([nil, .number(176.37), nil, .number(1.75), nil]))
     }
@@ -142,14 +144,14 @@ import Testing
     #expect(try codec.decode(bytes) == .record([.text("a")]))
   }
 
-  @Test func aTextIsNamedWhenItIsNotUTF8() throws {
+  @Test func invalidUTF8ErrorNamesTheField() throws {
     let codec = try Codec.record([Codec.Field("number", .uint8), Codec.Field("name", .utf8)])
     #expect(try codec.decode([1]) == .record([.integer(1), .text("")]))
     #expect(try codec.decode([1, 0x61]) == .record([.integer(1), .text("a")]))
     #expect(throws: CodecError.field("name", .notUTF8([0xFF]))) { try codec.decode([1, 0xFF]) }
   }
 
-  @Test func fieldsHaveWordsAndOrdersOfTheirOwn() throws {
+  @Test func fieldsHaveTheirOwnWordsAndByteOrder() throws {
     let codec = try Codec.record([
       Codec.Field("state", Codec.Scalar(.uint8, values: [0: "off", 1: "on"])),
       Codec.Field("level", Codec.Scalar(.uint16, endian: .big)), Codec.Field("ok", .bool),
@@ -162,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func flagsThatAreSeenMustAgree() throws {
+  @Test func visibleFlagsMustMatchTheFields() throws {
     let codec = try Codec.record([
       Codec.Field("flags", Codec.Scalar(.uint16, endian: .big)), Codec.Field("a", .uint8, if: ["flags.15"]),
     ])
@@ -176,7 +178,7 @@ import Testing
     }
   }
 
-  /// The flags are signed, scaled, and the highest bit of 64 is one of them.
+  /// Also one that is signed and scaled, and the highest bit of 64.
   @Test func everyIntegerCanHoldFlags() throws {
     let signed = try Codec.record([
       Codec.Field("flags", Codec.Scalar(.int8, scale: 0.5), isHidden: true),
@@ -192,7 +194,7 @@ import Testing
   }
 
   /// One flag makes several fields wider: the first alternative of one may rule out that of another.
-  @Test func alternativesAreFoundThatGoTogether() throws {
+  @Test func compatibleAlternativesAreFound() throws {
     let codec = try Codec.record([
       Codec.Field("flags", .uint8, isHidden: true),
       Codec.Field("a", .uint8, unless: ["flags.0"]), Codec.Field("a", .uint16, if: ["flags.0"]),
@@ -218,8 +220,8 @@ import Testing
     #expect(try codec.decode([1, 9]) == value)
   }
 
-  /// Thirty flags of which none can be right: the search ends.
-  @Test func manyAlternativesThatCannotFitAreRefused() throws {
+  /// Thirty flags without a solution: the search ends.
+  @Test func manyImpossibleAlternativesAreRefused() throws {
     var fields = [Codec.Field("flags", .uint32, isHidden: true)]
     for bit in 0..<30 {
       let flag = Codec.Flag(field: "flags", bit: bit)
@@ -247,8 +249,8 @@ import Testing
 }
 
 @Suite struct ListCodecTests {
-  /// As the micro:bit's event service has them.
-  @Test func recordsFollowOneAnother() throws {
+  /// As in the micro:bit's event service.
+  @Test func listOfRecordsIsDecodedAndEncoded() throws {
     let codec = try Codec(
       .list(of: .record([Codec.Field("type", .uint16), Codec.Field("value", .uint16)])))
     let bytes: [UInt8] = [1, 0, 3, 0, 0x0D, 0, 11, 0]
@@ -269,7 +271,7 @@ import Testing
   }
 
   /// Flags belong to their own element.
-  @Test func recordsHaveFlagsOfTheirOwn() throws {
+  @Test func eachRecordHasItsOwnFlags() throws {
     let codec = try Codec(
       .list(
         of: .record([
@@ -282,7 +284,7 @@ import Testing
     #expect(throws: CodecError.tooShort(needed: 5, bytes: [0, 7, 1, 8])) { try codec.decode([0, 7, 1, 8]) }
   }
 
-  @Test func scalarsFollowOneAnother() throws {
+  @Test func listOfScalarsIsDecodedAndEncoded() throws {
     let codec = try Codec(.list(of: .scalar(Codec.Scalar(.int16, scale: 0.1))))
     #expect(codec.fields == nil)
     #expect(try codec.decode([1, 0, 0xFF, 0xFF]) == .list([.number(0.1), .number(-0.1)]))

@@ -40,7 +40,7 @@ import Testing
   ]
 
   @Test(arguments: examples)
-  func isDecodedAndEncodedInBothOrders(example: Example) throws {
+  func integersAreCodedInBothByteOrders(example: Example) throws {
     let little = try Codec.scalar(example.type)
     #expect(try little.decode(example.bytes) == .integer(example.value))
     #expect(try little.encode(.integer(example.value)) == example.bytes)
@@ -49,7 +49,7 @@ import Testing
     #expect(try big.encode(.integer(example.value)) == example.bytes.reversed())
   }
 
-  /// The type, its size, and the numbers outside it that come next.
+  /// The type, its size, and the nearest numbers below and above its range.
   static let bounds: [(Codec.ScalarType, Int, Int, Int)] = [
     (.uint8, 1, -1, 256), (.uint16, 2, -1, 65536), (.uint24, 3, -1, 0x100_0000),
     (.uint32, 4, -1, 0x1_0000_0000), (.int8, 1, -129, 128), (.int16, 2, -32769, 32768),
@@ -57,7 +57,7 @@ import Testing
   ]
 
   @Test(arguments: bounds)
-  func refusesWhatHasNoBytes(type: Codec.ScalarType, size: Int, below: Int, above: Int) throws {
+  func refusesNumbersOutOfRange(type: Codec.ScalarType, size: Int, below: Int, above: Int) throws {
     let codec = try Codec.scalar(type)
     let range = Double(below + 1)...Double(above - 1)
     #expect(codec.range == range)
@@ -79,7 +79,7 @@ import Testing
   ]
 
   @Test(arguments: sizes)
-  func refusesOtherLengthsAndKeepsTheBytes(type: Codec.ScalarType, size: Int) throws {
+  func lengthErrorHasTheBytes(type: Codec.ScalarType, size: Int) throws {
     let codec = try Codec.scalar(type)
     for count in [0, size - 1, size + 1, 20, 512] where count != size {
       let bytes = [UInt8](repeating: 7, count: count)
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test(arguments: [0x8000_0000_0000_0000, UInt64.max])
-  func aUInt64AboveIntMaxCannotBeHeld(number: UInt64) throws {
+  func uint64AboveIntMaxIsRefused(number: UInt64) throws {
     let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     #expect(throws: CodecError.tooLarge(number)) { try Codec.scalar(.uint64).decode(bytes) }
     #expect(throws: CodecError.tooLarge(number)) {
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func aWholeNumberMayComeAsANumber() throws {
+  @Test func integerAcceptsAWholeFloatingPointNumber() throws {
     #expect(try Codec.uint8.encode(.number(20)) == [20])
     #expect(try Codec.int8.encode(.number(-0.0)) == [0])
     #expect(throws: CodecError.kind(expected: "a whole number", found: "a number")) {
@@ -147,7 +147,7 @@ import Testing
       (1.0, [0, 0, 0, 0, 0, 0, 0xF0, 0x3F]), (-0.1, [0x9A, 0x99, 0x99, 0x99, 0x99, 0x99, 0xB9, 0xBF]),
       (.infinity, [0, 0, 0, 0, 0, 0, 0xF0, 0x7F]), (-.infinity, [0, 0, 0, 0, 0, 0, 0xF0, 0xFF]),
     ] as [(Double, [UInt8])])
-  func float64IsItself(value: Double, bytes: [UInt8]) throws {
+  func float64IsExact(value: Double, bytes: [UInt8]) throws {
     let codec = try Codec.scalar(.float64)
     #expect(try codec.decode(bytes) == .number(value))
     #expect(try codec.encode(.number(value)) == bytes)
@@ -155,7 +155,7 @@ import Testing
   }
 
   @Test(arguments: [Codec.ScalarType.float32, .float64])
-  func notANumberStaysOne(type: Codec.ScalarType) throws {
+  func nanRoundTrips(type: Codec.ScalarType) throws {
     let codec = try Codec.scalar(type)
     let decoded = try codec.decode(try codec.encode(.number(.nan)))
     #expect(decoded.doubleValue?.isNaN == true)
@@ -177,7 +177,7 @@ import Testing
     }
   }
 
-  @Test func aFloatMayComeAsAWholeNumber() throws {
+  @Test func floatAcceptsAnInteger() throws {
     #expect(try Codec.scalar(.float32).encode(.integer(1)) == [0, 0, 0x80, 0x3F])
     #expect(throws: CodecError.kind(expected: "a number", found: "text")) {
       try Codec.scalar(.float64).encode(.text("1"))
@@ -186,7 +186,7 @@ import Testing
 }
 
 @Suite struct BoolTextAndBytesCodecTests {
-  @Test func boolIsAByteThatIsNotZero() throws {
+  @Test func boolIsTrueForAnyNonZeroByte() throws {
     #expect(try Codec.bool.decode([0]) == .bool(false))
     #expect(try Codec.bool.decode([1]) == .bool(true))
     #expect(try Codec.bool.decode([0xFF]) == .bool(true))
@@ -198,7 +198,7 @@ import Testing
   }
 
   @Test(arguments: ["", "a", "temperature", "21 °C 🌡", "line\n", "zero\0", "\u{FEFF}mark"])
-  func textIsItsUTF8(text: String) throws {
+  func textIsCodedAsUTF8(text: String) throws {
     #expect(try Codec.utf8.decode(Array(text.utf8)) == .text(text))
     #expect(try Codec.utf8.encode(.text(text)) == Array(text.utf8))
   }
@@ -207,11 +207,11 @@ import Testing
     arguments: [
       [0xFF], [0xC3], [0x61, 0x80], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82],
     ] as [[UInt8]])
-  func textThatIsNotUTF8IsRefused(bytes: [UInt8]) {
+  func invalidUTF8IsRefused(bytes: [UInt8]) {
     #expect(throws: CodecError.notUTF8(bytes)) { try Codec.utf8.decode(bytes) }
   }
 
-  @Test func textAndBytesHaveTheLengthOfACharacteristicAtMost() throws {
+  @Test func textAndBytesAreLimitedTo512Bytes() throws {
     let long = String(repeating: "a", count: 512)
     #expect(try Codec.utf8.encode(.text(long)).count == 512)
     #expect(throws: CodecError.tooLong(count: 513, most: 512)) { try Codec.utf8.encode(.text(long + "a")) }
@@ -225,7 +225,7 @@ import Testing
   }
 
   @Test(arguments: [[], [0], [0xFF, 0x00, 0x80]] as [[UInt8]])
-  func bytesAreThemselves(bytes: [UInt8]) throws {
+  func bytesAreUnchanged(bytes: [UInt8]) throws {
     #expect(try Codec.bytes.decode(bytes) == .bytes(bytes))
     #expect(try Codec.bytes.encode(.bytes(bytes)) == bytes)
   }
@@ -244,12 +244,12 @@ import Testing
     #expect(try codec.encode(.integer(7)) == [7])
   }
 
-  @Test func aNumberWithoutAWordIsDecodedAsItIs() throws {
+  @Test func numberWithoutAWordIsDecodedAsAnInteger() throws {
     #expect(try codec.decode([2]) == .integer(2))
     #expect(try codec.decode([0xFF]) == .integer(255))
   }
 
-  @Test func onlyWhatTheEnumerationHasIsEncoded() {
+  @Test func onlyEnumeratedValuesAreEncoded() {
     let known = ["closed", "open", "error"]
     #expect(throws: CodecError.word("ajar", known: known)) { try codec.encode(.text("ajar")) }
     #expect(throws: CodecError.word("2", known: known)) { try codec.encode(.integer(2)) }
@@ -260,7 +260,7 @@ import Testing
     #expect(codec.range == nil)
   }
 
-  @Test func negativeNumbersHaveWordsToo() throws {
+  @Test func negativeNumbersCanHaveWords() throws {
     let codec = try Codec.scalar(.int16, endian: .big, values: [-1: "unknown", 0x0102: "known"])
     #expect(try codec.decode([0xFF, 0xFF]) == .text("unknown"))
     #expect(try codec.encode(.text("known")) == [1, 2])
@@ -268,7 +268,7 @@ import Testing
 }
 
 @Suite struct ScaleTests {
-  /// Multiplied as they are, each of these would have a digit at its end that nobody wants to read.
+  /// A plain floating-point multiplication would give each of these spurious digits at its end.
   @Test(
     arguments: [
       (Codec.ScalarType.int16, 0.01, nil, 2153, 21.53), (.int16, 0.01, nil, -27315, -273.15),
@@ -279,7 +279,7 @@ import Testing
       (.uint24, 1e-3, nil, 1_234_567, 1234.567), (.int8, 0.5, nil, -128, -64),
       (.uint8, 1e10, nil, 255, 2.55e12), (.int32, 1e-7, nil, 521_234_567, 52.1234567),
     ] as [(Codec.ScalarType, Double?, Double?, Int, Double)])
-  func givesTheDecimalNumber(
+  func scaledValueIsAnExactDecimal(
     type: Codec.ScalarType, scale: Double?, offset: Double?, raw: Int, value: Double
   ) throws {
     let plain = try Codec.scalar(type)
@@ -303,7 +303,7 @@ import Testing
     #expect(error(of: CodecError.self) { try codec.encode(.number(.nan)) } != nil)
   }
 
-  @Test func aNegativeScaleTurnsTheRange() throws {
+  @Test func negativeScaleReversesTheRange() throws {
     #expect(try Codec.scalar(.uint8, scale: -2, offset: 1).range == -509...1)
   }
 
@@ -343,7 +343,7 @@ import Testing
     (.field("bpm", .missingField), "bpm: missing"),
     (.presence, "these fields cannot be present and missing together"),
   ])
-  func isAPlainSentence(error: CodecError, text: String) {
+  func errorDescriptionIsAPlainSentence(error: CodecError, text: String) {
     #expect(error.description == text)
   }
 }

@@ -20,7 +20,7 @@ extension Codec.Flag: ExpressibleByStringLiteral {
   }
 }
 
-/// Numbers that a seed makes the same again (SplitMix64).
+/// A random number generator that repeats its numbers for the same seed (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -35,7 +35,7 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 }
 
-/// The error that `body` throws; nil: it throws none, or another.
+/// The error that `body` throws; nil if it throws none or one of another type.
 func error<Problem: Error, R>(of type: Problem.Type, _ body: () throws -> R) -> Problem? {
   do {
     _ = try body()

@@ -21,7 +21,7 @@ import Testing
     return "\(report)"
   }
 
-  /// The columns of the line that begins with `key`, behind the line `title`.
+  /// The columns of the first line after the line `title` that begins with `key`.
   func columns(_ report: String, _ key: String, below title: String? = nil) throws -> [String] {
     let lines = report.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     let start = try title.map { title in try #require(lines.firstIndex(of: title), "no \(title)") } ?? 0
@@ -37,7 +37,7 @@ import Testing
     return record
   }
 
-  @Test func readsLikeThis() throws {
+  @Test func wholeReportIsPrinted() throws {
     let record = record(address) {
       $0.name = "BBC micro:bit [zugev]"
       $0.changes.name = "Küche"
@@ -93,7 +93,7 @@ import Testing
     #expect(rows.contains { $0.contains(long) }, "shown in full")
   }
 
-  @Test func everyKeyIsThere() throws {
+  @Test func everyKeyIsShown() throws {
     let report = try report("{}")
     for key in Configuration.keys {
       guard case .object(let members) = key.shape else { continue }
@@ -102,13 +102,13 @@ import Testing
     #expect(try columns(report, "gateway.id") == ["gateway.id", "pi", "default"])
     let title = #"every micro:bit whose name begins with "BBC micro:bit""#
     #expect(try columns(report, "id", below: title) == ["id", "its address", "default"])
-    // Each of the desired values has a row of its own, as that of the period.
+    // Each desired value has its own row, such as `period`.
     for member in Configuration.Device.keys.map(\.name) where member != "match" && member != "desired" {
       #expect(throws: Never.self) { try columns(report, member, below: title) }
     }
   }
 
-  @Test func valuesThatAreTheDefaultsButGivenComeFromTheFile() throws {
+  @Test func defaultValuesInTheFileAreAttributedToIt() throws {
     let report = try report(
       #"{"mqtt":{"port":1883,"tls":{}},"devices":[{"match":{"name_prefix":"a"},"enabled":true,"id":"x"}]}"#)
     #expect(try columns(report, "mqtt.port") == ["mqtt.port", "1883", "config.json"])
@@ -118,7 +118,7 @@ import Testing
     #expect(try columns(report, "id", below: title) == ["id", "x", "config.json"])
   }
 
-  @Test func theIntervalIsShownIfItCounts() throws {
+  @Test func intervalIsShownForOnDemandDevices() throws {
     let report = try report(#"{"devices":[{"match":{"name_prefix":"a"},"connect":"on_demand","every":900}]}"#)
     let title = #"every micro:bit whose name begins with "a""#
     #expect(try columns(report, "connect", below: title) == ["connect", "on_demand", "config.json"])
@@ -141,7 +141,7 @@ import Testing
     #expect(!report.contains("  period"), "it is not used")
   }
 
-  @Test func keysBelowKeysAreShown() throws {
+  @Test func nestedKeysAreShown() throws {
     let report = try report(#"{"mqtt":{"tls":{"ca_file":"/ca.pem"}}}"#)
     #expect(try columns(report, "mqtt.tls.ca_file") == ["mqtt.tls.ca_file", "/ca.pem", "config.json"])
     #expect(try columns(report, "mqtt.tls.key_file") == ["mqtt.tls.key_file", "–", "default"])
@@ -186,7 +186,7 @@ import Testing
         == ["gateway", "attic", "config.json"])
   }
 
-  @Test func nothingSteersTheTerminal() throws {
+  @Test func controlCharactersAreNotPrinted() throws {
     let report = try report(
       "{\"gateway\":{\"area\":\"a\u{202E}b\"},\"devices\":[{\"match\":{\"name_prefix\":\"\u{202E}\"}}]}",
       [record(address) { $0.name = "\u{1B}\u{202E}" }])

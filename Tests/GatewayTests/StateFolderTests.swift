@@ -16,33 +16,33 @@ import Testing
     return StateFolder.path(environment)
   }
 
-  @Test func systemdsFolderComesFirst() {
+  @Test func systemdStateDirectoryIsUsedFirst() {
     #expect(path([:]) == "/var/lib/microbit-gateway")
     #expect(path(["STATE_DIRECTORY": "/var/lib/a:/var/lib/b"]) == "/var/lib/a")
   }
 
   @Test(arguments: [nil, "", ":", "lib/microbit-gateway"])
-  func thenTheOneOfXDG(systemd: String?) {
+  func xdgStateHomeIsUsedWithoutStateDirectory(systemd: String?) {
     #expect(path(["STATE_DIRECTORY": systemd]) == "/home/me/state/microbit-gateway")
     #expect(path(["STATE_DIRECTORY": systemd, "XDG_STATE_HOME": "/"]) == "/microbit-gateway")
   }
 
   @Test(arguments: [nil, "", "state", "~/state"])
-  func thenTheOneOfTheHome(xdg: String?) {
+  func homeIsUsedWithoutXDGStateHome(xdg: String?) {
     let changes = ["STATE_DIRECTORY": nil, "XDG_STATE_HOME": xdg]
     #expect(path(changes) == "/home/me/.local/state/microbit-gateway")
     #expect(path(changes.merging(["HOME": "/root/"]) { $1 }) == "/root/.local/state/microbit-gateway")
   }
 
   @Test(arguments: [nil, "", "me"])
-  func elseThereIsNone(home: String?) throws {
+  func noFolderWithoutHome(home: String?) throws {
     #expect(path(["STATE_DIRECTORY": nil, "XDG_STATE_HOME": nil, "HOME": home]) == nil)
     let id = try #require(GatewayID("house"))
     #expect(StateFolder.database(of: id, [:]) == nil)
   }
 
-  /// `check` at a terminal: the user's own, the service's, or one that is named.
-  @Test func checkReadsTheOneThatIsUsed() throws {
+  /// `check` at a terminal: the user's own database, the service's, or the one in STATE_DIRECTORY.
+  @Test func checkReadsTheDatabaseInUse() throws {
     let id = try #require(GatewayID("house"))
     let folder = try TemporaryFolder()
     let service = folder.path + "/service"
@@ -66,7 +66,7 @@ import Testing
     #expect(StateFolder.checked(id, [:], service: named) == nil)
   }
 
-  @Test func theServiceKeepsItsStateThere() throws {
+  @Test func serviceFolderMatchesTheUnit() throws {
     let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
     let name = try #require(unit.firstMatch(of: /\nStateDirectory=(\S+)\n/)?.output.1)
     #expect(StateFolder.service == "/var/lib/\(name)")

@@ -14,10 +14,10 @@ import Testing
     return (records.mapValues { String(decoding: $0, as: UTF8.self) }, dropped)
   }
 
-  /// What becomes of a device's record.
+  /// The records that one device's old record is migrated to.
   private func device(_ old: String) -> [String: String] { migrated([Self.address: old]).records }
 
-  @Test func aWholeRecordIsDividedByItsOwners() {
+  @Test func fullRecordIsSplitBySection() {
     let old =
       #"{"id":"kitchen","name":"BBC \u001b","offered":["period","temperature"],"model":"BBC micro:bit V2","#
       + #""firmware":"2.0","serial":"8817","changes":{"id":"kitchen","name":"Küche","area":"Home","period":5000,"#
@@ -36,7 +36,7 @@ import Testing
       ])
   }
 
-  /// Changes and wanted values of an old record, and the desired values of the new one.
+  /// `changes` and `wanted` of an old record, and `desired` of the new one.
   @Test(arguments: [
     (
       #"{"changes":{"period":70},"wanted":{"period":70}}"#,
@@ -52,7 +52,7 @@ import Testing
     (#"{"name":"BBC","changes":{},"wanted":{}}"#, #"{"name":"BBC"}"#),
     (#"{"changes":{"name":"N"}}"#, #"{"changes":{"name":"N"}}"#),
   ])
-  func theSourceOfADesiredValue(old: String, new: String) {
+  func desiredValueGetsItsSource(old: String, new: String) {
     #expect(device(old) == ["devices/C5:A1:B2:C3:D4:E5": new])
   }
 
@@ -63,7 +63,7 @@ import Testing
     #expect(migrated([Self.address: "{}"]).dropped == 0)
   }
 
-  @Test func theGatewayAndRemovals() {
+  @Test func gatewayAndRemovalRecordsAreMoved() {
     let announced = #"{"prefix":"homeassistant","components":{"temperature":"sensor"}}"#
     let topic = "homeassistant/device/microbit_gateway_kitchen/config"
     let (records, dropped) = migrated(["gateway": announced, topic: announced])

@@ -22,14 +22,14 @@ import Testing
     return link
   }
 
-  @Test func connecting() {
+  @Test func linkIsUpOnceAccepted() {
     var link = link()
     #expect(link.start() == [.setTimer(.seconds(10)), .dial])
     #expect(link.dialled() == [])
     #expect(!link.isUp)
     #expect(link.accepted(at: start) == [.cancelTimer, .begin])
     #expect(link.isUp)
-    #expect(link.accepted(at: start) == [], "a second CONNACK begins nothing")
+    #expect(link.accepted(at: start) == [], "a second CONNACK has no effect")
     #expect(link.start() == [])
   }
 
@@ -44,13 +44,13 @@ import Testing
     .protocolViolation(reason: ""), .library(code: 1, reason: ""),
   ]
 
-  /// In a function of its own: in the attribute, Swift 6.0.3 cannot compile the closures.
+  /// A function of its own, because Swift 6.0.3 cannot compile the closures in the attribute.
   private static func waits() -> [(MQTTError, [Int])] {
     outages.map { ($0, [1, 2, 4, 4, 4]) } + refusals.map { ($0, [1, 2, 4, 8, 16, 30, 30]) }
   }
 
   @Test(arguments: waits())
-  func failuresAreFollowedByLongerWaits(_ error: MQTTError, _ waits: [Int]) {
+  func waitsGrowWithRepeatedFailures(_ error: MQTTError, _ waits: [Int]) {
     var link = link()
     _ = link.start()
     for seconds in waits {
@@ -80,7 +80,7 @@ import Testing
 
   /// All orders in which a flapping broker may fail, with the longest back-off between attempts.
   @Test(arguments: Behaviour.allCases, Behaviour.allCases)
-  func aBrokerThatFlapsIsFoundAgainWithinFiveSeconds(_ first: Behaviour, _ second: Behaviour) {
+  func flappingBrokerIsReconnectedWithinFiveSeconds(_ first: Behaviour, _ second: Behaviour) {
     for third in Behaviour.allCases {
       var link = link()
       _ = link.start()
@@ -101,7 +101,7 @@ import Testing
           _ = link.timeout(in: .lookUp, at: now, jitter: 1)
         }
       }
-      // The first attempt after its return for good.
+      // The first attempt after the broker is back for good.
       #expect(back.duration(to: now) < .seconds(5), "\(third)")
     }
   }
@@ -111,7 +111,7 @@ import Testing
     _ = link.start()
     #expect(
       link.timeout(in: .lookUp, at: start, jitter: 0) == [.reportFailure(.timedOut(.lookUp), retryIn: nil)])
-    #expect(link.dialled() == [.setTimer(.seconds(10))], "the broker gets its own time")
+    #expect(link.dialled() == [.setTimer(.seconds(10))], "connecting has its own time limit")
     #expect(link.accepted(at: start) == [.cancelTimer, .begin])
   }
 
@@ -125,7 +125,7 @@ import Testing
         == [.drop, .setTimer(.seconds(1)), .reportFailure(.timedOut(phase), retryIn: .seconds(1))])
   }
 
-  @Test func stopWithoutAConnectionIsAtOnce() {
+  @Test func stopWithoutAConnectionEndsAtOnce() {
     var idle = link()
     #expect(idle.stop(isWaiting: true, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
     #expect(idle.start() == [])
@@ -156,14 +156,14 @@ import Testing
     #expect(link.timeout(in: .connack, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
-  @Test func stopDoesNotWaitLongerThanItMay() {
+  @Test func stopEndsAtItsDeadline() {
     var link = connected()
     _ = link.stop(isWaiting: true, deadline: .seconds(5))
     // The will must be published, as the messages that replace it may not have been sent.
     #expect(link.timeout(in: .connack, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
-  @Test func stopInAnAttemptWaitsForItsEnd() {
+  @Test func stopDuringAnAttemptWaitsForItsEnd() {
     var link = link()
     _ = link.start()
     #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [.setTimer(.seconds(5))])
@@ -177,12 +177,12 @@ import Testing
     #expect(failing.failed(failure, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
-  @Test func drainedMeansNothingWhileItIsNotStopping() {
+  @Test func drainedHasNoEffectUnlessStopping() {
     var link = connected()
     #expect(link.drained() == [])
   }
 
-  @Test func abandoningEndsItWhateverItDoes() {
+  @Test func abandonEndsTheLink() {
     var link = connected()
     #expect(link.abandon() == [.cancelTimer, .drop, .finish])
     #expect(link.abandon() == [])

@@ -3,8 +3,8 @@ import Testing
 @testable import MQTT
 
 @Suite struct DequeTests {
-  /// Against an array, through growth and around the ring's end.
-  @Test func behavesAsAnArrayDoes() {
+  /// Compared with an array, while the ring grows and wraps around.
+  @Test func behavesLikeAnArray() {
     var deque = Deque<Int>()
     var array: [Int] = []
     var random = SystemRandomNumberGenerator()

@@ -47,7 +47,7 @@ import Testing
     #expect(log.connected() == (.info, "connected to broker:1883"))
   }
 
-  @Test func refusedTopicsAreBounded() throws {
+  @Test func warningsOfRefusedTopicsAreBounded() throws {
     var log = OutageLog(options)
     let levels = try (0..<200).map { log.refused(try #require(TopicName("t/\($0)")), "why").level }
     #expect(levels.count { $0 == .warning } == 100)
@@ -84,7 +84,7 @@ import Testing
       (3, .refused(reasonCode: 3, reason: "server unavailable")),
       (137, .refused(reasonCode: 137, reason: "Server busy")),
     ] as [(Int32, MQTTError)])
-  func refusals(_ code: Int32, _ error: MQTTError) {
+  func refusalCodesAreMappedToErrors(_ code: Int32, _ error: MQTTError) {
     #expect(MosquittoText.refusal(code) == error)
     #expect(error.remedy == .refused)
   }

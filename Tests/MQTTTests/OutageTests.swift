@@ -3,10 +3,10 @@ import Testing
 
 @testable import MQTT
 
-/// What a client keeps while its broker is away. Against a real mosquitto without persistence.
+/// What a client keeps during an outage of its broker. Against a real mosquitto without persistence.
 @Suite(.timeLimit(.minutes(5))) struct OutageTests {
   @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
-  func theSessionIsRenewedAfterARestart(_ version: MQTTOptions.ProtocolVersion) async throws {
+  func brokerRestartRestoresStateAndSubscriptions(_ version: MQTTOptions.ProtocolVersion) async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port, version)) {
       $0.subscribe([filter("cmd/#")])
@@ -70,8 +70,8 @@ import Testing
     #expect(await client.client.statistics.lost == 0)
   }
 
-  /// The broker is stopped in the middle of the exchange: what it had not acknowledged comes again.
-  @Test func theUnacknowledgedComeAgain() async throws {
+  /// The broker is killed before it has acknowledged the messages, so they are sent again.
+  @Test func unacknowledgedMessagesAreSentAgain() async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port)) { $0.subscribe([filter("e")]) }
     try await client.connected()
@@ -90,7 +90,7 @@ import Testing
     #expect(try await client.texts(200) == (0..<200).map { "\($0) held" })
   }
 
-  @Test func beyondTheBoundTheOldestAreLost() async throws {
+  @Test func oldestMessagesAreDroppedBeyondTheLimit() async throws {
     let broker = try await MosquittoBroker()
     var options = MQTTOptions.local(broker.port)
     options.outbox.messages = 100
@@ -125,8 +125,8 @@ import Testing
   }
 
   @Test(arguments: [[0xE0, 0x01, 0x8E], [0xE0, 0x02, 0x8E, 0x00]] as [[UInt8]])
-  func aBrokerThatDisconnects(_ disconnect: [UInt8]) async throws {
-    let server = try await StubServer(saying: [0x20, 0x03, 0x00, 0x00, 0x00] + disconnect)
+  func disconnectByTheBrokerIsReported(_ disconnect: [UInt8]) async throws {
+    let server = try await StubServer(sending: [0x20, 0x03, 0x00, 0x00, 0x00] + disconnect)
     let client = await TestClient(.local(server.port))
     try await client.connected()
     let error = try await client.disconnected()
@@ -142,11 +142,11 @@ import Testing
     for _ in 0..<4 { _ = try await client.connectFailed() }
     try await broker.start()
     try await client.connected()
-    let said = client.lines.all.filter { $0.level > .debug }.map { $0.line }
-    #expect(said.count == 4, "\(said)")
-    #expect(said.first == "connected to 127.0.0.1:\(broker.port)")
-    #expect(said.dropFirst().first?.contains("was lost") == true)
-    #expect(said.dropFirst(2).first?.contains("Connection refused") == true)
-    #expect(said.last == "connected again to 127.0.0.1:\(broker.port)")
+    let logged = client.lines.all.filter { $0.level > .debug }.map { $0.line }
+    #expect(logged.count == 4, "\(logged)")
+    #expect(logged.first == "connected to 127.0.0.1:\(broker.port)")
+    #expect(logged.dropFirst().first?.contains("was lost") == true)
+    #expect(logged.dropFirst(2).first?.contains("Connection refused") == true)
+    #expect(logged.last == "connected again to 127.0.0.1:\(broker.port)")
   }
 }

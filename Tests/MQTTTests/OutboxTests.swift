@@ -23,13 +23,13 @@ import Testing
     Outbox.Peer(window: window, maximumQoS: maximumQoS, maximumPacketSize: maximumPacket)
   }
 
-  /// The packet that goes out next.
+  /// The next packet to send.
   private func next(_ outbox: inout Outbox) throws -> Outbox.Packet {
     let packet = outbox.next()
     return try #require(packet)
   }
 
-  /// What goes out until nothing does any more; identifiers count from `first`.
+  /// Sends everything that may be sent, and returns it; packet identifiers count from `first`.
   private func sendAll(_ outbox: inout Outbox, first: Int32 = 1) -> [String] {
     var sent: [String] = []
     var identifier = first
@@ -41,7 +41,7 @@ import Testing
     return sent
   }
 
-  @Test func nothingGoesOutWithoutABroker() {
+  @Test func nothingIsSentWithoutAConnection() {
     var outbox = outbox()
     outbox.append(message("1"))
     outbox.setState(topic("s"), [1], qos: .atMostOnce)
@@ -49,7 +49,7 @@ import Testing
     #expect(!outbox.isEmpty)
   }
 
-  @Test func messagesAndStateGoOutInTheOrderTheyWereGiven() {
+  @Test func messagesAndStateAreSentInOrder() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.append(message("1"))
@@ -73,7 +73,7 @@ import Testing
     #expect(sendAll(&outbox) == ["a=2", "e=1"])
   }
 
-  @Test func stateThatDoesNotWaitIsSentEachTime() {
+  @Test func repeatedStateIsSentEachTime() {
     var outbox = outbox()
     outbox.connected(peer())
     for _ in 1...3 {
@@ -110,7 +110,7 @@ import Testing
         == ["e=held 1", "e=held 3", "e=held 4", "e=held 5", "e=held 6", "e=7"])
   }
 
-  @Test func aSecondOutageDoesNotHoldTwice() {
+  @Test func secondOutageDoesNotMarkTwice() {
     var outbox = outbox()
     outbox.append(message("1"))
     for _ in 1...3 {
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func theWindowHoldsBackAndLetsGo() {
+  @Test func windowLimitsUnacknowledgedMessages() {
     var outbox = outbox()
     outbox.connected(peer(window: 2))
     for number in 1...4 { outbox.append(message("\(number)")) }
@@ -131,7 +131,7 @@ import Testing
     #expect(sendAll(&outbox, first: 3) == ["e=3"])
   }
 
-  @Test func qosZeroIsDoneWhenSentAndNeedsNoWindow() {
+  @Test func qosZeroIsDoneWhenSentAndIgnoresTheWindow() {
     var outbox = outbox()
     outbox.connected(peer(window: 1))
     for number in 1...3 { outbox.append(message("\(number)", qos: .atMostOnce)) }
@@ -142,7 +142,7 @@ import Testing
     #expect(sendAll(&outbox).isEmpty)
   }
 
-  @Test func theHighestQoSOfTheBrokerIsKeptTo() {
+  @Test func maximumQoSOfTheBrokerIsRespected() {
     var outbox = outbox()
     outbox.connected(peer(maximumQoS: .atMostOnce))
     outbox.append(message("1"))
@@ -168,7 +168,7 @@ import Testing
     #expect(outbox.queuedCount == 0)
   }
 
-  @Test func theUnacknowledgedAreTheOldestWhenTheQueueIsFull() {
+  @Test func fullQueueDropsUnacknowledgedMessagesFirst() {
     var outbox = outbox(messages: 2)
     outbox.connected(peer(window: 2))
     for number in 1...4 {
@@ -224,7 +224,7 @@ import Testing
     #expect(outbox.takeTooLarge().isEmpty)
   }
 
-  @Test func theSizeCountsProperties() throws {
+  @Test func packetSizeIncludesProperties() throws {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.append(
@@ -236,7 +236,7 @@ import Testing
     #expect(packet.size(hasProperties: true) == 1 + 2 + 5 + 1 + 11 + 200)
   }
 
-  @Test func anUnsentPacketIsTheNextOneAgain() throws {
+  @Test func unsentPacketIsReturnedNext() throws {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.setState(topic("a"), Array("1".utf8), qos: .atLeastOnce)
@@ -250,7 +250,7 @@ import Testing
     #expect(sendAll(&outbox, first: 4) == ["e=3", "e=4"])
   }
 
-  @Test func theRefusedAreDoneAndCounted() {
+  @Test func refusedMessageIsDoneAndCounted() {
     var outbox = outbox()
     outbox.connected(peer())
     outbox.append(message("1"))

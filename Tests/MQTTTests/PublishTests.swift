@@ -9,7 +9,7 @@ import Testing
       client.subscribe(filters.map(filter))
     }
     try await client.connected()
-    // The subscriptions are in force when what is published after them comes back.
+    // Once a message published after subscribing is delivered, the subscriptions are in force.
     let probe = topic(filters[0].replacing("#", with: "probe"))
     await client.publish(MQTTMessage(topic: probe, payload: []))
     _ = try await client.message()
@@ -33,8 +33,8 @@ import Testing
     #expect(statistics.queued == 0 && statistics.lost == 0)
   }
 
-  /// By a subscriber that is not of our making.
-  @Test func mosquittoSubReadsWhatIsPublished() async throws {
+  /// With a third-party subscriber.
+  @Test func mosquittoSubReadsPublishedMessages() async throws {
     let broker = try await MosquittoBroker()
     let publisher = await TestClient(.local(broker.port)) {
       $0.setState(topic("t/state"), Array("21".utf8))
@@ -58,7 +58,7 @@ import Testing
     #expect(lines.last?.hasPrefix("t/state 21 retained 1") == true, "\(lines)")
   }
 
-  @Test func responseTopicAndCorrelationDataComeBack() async throws {
+  @Test func responseTopicAndCorrelationDataAreDelivered() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
     let data = (0...255).map { UInt8($0) }
@@ -71,7 +71,7 @@ import Testing
     #expect(message.qos == .atLeastOnce && !message.retain)
   }
 
-  @Test func theWillIsPublishedWhenTheClientDiesAndNotWhenItStops() async throws {
+  @Test func willIsPublishedOnConnectionLossButNotOnStop() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
     for version in [MQTTOptions.ProtocolVersion.v5, .v311] {
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func stopSendsAndAwaitsWhatIsQueued() async throws {
+  @Test func stopWaitsUntilQueuedMessagesAreSent() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
     let publisher = await TestClient(.local(broker.port))
@@ -132,10 +132,10 @@ import Testing
   }
 
   @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
-  func hugeMessagesDoNotArrive(_ version: MQTTOptions.ProtocolVersion) async throws {
+  func hugeMessagesAreNotDelivered(_ version: MQTTOptions.ProtocolVersion) async throws {
     let broker = try await MosquittoBroker()
-    let victim = await TestClient(.local(broker.port, version)) { $0.subscribe([filter("set")]) }
-    try await victim.connected()
+    let receiver = await TestClient(.local(broker.port, version)) { $0.subscribe([filter("set")]) }
+    try await receiver.connected()
     try await broker.logLine { $0.contains("SUBACK") }
     let sender = await TestClient(.local(broker.port))
     try await sender.connected()
@@ -143,7 +143,7 @@ import Testing
     for payload in [huge, Array("2000".utf8)] {
       await sender.publish(MQTTMessage(topic: topic("set"), payload: payload))
     }
-    #expect(try await victim.message().text == "2000")
+    #expect(try await receiver.message().text == "2000")
   }
 
   @Test func tooLargeMessageIsDroppedAndOthersAreSent() async throws {
@@ -157,11 +157,11 @@ import Testing
     }
     #expect(try await client.message().payload.count == 989)
     #expect(await client.client.statistics.refused == 2)
-    let complaint = try await client.lines.next("a complaint") { $0.line.contains("larger") ? $0 : nil }
-    #expect(complaint.level == .warning)
+    let warning = try await client.lines.next("a warning") { $0.line.contains("larger") ? $0 : nil }
+    #expect(warning.level == .warning)
   }
 
-  @Test func theBrokersReceiveMaximumIsKept() async throws {
+  @Test func receiveMaximumOfTheBrokerIsRespected() async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\nmax_inflight_messages 3" }
     let subscriber = try await subscriber(broker.port, "t/#")
     let client = await TestClient(.local(broker.port))
@@ -176,7 +176,7 @@ import Testing
     #expect(try await subscriber.texts(100) == (0..<100).map(String.init))
   }
 
-  @Test func aFewUrgentMessagesAreSentAtOnceAndManyTogether() async throws {
+  @Test func firstUrgentMessagesAreSentAtOnceOthersTogether() async throws {
     let broker = try await MosquittoBroker()
     let subscriber = try await subscriber(broker.port, "t/#")
     let client = await TestClient(.local(broker.port))
@@ -204,7 +204,7 @@ import Testing
     #expect(try await TestClient(.local(free.port)).connected().serverKeepAlive == nil)
   }
 
-  @Test func anUnsubscribedTopicIsSilent() async throws {
+  @Test func unsubscribedTopicIsNotDelivered() async throws {
     let broker = try await MosquittoBroker()
     let client = try await subscriber(broker.port, "a/#", "b/#")
     await client.unsubscribe(filter("a/#"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MQTT
 
-/// Brokers that refuse, say nothing, or are none.
+/// Brokers that refuse or do not answer, and servers that are no brokers.
 @Suite(.timeLimit(.minutes(5))) struct RefusalTests {
   private func guardedBroker() async throws -> MosquittoBroker {
     let folder = try TemporaryFolder()
@@ -18,20 +18,20 @@ import Testing
   }
 
   @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
-  func userNameAndPassword(_ version: MQTTOptions.ProtocolVersion) async throws {
+  func onlyAValidLoginIsAccepted(_ version: MQTTOptions.ProtocolVersion) async throws {
     let broker = try await guardedBroker()
     var options = MQTTOptions.local(broker.port, version)
     options.username = "gateway"
     options.password = "s3cret ü"
-    let welcome = await TestClient(options)
-    try await welcome.connected()
+    let accepted = await TestClient(options)
+    try await accepted.connected()
 
     options = .local(broker.port, version)
     for (user, password) in [("gateway", "wrong"), ("nobody", "s3cret ü"), (nil, nil)] {
       options.username = user
       options.password = password
-      let stranger = await TestClient(options)
-      let error = try await stranger.connectFailed()
+      let rejected = await TestClient(options)
+      let error = try await rejected.connectFailed()
       #expect(error.remedy == .refused)
       guard case .notAuthorised = error else {
         Issue.record("\(error)")
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func aForbiddenMessageIsDoneAndCounted() async throws {
+  @Test func forbiddenMessageIsDoneAndCounted() async throws {
     let broker = try await guardedBroker()
     var options = MQTTOptions.local(broker.port)
     options.username = "gateway"
@@ -56,7 +56,7 @@ import Testing
     #expect(await client.client.statistics.refused == 1)
   }
 
-  @Test func aPasswordNeedsAUserNameWithTheOldProtocol() async throws {
+  @Test func passwordNeedsAUserNameWithMQTT311() async throws {
     var options = MQTTOptions.local(1883, .v311)
     options.password = "x"
     let client = await TestClient(options)
@@ -64,7 +64,7 @@ import Testing
       try await client.connectFailed() == .invalidOption("MQTT 3.1.1 allows no password without a user name"))
   }
 
-  @Test func aClosedPort() async throws {
+  @Test func closedPortIsReportedAsUnreachable() async throws {
     let port = try ReservedPort()
     let client = await TestClient(.local(port.number))
     for _ in 0..<3 {
@@ -82,7 +82,7 @@ import Testing
     try await client.connected()
   }
 
-  /// The first failure but for those of a busy machine, which may need so long to come as far as `phases`.
+  /// The first failure that is not a time-out in `phases`, which a busy machine may cause.
   private func failure(
     of client: TestClient, after phases: [MQTTError.Phase] = [.lookUp]
   ) async throws -> MQTTError {
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func aHostNameThatLeadsNowhere() async throws {
+  @Test func unresolvableHostNameIsReported() async throws {
     var options = MQTTOptions.local(1883)
     options.host = "no-such-host.invalid"
     let client = await TestClient(options)
@@ -105,9 +105,9 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func nothingThatAnswersAtAll(_ usesTLS: Bool) async throws {
-    let nowhere = try BlackHole()
-    var options = MQTTOptions.local(nowhere.port)
+  func unresponsiveHostTimesOut(_ usesTLS: Bool) async throws {
+    let blackHole = try BlackHole()
+    var options = MQTTOptions.local(blackHole.port)
     options.connectTimeout = .milliseconds(300)
     if usesTLS { options.tls = MQTTOptions.TLS() }
     let client = await TestClient(options)
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func somethingThatAcceptsAndSaysNothing(_ usesTLS: Bool) async throws {
+  func silentServerTimesOut(_ usesTLS: Bool) async throws {
     let server = try await StubServer()
     var options = MQTTOptions.local(server.port)
     options.connectTimeout = .seconds(1)
@@ -133,7 +133,7 @@ import Testing
     _ = try await client.connectFailed()
   }
 
-  @Test func somethingThatAcceptsAndCloses() async throws {
+  @Test func serverThatClosesIsAConnectionLoss() async throws {
     let server = try await StubServer(thenCloses: true)
     let client = await TestClient(.local(server.port))
     #expect(try await client.connectFailed() == .connectionLost(reason: "closed by the other end"))
@@ -143,14 +143,14 @@ import Testing
     Array("HTTP/1.1 400 Bad Request\r\n\r\n<html><body>What do you want?</body></html>\r\n".utf8)
       + [UInt8](repeating: 0x40, count: 100),
     Array("220 mail.example ESMTP\r\n".utf8) + [UInt8](repeating: 0x20, count: 200),
-    // PUBLISH before CONNACK, a CONNACK with half of it, one with a nonsensical property, a length without end.
+    // PUBLISH before CONNACK, a CONNACK cut in half, one with an invalid property, a length that does not end.
     [0x30, 0x04, 0x00, 0x01, 0x61, 0x00], [0x20, 0x01, 0x00], [0x20, 0x05, 0x00, 0x00, 0x02, 0x77, 0x01],
     [0x20, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x00], [0xF0, 0x00], [0x20, 0x00],
     // CONNACK, then SUBACK without a body, PUBACK of packet 0.
     [0x20, 0x03, 0x00, 0x00, 0x00, 0x90, 0x00], [0x20, 0x03, 0x00, 0x00, 0x00, 0x40, 0x02, 0x00, 0x00],
   ])
-  func somethingThatSpeaksNonsense(_ bytes: [UInt8]) async throws {
-    let server = try await StubServer(saying: bytes)
+  func invalidPacketsAreAProtocolViolation(_ bytes: [UInt8]) async throws {
+    let server = try await StubServer(sending: bytes)
     let client = await TestClient(.local(server.port))
     let error = try await client.events.next("an error") { event -> MQTTError? in
       switch event {
@@ -162,21 +162,21 @@ import Testing
     Issue.record("\(error)")
   }
 
-  @Test func aReceiveMaximumOfZeroIsNonsense() async throws {
-    let server = try await StubServer(saying: [0x20, 0x06, 0x00, 0x00, 0x03, 0x21, 0x00, 0x00])
+  @Test func receiveMaximumOfZeroIsInvalid() async throws {
+    let server = try await StubServer(sending: [0x20, 0x06, 0x00, 0x00, 0x03, 0x21, 0x00, 0x00])
     let client = await TestClient(.local(server.port))
     #expect(try await client.connectFailed().remedy == .retry)
     #expect(client.connections == 0)
   }
 
-  @Test func aBrokerOfTheOldProtocolAlone() async throws {
+  @Test func brokerWithOnlyMQTT311IsUnsupported() async throws {
     // What a 3.1.1 broker answers to MQTT 5: CONNACK, unacceptable protocol version.
-    let server = try await StubServer(saying: [0x20, 0x02, 0x00, 0x01])
+    let server = try await StubServer(sending: [0x20, 0x02, 0x00, 0x01])
     let client = await TestClient(.local(server.port))
     #expect(try await client.connectFailed() == .unsupportedProtocol)
   }
 
-  @Test func optionsThatCannotBeMeant() async throws {
+  @Test func invalidOptionsAreReported() async throws {
     var options = MQTTOptions.local(1883)
     options.host = ""
     #expect(try await TestClient(options).connectFailed() == .invalidOption("the host is empty"))

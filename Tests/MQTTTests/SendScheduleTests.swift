@@ -3,7 +3,7 @@ import Testing
 @testable import MQTT
 
 @Suite struct SendScheduleTests {
-  @Test func nothingIsSentBeforeTheAdmission() {
+  @Test func nothingIsSentBeforeAdmission() {
     var schedule = SendSchedule(isAdmitted: false)
     #expect(schedule.queued(atOnce: true, in: 1) == .wait)
     schedule.admit()
@@ -13,7 +13,7 @@ import Testing
     #expect(schedule.queued(atOnce: false, in: 2) == .atEndOfIteration)
   }
 
-  @Test func fourOfAnIterationAreSentAtOnce() {
+  @Test func fourMessagesPerIterationAreSentAtOnce() {
     var schedule = SendSchedule(isAdmitted: true)
     for _ in 0..<4 { #expect(schedule.queued(atOnce: true, in: 1) == .now) }
     #expect(schedule.queued(atOnce: true, in: 1) == .atEndOfIteration)

@@ -6,12 +6,12 @@ import TestSupport
 /// A TCP server that is not a broker: sends fixed bytes to each client.
 final class StubServer: Sendable {
   let port: UInt16
-  /// The bytes that comers have sent.
+  /// The bytes that clients have sent.
   let received = Inbox<[UInt8]>()
   private let loop = EventLoop.onNewThread()
   private let listener: Int32
 
-  init(saying reply: [UInt8] = [], thenCloses: Bool = false) async throws {
+  init(sending reply: [UInt8] = [], thenCloses: Bool = false) async throws {
     let (port, fd) = try boundPort()
     (self.port, listener) = (port, fd)
     guard listen(fd, 5) == 0 else { throw Failure("no listener: errno \(errno)") }
@@ -60,7 +60,7 @@ final class BlackHole: Sendable {
     self.port = port
     var descriptors = [listener]
     guard listen(listener, 0) == 0 else { throw Failure("no listener: errno \(errno)") }
-    // More than the queue holds, whatever the kernel makes of 0.
+    // More than the queue holds, however the kernel rounds a backlog of 0.
     for _ in 0..<4 {
       let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
       descriptors.append(fd)

@@ -13,7 +13,7 @@ import Testing
       ])
     _ = subscriptions.add([filter("b")], .noLocal)
     _ = subscriptions.add([filter("a")], .noLocal)
-    // Subscribed to again: the last one now.
+    // Subscribing again moves the filter to the end.
     _ = subscriptions.add([filter("z")], [])
     #expect(
       subscriptions.all == [
@@ -25,7 +25,7 @@ import Testing
     #expect(subscriptions.all.map(\.filters) == [[filter("y")], [filter("a")]])
   }
 
-  @Test func aPacketHasEightFiltersAtMost() {
+  @Test func packetHasAtMostEightFilters() {
     var subscriptions = Subscriptions()
     let filters = (0..<20).map { filter("t/\($0)") }
     for one in filters { _ = subscriptions.add([one], []) }

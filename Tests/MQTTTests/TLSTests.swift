@@ -4,10 +4,10 @@ import Testing
 
 @testable import MQTT
 
-/// Certificates made for the test, by openssl, where that is installed.
+/// With certificates that openssl generates for the test, if it is installed.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: access("/usr/bin/openssl", X_OK) == 0)) struct TLSTests {
-  /// A folder with `ca`, `server` (for 127.0.0.1), `other-host` and `client`, all of one authority, and
-  /// `stranger`, an authority that is not trusted: `.crt` and `.key` of each.
+  /// A folder with `ca`, `server` (for 127.0.0.1), `other-host` and `client`, all signed by `ca`, and
+  /// `untrusted`, an authority that is not trusted: `.crt` and `.key` of each.
   private static func certificates() async throws -> TemporaryFolder {
     let folder = try TemporaryFolder()
     let script = """
@@ -23,7 +23,7 @@ import Testing
         openssl x509 -req -in $1.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $1.ext -out $1.crt
       }
       authority ca
-      authority stranger
+      authority untrusted
       certificate server subjectAltName=IP:127.0.0.1
       certificate other-host subjectAltName=DNS:elsewhere.example
       certificate client ''
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
-  func withAnAuthorityAndAClientCertificate(_ version: MQTTOptions.ProtocolVersion) async throws {
+  func connectsWithAuthorityAndClientCertificate(_ version: MQTTOptions.ProtocolVersion) async throws {
     let folder = try await Self.certificates()
     let broker = try await broker(folder, requiresClient: true)
     let client = await client(broker, cert: "client.crt", key: "client.key", version: version)
@@ -81,29 +81,29 @@ import Testing
     #expect(try await client.message().payload == large)
     #expect(try await client.message().payload == [2])
     await client.client.stop(deadline: patience)
-    // Not lost before.
+    // The connection was not lost before.
     #expect(try await client.disconnected() == nil)
   }
 
   @Test func certificateFaultIsNamed() async throws {
     let folder = try await Self.certificates()
     let broker = try await broker(folder)
-    #expect(try await reason(client(broker, ca: "stranger.crt")).contains("certificate verify failed"))
+    #expect(try await reason(client(broker, ca: "untrusted.crt")).contains("certificate verify failed"))
     #expect(try await reason(client(broker, ca: nil)).contains("certificate verify failed"))
     let misnamed = try await self.broker(folder, certificate: "other-host")
     #expect(try await reason(client(misnamed)).contains("host name verification failed"))
   }
 
-  @Test func aMissingClientCertificateIsRefusedByTheBroker() async throws {
+  @Test func missingClientCertificateIsRefusedByTheBroker() async throws {
     let folder = try await Self.certificates()
     let broker = try await broker(folder, requiresClient: true)
     let text = try await reason(client(broker))
     // The alert from the broker, or the reset that may overtake it.
-    let mayBe = ["certificate required", "require a client certificate"]
-    #expect(mayBe.contains { text.contains($0) }, "\(text)")
+    let possible = ["certificate required", "require a client certificate"]
+    #expect(possible.contains { text.contains($0) }, "\(text)")
   }
 
-  @Test func filesThatCannotBeUsedAreNamed() async throws {
+  @Test func unusableFilesAreNamed() async throws {
     let folder = try await Self.certificates()
     let broker = try await broker(folder)
     let path = folder.path + "/"
@@ -126,7 +126,7 @@ import Testing
       try await reason(client(broker, cert: "client.crt", key: "server.key")).contains("mismatch"))
   }
 
-  @Test func aBrokerWithoutTLS() async throws {
+  @Test func brokerWithoutTLSIsAConfigurationError() async throws {
     let broker = try await MosquittoBroker()
     let folder = try await Self.certificates()
     var options = MQTTOptions.local(broker.port)
@@ -135,7 +135,7 @@ import Testing
     #expect(error.remedy == .configuration, "\(error)")
   }
 
-  @Test func aBrokerWithTLSForAClientWithout() async throws {
+  @Test func plainConnectionToATLSBrokerIsRetried() async throws {
     let folder = try await Self.certificates()
     let broker = try await broker(folder)
     let error = try await TestClient(.local(broker.port)).connectFailed()

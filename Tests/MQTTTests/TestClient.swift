@@ -32,7 +32,7 @@ final class TestClient: Sendable {
     }
   }
 
-  /// Closes the connection without a word, as the death of the process would.
+  /// Closes the connection without DISCONNECT, as when the process is killed.
   func die() async {
     task.cancel()
     _ = await task.result
@@ -55,7 +55,7 @@ final class TestClient: Sendable {
     }
   }
 
-  /// How often it has connected.
+  /// The number of connections so far.
   var connections: Int {
     events.all.count { if case .connected = $0 { true } else { false } }
   }
@@ -95,7 +95,7 @@ extension MQTTReceived {
 }
 
 extension MQTTOptions {
-  /// For a broker on the loopback interface: no patience, and a name of its own for every client.
+  /// For a broker on the loopback interface: short back-off, and a client id of its own for every client.
   static func local(_ port: UInt16, _ version: ProtocolVersion = .v5) -> MQTTOptions {
     let number = counter.withLock { counter in
       counter += 1
@@ -114,11 +114,11 @@ extension MQTTOptions {
 func topic(_ text: String) -> TopicName { TopicName(text)! }
 func filter(_ text: String) -> TopicFilter { TopicFilter(text)! }
 
-/// Things that arrive, kept in order, for the one task that waits for the next of a kind.
+/// Collects elements in order; one task can wait for the next element that it looks for.
 final class Inbox<Element: Sendable>: Sendable {
   private struct State {
     var elements: [Element] = []
-    var looked = 0
+    var nextIndex = 0
     var waiter: Waiter<Void>?
   }
 
@@ -134,16 +134,16 @@ final class Inbox<Element: Sendable>: Sendable {
     }?.resume(.success(()))
   }
 
-  /// What `pick` makes of the next element of which it makes anything; those before it are passed over.
+  /// The result of `pick` for the next element for which it is not nil; elements before that are skipped.
   func next<R: Sendable>(
     _ what: String, within limit: Duration = patience, _ pick: @escaping @Sendable (Element) -> R?
   ) async throws -> R {
     try await deadline(limit, "\(what); so far: \(self.all)") {
       while true {
         let (found, waiter) = self.state.withLock { state -> (R?, Waiter<Void>?) in
-          while state.looked < state.elements.count {
-            state.looked += 1
-            if let found = pick(state.elements[state.looked - 1]) { return (found, nil) }
+          while state.nextIndex < state.elements.count {
+            state.nextIndex += 1
+            if let found = pick(state.elements[state.nextIndex - 1]) { return (found, nil) }
           }
           let waiter = Waiter<Void>()
           state.waiter = waiter

@@ -4,12 +4,12 @@ import Testing
 
 @Suite struct TopicTests {
   @Test(arguments: ["a", "a/b", "/", "/a//", "microbit/c5a1b2c3d4e5/temperature", "küche/溫度", "$SYS/x"])
-  func namesThatAre(_ text: String) {
+  func validNamesAreAccepted(_ text: String) {
     #expect(TopicName(text)?.string == text)
   }
 
   @Test(arguments: ["", "+", "a/#", "a+b", "a\0b", "a\nb", "\u{7F}", "\u{85}"])
-  func namesThatAreNot(_ text: String) {
+  func invalidNamesAreRefused(_ text: String) {
     #expect(TopicName(text) == nil)
   }
 
@@ -27,16 +27,16 @@ import Testing
   }
 
   @Test(arguments: ["#", "+", "a", "+/+", "a/#", "/#", "a/+/b", "/", "+/#", "$SYS/#"])
-  func filtersThatAre(_ text: String) {
+  func validFiltersAreAccepted(_ text: String) {
     #expect(TopicFilter(text)?.string == text)
   }
 
   @Test(arguments: ["", "a#", "#/a", "a/#/b", "a+", "+a/b", "a/b+/c", "##", "a/++", "a\0"])
-  func filtersThatAreNot(_ text: String) {
+  func invalidFiltersAreRefused(_ text: String) {
     #expect(TopicFilter(text) == nil)
   }
 
-  /// The examples of MQTT 5, 4.7, and the corners.
+  /// The examples of MQTT 5, section 4.7, and edge cases.
   @Test(arguments: [
     ("sport/tennis/player1/#", "sport/tennis/player1", true),
     ("sport/tennis/player1/#", "sport/tennis/player1/ranking", true),
@@ -53,13 +53,13 @@ import Testing
     ("+/b/#", "a/b", true), ("+/b/#", "a/c", false), ("a/+/c", "a//c", true),
     ("a", "ab", false), ("ab", "a", false),
   ])
-  func matching(_ filter: String, _ topic: String, _ expected: Bool) throws {
+  func filtersMatchAsSpecified(_ filter: String, _ topic: String, _ expected: Bool) throws {
     let filter = try #require(TopicFilter(filter))
     let topic = try #require(TopicName(topic))
     #expect(filter.matches(topic) == expected)
   }
 
-  @Test func theFilterOfATopicMatchesItAlone() throws {
+  @Test func filterMadeFromATopicMatchesOnlyThatTopic() throws {
     let topic = try #require(TopicName("a/b"))
     #expect(TopicFilter(topic).matches(topic))
     #expect(!TopicFilter(topic).matches(try #require(TopicName("a/b/c"))))

@@ -10,7 +10,7 @@ import Testing
 
 private let python = "/usr/bin/python3"
 
-/// The examples in deploy/ for Telegraf and Grafana name topics and keys that exist.
+/// The examples in deploy/ for Telegraf and Grafana use topics and keys that exist.
 @Suite struct ExampleTests {
   let contract: TopicContract
 
@@ -22,23 +22,23 @@ private let python = "/usr/bin/python3"
     String(decoding: try shipped(name), as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  @Test func telegrafListensToWhatTheGatewayPublishes() throws {
+  @Test func telegrafSubscribesToPublishedTopics() throws {
     let text = try lines("deploy/telegraf/telegraf.conf")
     let topics = text.filter { $0.contains("topics = ") }
       .flatMap { $0.matches(of: #/"([^"]+)"/#).map { String($0.output.1) } }
     #expect(
-      topics.map { contract.brings($0).map(\.string) } == [
+      topics.map { contract.publishedTopics(matching: $0).map(\.string) } == [
         ["microbit/kitchen/info"], ["microbit/kitchen/readings"], ["microbit/kitchen/availability"],
         ["microbit/bridge/attic/state"],
       ])
-    // One pattern of levels for each, as long as the topics that it takes apart, and with it the tags.
+    // Each topic has one pattern, with as many levels as the topic, and so have the tags.
     let parsed = text.filter { $0.contains("    topic = ") }
       .flatMap { $0.matches(of: #/"([^"]+)"/#).map { String($0.output.1) } }
     let tags = text.filter { $0.contains("    tags = ") }
       .flatMap { $0.matches(of: #/"([^"]+)"/#).map { String($0.output.1) } }
     #expect(parsed.count == topics.count && tags.count == topics.count)
     for (index, topic) in topics.enumerated() {
-      let published = try #require(contract.brings(topic).first)
+      let published = try #require(contract.publishedTopics(matching: topic).first)
       #expect(TopicFilter(parsed[index])?.matches(published) == true)
       let levels = published.string.split(separator: "/")
       let names = tags[index].split(separator: "/")
@@ -49,8 +49,8 @@ private let python = "/usr/bin/python3"
     }
   }
 
-  /// The queries for the parts of a reading name keys that a reading has.
-  @Test func telegrafReadsWhatAReadingHolds() throws {
+  /// The queries for the parts of a reading use keys that a reading has.
+  @Test func telegrafReadsKeysOfAReading() throws {
     let encoder = ReadingEncoder(
       property: .microbitTemperature, gateway: contract.map.gateway, run: RunID())
     let reading = encoder.encode(
@@ -62,14 +62,14 @@ private let python = "/usr/bin/python3"
       #"      value = "number(value)""#,
     ] { #expect(text.contains(line), "\(line)") }
     for key in ["time", "property", "gateway", "value"] { #expect(members[key] != nil, "\(key)") }
-    // How Go writes the form of a time.
+    // A time format in the notation of Go.
     #expect(text.contains(#"    timestamp_format = "2006-01-02T15:04:05.000Z07:00""#))
     guard case .string(let time) = members["time"] else { throw Failure("no time") }
     #expect(time.utf8.count == "2006-01-02T15:04:05.000Z".utf8.count)
   }
 
-  /// A user name at the broker is taken from the environment; without one, there is no login.
-  @Test func telegrafLogsInAtTheBroker() throws {
+  /// User name and password come from environment variables; without them, there is no login.
+  @Test func telegrafLogsInToTheBroker() throws {
     let text = try lines("deploy/telegraf/telegraf.conf")
     let inputs = text.count { $0 == "[[inputs.mqtt_consumer]]" }
     #expect(inputs == 4)
@@ -77,7 +77,7 @@ private let python = "/usr/bin/python3"
     #expect(text.count { $0 == #"  password = "${MQTT_PASSWORD:-}""# } == inputs)
   }
 
-  /// The script of the processor, which is Starlark, is also Python: labels and areas of `info` become tags.
+  /// The processor's script is Starlark and also valid Python: labels and areas of `info` become tags.
   @Test(.enabled(if: access(python, X_OK) == 0, "needs Python"))
   func telegrafAddsLabelAndArea() async throws {
     let text = try lines("deploy/telegraf/telegraf.conf").joined(separator: "\n")
@@ -94,7 +94,7 @@ private let python = "/usr/bin/python3"
       ])
   }
 
-  /// Gives metrics to the script as Telegraf does, and prints those that it returns.
+  /// Passes metrics to the script as Telegraf does, and prints those that it returns.
   private static let metrics = """
     import json, sys, types
     json.decode = json.loads
@@ -113,8 +113,8 @@ private let python = "/usr/bin/python3"
     give("microbit", "kitchen", value=21)
     """
 
-  /// Grafana asks for what Telegraf writes.
-  @Test func grafanaShowsWhatTelegrafWrites() throws {
+  /// Grafana queries the measurements that Telegraf writes.
+  @Test func grafanaQueriesTelegrafMeasurements() throws {
     guard case .object(let dashboard) = try JSONParser.parse(shipped("deploy/grafana/dashboard.json")),
       case .array(let panels) = dashboard["panels"]
     else { throw Failure("no dashboard") }
@@ -123,7 +123,7 @@ private let python = "/usr/bin/python3"
       $0.matches(of: #/(?:name_override = "|metric_name = "')([a-z_]+)/#).map { String($0.output.1) }
     }
     #expect(measurements == ["microbit_info", "microbit", "microbit_availability", "microbit_gateway"])
-    var asked = Set<String>()
+    var queried = Set<String>()
     var ids = Set<Int>()
     for case .object(let panel) in panels {
       guard case .integer(let id) = panel["id"], case .array(let targets) = panel["targets"],
@@ -134,13 +134,13 @@ private let python = "/usr/bin/python3"
       }
       #expect(ids.insert(id).inserted)
       let match = try #require(query.firstMatch(of: #/_measurement == "([a-z_]+)"/#))
-      asked.insert(String(match.output.1))
+      queried.insert(String(match.output.1))
       let field = try #require(query.firstMatch(of: #/_field == "([a-z]+)"/#)).output.1
       #expect(field == (match.output.1 == "microbit" ? "value" : "online"))
-      // The data source is the user's to choose.
+      // The user chooses the data source.
       #expect(panel["datasource"] == ["type": "influxdb", "uid": "${datasource}"])
     }
-    // The info only names the tags of the others.
-    #expect(asked == Set(measurements.dropFirst()))
+    // `microbit_info` only supplies tags of the other measurements.
+    #expect(queried == Set(measurements.dropFirst()))
   }
 }

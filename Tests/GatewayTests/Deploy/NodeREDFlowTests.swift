@@ -6,7 +6,7 @@ import Testing
 
 @testable import Bridge
 
-/// deploy/node-red/flow.json is a flow that Node-RED imports, and speaks of topics that there are.
+/// deploy/node-red/flow.json can be imported by Node-RED, and uses topics that exist.
 @Suite struct NodeREDFlowTests {
   let contract: TopicContract
   let nodes: [Node]
@@ -21,7 +21,7 @@ import Testing
       return text
     }
 
-    /// The ids that each output is wired to; nil for what has no place on a tab.
+    /// The ids that each output is wired to; nil for a node that is not on a tab.
     var wires: [[String]]? {
       guard case .array(let outputs) = members["wires"] else { return nil }
       return outputs.map { output in
@@ -51,12 +51,12 @@ import Testing
 
   // MARK: The format
 
-  /// What a type of node needs, beyond `id` and `type`: Node-RED 5.0 and @flowfuse/node-red-dashboard 1.30, their
-  /// `registerType(…, { defaults })`.
+  /// What a type of node needs besides `id` and `type`, from `registerType(…, { defaults })` in Node-RED 5.0 and
+  /// @flowfuse/node-red-dashboard 1.30.
   private enum Kind {
-    /// Of the whole workspace.
+    /// A node of the whole workspace.
     case configuration
-    /// With inputs (0 or 1), and outputs; nil where the node itself says how many.
+    /// A node with inputs (0 or 1) and outputs; nil if the node itself has a field with their number.
     case onATab(inputs: Int, outputs: Int?)
   }
 
@@ -122,17 +122,17 @@ import Testing
 
   @Test func everyNodeIsComplete() throws {
     let byID = Dictionary(nodes.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-    #expect(byID.count == nodes.count, "an id stands twice")
+    #expect(byID.count == nodes.count, "duplicate id")
     #expect(byID[""] == nil)
     let tabs = nodes.filter { $0.type == "tab" }
     #expect(tabs.count == 1)
     for node in nodes {
-      let type = try #require(Self.types[node.type], "\(node.id) is of a type that may not be installed")
+      let type = try #require(Self.types[node.type], "\(node.id) has a type that may not be installed")
       for field in ["name"] + type.fields where !(field == "name" && node.type == "tab") {
         #expect(node.members[field] != nil, "\(node.id): \(field)")
       }
-      for (field, wanted) in type.references {
-        #expect(node.text(field).flatMap { byID[$0] }?.type == wanted, "\(node.id): \(field)")
+      for (field, expected) in type.references {
+        #expect(node.text(field).flatMap { byID[$0] }?.type == expected, "\(node.id): \(field)")
       }
       switch type.kind {
       case .configuration:
@@ -154,25 +154,25 @@ import Testing
     }
   }
 
-  @Test func everyWireEndsAtANodeThatListens() throws {
-    var fed = Set<String>()
+  @Test func everyWireEndsAtANodeWithAnInput() throws {
+    var wired = Set<String>()
     for node in nodes {
       for id in node.wires.map({ $0.flatMap { $0 } }) ?? [] {
         let end = try #require(nodes.first { $0.id == id }, "\(node.id) is wired to nothing")
         guard case .onATab(inputs: 1, outputs: _) = Self.types[end.type]?.kind else {
-          Issue.record("\(node.id) is wired to \(id), which takes nothing")
+          Issue.record("\(node.id) is wired to \(id), which has no input")
           continue
         }
-        fed.insert(id)
+        wired.insert(id)
       }
     }
     for node in nodes {
       guard case .onATab(inputs: 1, outputs: _) = Self.types[node.type]?.kind else { continue }
-      #expect(fed.contains(node.id), "nothing comes to \(node.id)")
+      #expect(wired.contains(node.id), "no wire leads to \(node.id)")
     }
   }
 
-  @Test func isOneBrokerOnThisHost() throws {
+  @Test func hasOneBrokerOnLocalhost() throws {
     let broker = try #require(nodes.first { $0.type == "mqtt-broker" })
     #expect(broker.text("broker") == "localhost")
     #expect(broker.members["port"] == .integer(1883))
@@ -181,7 +181,7 @@ import Testing
 
   // MARK: The topics
 
-  @Test func listensToWhatTheGatewayPublishes() throws {
+  @Test func subscribesToPublishedTopics() throws {
     let inputs = nodes.filter { $0.type == "mqtt in" }
     #expect(inputs.count == 6)
     for node in inputs {
@@ -189,30 +189,31 @@ import Testing
       #expect(!contract.brings(topic).isEmpty, "\(topic) is published by nobody")
       // The rest of a topic is where wildcards do not reach: it distinguishes one kind of message from the others.
       let last = topic.split(separator: "/").last
-      #expect(contract.brings(topic).allSatisfy { $0.string.split(separator: "/").last == last })
+      #expect(
+        contract.publishedTopics(matching: topic).allSatisfy { $0.string.split(separator: "/").last == last })
     }
   }
 
-  @Test func sendsWhatTheGatewayUnderstands() throws {
+  @Test func sendsCommandsThatTheGatewayAccepts() throws {
     let outputs = nodes.filter { $0.type == "mqtt out" }
     #expect(outputs.count == 1)
     for output in outputs {
       var topics = [output.text("topic") ?? ""].filter { !$0.isEmpty }
-      // A topic left empty is that of the message: the functions that make it say which.
+      // An empty topic means the topic of the message, which the function nodes set.
       for node in nodes where node.type == "function" && node.wires?.joined().contains(output.id) == true {
         topics += templates(in: node.text("func") ?? "").filter { $0.hasPrefix("microbit/") }
       }
       #expect(topics == ["microbit/kitchen/period/set"])
       for topic in topics {
         #expect(contract.map.inbound(topic) == .set(.device(contract.device), property: "period"))
-        // What the menu offers besides devices.
+        // The menu also offers all devices.
         let everybody = topic.replacing("/kitchen/", with: "/all/")
         #expect(contract.map.inbound(everybody) == .set(.all, property: "period"))
       }
     }
   }
 
-  /// The template strings of a script, with the device for whatever stands in them.
+  /// The template strings of a script, with the device's id in place of each expression.
   private func templates(in script: String) -> [String] {
     script.split(separator: "`", omittingEmptySubsequences: false).enumerated().compactMap {
       (index, part) -> String? in

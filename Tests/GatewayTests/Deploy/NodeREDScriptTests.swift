@@ -9,11 +9,11 @@ import Testing
 
 private let node = "/usr/bin/node"
 
-/// The scripts of the flow's function nodes, run by Node.js as Node-RED runs them: messages go in at the nodes that
-/// listen, and what reaches the nodes without a script is looked at.
+/// The scripts of the flow's function nodes, run by Node.js as Node-RED runs them: messages enter at the input nodes,
+/// and those that reach a node without a script are checked.
 @Suite(.enabled(if: access(node, X_OK) == 0, "needs Node.js"))
 struct NodeREDScriptTests {
-  /// Prints a line for every message that reaches a node which is no function: `id payload`, or the whole message.
+  /// Prints a line `id {message}` for every message that reaches a node without a script.
   private static let runner = """
     const [file, messages] = process.argv.slice(1);
     const nodes = JSON.parse(require("fs").readFileSync(file));
@@ -39,7 +39,7 @@ struct NodeREDScriptTests {
     for (const { from, ...msg } of JSON.parse(messages)) emit(nodes.find((node) => node.id === from), 0, msg);
     """
 
-  /// What reaches the ends of the flow, as `id {message}`, when these messages leave the nodes in `from`.
+  /// The messages that reach the ends of the flow, as `id {message}`, after these messages leave the nodes in `from`.
   ///
   /// - Parameter prelude: runs before the scripts.
   func run(_ messages: String, prelude: String = "") async throws -> [String] {
@@ -50,7 +50,7 @@ struct NodeREDScriptTests {
     return process.text.split(separator: "\n").map(String.init)
   }
 
-  @Test func drawsReadingsAtTheirOwnTimesUnderTheNameOfTheDevice() async throws {
+  @Test func chartShowsReadingsWithTheirTimeAndDeviceLabel() async throws {
     let ends = try await run(
       """
       [{"from":"microbit-readings","topic":"microbit/hall/readings",
@@ -113,7 +113,7 @@ struct NodeREDScriptTests {
     return message
   }
 
-  /// The labels that the menu offers, by value, without that of all micro:bits.
+  /// The labels that the menu offers, by value, without the one for all micro:bits.
   private func choices(_ end: String) throws -> [String: String] {
     guard case .object(let update) = try message(end, to: "microbit-choice")["ui_update"],
       case .array(let options) = update["options"]
@@ -151,7 +151,7 @@ struct NodeREDScriptTests {
     #expect(try TopicContract().map.inbound(topic) == .set(.area(area), property: "period"))
   }
 
-  /// The transaction is the script's own: it is taken from the command, and given to results of every kind.
+  /// The results carry the transaction that the script generated for the command.
   @Test(arguments: [
     (#""status":"applied","requested":2000,"actual":2000"#, "2 s, confirmed"),
     (#""status":"adjusted","requested":2000,"actual":2048"#, "2.048 s instead of 2 s"),
@@ -161,8 +161,8 @@ struct NodeREDScriptTests {
     (#""status":"failed","requested":2000,"reason":"x""#, "failed: x"),
     (#""status":"timeout","requested":2000,"reason":"x""#, "no answer: x"),
   ])
-  func tellsEveryStatus(result: String, text: String) async throws {
-    // Numbers by chance and by the clock would tell them apart; here they are always the same.
+  func showsEveryStatus(result: String, text: String) async throws {
+    // Makes the generated transaction predictable.
     let prelude = "Math.random = () => 0.5; Date.now = () => 0;"
     let messages = """
       [{"from":"microbit-choice","payload":"all"},{"from":"microbit-slider","payload":2},
@@ -175,7 +175,7 @@ struct NodeREDScriptTests {
     #expect(ends.last == #"microbit-confirmation {"payload":"attic: \#(text); hall: 2 s, confirmed"}"#)
   }
 
-  @Test func raisesAnAlarmWhenSomethingGoesOffline() async throws {
+  @Test func notifiesWhenADeviceOrGatewayGoesOffline() async throws {
     let kitchen = #"{"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"label":"Cooker"}}"#
     func message(_ from: String, _ topic: String, _ payload: String) -> String {
       #"{"from":"microbit-\#(from)","topic":"microbit/\#(topic)","payload":"\#(payload)"}"#

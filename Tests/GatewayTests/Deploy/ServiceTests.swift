@@ -4,9 +4,9 @@ import Testing
 @testable import Devices
 @testable import Gateway
 
-/// The systemd unit that is shipped lets the gateway do what it can.
+/// The shipped systemd unit suits the gateway.
 @Suite struct ServiceTests {
-  @Test func thereAreFilesEnoughForAllMicrobits() throws {
+  @Test func openFileLimitSufficesForAllMicrobits() throws {
     let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
     let limit = try #require(unit.firstMatch(of: /\nLimitNOFILE=(\d+)\n/)?.output.1)
     #expect(try #require(Int(limit)) >= Gateway.mostOpenFiles)

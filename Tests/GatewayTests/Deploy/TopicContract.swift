@@ -4,10 +4,10 @@ import MQTT
 
 @testable import Bridge
 
-/// What the gateway does with topics, for examples that name them.
+/// The topics that the gateway publishes and accepts; the examples are checked against them.
 struct TopicContract {
   let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"))
-  /// Of a device whose settings name no properties.
+  /// The profile of a device whose settings list no properties.
   let profile = Profile.microbit.limited(to: Set(Profile.microbit.defaultProperties))
   let device: DeviceID
 
@@ -17,7 +17,7 @@ struct TopicContract {
 
   var topics: DeviceTopics { map.topics(of: device, profile) }
 
-  /// Every topic that is published of one device and of the gateway.
+  /// Every topic that is published for one device and for the gateway.
   var published: [TopicName] {
     let topics = topics
     let properties = zip(profile.properties, topics.properties).flatMap { property, topics in
@@ -28,8 +28,8 @@ struct TopicContract {
     ] + properties
   }
 
-  /// Whether a subscription brings anything, and nothing but what its last level says.
-  func brings(_ filter: String) -> [TopicName] {
+  /// The published topics that a subscription to `filter` receives.
+  func publishedTopics(matching filter: String) -> [TopicName] {
     guard let filter = TopicFilter(filter) else { return [] }
     return published.filter(filter.matches)
   }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Gateway
 
-/// With a real mosquitto.
+/// Against a real mosquitto.
 struct BrokerCheckTests {
   private let gateway = GatewayID("living-room")!
 
@@ -40,7 +40,7 @@ struct BrokerCheckTests {
   private static let versions: [Configuration.MQTT.ProtocolVersion] = [.v5, .v311]
 
   @Test(arguments: versions)
-  func allIsWell(_ version: Configuration.MQTT.ProtocolVersion) async throws {
+  func workingBrokerPassesAllChecks(_ version: Configuration.MQTT.ProtocolVersion) async throws {
     let broker = try await MosquittoBroker()
     let found = await findings(configuration(broker.port, version))
     #expect(found.map(\.check) == [.broker, .topics, .retained, .homeAssistant])
@@ -48,8 +48,8 @@ struct BrokerCheckTests {
     #expect(found.first?.text.contains("with MQTT \(version.rawValue) without a login") == true)
   }
 
-  /// What a new subscriber to everything gets is what is retained.
-  @Test func nothingIsLeft() async throws {
+  /// A new subscriber to `#` receives all retained messages.
+  @Test func noRetainedMessageIsLeft() async throws {
     let broker = try await MosquittoBroker()
     _ = await findings(configuration(broker.port))
     let retained = try ChildProcess(
@@ -73,7 +73,7 @@ struct BrokerCheckTests {
     #expect(found.allSatisfy { $0.level == .ok }, "\(found)")
   }
 
-  @Test func nobodyListens() async throws {
+  @Test func refusedConnectionIsReported() async throws {
     let port = try ReservedPort()
     let found = await findings(configuration(port.number))
     #expect(
@@ -85,7 +85,7 @@ struct BrokerCheckTests {
       ])
   }
 
-  @Test func theNameDoesNotResolve() async throws {
+  @Test func unresolvableHostNameIsReported() async throws {
     var configuration = configuration(1883)
     configuration.mqtt.host = "no-such-host.invalid"
     let found = await findings(configuration)
@@ -95,7 +95,7 @@ struct BrokerCheckTests {
   }
 
   @Test(arguments: versions)
-  func theLoginIsRejected(_ version: Configuration.MQTT.ProtocolVersion) async throws {
+  func rejectedLoginIsReported(_ version: Configuration.MQTT.ProtocolVersion) async throws {
     let folder = try TemporaryFolder()
     try folder.write("", to: "passwords")
     let broker = try await MosquittoBroker(folder: folder) {
@@ -115,7 +115,7 @@ struct BrokerCheckTests {
   ]
 
   @Test(arguments: denied)
-  func oneTopicIsDenied(_ filter: String, _ expected: String) async throws {
+  func deniedTopicIsReported(_ filter: String, _ expected: String) async throws {
     let broker = try await broker(acl: "topic readwrite #\ntopic deny \(filter)\n")
     let found = await findings(configuration(broker.port))
     let faults = found.filter { $0.level == .fault }
@@ -124,8 +124,8 @@ struct BrokerCheckTests {
     #expect(faults.first?.remedy?.hasPrefix("allow in the broker's access control list: topic") == true)
   }
 
-  /// mosquitto accepts the subscription, and delivers nothing.
-  @Test func commandsAreNotDelivered() async throws {
+  /// mosquitto accepts the subscription, but delivers nothing.
+  @Test func undeliveredCommandsAreReported() async throws {
     let broker = try await broker(
       acl: "topic write #\ntopic read microbit/bridge/#\ntopic read microbit/+/info\n")
     let found = await findings(configuration(broker.port))
@@ -136,7 +136,7 @@ struct BrokerCheckTests {
     )
   }
 
-  @Test func with311ADeniedTopicDoesNotComeBack() async throws {
+  @Test func deniedTopicIsReportedWithMQTT311() async throws {
     let broker = try await broker(
       acl: "topic readwrite #\ntopic deny microbit/+/info\ntopic deny microbit/+/readings\n")
     let found = await findings(configuration(broker.port, .v311))
@@ -144,7 +144,7 @@ struct BrokerCheckTests {
     #expect(found.first { $0.level == .warning }?.text.hasSuffix("may not allow microbit/+/readings") == true)
   }
 
-  @Test func homeAssistantsRetainedBirthIsSeen() async throws {
+  @Test func retainedBirthMeansHomeAssistantIsOnline() async throws {
     let broker = try await MosquittoBroker()
     let birth = try ChildProcess(
       "/usr/bin/mosquitto_pub",
@@ -154,10 +154,10 @@ struct BrokerCheckTests {
     #expect(found.last == .ok(.homeAssistant, "Home Assistant is online"))
   }
 
-  @Test func retainedMessagesAreNotSupported() async throws {
+  @Test func missingRetainSupportIsReported() async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\nretain_available false" }
     let found = await findings(configuration(broker.port))
-    // The gateway's will is retained.
+    // The gateway's will is retained, so the connection itself is refused.
     #expect(found.map(\.text) == ["the broker refused the connection: Retain not supported"])
     #expect(found.first?.remedy == "allow retained messages in the broker's configuration")
   }

@@ -3,7 +3,7 @@ import Testing
 @testable import Gateway
 @testable import MQTT
 
-/// What a check learns from the broker, without one.
+/// How the broker's replies are evaluated, without a broker.
 struct BrokerRepliesTests {
   private let topic = TopicName("microbit/doctor-1/info")!
   private let status = TopicName("homeassistant/status")!
@@ -27,7 +27,7 @@ struct BrokerRepliesTests {
     #expect(replies([.connectFailed(.unsupportedProtocol)]).failure == .unsupportedProtocol)
   }
 
-  @Test func theFirstFailureOfAConnectionStays() {
+  @Test func firstFailureOfAConnectionIsKept() {
     let lost = replies([
       .connected(MQTTConnection()), .disconnected(.connectionLost(reason: "reset")),
       .disconnected(.timedOut(.connect)),
@@ -42,7 +42,7 @@ struct BrokerRepliesTests {
     ])
     #expect(replies.has(topic) && replies.has(topic, Array("offline".utf8)))
     #expect(!replies.has(topic, []) && !replies.has(topic, retained: true), "another payload, not retained")
-    #expect(!replies.has(other), "not of a check")
+    #expect(!replies.has(other), "not a topic of the check")
     #expect(replies.isHomeAssistantOnline)
     #expect(self.replies([message(topic, "", retain: true)]).has(topic, [], retained: true))
   }

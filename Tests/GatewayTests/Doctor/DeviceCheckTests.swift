@@ -26,12 +26,12 @@ struct DeviceCheckTests {
     ]
   }
 
-  @Test func aMicrobitThatOffersAll() {
+  @Test func microbitWithAllPropertiesIsOK() {
     let found = DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", profile)
     #expect(found == [.ok(.device, "kitchen: -53 dBm, not paired, offers temperature, period")])
   }
 
-  @Test func aMicrobitWithoutTheTemperatureService() {
+  @Test func missingTemperatureServiceIsAFault() {
     let found = DeviceCheck.findings(inspection(fits: false), "kitchen", profile)
     #expect(found.first?.level == .fault)
     #expect(
@@ -41,18 +41,18 @@ struct DeviceCheckTests {
     #expect(found.first?.remedy?.contains("bluetooth temperature service") == true)
   }
 
-  @Test func aMicrobitThatRequiresPairing() {
+  @Test func unansweredReadMeansPairingIsRequired() {
     let found = DeviceCheck.findings(inspection(error: "ReadValue: no answer in time"), "kitchen", profile)
     #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
     #expect(found.first?.remedy?.hasSuffix("microbit-gateway pair kitchen") == true)
   }
 
-  @Test func aPairedMicrobitThatCannotBeRead() {
+  @Test func readErrorOfAPairedMicrobitIsReported() {
     let found = DeviceCheck.findings(inspection(paired: true, error: "Failed"), "kitchen", profile)
     #expect(found.first?.text == "kitchen: cannot get its readings: temperature: Failed")
   }
 
-  @Test func aTableThatIsCutShort() {
+  @Test func missingPropertyIsAWarning() {
     let found = DeviceCheck.findings(inspection(missing: ["period"]), "kitchen", profile)
     #expect(found.first?.level == .warning)
     #expect(found.first?.text == "kitchen: does not offer period")
@@ -78,7 +78,7 @@ struct DeviceCheckTests {
       isConnected: false, isPaired: false)
   }
 
-  @Test func aNamedDeviceIsNotInRange() throws {
+  @Test func configuredDeviceOutOfRangeIsAWarning() throws {
     var entry = Configuration.Device()
     entry.match = .identifier(address)
     entry.id = try DeviceID("kitchen")
@@ -88,18 +88,18 @@ struct DeviceCheckTests {
     #expect(found.first?.level == .warning)
   }
 
-  @Test func nothingIsInRange() {
+  @Test func noMatchingDeviceInRangeIsReported() {
     let (_, found) = classify([Configuration.Device()], [])
     #expect(found.first?.text == "no device that the configuration matches is in range")
   }
 
-  @Test func aMicrobitIsInRange() {
+  @Test func matchingMicrobitInRangeIsACandidate() {
     let (candidates, found) = classify([Configuration.Device()], [microbit])
     #expect(candidates == 1)
     #expect(found.isEmpty)
   }
 
-  @Test func aMicrobitThatNoEntryMatches() throws {
+  @Test func unmatchedMicrobitInRangeIsReported() throws {
     var entry = Configuration.Device()
     entry.match = .identifier(try #require(BluetoothAddress("C5:A1:B2:C3:D4:E6")))
     let (_, found) = classify([entry], [microbit])
@@ -108,7 +108,7 @@ struct DeviceCheckTests {
 
   // MARK: A running gateway
 
-  @Test func theGatewaysOwnFindingsReplaceTheState() {
+  @Test func gatewayFindingReplacesDeviceState() {
     let pairing = Finding.fault(.device, "kitchen: no readings: it probably requires pairing", remedy: "pair")
     let found = GatewayCheck.findings(
       "here",

@@ -40,7 +40,7 @@ struct BluetoothdVersionTests {
     #expect(BluetoothdVersion("sh: not found") == nil)
   }
 
-  @Test func stuckNotificationsAreNamedWhereTheyCanHappen() {
+  @Test func stuckNotificationsAreReportedForAffectedVersions() {
     #expect(BluetoothdVersion(5, 66).finding(.signal).level == .ok)
     let stuck = BluetoothdVersion(5, 82).finding(.socket)
     #expect(stuck.level == .warning)
@@ -48,7 +48,7 @@ struct BluetoothdVersionTests {
     #expect(BluetoothdVersion(5, 84).finding(.socket).level == .ok)
   }
 
-  @Test func theCrashSince567IsNamed() {
+  @Test func crashSince567IsReported() {
     #expect(!BluetoothdVersion(5, 66).finding(.signal).text.contains("crash"))
     #expect(
       BluetoothdVersion(5, 82).finding(.signal).text.contains("a crash after a read that waits for pairing"))
@@ -92,14 +92,14 @@ struct AdapterCheckTests {
     ).run()
   }
 
-  @Test func allIsWell() {
+  @Test func workingAdapterHasNoFaults() {
     let found = findings(report([adapter(links: 2)]))
     #expect(found.map(\.check) == [.bus, .bluetoothd, .adapter])
     #expect(found.allSatisfy { $0.level == .ok })
     #expect(found.last?.text == "hci0 (00:11:22:33:44:55) is on; 2 links are in use")
   }
 
-  @Test func noBusIsTheOnlyFault() {
+  @Test func missingBusIsTheOnlyFinding() {
     var report = HostReport()
     report.busProblem = "no such socket"
     let found = findings(report)
@@ -108,13 +108,13 @@ struct AdapterCheckTests {
     #expect(found.first?.remedy == "sudo apt install dbus; sudo systemctl start dbus")
   }
 
-  @Test func noBluetoothd() {
+  @Test func missingBluetoothdIsReported() {
     let found = findings(HostReport())
     #expect(found.last?.text == "bluetoothd is not running")
     #expect(found.last?.remedy == "sudo apt install bluez; sudo systemctl enable --now bluetooth")
   }
 
-  @Test func bluetoothdIsDenied() {
+  @Test func deniedAccessToBluetoothdIsReported() {
     var report = HostReport()
     report.bluetoothd = 1
     report.refusal = "org.freedesktop.DBus.Error.AccessDenied: Rejected send message"
@@ -123,30 +123,30 @@ struct AdapterCheckTests {
     #expect(findings(report).last?.remedy == "sudo systemctl restart bluetooth")
   }
 
-  @Test func anotherAdapterIsThere() {
+  @Test func missingAdapterIsReportedWithTheOnesPresent() {
     let found = findings(report([adapter("hci1")]))
     #expect(found.last?.text == "there is no Bluetooth adapter hci0; there is hci1")
     #expect(found.last?.remedy == "name hci1 in bluetooth.adapters of the configuration, or plug hci0 in")
   }
 
-  @Test func theAdapterIsOff() {
+  @Test func poweredOffAdapterIsReported() {
     #expect(findings(report([adapter(isPowered: false)])).last?.remedy == "bluetoothctl power on")
   }
 
-  @Test func theAdapterIsBlocked() {
+  @Test func blockedAdapterIsReported() {
     let off = report([adapter(isPowered: false)])
     #expect(findings(off, block: .software).last?.remedy == "sudo rfkill unblock bluetooth")
     #expect(
       findings(off, block: .hardware).last?.text == "the adapter hci0 is blocked by a switch of this machine")
   }
 
-  @Test func allLinksAreInUse() {
+  @Test func fullyUsedAdapterIsAWarning() {
     let found = findings(report([adapter(links: 7)]))
     #expect(found.last?.level == .warning)
     #expect(found.last?.text.hasPrefix("7 links are in use") == true)
   }
 
-  @Test func otherProgramsAreNamedUnlessTheGatewayRuns() throws {
+  @Test func otherProgramsAreReportedUnlessGatewayRuns() throws {
     var report = report([adapter(isDiscovering: true)])
     report.acquired = [
       HostReport.Acquired(
@@ -199,11 +199,11 @@ struct KernelCheckTests {
     )
   }
 
-  @Test func oldErrorsAreOver() throws {
+  @Test func errorsOlderThanADayAreIgnored() throws {
     #expect(try findings("3,1,5,-;Bluetooth: hci0: command 0x0406 tx timeout\n").first?.level == .ok)
   }
 
-  @Test func messagesThatMayNotBeReadAreNoFinding() {
+  @Test func unreadableKernelLogIsNoFinding() {
     #expect(KernelCheck(path: "/no/such/file").run().isEmpty)
   }
 }
@@ -259,19 +259,19 @@ struct StateCheckTests {
     #expect(found.first?.text.contains("/new/state is writable") == true)
   }
 
-  @Test func noFolderIsAFault() {
+  @Test func undefinedFolderIsAFault() {
     let found = StateCheck(gateway: gateway, environment: [:], service: "/no/such/service").run()
     #expect(found.first?.remedy == "set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
   }
 
-  /// A file in its place: permissions do not stop the superuser, whom the tests may run as.
+  /// A file in its place, because permissions do not restrict root, which the tests may run as.
   @Test func aFileInPlaceOfTheFolderIsAFault() throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("", to: "state")
     #expect(findings(file + "/state").first?.text.hasPrefix("\(file) is not a folder") == true)
   }
 
-  @Test func anotherProgramsFileIsAFault() throws {
+  @Test func fileThatIsNoDatabaseIsAFault() throws {
     let folder = try TemporaryFolder()
     try folder.write("no database", to: "living-room.db")
     let found = findings(folder.path)
@@ -287,39 +287,39 @@ struct ConfigurationCheckTests {
     return (ConfigurationCheck(path: path).run(), path)
   }
 
-  @Test func aValidFile() throws {
+  @Test func validFileIsOK() throws {
     let (result, path) = try result(#"{"mqtt":{"host":"broker"}}"#)
     #expect(result.findings == [.ok(.configuration, "\(path) is valid")])
     #expect(result.configuration.mqtt.host == "broker")
   }
 
-  @Test func errorsHaveTheirLine() throws {
+  @Test func errorsHaveALineNumber() throws {
     let (result, path) = try result(
       "{\n  \"mqtt\": {\"host\":\"broker\"},\n  \"devices\": [{\"period\": 0}]\n}")
     #expect(result.findings.count == 1)
     #expect(result.findings[0].level == .fault)
     #expect(result.findings[0].text.hasPrefix("\(path):3:"))
     #expect(result.findings[0].remedy != nil)
-    // The rest is used.
+    // The other sections are used.
     #expect(result.broken == ["devices"])
     #expect(result.configuration.mqtt.host == "broker")
     #expect(!result.isUnreadable)
   }
 
-  @Test func brokenSyntaxLeavesNothing() throws {
+  @Test func brokenSyntaxMakesTheFileUnreadable() throws {
     let (result, path) = try result("{\"mqtt\": {,}}")
     #expect(result.isUnreadable)
     #expect(result.findings.first?.text.hasPrefix("\(path):1:") == true)
   }
 
-  @Test func noFileAtAll() {
+  @Test func missingFileIsAFaultWithARemedy() {
     let result = ConfigurationCheck(path: nil, places: ["/no/such/file"]).run()
     #expect(result.findings.first?.level == .fault)
     #expect(result.findings.first?.remedy?.contains("microbit-gateway init") == true)
     #expect(!result.isUnreadable)
   }
 
-  @Test func aNamedFileIsMissing() {
+  @Test func missingNamedFileIsUnreadable() {
     let result = ConfigurationCheck(path: "/no/such/file").run()
     #expect(result.isUnreadable)
     #expect(result.findings.first?.level == .fault)
@@ -335,7 +335,7 @@ struct DoctorOutputTests {
     #expect(DoctorOutput.lines(.ok(.bus, "the system bus answers")).count == 1)
   }
 
-  @Test func aFindingSurvivesJSON() {
+  @Test func findingRoundTripsThroughJSON() {
     let finding = Finding.warning(.homeAssistant, "text", remedy: "remedy")
     #expect(Finding(finding.json) == finding)
     #expect(Finding(["check": "home_assistant"]) == nil)
@@ -343,7 +343,7 @@ struct DoctorOutputTests {
 }
 
 struct ServiceAccessTests {
-  /// A user that owns no file here, and sees all.
+  /// A user that owns no file here, and that no folder is hidden from.
   private let access = ServiceAccess(user: 54321, groups: [54322], hidden: [])
 
   private func folder() throws -> TemporaryFolder {
@@ -355,7 +355,7 @@ struct ServiceAccessTests {
   private static let modes: [(mode_t, Bool)] = [(0o644, true), (0o640, false), (0o600, false)]
 
   @Test(arguments: modes)
-  func othersNeedTheRightToRead(_ mode: mode_t, _ isReadable: Bool) throws {
+  func readabilityFollowsTheFileMode(_ mode: mode_t, _ isReadable: Bool) throws {
     let folder = try folder()
     let file = try folder.write("", to: "config.json")
     chmod(file, mode)
@@ -366,7 +366,7 @@ struct ServiceAccessTests {
     #expect(member.obstacle(to: file) == (mode == 0o600 ? .file : nil))
   }
 
-  @Test func aFolderThatIsClosedOrHiddenIsInTheWay() throws {
+  @Test func closedFolderIsAnObstacle() throws {
     let folder = try folder()
     let file = try folder.write("", to: "ca.pem")
     chmod(file, 0o644)
@@ -375,7 +375,7 @@ struct ServiceAccessTests {
     #expect(access.obstacle(to: "/no/such/file") == nil)
   }
 
-  @Test func aHiddenFolderIsInTheWayOfItsFilesAndLinks() throws {
+  @Test func hiddenFolderIsAnObstacleToFilesAndLinks() throws {
     let folder = try folder()
     mkdir(folder.path + "/hidden", 0o755)
     mkdir(folder.path + "/hidden-not", 0o755)
@@ -392,7 +392,7 @@ struct ServiceAccessTests {
   }
 
   /// The file may be in use by another program, which must keep it.
-  @Test func aFileFromElsewhereIsCopied() throws {
+  @Test func fileOutsideTheFolderIsCopied() throws {
     let folder = try folder()
     let own = folder.path + "/own folder"
     mkdir(own, 0o755)
@@ -407,7 +407,7 @@ struct ServiceAccessTests {
     #expect(try remedies(config, access) == [copy + "mqtt.tls.cert_file", copy + "mqtt.tls.key_file"])
   }
 
-  /// `chmod` would not help.
+  /// `chmod` would not help, because the folder is hidden from the service.
   @Test func aLinkIntoAHiddenFolderIsReplacedByACopy() throws {
     let folder = try folder()
     for name in ["home", "linked"] { mkdir("\(folder.path)/\(name)", 0o755) }
@@ -424,7 +424,7 @@ struct ServiceAccessTests {
       ])
   }
 
-  @Test func profilesMustBeReadableToo() throws {
+  @Test func profilesMustBeReadableForTheService() throws {
     let folder = try folder()
     let own = folder.path + "/own"
     for path in [own, own + "/profiles", folder.path + "/home"] { mkdir(path, 0o755) }
@@ -456,7 +456,7 @@ struct ServiceAccessTests {
   @Test(arguments: words)
   func pathsAreQuotedForTheShell(_ path: String, _ word: String) { #expect(path.shellWord == word) }
 
-  @Test func doctorNamesTheFilesWithTheirRemedies() throws {
+  @Test func unreadableFilesAreReportedWithTheirRemedies() throws {
     let folder = try folder()
     let config = try folder.write(
       #"{"mqtt":{"username":"u","password_file":"secret"}}"#, to: "config.json")
@@ -464,7 +464,7 @@ struct ServiceAccessTests {
     chmod(config, 0o600)
     chmod(secret, 0o600)
     var check = ConfigurationCheck(path: config)
-    #expect(check.run().findings.allSatisfy { $0.level == .ok }, "not the service's")
+    #expect(check.run().findings.allSatisfy { $0.level == .ok }, "not the configuration of the service")
     check.service = (config, access)
     let faults = check.run().findings.filter { $0.level == .fault }
     #expect(

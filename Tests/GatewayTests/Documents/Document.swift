@@ -1,9 +1,9 @@
 import TestSupport
 
-/// What is in a document in Markdown: its code blocks, links and headings.
+/// A Markdown document: its code blocks, links and headings.
 struct Document {
   struct Block {
-    /// The words after the three backticks: `json`.
+    /// The info string after the three backticks: `json`.
     let language: String
     var text = ""
   }
@@ -11,7 +11,7 @@ struct Document {
   private(set) var blocks: [Block] = []
   /// The targets of links and pictures: `mqtt.md#requests`.
   private(set) var links: [String] = []
-  /// The anchors of the headings, as GitHub makes them: `## A device` has `a-device`.
+  /// The anchors that GitHub generates for the headings: `a-device` for `## A device`.
   private(set) var anchors: Set<String> = []
 
   /// Reads a file of the repository.
@@ -36,7 +36,7 @@ struct Document {
         paragraphs[paragraphs.count - 1] += line + "\n"
       }
     }
-    guard open == nil else { throw Failure("a code block without an end") }
+    guard open == nil else { throw Failure("a code block is not closed") }
     for paragraph in paragraphs { try addLinks(in: paragraph) }
   }
 
@@ -52,9 +52,9 @@ struct Document {
   }
 
   private mutating func addLinks(in paragraph: String) throws {
-    // Every second part is code.
+    // Every second part is inline code.
     let parts = paragraph.split(separator: "`", omittingEmptySubsequences: false)
-    guard parts.count % 2 == 1 else { throw Failure("a backtick without another: \(paragraph)") }
+    guard parts.count % 2 == 1 else { throw Failure("an unpaired backtick: \(paragraph)") }
     let prose = parts.indices.filter { $0 % 2 == 0 }.map { parts[$0] }.joined()
     links += prose.matches(of: #/\]\(([^)\s]+)\)/#).map { String($0.output.1) }
   }

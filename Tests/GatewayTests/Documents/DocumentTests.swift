@@ -6,9 +6,9 @@ import Testing
 
 @testable import Configuration
 
-/// The documents hold together: their links lead somewhere, and the configurations in them are valid.
+/// The documents are consistent: their links have targets, and the configurations in them are valid.
 @Suite struct DocumentTests {
-  /// By their paths from the root of the repository.
+  /// By path from the root of the repository.
   private let documents: [String: Document]
 
   init() throws {
@@ -19,7 +19,7 @@ import Testing
     self.documents = documents
   }
 
-  /// The paths and anchors that the links of a document lead to, except those to other sites.
+  /// The paths and anchors that a document links to, without links to other sites.
   private func targets(of path: String) throws -> [(link: String, path: String, anchor: String?)] {
     let document = try #require(documents[path])
     return try document.links.filter { !$0.contains("://") }.map { link in
@@ -30,14 +30,14 @@ import Testing
         if component != ".." {
           place.append(component)
         } else if place.popLast() == nil {
-          throw Failure("\(path): \(link) leads out of the repository")
+          throw Failure("\(path): \(link) points outside the repository")
         }
       }
       return (link, place.joined(separator: "/"), parts.count > 1 ? String(parts[1]) : nil)
     }
   }
 
-  @Test func everyLinkLeadsSomewhere() throws {
+  @Test func everyLinkHasATarget() throws {
     var count = 0
     for path in documents.keys {
       for (link, target, anchor) in try targets(of: path) {
@@ -50,8 +50,8 @@ import Testing
     #expect(count > 50)
   }
 
-  /// All that is in `docs` is found from README.md, link by link.
-  @Test func everyPageIsFound() throws {
+  /// Every file in `docs` can be reached from README.md by links.
+  @Test func everyPageIsLinkedFromReadme() throws {
     var found: Set = ["README.md"]
     var next = ["README.md"]
     while let path = next.popLast() {
@@ -85,8 +85,8 @@ import Testing
     #expect(count > 15)
   }
 
-  /// What CONTRIBUTING.md shows of the sources is there.
-  @Test func contributingShowsTheSources() throws {
+  /// The excerpts in CONTRIBUTING.md are in the sources.
+  @Test func contributingQuotesTheSources() throws {
     let blocks = try #require(documents["CONTRIBUTING.md"]).blocks
     let files = [
       ("json profiles", "deploy/profiles/battery.json"),
@@ -101,9 +101,9 @@ import Testing
     }
   }
 
-  /// The table of modules in docs/architecture.md has those of Package.swift, and what each may import.
-  @Test func theArchitectureHasTheModules() throws {
-    let made = try Self.targets().filter { !$0.key.hasSuffix("Tests") && $0.key != "store-writer" }
+  /// The table of modules in docs/architecture.md lists the targets of Package.swift and what each may import.
+  @Test func architectureTableMatchesPackage() throws {
+    let listed = try Self.targets().filter { !$0.key.hasSuffix("Tests") && $0.key != "store-writer" }
     let page = String(decoding: try shipped("docs/architecture.md"), as: UTF8.self)
     let section = try #require(page.firstRange(of: "\n## Modules\n")).upperBound
     let rows = page[section...].prefix { $0 != "#" }.matches(of: #/\n\| `([\w-]+)` \| .* \| (.*) \|/#)
@@ -111,11 +111,11 @@ import Testing
     for row in rows {
       shown[String(row.output.1)] = Set(row.output.2.matches(of: #/`(\w+)`/#).map { String($0.output.1) })
     }
-    #expect(made.count > 20)
-    for name in Set(made.keys).union(shown.keys) { #expect(made[name] == shown[name], "\(name)") }
+    #expect(listed.count > 20)
+    for name in Set(listed.keys).union(shown.keys) { #expect(listed[name] == shown[name], "\(name)") }
   }
 
-  /// Without the declaration a target is built only if the module happens to be built before it.
+  /// Without a declared dependency, a target can be built only if the module happens to be built before it.
   @Test func targetsDeclareTheModulesThatTheyImport() throws {
     let targets = try Self.targets()
     let modules = Set(targets.values.joined()).filter { !$0.contains("-") }
@@ -143,7 +143,7 @@ import Testing
     return Dictionary(uniqueKeysWithValues: targets)
   }
 
-  /// The texts in the first columns of the tables; `…` stands for any text.
+  /// The texts in the first columns of the tables are in the sources; `…` stands for any text.
   @Test func troubleshootingQuotesTheSources() throws {
     let files = try shippedFiles(in: "Sources", endingWith: ".swift")
     let sources = try files.flatMap { try shipped($0) }.map(CChar.init(bitPattern:)) + [0]
@@ -164,7 +164,7 @@ import Testing
     #expect(count > 30)
   }
 
-  @Test func linksAndAnchorsAreRead() throws {
+  @Test func linksAndAnchorsAreParsed() throws {
     let document = try Document(
       """
       # A *title*: `code` & more

@@ -12,8 +12,8 @@ import Testing
   static let vetip = SetupCandidate(
     address: BluetoothAddress(truncating: 0xD05A_0000_C0DE), name: "BBC micro:bit [vetip]", signal: -77)
 
-  /// A dialogue, and its last step.
-  private struct Talk {
+  /// Drives a dialogue; holds its last step.
+  private struct Driver {
     var dialogue: SetupDialogue
     var step: SetupDialogue.Step
 
@@ -30,19 +30,19 @@ import Testing
     var question: SetupQuestion? { if case .ask(let question) = step { question } else { nil } }
     var topic: SetupTopic? { question?.topic }
 
-    mutating func say(_ answers: String...) {
+    mutating func answer(_ answers: String...) {
       for answer in answers { step = dialogue.answer(answer) }
     }
 
-    /// Answers with presets until this question.
+    /// Accepts the presets up to this question.
     mutating func go(to topic: SetupTopic) throws {
       for _ in 0..<50 where self.topic != topic {
-        if case .tryBroker = step { step = dialogue.brokerTried([]) } else { say("") }
+        if case .tryBroker = step { step = dialogue.brokerTried([]) } else { answer("") }
       }
       try #require(self.topic == topic, "\(step)")
     }
 
-    /// The configuration with which the broker is to be tried.
+    /// The configuration to try the broker with.
     func configurationToTry() throws -> Configuration {
       guard case .tryBroker(let configuration) = step else { throw CommandFailure(.refused, "\(step)") }
       return configuration
@@ -65,37 +65,37 @@ import Testing
     return present
   }
 
-  private func talk(
+  private func driver(
     _ present: PresentConfiguration? = nil,
     found: [SetupCandidate] = [SetupDialogueTests.zugev, SetupDialogueTests.vetip],
     given: [SetupTopic: String] = [:], isUnattended: Bool = false
-  ) throws -> Talk {
+  ) throws -> Driver {
     let dialogue = SetupDialogue(
       try present ?? self.present(), backup: "config.json.bak", given: given, isUnattended: isUnattended)
-    return Talk(dialogue, found: found)
+    return Driver(dialogue, found: found)
   }
 
   // MARK: From beginning to end
 
-  @Test func fromNothingToAConfiguration() throws {
-    var talk = try talk()
-    let list = try #require(talk.question).lines.joined(separator: "\n")
+  @Test func newConfigurationIsWritten() throws {
+    var driver = try driver()
+    let list = try #require(driver.question).lines.joined(separator: "\n")
     #expect(list.contains("1  BBC micro:bit [zugev]  C5:A1:B2:C3:D4:E5  -53 dBm, strong"))
     #expect(list.contains("2  BBC micro:bit [vetip]  D0:5A:00:00:C0:DE  -77 dBm, good"))
-    talk.say("all", "Kitchen window", "Kitchen", "", "")
-    #expect(talk.topic == .later)
-    talk.say("", "broker.local", "n", "", "gateway")
-    #expect(talk.question?.isSecret == true)
-    talk.say(" secret ")
-    let configuration = try talk.configurationToTry()
+    driver.answer("all", "Kitchen window", "Kitchen", "", "")
+    #expect(driver.topic == .later)
+    driver.answer("", "broker.local", "n", "", "gateway")
+    #expect(driver.question?.isSecret == true)
+    driver.answer(" secret ")
+    let configuration = try driver.configurationToTry()
     #expect(configuration.mqtt.host == "broker.local" && configuration.mqtt.port == 1883)
     // A password may begin or end with a space.
     #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array(" secret ".utf8))
-    talk.step = talk.dialogue.brokerTried([])
-    #expect(talk.topic == .confirmation)
-    talk.say("y")
-    guard case .write(let plan) = talk.step else {
-      Issue.record("\(talk.step)")
+    driver.step = driver.dialogue.brokerTried([])
+    #expect(driver.topic == .confirmation)
+    driver.answer("y")
+    guard case .write(let plan) = driver.step else {
+      Issue.record("\(driver.step)")
       return
     }
     #expect(plan.password == Array(" secret ".utf8) && plan.passwordFile == "mqtt-password")
@@ -120,10 +120,10 @@ import Testing
         }
 
         """)
-    #expect(talk.dialogue.written(.absent) == .end(talk.dialogue.closing))
+    #expect(driver.dialogue.written(.absent) == .end(driver.dialogue.closing))
   }
 
-  @Test func aPathWithABlankCanBeCopiedToAShell() throws {
+  @Test func pathWithASpaceIsQuotedForTheShell() throws {
     let present = PresentConfiguration(path: "/tmp/my folder/config.json")
     var dialogue = SetupDialogue(present, backup: "b", program: ".build/release/microbit-gateway")
     #expect(
@@ -135,27 +135,27 @@ import Testing
 
   @Test func theServiceIsStartedOrRestarted() throws {
     for (state, isRestart) in [(ServiceUnit.State.stopped, false), (.running, true)] {
-      var talk = try talk()
-      talk.step = talk.dialogue.written(state)
-      #expect(talk.topic == .service)
-      talk.say("maybe")
-      #expect(talk.question?.lines == ["Please answer y (yes) or n (no)."])
-      var other = talk
-      other.say("n")
-      #expect(other.step == .end(talk.dialogue.closing))
-      talk.say("")
-      #expect(talk.step == .useService(restart: isRestart))
+      var driver = try driver()
+      driver.step = driver.dialogue.written(state)
+      #expect(driver.topic == .service)
+      driver.answer("maybe")
+      #expect(driver.question?.lines == ["Please answer y (yes) or n (no)."])
+      var other = driver
+      other.answer("n")
+      #expect(other.step == .end(driver.dialogue.closing))
+      driver.answer("")
+      #expect(driver.step == .useService(restart: isRestart))
     }
   }
 
-  @Test func withoutConfirmationNothingIsWritten() throws {
-    var talk = try talk()
-    try talk.go(to: .confirmation)
-    talk.say("n")
-    #expect(talk.step == .end(["Nothing was changed."]))
+  @Test func nothingIsWrittenWithoutConfirmation() throws {
+    var driver = try driver()
+    try driver.go(to: .confirmation)
+    driver.answer("n")
+    #expect(driver.step == .end(["Nothing was changed."]))
   }
 
-  // MARK: Answers that cannot be used
+  // MARK: Invalid answers
 
   private static let wrong: [(SetupTopic, String, String)] = [
     (.devices, "3", "The list has the numbers 1 to 2."), (.devices, "0", "The list has the numbers 1 to 2."),
@@ -171,153 +171,154 @@ import Testing
   ]
 
   @Test(arguments: wrong)
-  func isAskedAgainWithTheReason(topic: SetupTopic, answer: String, reason: String) throws {
-    var talk = try talk()
-    try talk.go(to: topic)
-    let before = talk.question
-    talk.say(answer)
-    #expect(talk.topic == topic && talk.question?.prompt == before?.prompt)
-    #expect(talk.question?.lines.joined().contains(reason) == true, "\(talk.step)")
+  func invalidAnswerRepeatsTheQuestionWithTheReason(topic: SetupTopic, answer: String, reason: String) throws
+  {
+    var driver = try driver()
+    try driver.go(to: topic)
+    let before = driver.question
+    driver.answer(answer)
+    #expect(driver.topic == topic && driver.question?.prompt == before?.prompt)
+    #expect(driver.question?.lines.joined().contains(reason) == true, "\(driver.step)")
     // The question can still be answered.
-    talk.say("")
-    #expect(talk.topic != topic)
+    driver.answer("")
+    #expect(driver.topic != topic)
   }
 
-  @Test func namesThatMakeTheSameIDAreRefused() throws {
-    var talk = try talk()
-    talk.say("all", "Kitchen", "")
-    #expect(talk.topic == .name(1))
-    talk.say("kitchen!")
-    #expect(talk.topic == .name(1))
+  @Test func namesWithTheSameIDAreRefused() throws {
+    var driver = try driver()
+    driver.answer("all", "Kitchen", "")
+    #expect(driver.topic == .name(1))
+    driver.answer("kitchen!")
+    #expect(driver.topic == .name(1))
     #expect(
-      talk.question?.lines == [
+      driver.question?.lines == [
         #""kitchen" is already the name of the micro:bit C5:A1:B2:C3:D4:E5 in topics: choose another name."#
       ])
-    talk.say("c5a1b2c3d4e5")
+    driver.answer("c5a1b2c3d4e5")
     #expect(
-      talk.topic == .room(1), "an address in use as an id is another's default, but the first has an id")
+      driver.topic == .room(1), "the first micro:bit's address is free, because its id is kitchen")
   }
 
-  @Test func anIDOfThePresentFileIsRefused() throws {
+  @Test func idInTheExistingFileIsRefused() throws {
     let file = #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:EE"},"id":"kitchen"}]}"#
-    var talk = try talk(present(file), found: [Self.zugev])
-    talk.say("1", "Kitchen")
-    #expect(talk.topic == .name(0))
+    var driver = try driver(present(file), found: [Self.zugev])
+    driver.answer("1", "Kitchen")
+    #expect(driver.topic == .name(0))
     #expect(
-      talk.question?.lines.first?.contains("already the name of the micro:bit C5:A1:B2:C3:D4:EE") == true)
+      driver.question?.lines.first?.contains("already the name of the micro:bit C5:A1:B2:C3:D4:EE") == true)
   }
 
-  @Test func aNameOutsideASCIINeedsAShortName() throws {
-    var talk = try talk(found: [Self.zugev])
-    talk.say("1", "Küche")
-    #expect(talk.topic == .id(0) && talk.question?.preset == "zugev")
-    talk.say("Küche")
-    #expect(talk.topic == .id(0) && talk.question?.lines.first?.contains("a to z") == true)
-    talk.say("all")
-    #expect(talk.question?.lines.first?.contains("another meaning") == true)
-    talk.say("kueche")
-    #expect(talk.topic == .room(0))
-    try talk.go(to: .confirmation)
-    talk.say("")
-    let entry = try #require(try talk.document()["devices"]?.elements.first)
+  @Test func nonASCIINameNeedsAnID() throws {
+    var driver = try driver(found: [Self.zugev])
+    driver.answer("1", "Küche")
+    #expect(driver.topic == .id(0) && driver.question?.preset == "zugev")
+    driver.answer("Küche")
+    #expect(driver.topic == .id(0) && driver.question?.lines.first?.contains("a to z") == true)
+    driver.answer("all")
+    #expect(driver.question?.lines.first?.contains("another meaning") == true)
+    driver.answer("kueche")
+    #expect(driver.topic == .room(0))
+    try driver.go(to: .confirmation)
+    driver.answer("")
+    let entry = try #require(try driver.document()["devices"]?.elements.first)
     #expect(entry["id"] == "kueche" && entry["name"] == "Küche")
   }
 
   // MARK: No micro:bit
 
-  @Test func withoutAMicrobitItIsLookedForAgainOrAllAreUsed() throws {
-    var talk = try talk(found: [])
+  @Test func withoutAMicrobitScanIsRepeatedOrAllAreUsed() throws {
+    var driver = try driver(found: [])
     #expect(
-      talk.topic == .devices && talk.question?.lines.joined().contains("No micro:bit was found") == true)
-    talk.say("1")
-    #expect(talk.question?.lines == ["Please answer again or every."])
-    talk.say("")
-    #expect(talk.topic == .devices)
-    talk.say("again")
-    #expect(talk.step == .scan)
-    talk.step = talk.dialogue.found([])
-    talk.say("every")
-    #expect(talk.topic == .host)
-    try talk.go(to: .confirmation)
-    talk.say("")
-    #expect(try talk.document()["devices"] == [SetupDocument.every])
+      driver.topic == .devices && driver.question?.lines.joined().contains("No micro:bit was found") == true)
+    driver.answer("1")
+    #expect(driver.question?.lines == ["Please answer again or every."])
+    driver.answer("")
+    #expect(driver.topic == .devices)
+    driver.answer("again")
+    #expect(driver.step == .scan)
+    driver.step = driver.dialogue.found([])
+    driver.answer("every")
+    #expect(driver.topic == .host)
+    try driver.go(to: .confirmation)
+    driver.answer("")
+    #expect(try driver.document()["devices"] == [SetupDocument.every])
   }
 
-  @Test func withoutBluetoothTheReasonIsShown() throws {
-    var talk = try talk(found: [])
-    talk.say("again")
-    talk.step = talk.dialogue.scanFailed("cannot use Bluetooth: the adapter is off")
-    #expect(talk.question?.lines.contains("cannot use Bluetooth: the adapter is off") == true)
+  @Test func bluetoothErrorIsShown() throws {
+    var driver = try driver(found: [])
+    driver.answer("again")
+    driver.step = driver.dialogue.scanFailed("cannot use Bluetooth: the adapter is off")
+    #expect(driver.question?.lines.contains("cannot use Bluetooth: the adapter is off") == true)
   }
 
   // MARK: The broker
 
-  @Test func aBrokerThatRefusesIsTriedAgainChangedOrKept() throws {
-    var talk = try talk(found: [Self.zugev])
-    talk.say("1", "", "", "", "", "", "", "gateway", "wrong")
-    guard case .tryBroker = talk.step else {
-      Issue.record("\(talk.step)")
+  @Test func brokerErrorOffersRetryChangeOrKeep() throws {
+    var driver = try driver(found: [Self.zugev])
+    driver.answer("1", "", "", "", "", "", "", "gateway", "wrong")
+    guard case .tryBroker = driver.step else {
+      Issue.record("\(driver.step)")
       return
     }
-    talk.step = talk.dialogue.brokerTried(["the broker rejected the login"])
-    #expect(talk.topic == .brokerTrouble && talk.question?.lines == ["the broker rejected the login"])
-    talk.say("")
-    #expect(talk.topic == .brokerTrouble)
-    talk.say("t")
-    guard case .tryBroker = talk.step else {
-      Issue.record("\(talk.step)")
+    driver.step = driver.dialogue.brokerTried(["the broker rejected the login"])
+    #expect(driver.topic == .brokerTrouble && driver.question?.lines == ["the broker rejected the login"])
+    driver.answer("")
+    #expect(driver.topic == .brokerTrouble)
+    driver.answer("t")
+    guard case .tryBroker = driver.step else {
+      Issue.record("\(driver.step)")
       return
     }
-    talk.step = talk.dialogue.brokerTried(["the broker rejected the login"])
-    var kept = talk
-    kept.say("k")
+    driver.step = driver.dialogue.brokerTried(["the broker rejected the login"])
+    var kept = driver
+    kept.answer("k")
     #expect(kept.topic == .confirmation)
-    talk.say("c")
-    #expect(talk.topic == .host)
-    talk.say("", "", "", "")
-    #expect(talk.topic == .password && talk.question?.prompt.contains("as before") == true)
-    talk.say("right")
-    let configuration = try talk.configurationToTry()
+    driver.answer("c")
+    #expect(driver.topic == .host)
+    driver.answer("", "", "", "")
+    #expect(driver.topic == .password && driver.question?.prompt.contains("as before") == true)
+    driver.answer("right")
+    let configuration = try driver.configurationToTry()
     #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array("right".utf8))
   }
 
-  /// As with --password-file, for a user that the present file does not have.
-  @Test func aGivenPasswordIsKeptForAGivenUser() throws {
+  /// As with --password-file, for a user that the existing file does not have.
+  @Test func givenPasswordIsUsedForAGivenUser() throws {
     let dialogue = SetupDialogue(
       try present(), backup: "b", given: [.username: "gateway"], password: .typed(Array("secret".utf8)),
       isUnattended: true)
-    let talk = Talk(dialogue, found: [Self.zugev])
-    let configuration = try talk.configurationToTry()
+    let driver = Driver(dialogue, found: [Self.zugev])
+    let configuration = try driver.configurationToTry()
     #expect(configuration.mqtt.username == "gateway" && configuration.mqtt.password == Array("secret".utf8))
   }
 
-  @Test func aCertificateThatTheServiceMayNotReadIsRefused() throws {
+  @Test func certificateUnreadableForTheServiceIsRefused() throws {
     let dialogue = SetupDialogue(
       try present(), backup: "b", isReadable: { $0.hasPrefix("/etc/") })
-    var talk = Talk(dialogue, found: [Self.zugev])
-    try talk.go(to: .tls)
-    talk.say("y", "/root/ca.pem")
+    var driver = Driver(dialogue, found: [Self.zugev])
+    try driver.go(to: .tls)
+    driver.answer("y", "/root/ca.pem")
     #expect(
-      talk.topic == .caFile
-        && talk.question?.lines.first?.contains("sudo install -m 600 -o microbit-gateway /root/ca.pem")
+      driver.topic == .caFile
+        && driver.question?.lines.first?.contains("sudo install -m 600 -o microbit-gateway /root/ca.pem")
           == true
     )
-    talk.say("/etc/microbit-gateway/ca.pem")
-    #expect(talk.topic == .port)
+    driver.answer("/etc/microbit-gateway/ca.pem")
+    #expect(driver.topic == .port)
   }
 
-  @Test func encryptionChangesTheUsualPort() throws {
-    var talk = try talk(found: [Self.zugev])
-    try talk.go(to: .tls)
-    talk.say("y", "/etc/ssl/ca.pem")
-    #expect(talk.question?.preset == "8883")
-    try talk.go(to: .confirmation)
-    talk.say("")
-    let mqtt = try #require(try talk.document()["mqtt"])
+  @Test func tlsChangesTheDefaultPort() throws {
+    var driver = try driver(found: [Self.zugev])
+    try driver.go(to: .tls)
+    driver.answer("y", "/etc/ssl/ca.pem")
+    #expect(driver.question?.preset == "8883")
+    try driver.go(to: .confirmation)
+    driver.answer("")
+    let mqtt = try #require(try driver.document()["mqtt"])
     #expect(mqtt["port"] == .integer(8883) && mqtt["tls"] == ["ca_file": "/etc/ssl/ca.pem"])
   }
 
-  // MARK: A file that is there
+  // MARK: An existing file
 
   private static let file = #"""
     { "$schema": "s", "gateway": { "id": "attic" },
@@ -330,19 +331,20 @@ import Testing
   @Test func otherConfigurationKeysAreKept() throws {
     var talk = try talk(present(Self.file, password: "old"))
     #expect(
-      talk.question?.preset == "1" && talk.question?.lines.joined().contains("configured as hall") == true)
-    talk.say("all", "", "", "Bedroom", "", "", "new")
-    try talk.go(to: .confirmation)
-    let shown = try #require(talk.question).lines
+      driver.question?.preset == "1" && driver.question?.lines.joined().contains("configured as hall") == true
+    )
+    driver.answer("all", "", "", "Bedroom", "", "", "new")
+    try driver.go(to: .confirmation)
+    let shown = try #require(driver.question).lines
     #expect(shown.contains(#"  -     "host": "old","#) && shown.contains(#"  +     "host": "new","#))
     #expect(shown.contains("The present file is kept as config.json.bak."))
-    talk.say("y")
-    let document = try talk.document()
+    driver.answer("y")
+    let document = try driver.document()
     guard case .object(let object) = document else { return }
     #expect(object.names == ["$schema", "gateway", "mqtt", "devices", "profiles"])
     let mqtt = try #require(document["mqtt"])
     #expect(mqtt["base_topic"] == "home" && mqtt["password_file"] == "secret" && mqtt["host"] == "new")
-    // Before the one for every micro:bit, which would match first.
+    // The new entry is before the one for every micro:bit, which would match first.
     #expect(
       document["devices"]?.elements == [
         ["match": ["identifier": "C5:A1:B2:C3:D4:E5"], "id": "hall", "period": .integer(5000)],
@@ -353,38 +355,38 @@ import Testing
 
   @Test func theSameAnswersChangeNothing() throws {
     let file = Self.file.replacing(#""host": "old","#, with: #""host": "old", "port": 1883,"#)
-    var talk = try talk(present(file, password: "old"))
+    var driver = try driver(present(file, password: "old"))
     for _ in 0..<20 {
-      if case .tryBroker = talk.step { talk.step = talk.dialogue.brokerTried([]) }
-      if case .write(let plan) = talk.step {
+      if case .tryBroker = driver.step { driver.step = driver.dialogue.brokerTried([]) }
+      if case .write(let plan) = driver.step {
         #expect(plan.isEmpty)
         return
       }
-      talk.say("")
+      driver.answer("")
     }
-    Issue.record("\(talk.step)")
+    Issue.record("\(driver.step)")
   }
 
-  @Test func aNewPasswordGoesToThePresentFile() throws {
-    var talk = try talk(present(Self.file, password: "old"))
-    try talk.go(to: .password)
-    talk.say("new")
-    try talk.go(to: .confirmation)
-    talk.say("")
-    guard case .write(let plan) = talk.step else {
-      Issue.record("\(talk.step)")
+  @Test func newPasswordIsWrittenToTheExistingFile() throws {
+    var driver = try driver(present(Self.file, password: "old"))
+    try driver.go(to: .password)
+    driver.answer("new")
+    try driver.go(to: .confirmation)
+    driver.answer("")
+    guard case .write(let plan) = driver.step else {
+      Issue.record("\(driver.step)")
       return
     }
     #expect(plan.password == Array("new".utf8) && plan.passwordFile == "secret")
   }
 
-  @Test func anotherUserHasAnotherPassword() throws {
-    var talk = try talk(present(Self.file, password: "old"))
-    try talk.go(to: .username)
-    talk.say("other")
-    #expect(talk.topic == .password && talk.question?.prompt.contains("as before") == false)
-    talk.say("")
-    let configuration = try talk.configurationToTry()
+  @Test func newUserNameDropsTheOldPassword() throws {
+    var driver = try driver(present(Self.file, password: "old"))
+    try driver.go(to: .username)
+    driver.answer("other")
+    #expect(driver.topic == .password && driver.question?.prompt.contains("as before") == false)
+    driver.answer("")
+    let configuration = try driver.configurationToTry()
     #expect(configuration.mqtt.password == nil && configuration.mqtt.passwordFile == nil)
   }
 
@@ -403,22 +405,22 @@ import Testing
   ]
 
   @Test(arguments: wrongOptions)
-  func wrongOptionsAreWrongUsage(topic: SetupTopic, text: String, reason: String) throws {
-    let talk = try talk(given: [topic: text], isUnattended: true)
-    guard case .fail(let failure) = talk.step else {
-      Issue.record("\(talk.step)")
+  func invalidOptionsAreUsageErrors(topic: SetupTopic, text: String, reason: String) throws {
+    let driver = try driver(given: [topic: text], isUnattended: true)
+    guard case .fail(let failure) = driver.step else {
+      Issue.record("\(driver.step)")
       return
     }
     #expect(failure.status == .usage && failure.text.hasPrefix(reason))
   }
 
-  @Test func unattendedEverythingFoundIsUsed() throws {
-    var talk = try talk(isUnattended: true)
-    let configuration = try talk.configurationToTry()
+  @Test func unattendedSetupUsesAllFoundMicrobits() throws {
+    var driver = try driver(isUnattended: true)
+    let configuration = try driver.configurationToTry()
     #expect(configuration.devices.map { $0.id?.description } == ["zugev", "vetip"])
-    talk.step = talk.dialogue.brokerTried([])
-    _ = try talk.document()
-    #expect(talk.dialogue.written(.stopped) == .useService(restart: false))
+    driver.step = driver.dialogue.brokerTried([])
+    _ = try driver.document()
+    #expect(driver.dialogue.written(.stopped) == .useService(restart: false))
   }
 
   @Test func unattendedRunAsksNothing() throws {
@@ -428,7 +430,7 @@ import Testing
       return
     }
     #expect(failure.status == .unavailable && failure.text.contains("--device"))
-    var refused = try talk(isUnattended: true)
+    var refused = try driver(isUnattended: true)
     refused.step = refused.dialogue.brokerTried(["the broker rejected the login"])
     guard case .fail(let failure) = refused.step else {
       Issue.record("\(refused.step)")
@@ -437,7 +439,7 @@ import Testing
     #expect(failure.status == .unavailable && failure.text.contains("rejected the login"))
   }
 
-  @Test func devicesOfTheCommandLine() throws {
+  @Test func commandLineDevicesAreWritten() throws {
     var setup = Setup()
     setup.devices = ["C5:A1:B2:C3:D4:E5=Kitchen window,Kitchen", "d05a0000c0de"]
     setup.usesAll = true

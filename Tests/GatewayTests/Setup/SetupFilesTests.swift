@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-/// The files of `init`: all of them or nothing.
+/// `init` writes all of its files or none.
 @Suite struct SetupFilesTests {
   private let folder: TemporaryFolder
 
@@ -26,7 +26,7 @@ import Testing
 
   private static let plan = SetupPlan(text: "{}\n", password: Array("secret".utf8))
 
-  @Test func newFilesInANewFolder() throws {
+  @Test func newFilesAreWrittenToANewFolder() throws {
     let files = SetupFiles(path: folder.path + "/a/b/config.json")
     #expect(files.problem == nil)
     #expect(try files.write(Self.plan, backup: "backup") == [])
@@ -36,7 +36,7 @@ import Testing
     #expect(text("a/b/backup") == nil)
   }
 
-  @Test func thePresentFileIsKept() throws {
+  @Test func existingFileIsBackedUp() throws {
     let path = try folder.write("old", to: "config.json")
     chmod(path, 0o640)
     _ = try SetupFiles(path: path).write(Self.plan, backup: "backup")
@@ -83,19 +83,19 @@ import Testing
     ("exit 1", .absent), ("[ $1 = cat ]", .stopped), ("exit 0", .running),
   ]
 
-  /// A program in the place of systemctl.
+  /// A script in place of systemctl.
   private func unit(_ folder: TemporaryFolder, _ script: String) throws -> ServiceUnit {
     let program = try folder.script("echo $* >> \(folder.path)/calls\n\(script)\n", named: "systemctl")
     return ServiceUnit(bootFolder: folder.path, program: program)
   }
 
   @Test(arguments: states)
-  func state(script: String, expected: ServiceUnit.State) throws {
+  func stateFollowsTheExitStatus(script: String, expected: ServiceUnit.State) throws {
     let folder = try TemporaryFolder()
     #expect(try unit(folder, script).state == expected)
   }
 
-  @Test func withoutSystemdThereIsNoService() throws {
+  @Test func serviceIsAbsentWithoutSystemd() throws {
     let folder = try TemporaryFolder()
     var unit = try unit(folder, "exit 0")
     unit.bootFolder = folder.path + "/none"
@@ -104,7 +104,7 @@ import Testing
     #expect(unit.state == .absent && !unit.start(again: false))
   }
 
-  @Test func startsOrRestarts() throws {
+  @Test func serviceIsStartedOrRestarted() throws {
     let folder = try TemporaryFolder()
     let unit = try unit(folder, "exit 0")
     #expect(unit.start(again: false) && unit.start(again: true))
