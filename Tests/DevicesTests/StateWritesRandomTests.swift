@@ -53,10 +53,10 @@ private struct Simulation {
   var now = 0
   /// The expected desired value, by the actions and the requests so far.
   var desired: EncodedValue?
-  /// Commands before this one have been overtaken by a request.
-  var overtaken = 0
-  /// The desired value that the command just answered is to set.
-  var owedDesired: EncodedValue?
+  /// A request has superseded the commands with lower tags than this.
+  var supersededBelow = 0
+  /// The value that must be stored as desired next, as its command was just answered.
+  var expectedStore: EncodedValue?
   var lastRead: EncodedValue?
   var published: EncodedValue?
   /// On this link; it is not retried on the same link.

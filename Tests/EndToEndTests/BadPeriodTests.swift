@@ -59,7 +59,7 @@ import Testing
       try #require(try await fixture.simulator.device(0).period == 50)
       try #require(try fixture.observer.messages(on: "microbit/\(id)/period").map(\.text) == ["50"])
       try #require(try await monitor.calls(of: "WriteValue") == 0)
-      // Each was also published on the result topic, once.
+      // Each rejection is also published on the result topic, once.
       let results = try fixture.observer.messages(on: "microbit/\(id)/period/result")
       try #require(results.count == Self.payloads.count)
       try #require(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")

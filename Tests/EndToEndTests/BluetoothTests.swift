@@ -3,7 +3,7 @@ import Testing
 
 /// The bus, bluetoothd, the adapter or a micro:bit disappears and returns.
 @Suite struct BluetoothTests {
-  @Test("A missing bus is logged once, and the gateway starts when there is one")
+  @Test("A missing bus is reported once, and devices come online when the bus appears")
   func busAbsentAtStart() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.bus]

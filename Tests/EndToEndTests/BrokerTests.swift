@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("Readings of an outage arrive in order and replayed, and lost state is published again")
+  @Test("After an outage, readings are replayed in order and retained state is published again")
   func killedAndBack() async throws {
     try await withFixture(Plan(devices: 2, period: 20)) { fixture in
       let ids = [try await fixture.id(0), try await fixture.id(1)]

@@ -3,7 +3,7 @@ import Testing
 
 /// What is logged at the level `debug` only.
 @Suite struct DebugLogTests {
-  @Test("Readings, commands and answers are logged as soon as the level is debug")
+  @Test("Readings, commands and replies are logged once the level is set to debug at run time")
   func atRunTime() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()

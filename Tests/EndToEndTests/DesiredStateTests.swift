@@ -88,7 +88,7 @@ import Testing
       switch end {
       case .stopped:
         #expect(try await fixture.stopGateway() == 0)
-        // The sender learns that no further result follows.
+        // The sender is informed that there will be no further result.
         try await fixture.message("kitchen/period/result") {
           $0.text.contains("applied after the next start")
         }
@@ -105,8 +105,8 @@ import Testing
     }
   }
 
-  @Test("A command in flight when the gateway stops fails, and is applied after the next start")
-  func onItsWayThroughRestart() async throws {
+  @Test("A write in progress at shutdown is reported as failed, and applied after the next start")
+  func writeInProgressAtShutdown() async throws {
     try await withFixture(Self.plan(#","period":80"#)) { fixture in
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "80")

@@ -47,8 +47,8 @@ import Testing
       "characteristic":"e95dda90-251d-470a-a062-fa1922dfa9a8","access":["read","notify"],"type":"uint8"}}}
     """#
 
-  @Test("The profile that a request named is gone after a reload: the entry's is used, and that is logged")
-  func profileGone() async throws {
+  @Test("If a reload removes the profile that a request has set, the entry's is used, and this is logged")
+  func reloadRemovesRequestedProfile() async throws {
     var plan = Self.plan(devices: 2)
     plan.profiles = Self.button
     plan.simulator = ["--services", "temperature,buttons"]
@@ -244,7 +244,7 @@ import Testing
 
   // MARK: Options
 
-  @Test("Name and area are published at once and kept; null restores the configured ones")
+  @Test("A new name and area are published at once and stored; null restores the configured ones")
   func nameAndArea() async throws {
     let entries = """
       {"match":{"identifier":"\(Self.first)"},"id":"kitchen","name":"Küche","area":"Home"}
@@ -294,7 +294,7 @@ import Testing
       try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
       try await fixture.message("kitchen/period", "80", after: mark)
       #expect(try await fixture.simulator.device(0).period == 80)
-      // Nobody sent a command, so no result is published.
+      // There was no command, so there is no result.
       #expect(try fixture.observer.messages(on: "microbit/kitchen/period/result").isEmpty)
     }
   }

@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test("While the gateway runs, its own findings are used, and it is not disturbed")
+  @Test("With a running gateway, its state is shown, and it is not disturbed")
   func gatewayRuns() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -263,12 +263,12 @@ import Testing
     try await withFixture(Self.plan()) { fixture in
       try await fixture.leaveNotificationsStuck()
       let (_, text) = try await Self.doctor(fixture)
-      try Self.found(
+      try Self.expectFinding(
         "fault", "device", "another program has acquired the notifications of temperature",
         "sudo systemctl restart bluetooth", in: text)
       try fixture.startGateway()
       try await fixture.logged("has acquired the notifications of temperature: reading it instead")
-      try await Self.finds(
+      try await Self.runExpectingFinding(
         "fault", "device", "another program has acquired the notifications of temperature",
         "sudo systemctl restart bluetooth", in: fixture)
     }

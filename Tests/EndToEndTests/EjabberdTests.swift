@@ -44,7 +44,7 @@ import Testing
       try await attic.message("\(Self.id)/period", "75", after: mark)
       for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
       try ground.expect(
-        Self.id, after: mark, availability: ["offline", "online"], holders: ["attic"])
+        Self.id, after: mark, availability: ["offline", "online"], owners: ["attic"])
       try await ground.announced(by: attic, after: mark)
 
       mark = try ground.observer.mark

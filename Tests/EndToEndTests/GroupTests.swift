@@ -19,7 +19,8 @@ import Testing
 
   private static let all = ["window", "sofa", "stove", "door"]
 
-  /// Sends a command to a group. Returns who answers it, each once, before a later command is answered.
+  /// Sends a command to a group, and expects one answer from each of `ids`; returns the answers by id. A later command
+  /// to every device ensures that no answer is outstanding.
   private static func answers(
     _ fixture: Fixture, to topic: String, _ payload: String, of ids: [String] = all
   ) async throws -> [String: JSON] {
@@ -39,7 +40,7 @@ import Testing
       #expect(results.count <= 1)
       answers[id] = results.first
     }
-    // Each of them answers the sender.
+    // Each member also answers on the response topic.
     let replies = try fixture.observer.messages(on: "replies", after: mark)
     #expect(replies.count { $0.correlationData == Array(topic.utf8) } == ids.count)
     return answers
@@ -111,8 +112,8 @@ import Testing
     }
   }
 
-  @Test("A device that only passed by during a command to all is forgotten when out of range")
-  func passerBy() async throws {
+  @Test("A device that was never connected is forgotten when it leaves, even after a command to all")
+  func neverConnectedDeviceIsForgotten() async throws {
     var plan = Plan(devices: 2)
     plan.simulator = ["--temporary-ms", "300"]
     // Disabled, so never connected, like a peripheral with a forged name.

@@ -3,7 +3,7 @@ import Store
 import TestSupport
 import Testing
 
-/// The announcements for Home Assistant, seen at the broker; Tests/HomeAssistant shows their effect.
+/// The messages for Home Assistant at the broker; Tests/HomeAssistant tests how Home Assistant handles them.
 @Suite struct HomeAssistantTests {
   private static let status = "homeassistant/status"
   private static let gateway = "homeassistant/device/ble_gateway_fixture/config"
@@ -17,8 +17,8 @@ import Testing
     try await fixture.observer.message(topic, after: mark, within: Fixture.patience, where: condition)
   }
 
-  @Test("The gateway is announced before its micro:bits, and everything again at each birth")
-  func order() async throws {
+  @Test("The gateway is announced before its micro:bits, and all are announced again at each birth message")
+  func announcementOrder() async throws {
     try await withFixture(Plan(devices: 3)) { fixture in
       let topics = try await fixture.simulator.devices().map { topic($0.id) }
       let gateway = try await document(fixture, Self.gateway)
@@ -35,9 +35,9 @@ import Testing
     }
   }
 
-  /// Home Assistant loses part of a document that comes while it still sets up the one before.
-  @Test("A new micro:bit is announced once, with its device information; after a restart too")
-  func once() async throws {
+  /// Home Assistant loses part of a document that arrives while it is still setting up the previous one.
+  @Test("A micro:bit is announced once, with its firmware version, also after a restart")
+  func microbitIsAnnouncedOnce() async throws {
     try await withFixture(Plan(devices: 5)) { fixture in
       let devices = try await fixture.simulator.devices()
       for start in 1...2 {
@@ -47,8 +47,8 @@ import Testing
         for device in devices {
           let first = try await document(fixture, topic(device.id), after: mark)
           #expect(try first.json()["dev"]?["sw"]?.string != nil)
-          // Any other announcement would come before this one.
-          try await fixture.done(
+          // Anything missing from the first document would be in this one.
+          try await fixture.perform(
             "device/options", #"{"id":"\#(device.id)","options":{"name":"Start \#(start)"}}"#)
           let second = try await document(fixture, topic(device.id), after: mark) {
             $0.text.contains("Start \(start)")
@@ -85,8 +85,8 @@ import Testing
     }
   }
 
-  @Test("A hundred micro:bits are announced within a second of connecting")
-  func hundred() async throws {
+  @Test("A hundred micro:bits are announced within a second of a birth message")
+  func hundredMicrobits() async throws {
     var plan = Plan(devices: 100, period: 1000)
     plan.simulator = ["--connect-ms", "1"]
     try await withFixture(plan) { fixture in

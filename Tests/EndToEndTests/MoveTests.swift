@@ -192,26 +192,26 @@ import Testing
   func deletedInHomeAssistant() async throws {
     try await withCluster(Self.plans) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      try await ground.holds(Self.id)
+      try await ground.waitForOwnership(of: Self.id)
       try await ground.announced(by: ground)
       try await ground.observer.publish(Cluster.discovery, [], retain: true)
       try await ground.message("\(Self.id)/info") { $0.text.contains(#""home_assistant":"deleted""#) }
-      for fixture in cluster.fixtures { try await fixture.settled() }
+      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
 
       var mark = try ground.observer.mark
-      try await cluster.carry(from: ground, to: attic)
-      let info = try await attic.holds(Self.id, after: mark)
+      try await cluster.moveAfterOffline(from: ground, to: attic)
+      let info = try await attic.waitForOwnership(of: Self.id, after: mark)
       #expect(info["home_assistant"]?.string == "deleted")
-      try await attic.settled()
+      try await attic.synchronizeGateway()
       #expect(try ground.observer.messages(on: Cluster.discovery, after: mark).isEmpty)
 
       mark = try ground.observer.mark
-      try await attic.done("device/add", #"{"identifier":"\#(Cluster.address)"}"#)
+      try await attic.perform("device/add", #"{"identifier":"\#(Cluster.address)"}"#)
       try await ground.announced(by: attic, after: mark)
       try await ground.message("\(Self.id)/info", after: mark) { !$0.text.contains("home_assistant") }
-      try await ground.settled()
+      try await ground.synchronizeGateway()
       mark = try ground.observer.mark
-      try await cluster.carry(from: attic, to: ground)
+      try await cluster.moveAfterOffline(from: attic, to: ground)
       try await ground.announced(by: ground, after: mark)
     }
   }
@@ -220,25 +220,25 @@ import Testing
   func discoverySwitchedOff() async throws {
     try await withCluster(Self.plans) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
-      try await ground.holds(Self.id)
+      try await ground.waitForOwnership(of: Self.id)
       try await ground.announced(by: ground)
-      for fixture in cluster.fixtures { try await fixture.settled() }
+      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
       var mark = try ground.observer.mark
       let text = ground.configuration(ground.plan.entries)
         .replacing(#""devices":"#, with: #""home_assistant": { "discovery": false }, "devices":"#)
       try ground.folder.write(text, to: "config.json")
-      try await ground.done("reload")
+      try await ground.perform("reload")
       _ = try await ground.observer.message(
         Cluster.discovery, after: mark, within: Fixture.patience, where: \.payload.isEmpty)
-      try await attic.settled()
+      try await attic.synchronizeGateway()
       mark = try ground.observer.mark
-      try await cluster.carry(from: ground, to: attic)
+      try await cluster.moveAfterOffline(from: ground, to: attic)
       try await ground.announced(by: attic, after: mark)
     }
   }
 
-  @Test("A link made without a broker is published when there is one, with the gateway it came from")
-  func withoutABroker() async throws {
+  @Test("A move to a gateway without a broker is published when the broker is back, with the old gateway")
+  func moveToGatewayWithoutBroker() async throws {
     var plans = Self.plans
     plans[1].usesProxy = true
     try await withCluster(plans) { cluster in
@@ -273,7 +273,7 @@ import Testing
       try #require(try await ground.setPeriod(Self.id, "60")["status"]?.string == "applied")
       try await ground.synchronizeGateway()
       let mark = try ground.observer.mark
-      // The first message about the micro:bit names its owner.
+      // It learns the owner of the micro:bit before it can connect to it.
       try attic.startGateway()
       try await attic.bridgeOnline()
       try await attic.logged("owned by another gateway")

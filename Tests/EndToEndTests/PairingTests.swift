@@ -136,7 +136,7 @@ import Testing
 
 extension Fixture {
   /// Waits until a device is listed in this state.
-  fileprivate func listed(in state: String) async throws {
+  fileprivate func waitForState(_ state: String) async throws {
     _ = try await message("\(bridge)/devices") { $0.text.contains(#""state":"\#(state)""#) }
   }
 }

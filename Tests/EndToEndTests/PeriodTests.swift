@@ -182,8 +182,8 @@ import Testing
       try await fixture.online(id, after: offline.number)
       try await fixture.message("\(id)/period", "40", after: offline.number)
       try #require(try await fixture.simulator.device(0).period == 40)
-      try await fixture.expectCadence(id, milliseconds: 40)
-      // Nobody sent it again, so there is no second result.
+      try await fixture.expectInterval(id, milliseconds: 40)
+      // There was no new command, so there is no new result.
       try #require(try fixture.observer.messages(on: "microbit/\(id)/period/result").count == 1)
     }
   }

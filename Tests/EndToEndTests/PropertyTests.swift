@@ -24,7 +24,7 @@ import Testing
       #expect(second["status"]?.string == "failed")
       #expect(second["requested"]?.int == 60)
       #expect(try fixture.observer.messages(on: "microbit/kitchen/period").isEmpty)
-      // Nor is it announced anywhere.
+      // The property is not announced, and there is no desired value.
       let document = try await fixture.observer.message(
         "homeassistant/device/ble_d05a0000c0de/config", within: Fixture.patience
       ) { !$0.payload.isEmpty }

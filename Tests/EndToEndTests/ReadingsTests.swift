@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("A reading has its value, unit, time and place", arguments: [21, 0, -5, 127, -128])
+  @Test("A reading has its value, unit, time and gateway", arguments: [21, 0, -5, 127, -128])
   func fields(celsius: Int) async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()

@@ -96,7 +96,7 @@ import Testing
         #expect(try await fixture.retained(of: id)["\(id)/availability"]?.text == "online")
       }
       #expect(try await monitor.calls(of: "Disconnect") == 0)
-      // Nor was a device removed from Home Assistant.
+      // No device was removed from Home Assistant.
       for address in ["d05a0000c0de", "d15a0001c0de"] {
         let topic = "homeassistant/device/ble_\(address)/config"
         #expect(try fixture.observer.messages(on: topic, after: mark).allSatisfy { !$0.payload.isEmpty })
@@ -111,7 +111,7 @@ import Testing
     try await withFixture(plan) { fixture in
       try await fixture.online("room-1")
       // A scan finds both.
-      let found = try await fixture.done("scan", #"{"timeout":4}"#).array ?? []
+      let found = try await fixture.perform("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == "room-0" })
       #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true, false])
       #expect(try await fixture.listed("room-0")?["state"]?.string == "disabled")
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test("A missing file is reported, and changes nothing")
-  func gone() async throws {
+  func missingFile() async throws {
     try await withFixture(Self.plan) { fixture in
       try await fixture.online("room-0")
       unlink(fixture.folder.path + "/config.json")

@@ -32,7 +32,7 @@ import Testing
     try await withFixture { fixture in
       try await fixture.bridgeOnline()
       let request = "microbit/\(fixture.bridge)/request/devices"
-      try await fixture.ask(request, Array(#"{"transaction":"ü/+#\n"}"#.utf8), correlation: "\0c")
+      try await fixture.publish(request, Array(#"{"transaction":"ü/+#\n"}"#.utf8), correlation: "\0c")
       let reply = try await fixture.reply(to: "\0c")
       let answer = try await fixture.message("\(fixture.bridge)/response/devices")
       #expect(reply.payload == answer.payload)
@@ -41,7 +41,7 @@ import Testing
       #expect(try answer.json()["status"]?.string == "ok")
       // The same for a refused request.
       let bad = Array(#"{"transaction":"b","id":"nobody"}"#.utf8)
-      try await fixture.ask("microbit/\(fixture.bridge)/request/device/remove", bad, correlation: "d")
+      try await fixture.publish("microbit/\(fixture.bridge)/request/device/remove", bad, correlation: "d")
       let refused = try await fixture.reply(to: "d").json()
       #expect(refused["transaction"]?.string == "b")
       #expect(refused["status"]?.string == "error")
@@ -221,7 +221,7 @@ import Testing
       let answer = try await fixture.request("device/add", bytes: payload)
       #expect(answer["status"]?.string == "error")
       #expect(answer["error"]?.string?.contains("\(payload.count) bytes, the maximum is 65536") == true)
-      #expect(try await fixture.done("health")["healthy"]?.bool == true)
+      #expect(try await fixture.perform("health")["healthy"]?.bool == true)
     }
   }
 

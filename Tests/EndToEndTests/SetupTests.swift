@@ -218,8 +218,8 @@ import Testing
     }
   }
 
-  @Test("A disk that is full or cannot be written is reported, and nothing is left")
-  func unwritable() async throws {
+  @Test("A full disk or an unwritable folder is reported, and no file is left")
+  func unwritableFolder() async throws {
     try await withFixture(Self.plan()) { fixture in
       let options = ["--yes", "--all", "--no-test"]
       let path = fixture.folder.path + "/full.json"
@@ -229,7 +229,7 @@ import Testing
       #expect(
         full.text.contains("cannot write \(path): File too large. Nothing was changed."), "\(full.text)")
       #expect(try names(in: fixture.folder.path).allSatisfy { !$0.hasPrefix("full.json") })
-      // Nobody can create a file there, as on a read-only disk; reported before any question.
+      // No file can be created there, as on a read-only disk; reported before any question.
       let never = try await run(fixture, ["--config", "/dev/null/config.json"])
       #expect(
         never.status == 1 && never.text.hasPrefix("cannot write /dev/null/config.json: "), "\(never.text)")

@@ -4,8 +4,8 @@ import Testing
 
 /// The state database is damaged, or cannot be written.
 @Suite struct StateTests {
-  @Test("A file that is no database is set aside and reported; the gateway uses a new one")
-  func damaged() async throws {
+  @Test("A damaged database is moved aside and logged; the gateway runs with a new one")
+  func damagedDatabase() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("A full disk is reported by health and log; the gateway goes on, and writes when there is room")
+  @Test("A full disk is reported by health and log; changes are written once there is space")
   func fullDisk() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -62,8 +62,8 @@ import Testing
     guard try await limit.exitStatus(within: Fixture.patience) == 0 else { throw Failure(limit.text) }
   }
 
-  @Test("A missing state folder is reported, and the gateway runs")
-  func noPlace() async throws {
+  @Test("A state folder that cannot be used is reported, and the gateway runs")
+  func unusableStateFolder() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
     plan.files = ["file": ""]

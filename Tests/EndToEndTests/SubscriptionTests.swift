@@ -89,7 +89,7 @@ extension Fixture {
         DBusCall(method, on: "org.bluez.\(interface)", of: path, at: "org.bluez", arguments), timeout: limit)
     }
     try await call("StartDiscovery", "Adapter1", "/org/bluez/hci0")
-    // It is there when its advertisement was received.
+    // The device exists once its advertisement was received.
     try await deadline(Fixture.patience, "a link") {
       while (try? await call("Connect", "Device1", device)) == nil {
         try await Task.sleep(for: .milliseconds(20))

@@ -37,13 +37,13 @@ import Testing
     ),
   ]
 
-  @Test(arguments: wrong.indices)
+  @Test(arguments: invalid.indices)
   func invalidCommandLineIsReported(_ index: Int) async throws {
-    let (arguments, status, part) = Self.wrong[index]
-    try await Self.fails(arguments, status, part)
+    let (arguments, status, part) = Self.invalid[index]
+    try await Self.expect(arguments, exits: status, printing: part)
   }
 
-  @Test func invalidProfileIsReportedWithItsPlace() async throws {
+  @Test func invalidProfileIsReportedWithItsPosition() async throws {
     let folder = try TemporaryFolder()
     try folder.write(#"{"a":{"properties":{"x":{"service":"1111"}}}}"#, to: "a.json")
     try await Self.expect(["--profile", "\(folder.path)/a.json"], exits: 78, printing: "a.json:1:")

@@ -38,8 +38,8 @@ import Testing
         continue
       }
       // It keeps trying, and logs it once.
-      _ = try await stranger.connectFailed()
-      #expect(stranger.lines.all.count { $0.level == .error } == 1)
+      _ = try await rejected.connectFailed()
+      #expect(rejected.lines.all.count { $0.level == .error } == 1)
     }
   }
 

@@ -162,7 +162,7 @@ import Testing
     (header + "2026-11-22T10:30:15Z,a,level,\"1\n", "r.csv:2: the quotation mark is not closed"),
   ]
 
-  @Test(arguments: wrongFiles)
+  @Test(arguments: invalidFiles)
   func invalidReplayFileIsReported(_ text: String, _ reason: String) throws {
     #expect(try Self.replayReason(text) == reason)
   }

@@ -52,7 +52,7 @@ import Testing
     ("led_text Hi", "led_text is written by centrals, and cannot be set here"),
   ]
 
-  @Test(arguments: wrong)
+  @Test(arguments: invalid)
   func invalidLineIsReported(_ line: String, _ reason: String) {
     #expect(Self.reason(line) == reason)
   }

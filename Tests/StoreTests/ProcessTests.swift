@@ -13,7 +13,7 @@ import Testing
     path = folder.path + "/state.db"
   }
 
-  @Test func killAtAnyTimeLosesNothingConfirmed() async throws {
+  @Test func killedWriterLosesNoReportedRoundAndDamagesNothing() async throws {
     for kill in 0..<12 {
       let writer = try ChildProcess(program("store-writer"), ["rounds", path])
       var known = ""
@@ -68,8 +68,8 @@ import Testing
     #expect(writer.text.split(separator: "\n").count { $0.hasPrefix("failing") } == 1)
   }
 
-  @Test(Namespace.isToBeHad)
-  func fullDiskIsAwaited() async throws {
+  @Test(Namespace.isAvailable)
+  func writeIsRetriedWhenFullDiskHasSpace() async throws {
     let writer = try Namespace.run(
       """
       mount -t tmpfs -o size=256k tmpfs \(folder.path)
@@ -87,9 +87,9 @@ import Testing
     try await end(writer, "0 not written")
   }
 
-  @Test(Namespace.isToBeHad)
-  func readOnlyDiskIsStillRead() async throws {
-    try leave(["a": "a", "b": "b"], at: path)
+  @Test(Namespace.isAvailable)
+  func recordsOfReadOnlyDiskAreRead() async throws {
+    try writeRecords(["a": "a", "b": "b"], at: path)
     let writer = try Namespace.run(
       """
       mount --bind \(folder.path) \(folder.path)
@@ -101,8 +101,8 @@ import Testing
     try await end(writer, "0 not written")
   }
 
-  @Test func unreadableDatabaseLeavesMemoryOnly() async throws {
-    try leave(["a": "a"], at: path)
+  @Test func unreadableFileLeavesMemoryOnly() async throws {
+    try writeRecords(["a": "a"], at: path)
     chmod(path, 0)
     // Root can read every file, unless its capabilities are dropped.
     let wrapper = geteuid() == 0 ? ["/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"] : []

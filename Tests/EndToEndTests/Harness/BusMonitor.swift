@@ -10,7 +10,7 @@ final class BusMonitor: Sendable {
     self.bus = bus
     process = try ChildProcess(
       "/usr/bin/dbus-monitor", ["--address", bus.address, "--profile", "type='method_call'"])
-    // That it has become a monitor shows when it gets, and loses, its unique name.
+    // dbus-monitor loses its unique name when it becomes a monitor.
     _ = try await process.line(within: Fixture.patience) { $0.contains("NameLost") }
   }
 

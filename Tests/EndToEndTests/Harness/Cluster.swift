@@ -40,8 +40,8 @@ final class Cluster: Sendable {
     try await new.simulator.control("return", 0)
   }
 
-  /// As ``move(from:to:)``, by a way on which it is in range of none, so that the old gateway publishes `offline`.
-  func carry(from old: Fixture, to new: Fixture) async throws {
+  /// As ``move(from:to:)``, but the micro:bit returns only after the old gateway has published that it is offline.
+  func moveAfterOffline(from old: Fixture, to new: Fixture) async throws {
     let mark = try old.observer.mark
     try await old.simulator.control("vanish", 0)
     try await old.offline(Self.id, after: mark)
@@ -86,8 +86,8 @@ extension Cluster {
 }
 
 extension Fixture {
-  /// Waits until `…/info` says that this gateway has the micro:bit, and whence it came if that is named: a gateway that
-  /// finds it before the broker's messages arrive publishes a second `info`.
+  /// Waits until `…/info` names this gateway as the owner of the micro:bit, and `old`, if given, as the previous one: a
+  /// gateway that connects before it has received the retained topics publishes the previous owner in a second `info`.
   @discardableResult
   func waitForOwnership(of id: String, from old: String? = nil, after mark: Int = 0) async throws -> JSON {
     try await waitForOwner(plan.id, of: id, from: old, after: mark)
@@ -115,8 +115,8 @@ extension Fixture {
     }.json()
   }
 
-  /// Returns when the gateway has answered to all that was sent to it before, unless a micro:bit is to answer.
-  func settled() async throws {
+  /// Returns when the gateway has processed everything sent to it before, except answers that need a micro:bit.
+  func synchronizeGateway() async throws {
     let mark = try observer.mark
     let transaction = "settled-\(mark)-\(UInt32.random(in: 0 ... .max))"
     try await observer.publish(

@@ -1,8 +1,8 @@
 import TestSupport
 
 extension Fixture {
-  /// The results of a command, which are identified by correlation data of its own.
-  func ask(_ topic: String, _ payload: [UInt8], correlation: String) async throws {
+  /// Publishes a command whose answer goes to the response topic `replies`, with correlation data that identify it.
+  func publish(_ topic: String, _ payload: [UInt8], correlation: String) async throws {
     try await observer.publish(
       topic, payload, responseTopic: "replies", correlationData: Array(correlation.utf8))
   }

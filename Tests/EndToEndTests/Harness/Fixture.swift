@@ -244,7 +244,7 @@ final class Fixture: Sendable {
       guard ContinuousClock.now < deadline else {
         throw Failure("\(text) is not in the state database: \(records ?? [:])")
       }
-      // No event says that a file was written: its writer gets a moment.
+      // There is no notification of the write, so the file is polled.
       try await Task.sleep(for: .milliseconds(10))
     }
   }
@@ -270,7 +270,7 @@ final class Fixture: Sendable {
     }.joined()
   }
 
-  /// Runs `body` before the gateway can notice.
+  /// Runs `body` while the gateway's process is stopped.
   func freezingGateway(_ body: () async throws -> Void) async throws {
     let gateway = try gateway
     gateway.signal(SIGSTOP)

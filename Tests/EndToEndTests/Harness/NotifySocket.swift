@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 import TestSupport
 
-/// What a service manager receives: the datagrams to a socket (sd_notify(3)).
+/// Receives the notifications for the service manager (sd_notify(3)), as datagrams on a socket of its own.
 final class NotifySocket: Sendable {
   let path: String
   /// One element for each line of each datagram.

@@ -24,7 +24,7 @@ final class VirtualBlueZ: Sendable {
     /// bluetoothd has a bond with it.
     let isBonded: Bool
 
-    /// The gateway's default id for it.
+    /// The default id that the gateway makes from the address.
     var id: String { String(address.lowercased().filter { $0 != ":" }) }
   }
 
@@ -66,7 +66,7 @@ final class VirtualBlueZ: Sendable {
     try await waitUntil(index, "it has sent \(count)") { $0.sent >= count }
   }
 
-  /// Waits until peripheral `index` meets `condition`. There is no event for that: it is polled.
+  /// Polls until peripheral `index` satisfies `condition`, as the simulator sends no events.
   func waitUntil(_ index: Int, _ what: String, _ condition: (Device) -> Bool) async throws {
     let end = ContinuousClock.now + Fixture.patience
     while true {

@@ -328,8 +328,8 @@ import Testing
       "profiles": {} }
     """#
 
-  @Test func otherConfigurationKeysAreKept() throws {
-    var talk = try talk(present(Self.file, password: "old"))
+  @Test func keysWithoutAQuestionAreKept() throws {
+    var driver = try driver(present(Self.file, password: "old"))
     #expect(
       driver.question?.preset == "1" && driver.question?.lines.joined().contains("configured as hall") == true
     )
@@ -392,12 +392,12 @@ import Testing
 
   // MARK: Options instead of questions
 
-  @Test func questionsWithGivenAnswersAreSkipped() throws {
-    var talk = try talk(given: [.host: "broker", .port: "8883", .username: "u"])
-    talk.say("1", "", "", "")
-    #expect(talk.topic == .tls && talk.question?.preset == "y")
-    talk.say("", "")
-    #expect(talk.topic == .password)
+  @Test func givenOptionsSkipTheirQuestions() throws {
+    var driver = try driver(given: [.host: "broker", .port: "8883", .username: "u"])
+    driver.answer("1", "", "", "")
+    #expect(driver.topic == .tls && driver.question?.preset == "y")
+    driver.answer("", "")
+    #expect(driver.topic == .password)
   }
 
   private static let wrongOptions: [(SetupTopic, String, String)] = [
@@ -423,8 +423,8 @@ import Testing
     #expect(driver.dialogue.written(.stopped) == .useService(restart: false))
   }
 
-  @Test func unattendedRunAsksNothing() throws {
-    let nobody = try talk(found: [], isUnattended: true)
+  @Test func unattendedSetupFailsInsteadOfAsking() throws {
+    let nobody = try driver(found: [], isUnattended: true)
     guard case .fail(let failure) = nobody.step else {
       Issue.record("\(nobody.step)")
       return
