@@ -4,8 +4,8 @@ import EventLoop
 extension Central {
   /// Connects, and waits until the services are resolved. Connects run one at a time, with scanning paused; an existing
   /// link is adopted.
-  /// - Parameter isPreferred: whether to go ahead of other waiting connects: peripherals that were connected before are
-  ///   not delayed by many new ones that may be unreachable.
+  /// - Parameter isPreferred: preferred connects alternate with the others that wait: peripherals that were connected
+  ///   before and are received now are not delayed by many that may be unreachable.
   /// - Parameter isNeeded: called on the loop before connecting, which may be long after the call.
   /// - Returns: the characteristics; empty if the peripheral does not report its services.
   public func connect(

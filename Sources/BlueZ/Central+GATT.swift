@@ -28,7 +28,7 @@ extension Central {
     case .failure(.timedOut(let text)): return .failure(.timedOut(text))
     case .success, .failure: break
     }
-    return await result(of: characteristic)
+    return await readResult(of: characteristic)
   }
 
   /// Writes the value of a characteristic without reading it back.
@@ -141,11 +141,11 @@ extension Central {
     guard let link = links[characteristic.peripheral] else { return nil }
     // Ends with the link: the pause may be days long.
     if await wait(pause, until: { link.hasEnded || !$0.tree.contains(characteristic) }) { return nil }
-    let result = await result(of: characteristic)
+    let result = await readResult(of: characteristic)
     return link.hasEnded ? nil : result
   }
 
-  private func result(of characteristic: Characteristic) async -> Result<[UInt8], CentralError> {
+  private func readResult(of characteristic: Characteristic) async -> Result<[UInt8], CentralError> {
     do throws(CentralError) {
       return .success(try await read(characteristic))
     } catch {

@@ -88,7 +88,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package var isAdmitted: Bool { ownership.isAdmitted }
   var hasIDConflict: Bool { ownership.hasIDConflict }
 
-  func isResponsible(for publisher: DevicePublisher) -> Bool { ownership.isResponsible(for: publisher) }
+  package func isResponsible(for publisher: DevicePublisher) -> Bool {
+    ownership.isResponsible(for: publisher)
+  }
   /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
   func hasArrived(_ barrier: UInt64) -> Bool { ownership.hasArrived(barrier) }
   func sendBarrier() -> UInt64 { ownership.sendBarrier() }
@@ -263,8 +265,8 @@ package protocol BridgeCompanion: AnyObject, Sendable {
   func deviceRemoved(_ address: BluetoothAddress)
   /// Another gateway owns it now.
   func ownedElsewhere(_ address: BluetoothAddress)
-  /// Whether a user has deleted it in Home Assistant, by which it is not announced.
+  /// Whether a user has deleted it in Home Assistant; then it is not announced.
   func isDeleted(_ address: BluetoothAddress) -> Bool
-  /// As the gateway publishes that owns it, or owned it before this one.
+  /// Copies what the `info` of another gateway says, the owner or the one before.
   func setDeleted(_ isDeleted: Bool, _ address: BluetoothAddress)
 }

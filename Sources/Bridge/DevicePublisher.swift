@@ -47,8 +47,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func received(_ reading: Reading) {
-    guard !ownership.isElsewhere else { return hold(reading) }
-    publish(reading)
+    guard !ownership.isElsewhere, heldReadings.isEmpty else { return hold(reading) }
+    properties[reading.property].publish(reading, readings: topics.readings)
   }
 
   private func hold(_ reading: Reading) {
@@ -58,8 +58,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     heldReadings.append(reading)
   }
 
-  private func publish(_ reading: Reading) {
-    properties[reading.property].publish(reading, readings: topics.readings)
+  private func publishHeldReadings() {
+    for reading in heldReadings {
+      properties[reading.property].publish(reading, readings: topics.readings, isHeld: true)
+    }
+    heldReadings = []
   }
 
   package func changed(_ change: DeviceChange, _ device: DeviceDescription) {
@@ -68,9 +71,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     switch change {
     case .availability:
       if device.isOnline { cameOnline() }
-      if ownership.owner == .this { publishPresence() }
-      for reading in heldReadings { publish(reading) }
-      heldReadings = []
+      if ownership.owner == .this {
+        publishPresence()
+        publishHeldReadings()
+      }
     case .description:
       if ownership.owner == .this { publishInfo() }
     case .renamed(let before, let reason): renamed(from: before, reason)
@@ -208,6 +212,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       // The owner has cleared it.
       let id = device.id
       context.engine.assumeIsolated { $0.setOwner(.unknown, of: id) }
+      bridge.companion?.setDeleted(false, device.address)
     }
   }
 
@@ -252,9 +257,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     release()
     for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.address)
-    if let notice { bridge.companion?.setDeleted(notice.isDeleted, device.address) }
     let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
     let isOwnerOnline = !bridge.isResponsible(for: self)
+    // A deletion while the owner is offline is known here alone.
+    if let notice, notice.isDeleted || isOwnerOnline {
+      bridge.companion?.setDeleted(notice.isDeleted, device.address)
+    }
     context.engine.assumeIsolated {
       $0.setOwner(owner, of: id, desired: desired, isOwnerOnline: isOwnerOnline)
     }

@@ -25,13 +25,15 @@ final class PropertyPublisher: @unchecked Sendable {
     limiter = property.report.map(ReportLimiter.init)
   }
 
-  /// - Parameter readings: `…/readings` of the device.
-  func publish(_ reading: Reading, readings: TopicName) {
+  /// - Parameters:
+  ///   - readings: `…/readings` of the device.
+  ///   - isHeld: whether it is published later than it was received.
+  func publish(_ reading: Reading, readings: TopicName, isHeld: Bool = false) {
     switch property.kind {
     case .state: publishState(reading.value)
     case .event:
-      guard let sequence = reading.sequence else { break }
-      // Not buffered: a late press must not switch a light.
+      // Neither held nor buffered: a late press must not switch a light.
+      guard let sequence = reading.sequence, !isHeld else { break }
       let payload = encoder.encodeEvent(reading, sequence: sequence)
       var message = MQTTMessage(topic: topics.value, payload: payload, qos: context.qos)
       message.endsWithConnection = true

@@ -254,7 +254,8 @@ final class Channel: @unchecked Sendable {
 
   private var notOffered: String { "the device does not offer \(property.name)" }
 
-  /// The value that was read after a write or on a new link. It is not counted as a reading.
+  /// The value that was read after a write or on a new link. Published without a sequence number, unless bluetoothd
+  /// notifies it as well: then it is a reading already.
   func wasReadBack(_ value: Value) {
     keep(value)
     if !isReadNotified { device.reportReadBack(value, of: self) }

@@ -56,10 +56,10 @@ extension DeviceManager {
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
     let desired = settings.id.value
-    // Also when an id that several devices may have becomes this one's own.
-    let isOther =
+    // The id may become this device's own although its text is the same.
+    let isIDChanged =
       settings.id != device.settings.id || settings.hasSharedID != device.settings.hasSharedID
-    if isOther, desired != device.id, let id = availableID(desired, for: device.address) {
+    if isIDChanged, desired != device.id, let id = availableID(desired, for: device.address) {
       rename(device, to: id, .requested)
     }
     device.apply(settings)

@@ -252,6 +252,7 @@ final class DeviceSession: @unchecked Sendable {
         connection = resolve(characteristics) ? .connected : .unsuitable
       } catch {
         connection = .failed(error)
+        // Whether a signal still counts depends on the time, too.
         rangeChanged()
       }
       // The device was removed or disabled meanwhile: nothing else would end a new link.

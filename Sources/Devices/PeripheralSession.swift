@@ -28,15 +28,18 @@ package struct PeripheralSession: Sendable {
 
   private(set) var state = State.absent
   private var isInRange = false
+  /// Whether its advertisements are received: a bonded one is in range even if they are not.
   private var isReceived = true
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60))
-  /// For a peripheral that cannot be used, or is not received: it is tried less and less often.
+  /// For a peripheral that cannot be used: it is tried less and less often.
   private var longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
+  /// For a bonded peripheral that is not received and is probably switched off.
+  private var absenceBackOff = BackOff(first: .seconds(60), longest: .seconds(600))
   private var afterLeaving = AfterLeaving.wait(.zero)
   private let isOnDemand: Bool
   /// Nil once the session is live.
   private(set) var lastTrouble: Trouble?
-  /// Waiting, and connected to at once when it is received.
+  /// Waiting for the ``absenceBackOff``, unless it is received before.
   private var awaitsAdvertisement = false
   /// Connected to a peripheral that lacks what the profile requires, which may still come.
   private(set) var awaitsServices = false
@@ -55,6 +58,8 @@ package struct PeripheralSession: Sendable {
 
   /// For services that the peripheral adds after it was connected to.
   private static let servicesLimit = Duration.seconds(3)
+  /// How long a bonded peripheral may take to be received before it is connected to anyway.
+  private static let firstAdvertisement = Duration.seconds(10)
 
   /// - Parameters:
   ///   - interval: between two readings, as long as no other is known: a link on which none comes is ended; nil: the
@@ -83,16 +88,18 @@ package struct PeripheralSession: Sendable {
   mutating func seen(inRange: Bool) -> [Action] {
     isInRange = inRange
     guard state == .absent, inRange else { return [] }
+    // bluetoothd lists bonded peripherals before any is received: those that are on are connected to first.
+    if pairing.isPaired, !isReceived { return waitForAdvertisement(atMost: Self.firstAdvertisement) }
     state = .connecting
     return [.connect]
   }
 
-  /// Whether its advertisements are received: a bonded one is in range even if they are not.
+  /// Whether its advertisements are received.
   mutating func seen(isReceived: Bool) -> [Action] {
     self.isReceived = isReceived
     guard state == .waiting, awaitsAdvertisement, isReceived else { return [] }
-    state = .connecting
-    return [.cancelTimer, .connect]
+    absenceBackOff.reset()
+    return wait(backOff.next())
   }
 
   /// Whether bluetoothd has a bond with it.
@@ -138,10 +145,8 @@ package struct PeripheralSession: Sendable {
 
   private mutating func connectFailed(_ error: CentralError) -> [Action] {
     let actions = trouble(.connectFailed(error.description))
-    // A bonded one that is not received is probably switched off.
     guard pairing.isPaired, !isReceived, error != .keyMissing else { return actions + wait(backOff.next()) }
-    defer { awaitsAdvertisement = true }
-    return actions + wait(longBackOff.next())
+    return actions + waitForAdvertisement(atMost: absenceBackOff.next())
   }
 
   mutating func subscribed(_ failure: CentralError?, at now: Moment) -> [Action] {
@@ -163,6 +168,7 @@ package struct PeripheralSession: Sendable {
     liveness.becameLive(at: now)
     lastTrouble = nil
     longBackOff.reset()
+    absenceBackOff.reset()
     return [.online, liveness.limit.map { .setTimer($0) } ?? .cancelTimer]
   }
 
@@ -185,8 +191,9 @@ package struct PeripheralSession: Sendable {
 
   /// The peripheral sends a reading every `milliseconds` from its next sample on.
   mutating func setPeriod(_ milliseconds: Int) -> [Action] {
+    let before = liveness.limit
     liveness.setPeriod(.milliseconds(milliseconds))
-    guard let limit = liveness.limit, state == .live else { return [] }
+    guard let limit = liveness.limit, limit != before, state == .live else { return [] }
     return [.setTimer(limit)]
   }
 
@@ -258,6 +265,7 @@ package struct PeripheralSession: Sendable {
   mutating func reconnect() -> [Action] {
     backOff.reset()
     longBackOff.reset()
+    absenceBackOff.reset()
     switch state {
     case .live: return [.offline] + endLink(thenWait: .zero)
     case .subscribing: return endLink(thenWait: .zero)
@@ -372,6 +380,12 @@ package struct PeripheralSession: Sendable {
     awaitsAdvertisement = false
     state = .waiting
     return [.setTimer(delay)]
+  }
+
+  private mutating func waitForAdvertisement(atMost delay: Duration) -> [Action] {
+    let actions = wait(delay)
+    awaitsAdvertisement = true
+    return actions
   }
 
   /// - Parameter delay: how long to wait after the end of the link; nil: until a link is demanded.

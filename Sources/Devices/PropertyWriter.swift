@@ -42,11 +42,11 @@ final class PropertyWriter: @unchecked Sendable {
       desired.override?.isUnapplied = false
       persistDesired()
     }
-    perform { $0.linkUp() }
+    feed { $0.linkUp() }
   }
 
-  func linkDown() { perform { $0.linkDown() } }
-  func abandon(reason: String) { perform { $0.abandon(reason: reason) } }
+  func linkDown() { feed { $0.linkDown() } }
+  func abandon(reason: String) { feed { $0.abandon(reason: reason) } }
 
   func execute(_ command: Command) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
@@ -55,7 +55,7 @@ final class PropertyWriter: @unchecked Sendable {
     {
       command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
     }
-    perform { [command] in $0.command(command) }
+    feed { [command] in $0.command(command) }
   }
 
   // MARK: Desired state
@@ -80,7 +80,7 @@ final class PropertyWriter: @unchecked Sendable {
 
   private func applyDesired(by origin: DesiredOrigin) {
     let value = desired.effective.flatMap { try? property.encode($0) }
-    perform { $0.setDesired(value, by: origin) }
+    feed { $0.setDesired(value, by: origin) }
     device.desiredChanged()
   }
 
@@ -90,7 +90,7 @@ final class PropertyWriter: @unchecked Sendable {
   ///   - published: the desired value there; nil: not known.
   ///   - mayHaveCommands: whether the other gateway may have received the waiting commands too.
   func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) {
-    perform { $0.handOver(desired: published?.override, mayHaveCommands: mayHaveCommands) }
+    feed { $0.handOver(desired: published?.override, mayHaveCommands: mayHaveCommands) }
     desired.waiting = nil
     desired.override?.isUnapplied = false
     persistDesired()
@@ -124,7 +124,7 @@ final class PropertyWriter: @unchecked Sendable {
   // MARK: The machine
 
   /// Gives the machine an input, and performs the actions that it returns.
-  private func perform(_ input: (inout any WriteMachine) -> [WriteAction]) {
+  private func feed(_ input: (inout any WriteMachine) -> [WriteAction]) {
     for action in input(&machine) { perform(action) }
     watchDeadline()
   }
@@ -134,12 +134,12 @@ final class PropertyWriter: @unchecked Sendable {
     case .write(let value, let operation):
       device.task { [self] central in
         let result = await write(value, on: central)
-        perform { $0.wrote(operation, result) }
+        feed { $0.wrote(operation, result) }
       }
     case .read(let operation):
       device.task { [self] central in
         let result = await read(on: central)
-        perform { $0.read(operation, result) }
+        feed { $0.read(operation, result) }
       }
     case .valueRead(let value):
       channel.wasReadBack(value.value)
@@ -157,7 +157,7 @@ final class PropertyWriter: @unchecked Sendable {
     }
   }
 
-  /// Updates the persistent waiting value. A waiting command without time to live is kept over a restart.
+  /// Updates the value of a waiting command, which is kept over a restart if it has no time to live.
   private func updateWaiting(_ command: Command, _ outcome: Outcome) {
     switch outcome {
     case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
@@ -179,7 +179,7 @@ final class PropertyWriter: @unchecked Sendable {
       let timer = context.loop.timer(after: Moment.now.duration(to: deadline)) { [weak self] in
         guard let self else { return }
         expiry = nil
-        perform { $0.expire(at: .now) }
+        feed { $0.expire(at: .now) }
       }
       return Expiry(deadline: deadline, timer: timer)
     }

@@ -186,15 +186,17 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     for publisher in bridge.publishers { deviceChanged(publisher) }
   }
 
-  /// The other gateways learn it from `info`: an empty payload may also be another gateway's, which no longer announces.
+  /// The other gateways learn it from the `info` of an owner that is online: the empty payload may also come from an
+  /// owner that no longer announces its devices.
   private func deviceDeleted(_ address: BluetoothAddress) {
-    guard let publisher = bridge.publisher(address), bridge.owner(of: address) == .this,
-      store[address].announced != nil
+    guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown,
+      bridge.isResponsible(for: publisher)
     else { return }
+    if owner == .this, store[address].announced == nil { return }
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     store[address] = DiscoveryStore.Record(announced: nil, isDeleted: true)
-    publisher.publishInfo()
+    if owner == .this { publisher.publishInfo() }
   }
 
   /// The prefix of a status topic; nil for other topics.

@@ -99,23 +99,37 @@ import Testing
 
   /// It is probably switched off.
   @Test func bondedPeripheralThatIsNotReceivedIsTriedLessAndLessOften() {
+    let timeout = CentralError.timedOut("Connect: no answer in time")
     var session = connecting
     session.seen(isPaired: true)
     #expect(session.seen(isReceived: false) == [])
-    for (index, seconds) in [60, 120, 240, 480, 960, 1920, 3600, 3600].enumerated() {
-      let actions = session.connected(.failed(.timedOut("Connect: no answer in time")))
+    for (index, seconds) in [60, 120, 240, 480, 600, 600].enumerated() {
+      let actions = session.connected(.failed(timeout))
       expectTimer(
-        actions, .seconds(seconds),
-        after: index == 0 ? [.report(.connectFailed("Connect: no answer in time"))] : [])
+        actions, .seconds(seconds), after: index == 0 ? [.report(.connectFailed(timeout.description))] : [])
       #expect(session.seen(isReceived: false) == [])
       #expect(session.timer(at: start) == [.connect])
     }
-    _ = session.connected(.failed(.timedOut("Connect: no answer in time")))
-    #expect(session.seen(isReceived: true) == [.cancelTimer, .connect])
-    // In the usual back-off an advertisement changes nothing.
-    expectTimer(session.connected(.failed(.timedOut("Connect: no answer in time"))), .seconds(1))
+    _ = session.connected(.failed(timeout))
+    // Back: from now on as any other.
+    expectTimer(session.seen(isReceived: true), .seconds(1))
     #expect(session.seen(isReceived: true) == [])
-    #expect(session.state == .waiting)
+    #expect(session.timer(at: start) == [.connect])
+    expectTimer(session.connected(.failed(timeout)), .seconds(2))
+    // Away again, and away from the beginning.
+    #expect(session.timer(at: start) == [.connect])
+    _ = session.seen(isReceived: false)
+    expectTimer(session.connected(.failed(timeout)), .seconds(60))
+  }
+
+  @Test func bondedPeripheralIsGivenTimeToBeReceivedFirst() {
+    var session = absent
+    session.seen(isPaired: true)
+    #expect(session.seen(isReceived: false) == [])
+    #expect(session.seen(inRange: true) == [.setTimer(.seconds(10))])
+    var received = session
+    expectTimer(received.seen(isReceived: true), .seconds(1))
+    #expect(session.timer(at: start) == [.connect])
   }
 
   @Test(arguments: [CentralError.gone, .unavailable])
@@ -550,7 +564,8 @@ import Testing
     #expect(session.setPeriod(60_000) == [.setTimer(.seconds(180))])
     session.received(at: at(1))
     #expect(session.timer(at: at(180)) == [.setTimer(.seconds(1))])
-    #expect(session.setPeriod(20_000) == [.setTimer(.seconds(180))])
+    // The limit is the same: the timer that runs stays, however often the period is read.
+    #expect(session.setPeriod(20_000) == [])
     session.received(at: at(61))
     #expect(session.timer(at: at(120)) == [.setTimer(.seconds(1))])
     #expect(session.timer(at: at(121)).first == .offline)

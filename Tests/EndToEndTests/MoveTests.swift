@@ -216,6 +216,31 @@ import Testing
     }
   }
 
+  @Test("Deleted in Home Assistant while its gateway is off, it is not announced by the next one")
+  func deletedWhileOwnerIsOffline() async throws {
+    try await withCluster(Self.plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await ground.waitForOwnership(of: Self.id)
+      try await ground.announced(by: ground)
+      try await attic.synchronizeGateway()
+      try await ground.killGateway()
+      try await attic.synchronizeGateway()
+      var mark = try ground.observer.mark
+      try await ground.observer.publish(Cluster.discovery, [], retain: true)
+      try await attic.logged("deleted in Home Assistant")
+      // A new connection brings the retained `info` of the owner again.
+      #expect(try await attic.stopGateway() == 0)
+      try attic.startGateway()
+      try await attic.bridgeOnline(after: mark)
+      try await cluster.move(from: ground, to: attic)
+      let info = try await attic.waitForOwnership(of: Self.id, after: mark)
+      #expect(info["home_assistant"]?.string == "deleted")
+      mark = try ground.observer.mark
+      try await attic.synchronizeGateway()
+      #expect(try ground.observer.messages(on: Cluster.discovery, after: mark).isEmpty)
+    }
+  }
+
   @Test("A gateway that no longer announces leaves that to the next one")
   func discoverySwitchedOff() async throws {
     try await withCluster(Self.plans) { cluster in
