@@ -65,7 +65,7 @@ struct EventWrites: WriteMachine {
   }
 
   /// An event has no desired value.
-  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction] { [] }
+  mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] { [] }
 
   mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     abandon(reason: Outcome.takenOverReason)

@@ -65,7 +65,7 @@ final class PropertyWriter: @unchecked Sendable {
     guard value != desired.configured else { return }
     let before = desired.effective
     desired.configured = value
-    if desired.effective != before { applyDesired(by: .configuration) }
+    if desired.effective != before { applyDesired() }
   }
 
   /// Sets the override by a request; nil restores the configured value.
@@ -74,13 +74,13 @@ final class PropertyWriter: @unchecked Sendable {
       DesiredValue.Override(value: $0, source: .request, isUnapplied: !device.isLive)
     }
     desired.waiting = nil
-    applyDesired(by: .request)
+    applyDesired(supersedesCommands: true)
     persistDesired()
   }
 
-  private func applyDesired(by origin: DesiredOrigin) {
+  private func applyDesired(supersedesCommands: Bool = false) {
     let value = desired.effective.flatMap { try? property.encode($0) }
-    feed { $0.setDesired(value, by: origin) }
+    feed { $0.setDesired(value, supersedesCommands: supersedesCommands) }
     device.desiredChanged()
   }
 
@@ -101,7 +101,7 @@ final class PropertyWriter: @unchecked Sendable {
     let value = published.override?.value
     guard desired.override?.isUnapplied != true, value != desired.override?.value else { return }
     desired.override = value.map { DesiredValue.Override(value: $0, source: .command) }
-    applyDesired(by: .configuration)
+    applyDesired()
     persistDesired()
   }
 

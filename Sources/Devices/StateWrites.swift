@@ -108,11 +108,9 @@ struct StateWrites: WriteMachine {
     return [.answer(command, command.expired)]
   }
 
-  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction] {
+  mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] {
     var actions: [WriteAction] = []
-    switch origin {
-    case .configuration: break
-    case .request:
+    if supersedesCommands {
       if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
       waiting = nil
       supersedeCommandInFlight()

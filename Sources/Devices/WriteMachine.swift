@@ -18,7 +18,9 @@ protocol WriteMachine: Sendable {
   mutating func linkDown() -> [WriteAction]
   mutating func command(_ command: Command) -> [WriteAction]
   /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
-  mutating func setDesired(_ value: EncodedValue?, by origin: DesiredOrigin) -> [WriteAction]
+  /// - Parameter supersedesCommands: of commands and requests the latest wins: a command that waits is superseded, and
+  ///   one in flight is answered and then undone. Otherwise unfinished commands go on.
+  mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction]
   /// Another gateway owns the device now.
   /// - Parameters:
   ///   - desired: the value that a command or a request has set there, or that waits there; nil: none.
@@ -62,15 +64,6 @@ enum WriteAction: Sendable {
   case applyFailed(EncodedValue, WriteFailure)
   /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.
   case unresponsive
-}
-
-/// Where a desired value comes from that no command asks for; it decides what becomes of unfinished commands.
-enum DesiredOrigin: Sendable {
-  /// The configuration ranks below every command: unfinished commands go on.
-  case configuration
-  /// The latest of commands and requests wins: a command that waits is superseded, and one in flight is answered
-  /// and then undone.
-  case request
 }
 
 /// The result of a write and its read-back.

@@ -68,10 +68,10 @@ import Testing
 
   // MARK: Changes of the desired value
 
-  @Test(arguments: [DesiredOrigin.request, .configuration])
-  func desiredValueIsAppliedAtOnceOnALink(origin: DesiredOrigin) {
+  @Test(arguments: [true, false])
+  func desiredValueIsAppliedAtOnceOnALink(supersedesCommands: Bool) {
     var bench = Bench.idle()
-    #expect(bench.setDesired(5, by: origin) == ["write 5"])
+    #expect(bench.setDesired(5, supersedesCommands: supersedesCommands) == ["write 5"])
     #expect(bench.machine.desired == 5)
     #expect(bench.holds(5) == ["publish 5"])
     _ = bench.linkDown()
@@ -79,18 +79,18 @@ import Testing
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
   }
 
-  @Test(arguments: [DesiredOrigin.request, .configuration])
-  func desiredValueIsWrittenOnTheNextLink(origin: DesiredOrigin) {
+  @Test(arguments: [true, false])
+  func desiredValueIsWrittenOnTheNextLink(supersedesCommands: Bool) {
     var bench = Bench(desired: 7)
-    #expect(bench.setDesired(5, by: origin) == [])
+    #expect(bench.setDesired(5, supersedesCommands: supersedesCommands) == [])
     _ = bench.linkUp()
     #expect(bench.holds(7) == ["publish 7", "write 5"])
   }
 
-  @Test(arguments: [DesiredOrigin.request, .configuration])
-  func withoutADesiredValueTheDeviceKeepsItsOwn(origin: DesiredOrigin) {
+  @Test(arguments: [true, false])
+  func withoutADesiredValueTheDeviceKeepsItsOwn(supersedesCommands: Bool) {
     var bench = Bench.idle(actual: 5, desired: 5)
-    #expect(bench.setDesired(nil, by: origin) == [])
+    #expect(bench.setDesired(nil, supersedesCommands: supersedesCommands) == [])
     #expect(bench.machine.desired == nil)
     _ = bench.linkDown()
     _ = bench.linkUp()
@@ -129,7 +129,7 @@ import Testing
   @Test func configurationRanksBelowTheWaitingCommand() {
     var bench = Bench()
     _ = bench.command("a", 5)
-    #expect(bench.setDesired(6, by: .configuration) == [])
+    #expect(bench.setDesired(6, supersedesCommands: false) == [])
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
     #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
@@ -157,10 +157,10 @@ import Testing
   @Test func aCommandInFlightRanksAboveTheConfiguration() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
-    #expect(bench.setDesired(6, by: .configuration) == [])
+    #expect(bench.setDesired(6, supersedesCommands: false) == [])
     #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
     _ = bench.command("b", 7)
-    #expect(bench.setDesired(6, by: .configuration) == [])
+    #expect(bench.setDesired(6, supersedesCommands: false) == [])
     #expect(bench.notWritten(.failed(reason: "no")) == ["b: failed the write failed: no", "write 6"])
   }
 

@@ -146,10 +146,10 @@ private struct Simulation {
 
   private mutating func setDesired() {
     let value = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
-    let origin: DesiredOrigin = Bool.random(using: &random) ? .request : .configuration
+    let supersedesCommands = Bool.random(using: &random)
     desired = value
-    if case .request = origin { supersededBelow = nextTag }
-    run(machine.setDesired(value, by: origin))
+    if supersedesCommands { supersededBelow = nextTag }
+    run(machine.setDesired(value, supersedesCommands: supersedesCommands))
   }
 
   private mutating func handOver() {
@@ -160,7 +160,7 @@ private struct Simulation {
     isUp = false
     let mayHaveCommands = Bool.random(using: &random)
     run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
-    if let value { run(machine.setDesired(value, by: .configuration)) }
+    if let value { run(machine.setDesired(value, supersedesCommands: false)) }
     // A command with a ttl keeps waiting.
     let open = commands.filter {
       $0.value.final == nil && !$0.value.isDropped && ($0.value.deadline == nil || $0.value.value == value)

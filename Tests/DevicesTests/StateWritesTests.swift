@@ -62,14 +62,14 @@ struct Bench {
         Command(EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
   }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
-  mutating func setDesired(_ value: Int?, by origin: DesiredOrigin = .request) -> [String] {
-    run(machine.setDesired(value.map { EncodedValue($0) }, by: origin))
+  mutating func setDesired(_ value: Int?, supersedesCommands: Bool = true) -> [String] {
+    run(machine.setDesired(value.map { EncodedValue($0) }, supersedesCommands: supersedesCommands))
   }
   /// Another gateway takes the device over, and publishes a desired value or none.
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
     let value = desired.map { EncodedValue($0) }
     var log = run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
-    if let value { log += run(machine.setDesired(value, by: .configuration)) }
+    if let value { log += run(machine.setDesired(value, supersedesCommands: false)) }
     return log
   }
   /// The device answers the read, or accepts the write, and holds this value.
