@@ -6,10 +6,11 @@ import EventLoop
 /// A pure machine: each input returns the actions to run, in order. It has one timer; setting it replaces the
 /// one before.
 package struct PeripheralSession: Sendable {
+  /// When the adapter goes, `waiting`, `connecting`, `subscribing` and `live` → absent. Every state → stopped.
   package enum State: String, Sendable {
-    /// Out of range, or there is no adapter → connecting when it is in range.
+    /// Out of range, or there is no adapter → connecting when it is in range, waiting if it is bonded and not received.
     case absent
-    /// An attempt failed or a link ended; the back-off runs → connecting, absent.
+    /// An attempt failed or a link ended; the back-off runs → connecting, absent, leaving.
     case waiting
     /// In the queue for the adapter, or being connected and resolved; or it is awaited whether a peripheral that lacks
     /// services adds them → subscribing, waiting, leaving, absent.
@@ -18,7 +19,7 @@ package struct PeripheralSession: Sendable {
     case subscribing
     /// Readings arrive → leaving when they stop, waiting when the link ends.
     case live
-    /// The link is being ended from this side → waiting, absent, idle.
+    /// The link is being ended from this side → waiting, idle, connecting, absent.
     case leaving
     /// Connected on demand, and there is no demand → connecting or absent when there is.
     case idle
