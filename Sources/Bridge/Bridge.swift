@@ -88,6 +88,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package var isAdmitted: Bool { ownership.isAdmitted }
   var hasIDConflict: Bool { ownership.hasIDConflict }
 
+  /// Whether another gateway is online.
+  func isOnline(_ gateway: GatewayID) -> Bool { ownership.isOnline(gateway) }
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     ownership.isResponsible(for: publisher)
   }

@@ -212,7 +212,6 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       // The owner has cleared it.
       let id = device.id
       context.engine.assumeIsolated { $0.setOwner(.unknown, of: id) }
-      bridge.companion?.setDeleted(false, device.address)
     }
   }
 
@@ -243,9 +242,15 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func learnOrigin(_ notice: DeviceOwnership.Notice) {
     guard barrier != nil, notice.gateway != context.gateway else { return }
     moved = Move(from: notice.gateway, area: notice.area, time: .now)
-    bridge.companion?.setDeleted(notice.isDeleted, device.address)
+    copyDeletion(notice)
     let (id, desired) = (device.id, notice.published(device.profile))
     context.engine.assumeIsolated { $0.copyOverrides(desired, of: id) }
+  }
+
+  /// A deletion in Home Assistant. One while the owner is offline is known here alone.
+  private func copyDeletion(_ notice: DeviceOwnership.Notice) {
+    guard notice.isDeleted || bridge.isOnline(notice.gateway) else { return }
+    bridge.companion?.setDeleted(notice.isDeleted, device.address)
   }
 
   private func handOver(_ notice: DeviceOwnership.Notice?, before: Owner) {
@@ -259,10 +264,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.companion?.ownedElsewhere(device.address)
     let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
     let isOwnerOnline = !bridge.isResponsible(for: self)
-    // A deletion while the owner is offline is known here alone.
-    if let notice, notice.isDeleted || isOwnerOnline {
-      bridge.companion?.setDeleted(notice.isDeleted, device.address)
-    }
+    if let notice { copyDeletion(notice) }
     context.engine.assumeIsolated {
       $0.setOwner(owner, of: id, desired: desired, isOwnerOnline: isOwnerOnline)
     }

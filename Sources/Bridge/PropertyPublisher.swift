@@ -40,10 +40,11 @@ final class PropertyPublisher: @unchecked Sendable {
       context.mqtt.publish(message, atOnce: true)
     }
     guard context.sendsReadings, let sequence = reading.sequence else { return }
+    let payload = encoder.encode(reading, sequence: sequence)
     context.mqtt.publish(
       MQTTMessage(
-        topic: readings, payload: encoder.encode(reading, sequence: sequence), qos: context.qos,
-        replayTransform: ReadingEncoder.markReplayed), atOnce: true)
+        topic: readings, payload: isHeld ? ReadingEncoder.markReplayed(payload) : payload, qos: context.qos,
+        replayTransform: isHeld ? nil : ReadingEncoder.markReplayed), atOnce: true)
   }
 
   private func publishState(_ value: Value) {

@@ -41,7 +41,8 @@ struct Liveness: Sendable {
     silence?.ended()
   }
 
-  mutating func setPeriod(_ period: Duration) { silence?.setPeriod(period) }
+  /// - Returns: when to look again; nil: nothing has changed.
+  mutating func setPeriod(_ period: Duration) -> Duration? { silence?.setPeriod(period) }
 
   /// Whether the link, which was alive until `end`, lasted long enough for earlier failures not to count.
   func wasGood(until end: Moment) -> Bool {

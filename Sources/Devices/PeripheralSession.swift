@@ -40,7 +40,7 @@ package struct PeripheralSession: Sendable {
   private let isOnDemand: Bool
   /// Nil once the session is live.
   private(set) var lastTrouble: Trouble?
-  /// Waiting for the ``absenceBackOff``, unless it is received before.
+  /// Waiting, and to be tried sooner if it is received.
   private var awaitsAdvertisement = false
   /// Connected to a peripheral that lacks what the profile requires, which may still come.
   private(set) var awaitsServices = false
@@ -99,6 +99,8 @@ package struct PeripheralSession: Sendable {
   mutating func seen(isReceived: Bool) -> [Action] {
     self.isReceived = isReceived
     guard state == .waiting, awaitsAdvertisement, isReceived else { return [] }
+    // What failed before it was switched off does not count.
+    backOff.reset()
     absenceBackOff.reset()
     return wait(backOff.next())
   }
@@ -192,9 +194,7 @@ package struct PeripheralSession: Sendable {
 
   /// The peripheral sends a reading every `milliseconds` from its next sample on.
   mutating func setPeriod(_ milliseconds: Int) -> [Action] {
-    let before = liveness.limit
-    liveness.setPeriod(.milliseconds(milliseconds))
-    guard let limit = liveness.limit, limit != before, state == .live else { return [] }
+    guard let limit = liveness.setPeriod(.milliseconds(milliseconds)), state == .live else { return [] }
     return [.setTimer(limit)]
   }
 

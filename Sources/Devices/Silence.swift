@@ -11,9 +11,16 @@ struct Silence: Sendable {
   /// - Parameter interval: the period, as long as no other is known.
   init(interval: Duration) { present = interval }
 
-  var limit: Duration { max(Self.least, max(present, next ?? .zero) * 3) }
+  var limit: Duration { Self.limit(max(present, next ?? .zero)) }
 
-  mutating func setPeriod(_ period: Duration) { next = period }
+  private static func limit(_ period: Duration) -> Duration { max(least, period * 3) }
+
+  /// - Returns: the limit with this period alone; nil: it is the period already.
+  mutating func setPeriod(_ period: Duration) -> Duration? {
+    guard period != next ?? present else { return nil }
+    next = period
+    return Self.limit(period)
+  }
 
   mutating func ended() {
     if let next {

@@ -68,6 +68,9 @@ public struct Profile: Sendable, Hashable {
     guard !self.defaultProperties.isEmpty else { throw .noProperties }
   }
 
+  /// A day, in ms: numbers that can hold more are too large for a duration.
+  private static let longestInterval = 86_400_000.0
+
   private init(_ profile: Profile, _ isIncluded: (Property) -> Bool) {
     name = profile.name
     manufacturer = profile.manufacturer
@@ -90,7 +93,8 @@ public struct Profile: Sendable, Hashable {
       let period = alive.period.flatMap(index)
       var alive = Alive(property: property, period: period, longestInterval: alive.longestInterval)
       if let leftOut = profile.alive?.period.map({ profile.properties[$0] }), period == nil {
-        alive.longestInterval = (leftOut.range ?? leftOut.codec.range).map { .milliseconds($0.upperBound) }
+        alive.longestInterval = (leftOut.range ?? leftOut.codec.range)
+          .map { .milliseconds(min($0.upperBound, Self.longestInterval)) }
       }
       return alive
     }

@@ -564,7 +564,8 @@ import Testing
     #expect(session.setPeriod(60_000) == [.setTimer(.seconds(180))])
     session.received(at: at(1))
     #expect(session.timer(at: at(180)) == [.setTimer(.seconds(1))])
-    // The limit is the same: the timer that runs stays, however often the period is read.
+    #expect(session.setPeriod(20_000) == [.setTimer(.seconds(60))])
+    // However often the period is read, the timer runs on.
     #expect(session.setPeriod(20_000) == [])
     session.received(at: at(61))
     #expect(session.timer(at: at(120)) == [.setTimer(.seconds(1))])

@@ -183,6 +183,10 @@ import Testing
     #expect(limited.alive?.property == 0 && limited.alive?.period == nil)
     // Of a uint8, in ms.
     #expect(limited.alive?.longestInterval == .milliseconds(255) && profile.alive?.longestInterval == nil)
+    let huge = try Self.property(
+      "period", access: [.read, .write], codec: Codec(.scalar(Codec.Scalar(.float64))))
+    let daily = try Profile(name: "thing", alive: "level", alivePeriod: "period", properties: [huge, second])
+    #expect(daily.limited(to: ["level"]).alive?.longestInterval == .seconds(86400))
     #expect(limited.requires == profile.requires)
     #expect(limited.missingHint == hint)
     let key = profile.limited(to: ["key"])

@@ -168,6 +168,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     }
   }
 
+  func isOnline(_ gateway: GatewayID) -> Bool { gatewaysOnline.contains(gateway) }
+
   // MARK: Devices
 
   /// Whether this gateway answers commands for the device: unless another one owns it and is online.
