@@ -90,6 +90,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   /// Whether another gateway is online.
   func isOnline(_ gateway: GatewayID) -> Bool { ownership.isOnline(gateway) }
+
+  /// Whether a user has deleted the device in Home Assistant.
+  func isDeleted(_ address: BluetoothAddress) -> Bool { companion?.isDeleted(address) ?? false }
+
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     ownership.isResponsible(for: publisher)
   }
@@ -110,8 +114,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       case .unknown, nil: nil
       }
     return device.listing(
-      gateway: context.gateway, owner: owner, moved: publisher?.moved,
-      isDeleted: companion?.isDeleted(device.address) ?? false)
+      gateway: context.gateway, owner: owner, moved: publisher?.moved, isDeleted: isDeleted(device.address))
   }
 
   // MARK: Engine

@@ -150,8 +150,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package func publishInfo() {
-    let isDeleted = bridge.companion?.isDeleted(device.address) ?? false
-    publishedInfo = device.infoJSON(gateway: context.gateway, moved: moved, isDeleted: isDeleted).bytes
+    publishedInfo =
+      device.infoJSON(gateway: context.gateway, moved: moved, isDeleted: bridge.isDeleted(device.address))
+      .bytes
     context.publishState(topics.info, publishedInfo)
     bridge.ownedDeviceChanged(self)
   }
