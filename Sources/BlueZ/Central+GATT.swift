@@ -61,6 +61,7 @@ extension Central {
     link.listen(to: characteristic, handler)
     do throws(CentralError) {
       _ = try await operate(.startNotify, on: characteristic)
+      link.subscribed(to: characteristic)
       return .signal
     } catch {
       link.stopListening(to: characteristic)
@@ -97,6 +98,28 @@ extension Central {
       log.debug("no socket for notifications: using signals", ["error": error])
       return false
     }
+  }
+
+  /// Ends the notifications of a link. Values that bluetoothd signals before its answers are still delivered.
+  public func unsubscribe(_ id: PeripheralID) {
+    guard let link = links[id] else { return }
+    for characteristic in link.endNotifications() {
+      link.unsubscribing += 1
+      call(
+        "StopNotify", on: BlueZName.characteristic, of: characteristic.path, [], timeout: limits.local
+      ) { [weak self] _ in
+        link.unsubscribing -= 1
+        self?.assumeIsolated { $0.checkConditions() }
+      }
+    }
+  }
+
+  /// Ends the notifications of every link, and waits until bluetoothd has answered: then every value that it has
+  /// signalled is delivered. It answers at once, long before it ends a link.
+  public func unsubscribeAll(within limit: Duration) async {
+    let used = links.peripherals.compactMap { links[$0] }
+    for id in links.peripherals { unsubscribe(id) }
+    _ = await wait(limit) { _ in used.allSatisfy { $0.hasEnded || $0.unsubscribing == 0 } }
   }
 
   /// Reads the value repeatedly, for a characteristic whose notifications another program has acquired. Tries to

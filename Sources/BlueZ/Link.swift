@@ -17,8 +17,12 @@ final class Link: @unchecked Sendable {
   private weak var exchange: Exchange?
   private var streams: [NotificationStream] = []
   private let feed: ByteFeed
-  /// The characteristics subscribed to by signals.
+  /// The characteristics whose signals are delivered.
   private var listening: Set<Characteristic> = []
+  /// Those of them that bluetoothd has been asked to notify, and has agreed to.
+  private var subscribed: Set<Characteristic> = []
+  /// Calls of StopNotify that bluetoothd has not answered.
+  var unsubscribing = 0
 
   /// - Parameter feed: delivers values notified by signals.
   init(_ feed: ByteFeed) { self.feed = feed }
@@ -66,7 +70,22 @@ final class Link: @unchecked Sendable {
   }
 
   func stopListening(to characteristic: Characteristic) {
+    subscribed.remove(characteristic)
     if listening.remove(characteristic) != nil { feed.stopListening(to: characteristic.path) }
+  }
+
+  /// bluetoothd has answered StartNotify.
+  func subscribed(to characteristic: Characteristic) {
+    if listening.contains(characteristic) { subscribed.insert(characteristic) }
+  }
+
+  /// Closes the sockets, after the values in them. Values that arrive as signals are still delivered.
+  /// - Returns: the characteristics to unsubscribe from.
+  func endNotifications() -> Set<Characteristic> {
+    for stream in streams { stream.drain() }
+    streams.removeAll()
+    defer { subscribed.removeAll() }
+    return subscribed
   }
 
   /// The link has ended: operations fail, and after values already received none follow.
@@ -77,6 +96,7 @@ final class Link: @unchecked Sendable {
     streams.removeAll()
     for characteristic in listening { feed.stopListening(to: characteristic.path) }
     listening.removeAll()
+    subscribed.removeAll()
   }
 }
 

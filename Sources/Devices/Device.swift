@@ -280,6 +280,7 @@ final class Device: @unchecked Sendable {
     context.store.change(address) { record in
       record.id = id
       record.advertisement = advertisement
+      record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }
     // Not awaited if an earlier link or run has read it.
     description.isInformationPending = hasInformation && !description.hasInformation

@@ -92,7 +92,7 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: advertisement, rssi: peripheral.rssi)
+      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoom)
     {
       return nil
     }
@@ -103,7 +103,7 @@ extension DeviceManager {
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI)
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isOverLimit: isNear && !hasRoom)
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -145,10 +145,10 @@ extension DeviceManager {
     guard registry.byAddress[address] == nil, let settings = settings(of: address, advertisement) else {
       return nil
     }
-    guard deviceCount < Self.capacity else {
+    guard hasRoom || makeRoom(for: address) else {
       context.counters.turnedAway += 1
       if context.counters.turnedAway == 1 {
-        log.warning("too many devices: further ones are ignored", ["limit": Self.capacity])
+        log.warning("too many devices: further ones are ignored", ["limit": capacity])
       }
       return nil
     }
@@ -192,6 +192,71 @@ extension DeviceManager {
       id: id, address: settings.address, profile: settings.profile, name: name,
       label: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
       offered: record?.offered, model: record?.model, firmware: record?.firmware, serial: record?.serial)
+  }
+
+  // MARK: Expiry
+
+  /// After so many days without being in range a device that nobody has configured is removed: a profile may match
+  /// peripherals that get a new address every few minutes.
+  private static let mostDaysUnseen = 30
+
+  private var hasRoom: Bool { deviceCount < capacity }
+
+  /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
+  /// before others if there is no room for all.
+  private func isConfigured(_ address: BluetoothAddress) -> Bool {
+    store.records[address]?.isRequested == true
+      || configuration.devices.contains { $0.match.identifier == address }
+  }
+
+  /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one
+  /// that was not seen for the longest time.
+  /// - Returns: whether there is room now.
+  private func makeRoom(for address: BluetoothAddress) -> Bool {
+    guard isConfigured(address) else { return false }
+    let configured = Set(configuration.devices.compactMap(\.match.identifier))
+    let others = registry.all.filter { device in
+      !configured.contains(device.address) && store.records[device.address]?.isRequested != true
+    }
+    let last = others.min { one, other in
+      if one.description.isOnline != other.description.isOnline { return other.description.isOnline }
+      return (lastSeen(one), one.address.value) < (lastSeen(other), other.address.value)
+    }
+    guard let last else { return false }
+    log.notice("removing it: a configured device needs its place", last.fields)
+    expire(last)
+    return true
+  }
+
+  private func lastSeen(_ device: Device) -> Int { store.records[device.address]?.lastSeen ?? 0 }
+
+  /// Notes which devices are in range, once a day, and removes those that nobody has configured and that were not in
+  /// range for 30 days. To be called every hour.
+  /// - Parameter today: counted from 1970-01-01.
+  func expireDevices(today: Int) {
+    for device in Array(registry.all) where store.records[device.address]?.id != nil {
+      let before = store.records[device.address]?.lastSeen
+      if before == nil || device.description.isOnline || device.session.adapters.isInRange {
+        // The clock of a machine without a battery may be late at first.
+        store.change(device.address) { $0.lastSeen = max(before ?? today, today) }
+      } else if let before, today - before > Self.mostDaysUnseen, !isConfigured(device.address) {
+        log.notice("removing it: it was not in range for \(Self.mostDaysUnseen) days", device.fields)
+        expire(device)
+      }
+    }
+  }
+
+  /// Removes a device that becomes one again if it is seen.
+  private func expire(_ device: Device) {
+    // First, as it stores what becomes of their values.
+    device.abandonWrites(reason: "the device was removed")
+    store.change(device.address) { record in
+      let before = record
+      record = DeviceRecord(address: device.address)
+      // Kept to clear the topics.
+      (record.id, record.offered) = (before.id, before.offered)
+    }
+    remove(device, because: .removed)
   }
 
   private func rename(_ device: Device, to id: DeviceID, _ reason: RenameReason) {

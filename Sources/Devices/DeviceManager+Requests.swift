@@ -36,9 +36,6 @@ extension DeviceManager {
     _ address: BluetoothAddress, _ options: DeviceOptions, desired: [Named<JSONValue>] = []
   ) throws(RequestError) -> DeviceDescription {
     if let id = options.id { try checkFree(id, for: address) }
-    if registry.byAddress[address] == nil, deviceCount >= Self.capacity {
-      throw RequestError("the limit of \(Self.capacity) devices is reached")
-    }
     let before = store.records[address] ?? DeviceRecord(address: address)
     var record = before
     record.isAdded = true
@@ -50,6 +47,7 @@ extension DeviceManager {
     reconcile()
     guard let device = registry.byAddress[address] else {
       store.change(address) { $0 = before }
+      if deviceCount >= capacity { throw RequestError("the limit of \(capacity) devices is reached") }
       throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
     set(desired, of: device)

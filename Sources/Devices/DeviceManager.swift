@@ -18,6 +18,9 @@ package actor DeviceManager {
   /// Maximum number of devices: anybody can advertise names that match.
   package static let capacity = 1000
 
+  /// Smaller than ``DeviceManager/capacity`` only in tests.
+  let capacity: Int
+  private var expiryTimer: LoopTimer?
   let context: DeviceContext
   /// This gateway, among those that a device may be pinned to.
   let gateway: GatewayID
@@ -36,10 +39,12 @@ package actor DeviceManager {
   /// - Parameters:
   ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
   ///   - bondLimit: how long a device waits for an adapter that has gone and has a bond with it; shorter only in tests.
+  ///   - capacity: maximum number of devices; fewer only in tests.
   package init(
     _ configuration: Configuration, gateway: GatewayID, state: StateSection, bus: DBusAddress = .system,
-    bondLimit: Duration = .seconds(60), loop: EventLoop
+    bondLimit: Duration = .seconds(60), capacity: Int = DeviceManager.capacity, loop: EventLoop
   ) {
+    self.capacity = capacity
     self.loop = loop
     self.configuration = configuration
     self.gateway = gateway
@@ -79,12 +84,37 @@ package actor DeviceManager {
   }
 
   /// Creates the devices that are known from earlier runs.
-  package func start() { loadKnownDevices() }
+  package func start() {
+    loadKnownDevices()
+    scheduleExpiry()
+  }
+
+  private static let expiryInterval = Duration.seconds(3600)
+
+  /// The first time an hour after the start: until then the devices in range have been seen.
+  private func scheduleExpiry() {
+    expiryTimer = loop.timer(after: Self.expiryInterval) { [weak self] in
+      self?.assumeIsolated { engine in
+        engine.expireDevices(today: Timestamp.now.day)
+        engine.scheduleExpiry()
+      }
+    }
+  }
 
   /// Works until it is cancelled.
   package func run() async {
     await withTaskGroup(of: Void.self) { group in
       for adapter in context.adapters { group.addTask { await adapter.central.run() } }
+    }
+  }
+
+  /// Ends the notifications, and waits for those on their way, for at most `limit`. bluetoothd takes 2 s to end a link,
+  /// and would go on notifying.
+  package func unsubscribe(within limit: Duration) async {
+    await withTaskGroup(of: Void.self) { group in
+      for adapter in context.adapters {
+        group.addTask { await adapter.central.unsubscribeAll(within: limit) }
+      }
     }
   }
 

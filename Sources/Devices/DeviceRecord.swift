@@ -26,6 +26,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package var isRemoved = false
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
+  /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
+  var lastSeen: Int?
 
   /// A value as JSON: which property it fits is known with the device's profile.
   struct Desired: Sendable, Equatable {
@@ -42,6 +44,12 @@ package struct DeviceRecord: Sendable, Equatable {
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
   /// Commands alone do not count: one for a group is for every device in range as well.
   var isKnownByAddress: Bool { id != nil || isAdded || changes != DeviceOptions() }
+
+  /// Whether a request was about it.
+  var isRequested: Bool {
+    isAdded || isRemoved || changes != DeviceOptions()
+      || desired.values.contains { $0.source == .request }
+  }
 
   /// What is known of it before it is seen.
   package var advertisement: Advertisement {
@@ -75,6 +83,7 @@ extension DeviceRecord {
       "added": isAdded ? .bool(true) : nil,
       "removed": isRemoved ? .bool(true) : nil,
       "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
+      "last_seen": lastSeen.map(JSONValue.integer),
     ]
     return json.bytes
   }
@@ -108,6 +117,7 @@ extension DeviceRecord {
       guard let value = Desired(member.value) else { throw Broken() }
       desired[member.name] = value
     }
+    lastSeen = try object.member("last_seen", as: Self.integer)
   }
 
   // Advertised, or given by a sender: not validated.
@@ -117,8 +127,10 @@ extension DeviceRecord {
 
   private static func texts(_ json: JSONValue) -> [String]? { list(json, text) }
 
-  private static func integers(_ json: JSONValue) -> [Int]? {
-    list(json) { if case .integer(let number) = $0 { number } else { nil } }
+  private static func integers(_ json: JSONValue) -> [Int]? { list(json, integer) }
+
+  private static func integer(_ json: JSONValue) -> Int? {
+    if case .integer(let number) = json { number } else { nil }
   }
 
   private static func list<Element>(_ json: JSONValue, _ read: (JSONValue) -> Element?) -> [Element]? {

@@ -141,7 +141,11 @@ final class DeviceSession: @unchecked Sendable {
     linkEnded()
     if context.isStopping { return }
     guard let peripheral else { return }
-    context.loop.task(of: adapter.central) { await $0.disconnect(peripheral) }
+    context.loop.task(of: adapter.central) { central in
+      // Its properties may be others on the next link, and a bonded peripheral remembers what is subscribed to.
+      central.unsubscribe(peripheral)
+      await central.disconnect(peripheral)
+    }
   }
 
   /// The peripheral has changed its services: stops using removed characteristics and starts using added ones.

@@ -7,7 +7,7 @@ struct Registry {
   private(set) var byAddress: [BluetoothAddress: Device] = [:]
   private(set) var byID: [DeviceID: Device] = [:]
   var byPeripheral: [PeripheralID: Device] = [:]
-  /// Peripherals that no entry matches, or whose signal is too weak for the one that does.
+  /// Peripherals that no entry matches, whose signal is too weak for the one that does, or for which there is no room.
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
@@ -35,12 +35,15 @@ struct Registry {
 struct IgnoredPeripheral {
   /// What it had advertised when it was ignored.
   let advertisement: Advertisement
-  /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches.
+  /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
   let minRSSI: Int?
+  /// Whether there was no room for another device.
+  let isOverLimit: Bool
 
   /// Whether nothing has changed. Called for every advertisement of peripherals that are not devices.
-  func holds(for now: Advertisement, rssi: Int?) -> Bool {
+  func holds(for now: Advertisement, rssi: Int?, hasRoom: Bool) -> Bool {
     if let minRSSI, let rssi, rssi >= minRSSI { return false }
+    if isOverLimit, hasRoom { return false }
     return advertisement == now
   }
 }

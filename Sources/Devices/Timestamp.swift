@@ -15,6 +15,9 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
   }
 
+  /// In UTC, counted from 1970-01-01.
+  var day: Int { Int(milliseconds / 86_400_000) }
+
   package static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
   /// Appends the time as RFC 3339 has it, in UTC: `2025-11-20T18:01:02.345Z`, always 24 bytes.

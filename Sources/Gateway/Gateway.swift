@@ -91,9 +91,11 @@ actor Gateway {
   private func shutDown() async {
     log.info("stopping")
     control.stop()
+    let deadline = Moment.now + .seconds(3)
+    await engine.unsubscribe(within: .milliseconds(500))
     await engine.endSessions()
     bridge.goOffline()
-    await engine.stop(within: .seconds(3))
+    await engine.stop(within: Moment.now.duration(to: deadline))
     await bridge.stop(deadline: .seconds(1))
   }
 

@@ -42,6 +42,34 @@ import Testing
     }
   }
 
+  @Test("A property that is taken out while the gateway runs is unsubscribed from")
+  func propertyTakenOut() async throws {
+    func entry(_ properties: String) -> String {
+      #"{"match":{"identifier":"\#(Self.first)"},"id":"kitchen","properties":\#(properties)}"#
+    }
+    let (one, both) = (#"["temperature"]"#, #"["temperature","button_a"]"#)
+    let reloaded = entry(one)
+    var plan = Self.plan(entries: entry(both))
+    plan.simulator = ["--services", "temperature,buttons"]
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      let monitor = try await BusMonitor(fixture.bus)
+      var mark = try fixture.observer.mark
+      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"properties":\#(one)}}"#)
+      try await fixture.online("kitchen", after: mark)
+      try #require(try await monitor.calls(of: "StopNotify") == 2)
+      try #require(try await monitor.calls(of: "StartNotify") == 1)
+      mark = try fixture.observer.mark
+      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"properties":null}}"#)
+      try await fixture.online("kitchen", after: mark)
+      // By a reload as well.
+      mark = try fixture.observer.mark
+      _ = try await fixture.reload(entries: reloaded)
+      try await fixture.online("kitchen", after: mark)
+      try #require(try await monitor.calls(of: "StopNotify") == 5)
+    }
+  }
+
   private static let button = #"""
     "button":{"properties":{"button":{"service":"e95d9882-251d-470a-a062-fa1922dfa9a8",
       "characteristic":"e95dda90-251d-470a-a062-fa1922dfa9a8","access":["read","notify"],"type":"uint8"}}}

@@ -31,6 +31,29 @@ import Testing
     }
   }
 
+  @Test("No reading that bluetoothd signals is lost by a stop, and none follows offline")
+  func stopLosesNoReadings() async throws {
+    var plan = Plan(devices: 10)
+    // As long as a real bluetoothd takes; meanwhile it goes on notifying.
+    plan.simulator = ["--disconnect-ms", "2300"]
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature"]}"#
+    try await withThreeAttempts(plan) { fixture in
+      let ids = try await fixture.simulator.devices().map(\.id)
+      for id in ids { try await fixture.reading(id) { $0.sequence >= 3 } }
+      let took = try await fixture.timeToStop()
+      let devices = try await fixture.simulator.devices()
+      try await fixture.observer.synchronize()
+      for device in devices {
+        let readings = try fixture.readings(device.id)
+        // One more than was notified: the first value is read.
+        try #require(readings.count == device.sent + 1, "\(device)")
+        let offline = try await fixture.offline(device.id)
+        try #require(readings.allSatisfy { $0.message.number < offline.number })
+      }
+      return took < .seconds(5)
+    }
+  }
+
   @Test("SIGTERM during a connection attempt leaves no link behind")
   func stopWhileConnecting() async throws {
     var plan = Plan()

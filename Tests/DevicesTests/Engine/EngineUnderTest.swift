@@ -37,7 +37,7 @@ final class EngineUnderTest: Sendable {
   ///   - absentAdapter: an adapter that is absent at the start.
   init(
     _ configuration: Configuration = Configuration(), state path: String? = nil, isInRange: Bool = true,
-    absentAdapter: Int? = nil, bondLimit: Duration = .seconds(60),
+    absentAdapter: Int? = nil, bondLimit: Duration = .seconds(60), capacity: Int = DeviceManager.capacity,
     _ change: (inout SimulatorOptions) -> Void = { _ in }
   ) async throws {
     var options = SimulatorOptions()
@@ -65,7 +65,7 @@ final class EngineUnderTest: Sendable {
     state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
     let engine = DeviceManager(
       configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address),
-      bondLimit: bondLimit, loop: loop)
+      bondLimit: bondLimit, capacity: capacity, loop: loop)
     let frontEnd = RecordingFrontEnd()
     (self.engine, self.frontEnd) = (engine, frontEnd)
     frontEnd.engine = engine

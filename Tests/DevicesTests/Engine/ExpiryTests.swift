@@ -1,0 +1,131 @@
+import Configuration
+import GATT
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// Devices that nobody has configured do not stay for good, and leave their places to those that are.
+@Suite struct ExpiryTests {
+  private typealias Engine = EngineUnderTest
+
+  private static let stranger = BluetoothAddress(truncating: 0xC0FF_EE00_0001)
+
+  /// The record of a device that matched the prefix of the default configuration.
+  private static func record(
+    _ address: BluetoothAddress = Engine.address, lastSeen: Int? = 100
+  ) -> DeviceRecord {
+    var record = DeviceRecord(address: address)
+    (record.id, record.name, record.lastSeen) = (DeviceID(address), "BBC micro:bit [zugev]", lastSeen)
+    return record
+  }
+
+  @Test func deviceThatNobodyConfiguredIsRemovedAfter30DaysUnseen() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    Engine.store(Self.record(), in: path)
+    let tested = try await Engine(state: path, isInRange: false)
+    await tested.engine.expireDevices(today: 130)
+    #expect(await tested.engine.device(Engine.id) != nil)
+    await tested.engine.expireDevices(today: 131)
+    // The front end clears its topics.
+    #expect(tested.frontEnd.events.elements.last == .detached(.removed))
+    #expect(await tested.engine.device(Engine.id) == nil)
+    // It is a new device when it is seen again.
+    await tested.comeBack()
+    try await tested.frontEnd.availability(true)
+    await tested.end()
+    #expect(try Engine.stored(in: path).count == 1)
+  }
+
+  @Test func nothingIsKeptOfARemovedDevice() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    Engine.store(Self.record(), in: path)
+    let tested = try await Engine(state: path, isInRange: false)
+    await tested.engine.expireDevices(today: 131)
+    await tested.end()
+    #expect(try Engine.stored(in: path).isEmpty)
+  }
+
+  @Test func deviceIsCountedFromTheFirstDayOnWhichItIsKnownToBeAbsent() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    Engine.store(Self.record(lastSeen: nil), in: path)
+    let tested = try await Engine(state: path, isInRange: false)
+    for day in [500, 530] { await tested.engine.expireDevices(today: day) }
+    #expect(await tested.engine.device(Engine.id) != nil)
+    await tested.engine.expireDevices(today: 531)
+    #expect(await tested.engine.device(Engine.id) == nil)
+    await tested.end()
+  }
+
+  @Test func deviceInRangeIsNotedOnceADayAndStays() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await Engine(state: path)
+    try await tested.frontEnd.availability(true)
+    // Later than today: the clock may be wrong at first.
+    await tested.engine.expireDevices(today: 90_000)
+    await tested.engine.expireDevices(today: 90_100)
+    await tested.engine.expireDevices(today: 90_050)
+    #expect(await tested.engine.device(Engine.id) != nil)
+    await tested.end()
+    #expect(try Engine.stored(in: path).map(\.lastSeen) == [90_100])
+  }
+
+  @Test(arguments: ["entry", "added", "renamed", "value"])
+  func configuredDeviceStays(by what: String) async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    var configuration = Configuration()
+    var record = Self.record()
+    switch what {
+    case "entry": configuration.devices = [Configuration.Device(match: .identifier(Engine.address))]
+    case "added": record.isAdded = true
+    case "renamed": record.changes.name = "Window"
+    default: record.desired["period"] = DeviceRecord.Desired(value: 500, source: .request)
+    }
+    Engine.store(record, in: path)
+    let tested = try await Engine(configuration, state: path, isInRange: false)
+    await tested.engine.expireDevices(today: 1000)
+    #expect(await tested.engine.deviceCount == 1)
+    await tested.end()
+  }
+
+  @Test func configuredDeviceTakesThePlaceOfOneThatIsNot() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    Engine.store(Self.record(Self.stranger), in: path)
+    var configuration = Configuration()
+    configuration.devices.insert(Configuration.Device(match: .identifier(Engine.address)), at: 0)
+    let tested = try await Engine(configuration, state: path, capacity: 1)
+    try await tested.frontEnd.availability(true)
+    #expect(await tested.engine.devices.map(\.address) == [Engine.address])
+    // There is no place for another one, unless a device that is not configured has it.
+    await #expect(throws: RequestError.self) { try await tested.engine.add(Self.stranger, DeviceOptions()) }
+    await tested.end()
+  }
+
+  @Test func requestedDeviceTakesThePlaceOfOneThatIsNot() async throws {
+    let tested = try await Engine(capacity: 1)
+    try await tested.frontEnd.availability(true)
+    _ = try await tested.engine.add(Self.stranger, DeviceOptions())
+    #expect(await tested.engine.devices.map(\.address) == [Self.stranger])
+    #expect(tested.frontEnd.events.elements.contains(.detached(.removed)))
+    await tested.end()
+  }
+
+  @Test func ignoredPeripheralIsUsedWhenAPlaceBecomesFree() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    Engine.store(Self.record(Self.stranger), in: path)
+    let tested = try await Engine(state: path, capacity: 1)
+    while await tested.engine.counters.turnedAway == 0 { await Task.yield() }
+    await tested.engine.expireDevices(today: 131)
+    #expect(try await tested.frontEnd.availability(true).address == Engine.address)
+    // It was counted once, and not again with each advertisement.
+    #expect(await tested.engine.counters.turnedAway == 1)
+    await tested.end()
+  }
+}
