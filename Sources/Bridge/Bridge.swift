@@ -179,15 +179,17 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .connected:
       report.connected()
       ownership.connected()
-    case .disconnected:
-      report.disconnected()
+    case .disconnected(let error):
+      report.disconnected(error)
       ownership.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
       companion?.disconnected()
-    case .connectFailed: ownership.connectFailed()
+    case .connectFailed(let error):
+      report.failed(error)
+      ownership.connectFailed()
     case .subscriptionRefused, .publicationRefused:
       // The client logs it.
       break

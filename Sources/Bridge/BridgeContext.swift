@@ -69,6 +69,17 @@ extension MQTTOptions {
     // Far above any valid command, so that one that is too long gets a reply.
     maximumIncomingPacket = 2 << 20
     awaitsAdmission = true
+    if let file = configuration.mqtt.passwordFile {
+      readPassword = { () throws(MQTTError) -> String in try Self.password(in: file) }
+    }
+  }
+
+  private static func password(in file: String) throws(MQTTError) -> String {
+    do throws(FileProblem) {
+      return String(decoding: try ConfigurationFile.password(in: file), as: UTF8.self)
+    } catch {
+      throw .file(path: file, reason: error.description)
+    }
   }
 
   /// The configured broker and credentials.

@@ -46,9 +46,10 @@ extension Bridge: RequestHost {
       ? []
       : [
         .fault(
-          .broker, "the running gateway is not connected to the broker",
-          remedy: "if mqtt or the password was changed: sudo systemctl restart microbit-gateway; "
-            + "the reason is in its log: journalctl -u microbit-gateway -n 20")
+          .broker,
+          "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
+          remedy: (report.failure?.hint(host: report.host).map { "\($0); " } ?? "")
+            + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway")
       ]
   }
 }

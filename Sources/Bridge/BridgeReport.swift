@@ -50,18 +50,28 @@ package final class BridgeReport: @unchecked Sendable {
     }
   }
 
+  /// Of the broker, as configured.
+  var host: String { broker.host }
+
   /// Whether there is a connection to the broker.
   var isConnected: Bool { broker.connectedSince != nil }
 
   func countCommand() { commands += 1 }
 
+  /// Why there is none; nil as long as the first attempt has not ended.
+  private(set) var failure: MQTTError?
+
+  func failed(_ error: MQTTError) { failure = error }
+
   func connected() {
+    failure = nil
     broker.connectedSince = .now
     broker.connects += 1
     changed()
   }
 
-  func disconnected() {
+  func disconnected(_ error: MQTTError?) {
+    failure = error
     broker.connectedSince = nil
     changed()
   }

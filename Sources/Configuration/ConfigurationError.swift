@@ -51,6 +51,8 @@ package struct ConfigurationErrors: Error, Sendable, Equatable {
   package var file: String?
   /// In the order of the document.
   package let errors: [ConfigurationError]
+  /// A file or folder of profiles cannot be read at all.
+  var isUnreadable = false
 }
 
 /// The path to a value of the document.

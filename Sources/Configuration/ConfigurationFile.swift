@@ -16,10 +16,14 @@ package struct ConfigurationFile: Sendable {
 
   /// Reads the configuration at `path`, else the first of ``searched`` that exists, and the files it names.
   /// Blocks while it reads.
-  /// - Parameter excluded: keys of the document that are treated as absent.
+  /// - Parameters:
+  ///   - excluded: keys of the document that are treated as absent.
+  ///   - filesMayBeAway: files that `mqtt` names need not be readable yet: for a gateway, which reads them for each
+  ///     connection.
   /// - Throws: every error that was found.
   package static func load(
-    path: String?, searching places: [String] = searched, without excluded: Set<String> = []
+    path: String?, searching places: [String] = searched, without excluded: Set<String> = [],
+    filesMayBeAway: Bool = false
   ) throws(ConfigurationFailure) -> ConfigurationFile {
     let (file, bytes) = try find(path, places)
     do throws(ConfigurationErrors) {
@@ -27,15 +31,25 @@ package struct ConfigurationFile: Sendable {
       var (configuration, document) = try read(bytes, in: folder, without: excluded)
       var resolver = FileResolver(folder: folder)
       resolver.resolve(&configuration.mqtt)
-      guard resolver.errors.isEmpty else {
+      guard filesMayBeAway || resolver.errors.isEmpty else {
         throw ConfigurationErrors(errors: resolver.errors.map { $0.located(in: document) })
       }
       return ConfigurationFile(
         path: file, configuration: configuration, document: document.value,
         warnings: (configuration.warnings + resolver.warnings).map { $0.located(in: document) })
     } catch {
-      throw ConfigurationFailure(file: error.file ?? file, errors: error.errors)
+      throw ConfigurationFailure(
+        file: error.file ?? file, errors: error.errors, isUnreadable: error.isUnreadable)
     }
+  }
+
+  /// The password in a file: its first line, which is not empty.
+  package static func password(in file: String) throws(FileProblem) -> [UInt8] {
+    let line = try FileProblem.read(file, limit: 1 << 20).prefix {
+      $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r")
+    }
+    if line.isEmpty { throw FileProblem("its first line is empty") }
+    return Array(line)
   }
 
   /// Reads a configuration as a file in `folder` holds it, with its profiles, but without its other files.
@@ -64,7 +78,8 @@ package struct ConfigurationFile: Sendable {
         if path == nil, error.isMissing { continue }
         let hint = error.isMissing ? "name another with --config" : nil
         throw ConfigurationFailure(
-          file: place, errors: [ConfigurationError(problem: error.description, hint: hint)])
+          file: place, errors: [ConfigurationError(problem: error.description, hint: hint)],
+          isUnreadable: true)
       }
     }
     throw ConfigurationFailure(
@@ -73,7 +88,7 @@ package struct ConfigurationFile: Sendable {
         ConfigurationError(
           problem: "no configuration: neither \(places.joined(separator: " nor ")) exists",
           hint: "write one: microbit-gateway init; or name another with --config")
-      ])
+      ], isUnreadable: true)
   }
 
   /// The folder of a file.
@@ -89,6 +104,8 @@ package struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringCon
   package let file: String?
   /// At least one.
   package let errors: [ConfigurationError]
+  /// The configuration or a file of profiles cannot be read at all, which may be different later.
+  package var isUnreadable = false
 
   /// A line for each error: `config.json:7:15: devices[0].period: 0 is below 20`.
   package var description: String {
@@ -109,20 +126,23 @@ private struct FileResolver {
 
   mutating func resolve(_ mqtt: inout Configuration.MQTT) {
     let path = ConfigurationPath.root.key("mqtt")
-    if let bytes = read(&mqtt.passwordFile, path.key("password_file"), isSecret: true) {
-      let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-      if line.isEmpty { errors.append(path.key("password_file").error("the file's first line is empty")) }
-      mqtt.password = Array(line)
-    }
+    mqtt.password = read(
+      &mqtt.passwordFile, path.key("password_file"), isSecret: true, ConfigurationFile.password)
     guard var tls = mqtt.tls else { return }
-    _ = read(&tls.caFile, path.key("tls").key("ca_file"), isSecret: false)
-    _ = read(&tls.certFile, path.key("tls").key("cert_file"), isSecret: false)
-    _ = read(&tls.keyFile, path.key("tls").key("key_file"), isSecret: true)
+    read(&tls.caFile, path.key("tls").key("ca_file"), isSecret: false)
+    read(&tls.certFile, path.key("tls").key("cert_file"), isSecret: false)
+    read(&tls.keyFile, path.key("tls").key("key_file"), isSecret: true)
     mqtt.tls = tls
   }
 
   /// Resolves the file's name, and reads it.
-  private mutating func read(_ file: inout String?, _ key: ConfigurationPath, isSecret: Bool) -> [UInt8]? {
+  @discardableResult
+  private mutating func read(
+    _ file: inout String?, _ key: ConfigurationPath, isSecret: Bool,
+    _ content: (String) throws(FileProblem) -> [UInt8] = { (file) throws(FileProblem) in
+      try FileProblem.read(file, limit: 1 << 20)
+    }
+  ) -> [UInt8]? {
     guard let named = file else { return nil }
     let resolved = named.resolved(in: folder)
     file = resolved
@@ -130,9 +150,10 @@ private struct FileResolver {
       warnings.append(key.error("\(resolved) can be read by every user", hint: "chmod o-r"))
     }
     do throws(FileProblem) {
-      return try FileProblem.read(resolved, limit: 1 << 20)
+      return try content(resolved)
     } catch {
-      errors.append(key.error("\(resolved): \(error)"))
+      let hint = error.isMissing ? "create it, or correct the path" : nil
+      errors.append(key.error("\(resolved): \(error)", hint: hint))
       return nil
     }
   }

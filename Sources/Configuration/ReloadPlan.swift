@@ -33,17 +33,12 @@ extension Configuration {
 
   /// The paths of the keys, two levels deep at most, whose values are not the same.
   private static func differences(_ old: Configuration, _ new: Configuration) -> [String] {
-    var paths = keys.flatMap { key -> [String] in
+    keys.flatMap { key -> [String] in
       guard case .object(let members) = key.shape else {
         return key.write(old) == key.write(new) ? [] : [key.name]
       }
       let (before, after) = (key.write(old), key.write(new))
       return members.map(\.name).filter { before?[$0] != after?[$0] }.map { "\(key.name).\($0)" }
     }
-    // The content of the file has changed.
-    if old.mqtt.password != new.mqtt.password, !paths.contains("mqtt.password_file") {
-      paths.append("mqtt.password_file")
-    }
-    return paths
   }
 }

@@ -109,7 +109,9 @@ actor Gateway {
     loop.task(of: self) { gateway in
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
-        Result { () throws(ConfigurationFailure) in try ConfigurationFile.load(path: path) }
+        Result { () throws(ConfigurationFailure) in
+          try ConfigurationFile.load(path: path, filesMayBeAway: true)
+        }
       }
       switch result {
       case .failure(let failure):

@@ -43,7 +43,9 @@ public enum GatewayCommand: Sendable, Equatable {
     case usage = 64
     /// No bus, bluetoothd or adapter, no such device, or it is not in range, for a one-shot command.
     case unavailable = 69
-    /// config.json cannot be read, or has errors.
+    /// config.json or a file of profiles cannot be read.
+    case unreadable = 66
+    /// config.json has errors.
     case configuration = 78
 
     /// For the error of a request.
@@ -74,7 +76,14 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 
   private static func run(_ path: String?, on loop: EventLoop) async -> ExitStatus {
-    guard let file = load(path) else { return .configuration }
+    let file: ConfigurationFile
+    do throws(ConfigurationFailure) {
+      // The service is started again if the file cannot be read; if it has errors, that would not help.
+      file = try ConfigurationFile.load(path: path, filesMayBeAway: true)
+    } catch {
+      printError(error.advice)
+      return error.isUnreadable ? .unreadable : .configuration
+    }
     let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
     OpenFiles.allow(Gateway.mostOpenFiles)

@@ -2,9 +2,9 @@ import CMosquitto
 import Glibc
 import Synchronization
 
-/// The blocking part of an attempt to connect: reads certificate files and resolves the host name.
+/// The blocking part of an attempt to connect: reads the password and the certificate files, and resolves the host name.
 struct Dialling: Sendable {
-  let options: MQTTOptions
+  private(set) var options: MQTTOptions
   /// For a host with both IPv4 and IPv6 addresses, use the second family: libmosquitto only tries the first address
   /// completely, and the broker may only listen on the other one.
   var takesSecondFamily: Bool
@@ -12,22 +12,28 @@ struct Dialling: Sendable {
   /// Blocks. The returned handle has a socket that is connecting.
   func callAsFunction() -> Result<MosquittoHandle, MQTTError> {
     do throws(MQTTError) {
-      try checkOptions()
-      try checkFiles()
-      let handle = try MosquittoHandle(
-        clientID: options.clientID, maximumIncoming: options.maximumIncomingPacket)
-      try configure(handle)
-      let families = try resolve()
-      if options.tls == nil {
-        try connect(handle, families)
-      } else {
-        // libmosquitto initialises TLS globals on first use, without a lock.
-        try Self.tls.withLock { (_) throws(MQTTError) in try connect(handle, families) }
-      }
-      return .success(handle)
+      var attempt = self
+      if let readPassword = options.readPassword { attempt.options.password = try readPassword() }
+      return .success(try attempt.dial())
     } catch {
       return .failure(error)
     }
+  }
+
+  private func dial() throws(MQTTError) -> MosquittoHandle {
+    try checkOptions()
+    try checkFiles()
+    let handle = try MosquittoHandle(
+      clientID: options.clientID, maximumIncoming: options.maximumIncomingPacket)
+    try configure(handle)
+    let families = try resolve()
+    if options.tls == nil {
+      try connect(handle, families)
+    } else {
+      // libmosquitto initialises TLS globals on first use, without a lock.
+      try Self.tls.withLock { (_) throws(MQTTError) in try connect(handle, families) }
+    }
+    return handle
   }
 
   private static let tls = Mutex(())

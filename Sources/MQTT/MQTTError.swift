@@ -16,7 +16,7 @@ public enum MQTTError: Error, Equatable, Sendable {
   case unsupportedProtocol
   /// The TLS handshake failed, usually because of a certificate that one side does not trust.
   case tls(reason: String)
-  /// A certificate or key file cannot be used.
+  /// The file of the password, a certificate or a key cannot be used.
   case file(path: String, reason: String)
   /// An invalid option.
   case invalidOption(String)
@@ -56,11 +56,11 @@ public enum MQTTError: Error, Equatable, Sendable {
   var remedy: Remedy {
     switch self {
     case .lookUpFailed, .unreachable, .timedOut, .keepAliveTimedOut, .connectionLost, .closedByBroker,
-      .library, .protocolViolation:
+      .library, .protocolViolation, .file:
       .retry
     case .notAuthorised, .refused, .unsupportedProtocol:
       .refused
-    case .tls, .file, .invalidOption:
+    case .tls, .invalidOption:
       .configuration
     }
   }
@@ -108,7 +108,7 @@ extension MQTTError: CustomStringConvertible {
     case .tls:
       return "check mqtt.port, mqtt.tls.ca_file, and that mqtt.host is a name in the broker's certificate"
     case .refused(reasonCode: 154, _): return "allow retained messages in the broker's configuration"
-    case .file: return "check the files in mqtt.tls and their permissions"
+    case .file: return "check mqtt.password_file and the files in mqtt.tls, and their permissions"
     case .refused, .invalidOption, .keepAliveTimedOut, .connectionLost, .closedByBroker, .library: return nil
     }
   }

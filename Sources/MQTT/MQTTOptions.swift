@@ -33,6 +33,8 @@ public struct MQTTOptions: Sendable {
   var clientID: String
   var username: String?
   var password: String?
+  /// Reads the password anew for each attempt to connect, on a thread that may block; nil: it is ``password``.
+  public var readPassword: (@Sendable () throws(MQTTError) -> String)?
   /// Nil: no TLS.
   var tls: TLS?
   /// The longest silence before a ping; 5 s … 65535 s.

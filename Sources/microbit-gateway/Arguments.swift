@@ -263,7 +263,7 @@ struct Arguments {
       --no-test          do not try the broker
       --yes              ask nothing: take the default of what is not given
 
-    Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 69 no Bluetooth,
-    or the device is not in range; 78 wrong configuration.
+    Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 66 run cannot
+    read the configuration; 69 no Bluetooth, or the device is not in range; 78 wrong configuration.
     """
 }

@@ -91,10 +91,38 @@ import Testing
       """#)
     #expect(
       failure(file) == """
-        \(file):1:41: mqtt.password_file: the file's first line is empty
-        \(file):2:36: mqtt.tls.cert_file: /nonexistent/cert: No such file or directory
-        \(file):2:67: mqtt.tls.key_file: \(folder.path)/key: No such file or directory
+        \(file):1:41: mqtt.password_file: \(folder.path)/empty: its first line is empty
+        \(file):2:36: mqtt.tls.cert_file: /nonexistent/cert: No such file or directory (create it, or correct the path)
+        \(file):2:67: mqtt.tls.key_file: \(folder.path)/key: No such file or directory (create it, or correct the path)
         """)
+    let awaiting = try ConfigurationFile.load(path: file, filesMayBeAway: true)
+    #expect(awaiting.configuration.mqtt.passwordFile == "\(folder.path)/empty")
+    #expect(awaiting.configuration.mqtt.tls?.keyFile == "\(folder.path)/key")
+  }
+
+  @Test func onlyAFileThatCannotBeReadIsUnreadable() throws {
+    let folder = try TemporaryFolder()
+    func isUnreadable(_ path: String?) -> Bool? {
+      do throws(ConfigurationFailure) {
+        _ = try ConfigurationFile.load(path: path, searching: [])
+        return nil
+      } catch {
+        return error.isUnreadable
+      }
+    }
+    #expect(isUnreadable(nil) == true)
+    #expect(isUnreadable("\(folder.path)/missing.json") == true)
+    let wrong = try folder.write("wrong.json", "{")
+    #expect(isUnreadable(wrong) == false)
+    let other = try folder.write("a.json", #"{"profiles_directory":"profiles.d"}"#)
+    #expect(isUnreadable(other) == true)
+    try #require(mkdir(folder.path + "/profiles.d", 0o700) == 0)
+    #expect(isUnreadable(other) == nil)
+    try folder.write("profiles.d/a.json", "{")
+    #expect(isUnreadable(other) == false)
+    try #require(unlink(folder.path + "/profiles.d/a.json") == 0)
+    try #require(symlink("missing", folder.path + "/profiles.d/a.json") == 0)
+    #expect(isUnreadable(other) == true)
   }
 
   @Test func tlsFilesAreRelativeToTheConfiguration() throws {

@@ -122,6 +122,26 @@ import Testing
     }
   }
 
+  @Test("A password file that comes only after the start: the gateway runs meanwhile, and connects then")
+  func passwordFileAway() async throws {
+    var plan = Self.planWithLogin(password: "")
+    plan.files["password"] = nil
+    try await withFixture(plan) { fixture in
+      let gateway = try fixture.startGateway()
+      try await fixture.logged("/password: No such file or directory (check mqtt.password_file")
+      // Bluetooth is unaffected.
+      try await fixture.simulator.waitUntil(0, hasSent: 5)
+      let (_, doctor) = try await fixture.command(["doctor"])
+      try #require(
+        doctor.contains("the running gateway is not connected to the broker: cannot use")
+          && doctor.contains("mqtt.password_file: "), "\(doctor)")
+      try fixture.folder.write("secret\n", to: "password")
+      try await fixture.online(try await fixture.id())
+      try #require(fixture.gateway.pid == gateway.pid)
+      try #require(try fixture.lines(with: "No such file or directory").count == 1)
+    }
+  }
+
   @Test("A wrong password is logged once, and the gateway keeps trying")
   func wrongPassword() async throws {
     try await withFixture(Self.planWithLogin(password: "Secret\n")) { fixture in

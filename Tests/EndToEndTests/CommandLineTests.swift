@@ -188,7 +188,6 @@ import Testing
     (#"{"mqtt":{"qos":2}}"#, "mqtt.qos: "),
     (#"{"mqtt":{"readings":"yes"}}"#, "mqtt.readings: "),
     (#"{"mqtt":{"base_topic":"a/#"}}"#, "mqtt.base_topic: "),
-    (#"{"mqtt":{"username":"u","password_file":"nowhere"}}"#, "mqtt.password_file: "),
     (#"{"gateway":{"id":"Living Room"}}"#, "gateway.id: "),
     (#"{"devices":[{"match":{"identifier":"C5:A1"}}]}"#, "devices[0].match.identifier: "),
     (#"{"devices":[{"match":{}}]}"#, "devices[0].match: "),
@@ -218,14 +217,26 @@ import Testing
     }
   }
 
-  @Test("A configuration that is missing, a directory or not UTF-8: status 78", arguments: ["check", "run"])
-  func unreadableConfiguration(command: String) async throws {
+  @Test("check reports a password file that is missing")
+  func missingPasswordFile() async throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write(#"{"mqtt":{"username":"u","password_file":"nowhere"}}"#, to: "config.json")
+    let (status, text) = try await Self.run(["check", "--config", file])
+    #expect(status == 78)
+    #expect(text.contains("config.json:1:41: mqtt.password_file: "), "\(text)")
+    #expect(text.contains("nowhere: No such file or directory (create it, or correct the path)"), "\(text)")
+  }
+
+  @Test(
+    "A configuration that is missing, a directory or not UTF-8: status 78, or 66 for run if it cannot be read",
+    arguments: [("check", 78), ("run", 66)])
+  func unreadableConfiguration(command: String, unreadable: Int32) async throws {
     let folder = try TemporaryFolder()
     let missing = try await Self.run([command, "--config", folder.path + "/none.json"])
-    #expect(missing.status == 78)
+    #expect(missing.status == unreadable)
     #expect(missing.text.contains("none.json"))
     let directory = try await Self.run([command, "--config", folder.path])
-    #expect(directory.status == 78)
+    #expect(directory.status == unreadable)
     #expect(directory.text.contains(folder.path) && directory.text.contains("directory"))
     let file = try folder.write([0x7B, 0xFF, 0xFE, 0x7D], to: "config.json")
     let binary = try await Self.run([command, "--config", file])

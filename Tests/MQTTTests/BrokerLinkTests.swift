@@ -35,13 +35,13 @@ import Testing
 
   private static let refusals: [MQTTError] = [
     .notAuthorised(reasonCode: 135, reason: ""), .refused(reasonCode: 137, reason: ""), .unsupportedProtocol,
-    .tls(reason: ""), .file(path: "", reason: ""), .invalidOption(""),
+    .tls(reason: ""), .invalidOption(""),
   ]
 
   private static let outages: [MQTTError] = [
     .unreachable(reason: "refused", errno: 111), .lookUpFailed(host: "", reason: ""), .timedOut(.connect),
     .keepAliveTimedOut, .connectionLost(reason: ""), .closedByBroker(reasonCode: 142, reason: ""),
-    .protocolViolation(reason: ""), .library(code: 1, reason: ""),
+    .protocolViolation(reason: ""), .file(path: "", reason: ""), .library(code: 1, reason: ""),
   ]
 
   /// A function of its own, because Swift 6.0.3 cannot compile the closures in the attribute.

@@ -1,4 +1,5 @@
 import Log
+import Synchronization
 import TestSupport
 import Testing
 
@@ -41,6 +42,29 @@ import Testing
       _ = try await rejected.connectFailed()
       #expect(rejected.lines.all.count { $0.level == .error } == 1)
     }
+  }
+
+  @Test func thePasswordIsReadForEachAttempt() async throws {
+    let broker = try await guardedBroker()
+    let attempts = Mutex(0)
+    var options = MQTTOptions.local(broker.port)
+    options.username = "gateway"
+    options.readPassword = { () throws(MQTTError) in
+      let attempt = attempts.withLock { count in
+        count += 1
+        return count
+      }
+      switch attempt {
+      case 1: throw .file(path: "/secret", reason: "No such file or directory")
+      case 2: return "wrong"
+      default: return "s3cret ü"
+      }
+    }
+    let client = await TestClient(options)
+    #expect(
+      try await client.connectFailed() == .file(path: "/secret", reason: "No such file or directory"))
+    #expect(try await client.connectFailed().remedy == .refused)
+    try await client.connected()
   }
 
   @Test func forbiddenMessageIsDoneAndCounted() async throws {

@@ -41,7 +41,13 @@ package enum ProfilesDirectory {
     in path: String, _ failure: (String) -> ConfigurationErrors
   ) throws(ConfigurationErrors) -> (profiles: [Profile], origins: [String: String]) {
     let files: [String]
-    do throws(FileProblem) { files = try self.files(in: path) } catch { throw failure(error.description) }
+    do throws(FileProblem) {
+      files = try self.files(in: path)
+    } catch {
+      var failure = failure(error.description)
+      failure.isUnreadable = true
+      throw failure
+    }
     guard files.count <= mostFiles else {
       throw failure("\(files.count) files, the maximum is \(mostFiles)")
     }
@@ -54,7 +60,7 @@ package enum ProfilesDirectory {
           origins[profile.name] = file
         }
       } catch {
-        throw ConfigurationErrors(file: file, errors: error.errors)
+        throw ConfigurationErrors(file: file, errors: error.errors, isUnreadable: error.isUnreadable)
       }
     }
     return (profiles, origins)
@@ -69,7 +75,7 @@ package enum ProfilesDirectory {
     do throws(FileProblem) {
       bytes = try FileProblem.read(file, limit: 1 << 20)
     } catch {
-      throw ConfigurationErrors(errors: [ConfigurationError(problem: error.description)])
+      throw ConfigurationErrors(errors: [ConfigurationError(problem: error.description)], isUnreadable: true)
     }
     let document = try Configuration.document(bytes).get()
     var errors: [ConfigurationError] = []

@@ -65,11 +65,9 @@ extension Setup {
     }
     let path = Self.absolute(passwordFile)
     do throws(FileProblem) {
-      let line = try FileProblem.read(path, limit: 1 << 20)
-        .prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-      guard !line.isEmpty else { throw FileProblem("its first line is empty") }
+      let password = try ConfigurationFile.password(in: path)
       // The service cannot read what belongs to root or lies in /home: it gets a copy.
-      return isOfService(present) ? .typed(Array(line)) : .file(path, Array(line))
+      return isOfService(present) ? .typed(password) : .file(path, password)
     } catch {
       throw CommandFailure(.usage, "--password-file \(passwordFile): \(error)")
     }
@@ -99,9 +97,7 @@ extension PresentConfiguration {
     do throws(ConfigurationErrors) {
       (configuration, document) = try ConfigurationFile.parse(bytes, in: folder)
       if let file = configuration.mqtt.passwordFile?.resolved(in: folder) {
-        password = (try? FileProblem.read(file, limit: 1 << 20)).map { bytes in
-          Array(bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") })
-        }
+        password = try? ConfigurationFile.password(in: file)
       }
     } catch {
       let file = error.file ?? self.path
