@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import GATT
 
 extension Central {
   /// Starts or stops scanning. Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to
@@ -17,6 +18,12 @@ extension Central {
   /// Reports every known peripheral as ``CentralEvent/seen(_:)`` again.
   public func replayPeripherals() {
     for peripheral in peripherals { handler(.seen(peripheral)) }
+  }
+
+  /// Reports the peripheral at `address` as ``CentralEvent/seen(_:)`` again, if it is known.
+  public func replayPeripheral(at address: BluetoothAddress) {
+    let path = tree.devices.first { $0.value.address == address }?.key
+    if let peripheral = path.flatMap(tree.peripheral(at:)) { handler(.seen(peripheral)) }
   }
 
   /// Starts or stops discovery as requested, one call at a time.

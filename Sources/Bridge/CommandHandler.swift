@@ -88,13 +88,16 @@ final class CommandHandler: @unchecked Sendable {
       let property = index.map { profile.properties[$0] }
       if isGroup, property?.isWritable != true { continue }
       if message.retain, !acceptRetained(message, publisher, property) { continue }
-      // After the retained command was recorded: one that another gateway carries out is not repeated here later.
-      guard bridge.isResponsible(for: publisher) else { continue }
+      guard bridge.isResponsible(for: publisher) else {
+        // What another gateway carries out is not repeated here later.
+        handled(message, publisher.device.address)
+        continue
+      }
       execute(message, publisher, name, index)
     }
   }
 
-  /// Records a retained command, or rejects it.
+  /// Begins a retained command, or rejects it.
   /// - Returns: whether to go on to `execute`, which also rejects what cannot be set.
   private func acceptRetained(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
@@ -118,10 +121,24 @@ final class CommandHandler: @unchecked Sendable {
       }
       return false
     }
-    let isNew = retained.record(message, for: publisher.device.address)
-    let isDue = isNew || bridge.hasArrived(barrier)
-    if !isDue { context.log.debug("retained command ignored: it was handled before", publisher.fields) }
-    return isDue
+    let address = publisher.device.address
+    guard retained.isNew(message, for: address) || bridge.hasArrived(barrier) else {
+      context.log.debug("retained command ignored: it was handled before", publisher.fields)
+      return false
+    }
+    retained.begin(message, for: address)
+    return true
+  }
+
+  /// A command has its first outcome. If it is retained, that is stored, after what the engine stores of the outcome:
+  /// a command that a crash interrupts is carried out after the next start.
+  private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
+    guard message.retain else { return }
+    context.loop.timer(after: .zero) { [weak self] in
+      guard let self else { return }
+      context.engine.assumeIsolated { $0.storeChanges() }
+      retained.handled(message, for: address)
+    }
   }
 
   private func execute(
@@ -140,14 +157,15 @@ final class CommandHandler: @unchecked Sendable {
     do throws(Rejection) {
       let payload = try CommandPayload(message.payload, for: property)
       let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
+      let (id, device) = (publisher.device.id, publisher.device.address)
       let command = Command(
         payload.value, timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
-        reply: { [context] outcome in
+        reply: { [weak self, context] outcome in
           let result = outcome.result(
             requested: payload.value.value, property.codec, transaction: payload.transaction)
           context.reply(result, to: address)
+          self?.handled(message, device)
         })
-      let id = publisher.device.id
       context.engine.assumeIsolated { $0.execute(command, on: index, of: id) }
     } catch {
       reject(message, publisher, name, error)
@@ -162,6 +180,7 @@ final class CommandHandler: @unchecked Sendable {
     let result = Outcome.rejected(reason: rejection.reason)
       .result(nil, transaction: rejection.transaction)
     context.reply(result, to: address)
+    handled(message, publisher.device.address)
   }
 
   // MARK: Get
@@ -181,64 +200,5 @@ final class CommandHandler: @unchecked Sendable {
         context.reply(result, to: address)
       }
     }
-  }
-}
-
-/// The last retained command of each topic that was handled for each device: the broker sends it at every connection.
-struct RetainedCommands {
-  /// Topics kept for a device; the oldest is dropped first.
-  private static let capacity = 64
-
-  private let section: StateSection
-  private var digests: [BluetoothAddress: [(topic: String, digest: Int)]] = [:]
-
-  init(_ section: StateSection) {
-    self.section = section
-    for (key, bytes) in section.records {
-      guard let address = BluetoothAddress(key), case .object(let object) = try? JSONParser.parse(bytes)
-      else {
-        continue
-      }
-      digests[address] = object.members.suffix(Self.capacity).compactMap { member in
-        if case .integer(let digest) = member.value { (member.name, digest) } else { nil }
-      }
-    }
-  }
-
-  /// Records the command in the place of the last one of its topic.
-  /// - Returns: whether it differs from that.
-  mutating func record(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
-    let topic = message.topic.string
-    let digest = Self.digest(message.payload)
-    var known = digests[address] ?? []
-    if known.contains(where: { $0 == (topic, digest) }) { return false }
-    known.removeAll { $0.topic == topic }
-    store(known.suffix(Self.capacity - 1) + [(topic, digest)], for: address)
-    return true
-  }
-
-  /// The command of this topic was deleted.
-  mutating func remove(_ topic: TopicName, for address: BluetoothAddress) {
-    guard let known = digests[address], known.contains(where: { $0.topic == topic.string }) else { return }
-    store(known.filter { $0.topic != topic.string }, for: address)
-  }
-
-  private mutating func store(_ known: [(topic: String, digest: Int)], for address: BluetoothAddress) {
-    guard !known.isEmpty else { return forget(address) }
-    digests[address] = known
-    let json = JSONObject(known.map { JSONObject.Member(name: $0.topic, value: .integer($0.digest)) })
-    section.put(address.description, JSONValue.object(json).bytes)
-  }
-
-  mutating func forget(_ address: BluetoothAddress) {
-    guard digests.removeValue(forKey: address) != nil else { return }
-    section.put(address.description, nil)
-  }
-
-  /// FNV-1a of 64 bits (RFC 9923): the same in every run, which `Hasher` is not.
-  static func digest(_ payload: [UInt8]) -> Int {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in payload { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return Int(truncatingIfNeeded: hash)
   }
 }

@@ -29,18 +29,36 @@ extension DeviceManager {
     reconcile()
   }
 
-  /// The configuration, or what requests changed of it, has changed: brings the devices in line.
-  func reconcile() {
+  /// The configuration has changed: brings all devices in line.
+  private func reconcile() {
     // Removed first: the others may get their ids.
-    for device in registry.all where settings(of: device.address, device.advertisement) == nil {
-      remove(device, because: isPinnedElsewhere(device.address) ? .pinnedElsewhere : .removed)
-    }
+    for device in Array(registry.all) { removeUnlessServed(device) }
     for device in Array(registry.all) { update(device) }
     loadKnownDevices()
     registry.ignored = [:]
     replayPeripherals()
-    updateScan()
+    updateScanLater()
     engineChanged()
+  }
+
+  /// A request has changed what holds for the device at `address`: brings it in line, and no other, as there may be a
+  /// thousand, and as many requests at once.
+  func reconcile(_ address: BluetoothAddress) {
+    if let device = registry.byAddress[address] {
+      removeUnlessServed(device)
+      update(device)
+    } else {
+      _ = makeDevice(address, store.records[address]?.advertisement ?? Advertisement())
+    }
+    reportOrphan(address)
+    for adapter in context.adapters { adapter.central.assumeIsolated { $0.replayPeripheral(at: address) } }
+    updateScanLater()
+    engineChanged()
+  }
+
+  private func removeUnlessServed(_ device: Device) {
+    guard settings(of: device.address, device.advertisement) == nil else { return }
+    remove(device, because: isPinnedElsewhere(device.address) ? .pinnedElsewhere : .removed)
   }
 
   /// Another entry may match it now.

@@ -3,7 +3,7 @@ import GATT
 import JSON
 
 /// Requests that change devices. What they change is kept in the state database, and the rest follows from
-/// ``DeviceManager/reconcile()``.
+/// ``DeviceManager/reconcile(_:)``.
 extension DeviceManager {
   func requireDevice(_ id: DeviceID) throws(RequestError) -> Device {
     if let device = registry.byID[id] { return device }
@@ -44,7 +44,7 @@ extension DeviceManager {
     try apply(
       profile: options.profile, properties: options.properties, desired: desired, to: &record, at: .root)
     store.change(address) { $0 = record }
-    reconcile()
+    reconcile(address)
     guard let device = registry.byAddress[address] else {
       store.change(address) { $0 = before }
       if deviceCount >= capacity { throw RequestError("the limit of \(capacity) devices is reached") }
@@ -66,7 +66,7 @@ extension DeviceManager {
       (record.id, record.offered, record.advertisement) = (before.id, before.offered, before.advertisement)
       record.isRemoved = isConfigured
     }
-    reconcile()
+    reconcile(device.address)
     return device.address
   }
 
@@ -78,7 +78,7 @@ extension DeviceManager {
         "\(id) is owned by the gateway \(gateway), which knows it by this id: rename it there first")
     }
     store.change(device.address) { $0.changes.id = new }
-    reconcile()
+    reconcile(device.address)
   }
 
   /// - Returns: nil if the device no longer belongs to this gateway.
@@ -95,7 +95,7 @@ extension DeviceManager {
     try apply(
       properties: update.properties.value, desired: desired, to: &record, at: .root.key("options"))
     store.change(device.address) { $0 = record }
-    reconcile()
+    reconcile(device.address)
     guard let changed = registry.byAddress[device.address] else { return nil }
     set(desired, of: changed)
     return changed.description

@@ -32,6 +32,7 @@ package actor DeviceManager {
   /// The scans that were requested, and are not over.
   var scans: [UInt64: ScanRequest] = [:]
   private var scanCount: UInt64 = 0
+  private var isScanUpdateDue = false
 
   var store: DeviceStore { context.store }
   var log: Logger { context.log }
@@ -216,12 +217,20 @@ package actor DeviceManager {
   }
 
   private func sessionChanged() {
-    updateScan()
+    updateScanLater()
     engineChanged()
   }
 
+  /// Updates the scan once for all changes of a loop iteration, as that examines every device.
+  func updateScanLater() {
+    guard !isScanUpdateDue else { return }
+    isScanUpdateDue = true
+    loop.timer(after: .zero) { [weak self] in self?.assumeIsolated { $0.updateScan() } }
+  }
+
   /// Scans as long as a device may still be found.
-  func updateScan() {
+  private func updateScan() {
+    isScanUpdateDue = false
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled.value && $0.needsScan }
@@ -255,6 +264,9 @@ package actor DeviceManager {
     guard let device = registry.byID[id] else { return reply(.failed(reason: "no device is called \(id)")) }
     device.channels[property].get(reply)
   }
+
+  /// Passes to the state database at once what has changed of the devices.
+  package func storeChanges() { store.flush() }
 
   /// Which gateway owns the device; what commands and requests have set there is copied.
   ///

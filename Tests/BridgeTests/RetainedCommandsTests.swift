@@ -27,10 +27,10 @@ import Testing
   @Test func repeatedCommandIsNotNew() {
     var retained = RetainedCommands(database().section("commands"))
     let answers = [
-      retained.record(command("5000"), for: kitchen), retained.record(command("5000"), for: kitchen),
-      retained.record(command("6000"), for: kitchen), retained.record(command("6000"), for: kitchen),
+      retained.handle(command("5000"), for: kitchen), retained.handle(command("5000"), for: kitchen),
+      retained.handle(command("6000"), for: kitchen), retained.handle(command("6000"), for: kitchen),
       // Sent again after another one: a new command.
-      retained.record(command("5000"), for: kitchen),
+      retained.handle(command("5000"), for: kitchen),
     ]
     #expect(answers == [true, false, true, false, true])
   }
@@ -39,9 +39,9 @@ import Testing
     var retained = RetainedCommands(database().section("commands"))
     let all = "microbit/all/period/set"
     let answers = [
-      retained.record(command("5000"), for: kitchen), retained.record(command("5000", all), for: kitchen),
-      retained.record(command("5000", all), for: hall), retained.record(command("5000"), for: kitchen),
-      retained.record(command("5000", all), for: kitchen),
+      retained.handle(command("5000"), for: kitchen), retained.handle(command("5000", all), for: kitchen),
+      retained.handle(command("5000", all), for: hall), retained.handle(command("5000"), for: kitchen),
+      retained.handle(command("5000", all), for: kitchen),
     ]
     #expect(answers == [true, true, true, false, false])
   }
@@ -49,8 +49,8 @@ import Testing
   @Test func commandsAreKnownAfterARestart() {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
-    _ = retained.record(command("5000"), for: kitchen)
-    _ = retained.record(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen)
+    retained.handle(command("5000"), for: kitchen)
+    retained.handle(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen)
     before.close()
     let after = database()
     let section = after.section("commands")
@@ -62,9 +62,9 @@ import Testing
       ])
     var restored = RetainedCommands(section)
     let answers = [
-      restored.record(command("5000"), for: kitchen),
-      restored.record(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen),
-      restored.record(command("5001"), for: kitchen),
+      restored.handle(command("5000"), for: kitchen),
+      restored.handle(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen),
+      restored.handle(command("5001"), for: kitchen),
     ]
     #expect(answers == [false, false, true])
     after.close()
@@ -73,14 +73,14 @@ import Testing
   @Test func nothingIsKeptOfARemovedDevice() {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
-    _ = retained.record(command("5000"), for: kitchen)
-    _ = retained.record(command("5000"), for: hall)
+    retained.handle(command("5000"), for: kitchen)
+    retained.handle(command("5000"), for: hall)
     retained.forget(kitchen)
     before.close()
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let answers = [
-      restored.record(command("5000"), for: kitchen), restored.record(command("5000"), for: hall),
+      restored.handle(command("5000"), for: kitchen), restored.handle(command("5000"), for: hall),
     ]
     #expect(answers == [true, false])
     after.close()
@@ -90,15 +90,15 @@ import Testing
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     let all = "microbit/all/period/set"
-    _ = retained.record(command("5000"), for: kitchen)
-    _ = retained.record(command("5000", all), for: kitchen)
+    retained.handle(command("5000"), for: kitchen)
+    retained.handle(command("5000", all), for: kitchen)
     retained.remove(topicName("microbit/kitchen/period/set"), for: kitchen)
     retained.remove(topicName("microbit/kitchen/period/set"), for: hall)
     before.close()
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let answers = [
-      restored.record(command("5000", all), for: kitchen), restored.record(command("5000"), for: kitchen),
+      restored.handle(command("5000", all), for: kitchen), restored.handle(command("5000"), for: kitchen),
     ]
     #expect(answers == [false, true])
     after.close()
@@ -107,15 +107,15 @@ import Testing
   @Test func commandsOf64TopicsAreKeptPerDevice() {
     var retained = RetainedCommands(database().section("commands"))
     for number in 0..<64 {
-      _ = retained.record(command("1", "microbit/area/a\(number)/period/set"), for: kitchen)
+      retained.handle(command("1", "microbit/area/a\(number)/period/set"), for: kitchen)
     }
-    let known = retained.record(command("1", "microbit/area/a0/period/set"), for: kitchen)
+    let known = retained.handle(command("1", "microbit/area/a0/period/set"), for: kitchen)
     #expect(!known)
-    _ = retained.record(command("1"), for: kitchen)
+    retained.handle(command("1"), for: kitchen)
     let answers = [
-      retained.record(command("1"), for: kitchen),
-      retained.record(command("1", "microbit/area/a63/period/set"), for: kitchen),
-      retained.record(command("1", "microbit/area/a0/period/set"), for: kitchen),
+      retained.handle(command("1"), for: kitchen),
+      retained.handle(command("1", "microbit/area/a63/period/set"), for: kitchen),
+      retained.handle(command("1", "microbit/area/a0/period/set"), for: kitchen),
     ]
     #expect(answers == [false, false, true], "the oldest one was dropped")
   }
@@ -127,8 +127,31 @@ import Testing
     before.section("commands").put("nobody", Array(#"{"microbit/kitchen/period/set":5}"#.utf8))
     before.close()
     var retained = RetainedCommands(database().section("commands"))
-    let isNew = retained.record(command("5000"), for: kitchen)
+    let isNew = retained.handle(command("5000"), for: kitchen)
     #expect(isNew)
+  }
+
+  @Test func commandsThatAreNotHandledAreRepeatedAfterARestart() {
+    let before = database()
+    var retained = RetainedCommands(before.section("commands"))
+    retained.handle(command("5000"), for: kitchen)
+    // The same one again, and one that replaces another.
+    retained.begin(command("5000"), for: kitchen)
+    retained.handle(command("1", "microbit/all/period/set"), for: kitchen)
+    retained.begin(command("2", "microbit/all/period/set"), for: kitchen)
+    retained.begin(command("5000"), for: hall)
+    retained.begin(command("6000"), for: hall)
+    // Of the command before.
+    retained.handled(command("5000"), for: hall)
+    #expect(!retained.isNew(command("5000"), for: kitchen) && !retained.isNew(command("6000"), for: hall))
+    before.close()
+    let after = database()
+    let restored = RetainedCommands(after.section("commands"))
+    #expect(restored.isNew(command("5000"), for: kitchen))
+    #expect(restored.isNew(command("1", "microbit/all/period/set"), for: kitchen))
+    #expect(restored.isNew(command("2", "microbit/all/period/set"), for: kitchen))
+    #expect(restored.isNew(command("5000"), for: hall) && restored.isNew(command("6000"), for: hall))
+    after.close()
   }
 
   /// The digest of FNV-1a as its authors give it (RFC 9923).
@@ -138,5 +161,17 @@ import Testing
     ] as [(String, UInt64)])
   func digestsAreTheSameInEveryRun(text: String, digest: UInt64) {
     #expect(RetainedCommands.digest(Array(text.utf8)) == Int(truncatingIfNeeded: digest))
+  }
+}
+
+extension RetainedCommands {
+  /// The command arrives and is carried out.
+  /// - Returns: whether it differs from the last one of its topic.
+  @discardableResult
+  fileprivate mutating func handle(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
+    guard isNew(message, for: address) else { return false }
+    begin(message, for: address)
+    handled(message, for: address)
+    return true
   }
 }

@@ -1,7 +1,9 @@
+import Glibc
 import TestSupport
 import Testing
 
-/// Retained commands that are rejected: for a state with MQTT 3.1.1, for an event with either version.
+/// Retained commands that are rejected (for a state with MQTT 3.1.1, for an event with either version), and crashes of
+/// the gateway before a retained command is carried out.
 @Suite struct RetainedCommandTests {
   private static func plan(_ version: String) -> Plan {
     var plan = Plan()
@@ -56,6 +58,64 @@ import Testing
       let writes = try await fixture.simulator.control(
         #"{"op":"writes","i":0,"characteristic":"e95d93ee-251d-470a-a062-fa1922dfa9a8"}"#)
       #expect(writes["writes"]?.array?.compactMap(\.string) == ["6c697665"])
+    }
+  }
+
+  /// Kills the gateway once what has changed so far is in its state database.
+  private static func crash(_ fixture: Fixture) async throws {
+    // Stored after all earlier changes.
+    try await fixture.perform("device/options", #"{"id":"kitchen","options":{"name":"Last change"}}"#)
+    try await fixture.stored("Last change")
+    try fixture.gateway.signal(SIGKILL)
+    try await fixture.gateway.exitStatus(within: Fixture.patience)
+  }
+
+  @Test("A retained command whose write a crash interrupts is carried out after the next start, once")
+  func crashDuringWrite() async throws {
+    try await withFixture(Self.plan("5")) { fixture in
+      try fixture.startGateway()
+      try await fixture.online("kitchen")
+      try await fixture.message("kitchen/period", "50")
+      // The last operation on a new link: while it is unanswered, the command would wait.
+      try await fixture.message("kitchen/info") { $0.text.contains("firmware") }
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.simulator.process.signal(SIGSTOP)
+      let payload = #"{"value":70,"transaction":"kept"}"#
+      try await fixture.observer.publish("microbit/kitchen/period/set", payload, retain: true)
+      try await monitor.called("WriteValue")
+      try await Self.crash(fixture)
+      // The micro:bit has not received the write.
+      try await fixture.killSimulator()
+      try await fixture.startSimulator()
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/period/result").isEmpty)
+      try fixture.startGateway()
+      let applied = try await fixture.message("kitchen/period/result") { $0.text.contains("applied") }
+      #expect(try applied.json()["transaction"]?.string == "kept")
+      #expect(try await fixture.simulator.device(0).period == 70)
+      try await fixture.restartGateway()
+      try await fixture.online("kitchen", after: applied.number)
+      #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
+      let later = try fixture.observer.messages(on: "microbit/kitchen/period/result", after: applied.number)
+      #expect(later.count == 1, "\(later.map(\.text))")
+    }
+  }
+
+  @Test("A retained command that waits for its device survives a crash, and is carried out once")
+  func crashWhileWaiting() async throws {
+    try await withFixture(Self.plan("5")) { fixture in
+      try fixture.startGateway()
+      try await fixture.online("kitchen")
+      try await fixture.vanish(0, "kitchen")
+      try await fixture.observer.publish("microbit/kitchen/period/set", "70", retain: true)
+      let pending = try await fixture.message("kitchen/period/result") { $0.text.contains("pending") }
+      try await Self.crash(fixture)
+      try fixture.startGateway()
+      try await fixture.bridgeOnline(after: pending.number)
+      try await fixture.simulator.control("return", 0)
+      try await fixture.message("kitchen/period", "70", after: pending.number)
+      #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
+      let later = try fixture.observer.messages(on: "microbit/kitchen/period/result", after: pending.number)
+      #expect(later.count == 1, "\(later.map(\.text))")
     }
   }
 }
