@@ -209,7 +209,8 @@ extension Central {
     guard let link = links[characteristic.peripheral] else {
       return .failed(operations.count, on: characteristic, .disconnected)
     }
-    await link.mutex.lock()
+    // A write goes before reads that wait.
+    await link.mutex.lock(isPreferred: operations.contains(where: \.isWrite))
     var exchange = await exchangeOnce(operations, on: characteristic, over: link)
     var backOff = limits.busyBackOff
     for _ in 0..<(retries ?? limits.busyRetries) {

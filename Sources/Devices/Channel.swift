@@ -16,8 +16,8 @@ final class Channel: @unchecked Sendable {
   private(set) var value: Value?
   /// Nil if the property cannot be written.
   private(set) var writer: PropertyWriter?
-  /// Whether the last value could not be decoded. Only the first such value is logged.
-  private var isMalformed = false
+  /// When a value that could not be decoded was last logged.
+  private var malformedLogged: Moment?
   /// Whether another program has acquired the notifications: the value is read instead.
   private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
@@ -26,6 +26,12 @@ final class Channel: @unchecked Sendable {
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
   private var frameTimer: LoopTimer?
+  /// Those who wait for the next read, which is one for all of them.
+  private var readers: [@Sendable (Outcome) -> Void] = []
+  /// Further reads fail.
+  private static let mostReaders = 64
+  /// Whether a read for earlier readers is not answered yet.
+  private var isReading = false
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -43,7 +49,6 @@ final class Channel: @unchecked Sendable {
   /// Sets the characteristic on a new link, or after the peripheral has changed its services; nil: not offered.
   func characteristicChanged(to characteristic: Characteristic?) {
     self.characteristic = characteristic
-    isMalformed = false
     isReadNotified = false
   }
 
@@ -196,14 +201,18 @@ final class Channel: @unchecked Sendable {
       value = try property.codec.decode(bytes)
     } catch {
       context.counters.malformed += 1
-      if !isMalformed {
-        isMalformed = true
-        context.log.warning("ignoring a malformed value of \(property.name): \(error)", device.fields)
-      }
+      logMalformed(error)
       return
     }
-    isMalformed = false
     deliver(value)
+  }
+
+  /// At most once an hour, as a device may send many, and valid values in between.
+  private func logMalformed(_ error: CodecError) {
+    let now = Moment.now
+    if let malformedLogged, now < malformedLogged + .seconds(3600) { return }
+    malformedLogged = now
+    context.log.warning("ignoring a malformed value of \(property.name): \(error)", device.fields)
   }
 
   /// A reading, whether notified or read.
@@ -230,22 +239,45 @@ final class Channel: @unchecked Sendable {
     }
   }
 
-  /// Reads the value on the link that there is.
+  /// Reads the value on the link that there is. While one read is requested, all further ones wait for the next, so that
+  /// each gets a value that was read after it was requested.
   func read(_ reply: @escaping @Sendable (Outcome) -> Void) {
-    guard let characteristic, device.isLive else {
-      return reply(.failed(reason: obstacle ?? "the device is offline"))
+    guard readers.count < Self.mostReaders else {
+      return reply(.failed(reason: "\(Self.mostReaders) reads of \(property.name) are waiting already"))
     }
+    readers.append(reply)
+    if !isReading { readNext() }
+  }
+
+  private func readNext() {
+    let replies = readers
+    readers = []
+    guard !replies.isEmpty else { return }
+    guard let characteristic, device.isLive else {
+      let outcome = Outcome.failed(reason: obstacle ?? "the device is offline")
+      for reply in replies { reply(outcome) }
+      return
+    }
+    isReading = true
     device.task { [self] central in
-      do throws(CentralError) {
-        let bytes = try await central.read(characteristic)
-        let value = try? property.codec.decode(bytes)
-        guard let value else { return reply(.failed(reason: "the device returned a malformed value")) }
-        if !isReadNotified { deliver(value) }
-        reply(.read(actual: value))
-      } catch {
-        if case .timedOut = error { device.session.unresponsive() }
-        reply(.failed(reason: "\(error)"))
+      let outcome = await read(characteristic, on: central)
+      isReading = false
+      for reply in replies { reply(outcome) }
+      readNext()
+    }
+  }
+
+  private func read(_ characteristic: Characteristic, on central: isolated Central) async -> Outcome {
+    do throws(CentralError) {
+      let bytes = try await central.read(characteristic)
+      guard let value = try? property.codec.decode(bytes) else {
+        return .failed(reason: "the device returned a malformed value")
       }
+      if !isReadNotified { deliver(value) }
+      return .read(actual: value)
+    } catch {
+      if case .timedOut = error { device.session.unresponsive() }
+      return .failed(reason: "\(error)")
     }
   }
 

@@ -80,4 +80,21 @@ import Testing
       }
     }
   }
+
+  @Test("A device that alternates between valid and malformed values logs one line")
+  func alternating() async throws {
+    try await withFixture(Plan(period: 20)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      for value in 41...45 {
+        let mark = try fixture.observer.mark
+        try await fixture.simulator.control("value", 0, #""hex":"0102""#)
+        try await fixture.logged("malformed value of temperature")
+        try await fixture.simulator.control("temp", 0, #""v":\#(value)"#)
+        try await fixture.simulator.control("value", 0)
+        try await fixture.reading(id, after: mark) { $0.value == value }
+      }
+      #expect(try fixture.lines(with: "malformed value of temperature").count == 1)
+    }
+  }
 }

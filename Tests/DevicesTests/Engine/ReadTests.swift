@@ -1,0 +1,71 @@
+import Configuration
+import GATT
+import TestSupport
+import Testing
+
+@testable import BlueZSimulator
+@testable import Devices
+
+/// Reads on a slow link.
+@Suite struct ReadTests {
+  private typealias Engine = EngineUnderTest
+
+  /// An engine whose device is idle: each ATT request takes 100 ms, and no value is notified by itself.
+  private func slowEngine() async throws -> EngineUnderTest {
+    let tested = try await Engine {
+      $0.timing.attribute = .milliseconds(100)
+      $0.period = 65535
+    }
+    try await tested.frontEnd.availability(true)
+    // Read last on a new link.
+    try await tested.frontEnd.change("its device information") { $0.serial != nil }
+    return tested
+  }
+
+  @Test func equalReadsThatWaitAreOneAndAWriteGoesBefore() async throws {
+    let tested = try await slowEngine()
+    let start = tested.frontEnd.events.count
+    let outcomes = Record<Outcome>()
+    await tested.engine.get(20) { outcomes.append($0) }
+    let command = await tested.command(.integer(1000))
+    _ = try await outcomes.first(from: 19, within: patience, "all reads") { _ in true }
+    #expect(outcomes.elements.allSatisfy { if case .read = $0 { true } else { false } })
+    #expect(try await command.final() == .applied(actual: 1000))
+    // bluetoothd notifies each read, and a read-back.
+    let values = tested.frontEnd.events.elements.dropFirst(start).compactMap { event -> Int? in
+      if case .reading(let property, _, _) = event { property } else { nil }
+    }
+    #expect(values == [Engine.temperature, Engine.period, Engine.temperature])
+    await tested.end()
+  }
+
+  @Test func readsBeyondTheBoundFail() async throws {
+    let tested = try await slowEngine()
+    let outcomes = Record<Outcome>()
+    await tested.engine.get(70) { outcomes.append($0) }
+    _ = try await outcomes.first(from: 69, within: patience, "all reads") { _ in true }
+    let failed = outcomes.elements.filter {
+      $0 == .failed(reason: "64 reads of temperature are waiting already")
+    }
+    #expect(failed.count == 5)
+    #expect(outcomes.elements.count { if case .read = $0 { true } else { false } } == 65)
+    await tested.end()
+  }
+
+  @Test func readsThatWaitFailWithTheLink() async throws {
+    let tested = try await slowEngine()
+    let outcomes = Record<Outcome>()
+    await tested.engine.get(3) { outcomes.append($0) }
+    await tested.hangUp()
+    _ = try await outcomes.first(from: 2, within: patience, "all reads") { _ in true }
+    #expect(outcomes.elements.allSatisfy { if case .failed = $0 { true } else { false } })
+    await tested.end()
+  }
+}
+
+extension DeviceManager {
+  /// Reads the temperature so many times at once.
+  fileprivate func get(_ count: Int, _ reply: @escaping @Sendable (Outcome) -> Void) {
+    for _ in 0..<count { get(EngineUnderTest.temperature, of: EngineUnderTest.id, reply: reply) }
+  }
+}
