@@ -106,9 +106,14 @@ extension Payload {
     return Array((svg + "</svg>").utf8)
   }
 
-  /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list.
+  /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list. As a command, it
+  /// means the same value.
   package static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
-    if case .integer(let number) = value { [UInt8](decimal: number) } else { codec.json(value).payload }
+    if case .integer(let number) = value { return [UInt8](decimal: number) }
+    let json = codec.json(value)
+    let payload = json.payload
+    // An empty payload would delete the retained message; in a command, a payload in quotes is JSON.
+    return payload.isEmpty || payload.first == UInt8(ascii: "\"") ? json.bytes : payload
   }
 }
 

@@ -197,12 +197,12 @@ extension Property {
     name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002),
     alternative: .microbitUART(0x0003), kind: .event, access: .notify, codec: .utf8, frame: "\n")
 
-  /// Text for the micro:bit, in pieces of 20 bytes. MakeCode buffers 60 bytes: text that the program does not read in
-  /// time is lost without notice.
+  /// Text for the micro:bit, each value a line, in pieces of 20 bytes. MakeCode's `on data received` waits for the end of
+  /// a line. It buffers 60 bytes: text that the program does not read in time is lost without notice.
   public static let microbitUARTSent = Property(
     name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003),
     alternative: .microbitUART(0x0002), kind: .event, access: .write, writeMode: .request, codec: .utf8,
-    maxLength: 512, chunk: 20, homeAssistant: [HomeAssistantEntity(.notify, name: "UART")])
+    maxLength: 512, frame: "\n", chunk: 20, homeAssistant: [HomeAssistantEntity(.notify, name: "UART")])
 
   // MARK: Events
 

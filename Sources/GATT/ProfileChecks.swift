@@ -30,10 +30,7 @@ extension Property {
   }
 
   private func checkPieces() throws(PropertyError) {
-    if let frame {
-      guard isNotifying else { throw .needs(access: "notify", key: "frame") }
-      guard kind == .event, codec.isText || codec.isBytes, !frame.isEmpty else { throw .frame }
-    }
+    if let frame, kind != .event || !(codec.isText || codec.isBytes) || frame.isEmpty { throw .frame }
     if let chunk {
       guard isWritable else { throw .needs(access: "write", key: "chunk") }
       guard writeMode != .confirm, chunk > 0 else { throw .chunk }

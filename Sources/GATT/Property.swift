@@ -83,8 +83,8 @@ public struct Property: Sendable, Hashable {
   public let range: ClosedRange<Double>?
   /// The maximum length in bytes of a text or bytes in a command; nil: that of a characteristic.
   public let maxLength: Int?
-  /// The delimiter at the end of a text that arrives in several notifications, such as a line; nil: each notification
-  /// is a value.
+  /// The delimiter at the end of a text, such as a line: it may arrive in several notifications, and is added to what is
+  /// sent. Nil: each notification is a value, and values are sent as they are.
   public let frame: String?
   /// A value is written in pieces of at most this many bytes; nil: in one.
   public let chunk: Int?
@@ -139,14 +139,15 @@ public struct Property: Sendable, Hashable {
   /// Whether commands may set it.
   public var isWritable: Bool { access.contains(.write) }
 
-  /// Encodes a value that the property is to be set to. Also checks ``range`` and ``maxLength``, unlike
-  /// ``Codec/encode(_:)``.
+  /// Encodes a value that the property is to be set to. Unlike ``Codec/encode(_:)``, adds the delimiter of a ``frame`` if
+  /// the value does not end with it, and checks ``range`` and ``maxLength``.
   public func encode(_ value: Value) throws(CodecError) -> EncodedValue {
     // Here, as the codec would round a number just outside to the nearest one that it can encode.
     if let range = range ?? codec.range, let number = value.doubleValue, !range.contains(number) {
       throw .range(value: number, allowed: range)
     }
-    let bytes = try codec.encode(value)
+    var bytes = try codec.encode(value)
+    if let frame, !bytes.suffix(frame.utf8.count).elementsEqual(frame.utf8) { bytes += frame.utf8 }
     if let maxLength, bytes.count > maxLength { throw .tooLong(count: bytes.count, most: maxLength) }
     return EncodedValue(value, bytes)
   }

@@ -102,13 +102,16 @@ extension Discovery {
     // Without a state, Home Assistant shows what it sent last.
     let isShown = property.kind == .state && (property.isReadable || property.isNotifying)
     let state = isShown ? topics.value : nil
+    let codec = property.codec
+    let isText = codec.isPlain && codec.words.isEmpty && !codec.isPicture
+    let template = isText ? InfoTemplate.plainText : part.field.map(InfoTemplate.init(field:))
     func payload(_ value: Value) -> String {
       String(decoding: Payload.value(value, property.codec), as: UTF8.self)
     }
     switch entity.kind {
     case .sensor(let stateClass):
       return .sensor(
-        key, name: name, topic: topics.value, template: part.field.map(InfoTemplate.init(field:)),
+        key, name: name, topic: topics.value, template: template,
         deviceClass: deviceClass, stateClass: stateClass?.rawValue, unit: unit, category: category)
     case .binarySensor:
       return .flag(key, name: name, topic: topics.value, deviceClass: deviceClass, category: category)
@@ -132,8 +135,8 @@ extension Discovery {
         category: category)
     case .text:
       return .text(
-        key, name: name, topic: state, command: topics.set, longest: property.maxLength ?? 255,
-        category: category)
+        key, name: name, topic: state, template: template, command: topics.set,
+        longest: property.maxLength ?? 255, category: category)
     case .notify: return .notify(key, name: name, command: topics.set, category: category)
     case .image: return .image(key, name: name, topic: topics.image ?? topics.value, category: category)
     }

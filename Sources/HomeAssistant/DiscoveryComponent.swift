@@ -153,15 +153,20 @@ struct DiscoveryComponent {
 
   /// A text to send.
   ///
-  /// - Parameter topic: nil: without a state.
+  /// - Parameters:
+  ///   - topic: nil: without a state.
+  ///   - template: extracts the state from the topic's payload.
   static func text(
-    _ key: String, name: String, topic: TopicName?, command: TopicName, longest: Int, category: String?
+    _ key: String, name: String, topic: TopicName?, template: InfoTemplate?, command: TopicName, longest: Int,
+    category: String?
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .text,
       members: [
         "name": .string(name), "ent_cat": category.map(JSONValue.string),
-        "stat_t": topic.map { .string($0.string) }, "cmd_t": .string(command.string),
+        "stat_t": topic.map { .string($0.string) },
+        "val_tpl": topic.flatMap { _ in template.map { .string($0.text) } },
+        "cmd_t": .string(command.string),
         // Home Assistant's own limit is 255.
         "max": .integer(min(longest, 255)),
       ])
@@ -218,7 +223,7 @@ extension JSONValue {
 /// Takes a value out of JSON, in Home Assistant (Jinja).
 ///
 /// A member that is missing, or a topic that was cleared, makes the entity `unknown`, and Home Assistant logs nothing.
-struct InfoTemplate {
+struct InfoTemplate: Sendable {
   let text: String
 
   /// - Parameter path: the keys from the outside in, as literals of this program.
@@ -247,6 +252,9 @@ struct InfoTemplate {
     let adapters = "((value_json|default({})).adapters|default([],true))"
     return InfoTemplate(text: "{{ (\(adapters)[\(index)]|default({})).state|default(none) }}")
   }
+
+  /// A text, of which ``Payload/value(_:_:)`` publishes some as JSON strings.
+  static let plainText = InfoTemplate(text: #"{{ value_json if value[:1] == '"' else value }}"#)
 
   private init(text: String) {
     self.text = text

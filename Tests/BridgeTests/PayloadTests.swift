@@ -19,6 +19,26 @@ import Testing
     #expect(text(Payload.availability(false)) == "offline")
   }
 
+  /// An empty payload would delete the retained message; in a command, a payload in quotes is JSON.
+  @Test(arguments: [("", #""""#), ("hi", "hi"), ("\"hi\"", #""\"hi\"""#), (" ", " ")])
+  func textCanBeSentBack(value: String, payload: String) throws {
+    #expect(text(Payload.value(.text(value), .utf8)) == payload)
+    let property = Property(
+      name: "note", service: .microbitUARTService, characteristic: .microbitUARTService,
+      access: [.read, .write],
+      codec: .utf8)
+    #expect(try CommandPayload(Array(payload.utf8), for: property).value.value == .text(value))
+  }
+
+  @Test func emptyBytesCanBeSentBack() throws {
+    #expect(text(Payload.value(.bytes([]), .bytes)) == #""""#)
+    let property = Property(
+      name: "note", service: .microbitUARTService, characteristic: .microbitUARTService,
+      access: [.read, .write],
+      codec: .bytes)
+    #expect(try CommandPayload(Array(#""""#.utf8), for: property).value.value == .bytes([]))
+  }
+
   @Test func decimalsMatchStringInterpolation() {
     var random = SplitMix64(state: 2)
     let randomNumbers = (0..<200).map { _ in

@@ -257,7 +257,9 @@ import Testing
     }
   }
 
-  @Test("UART: each line is one event, also the last without an end; a long text is sent in pieces")
+  @Test(
+    "UART: each line is one event, also the last without an end; a text is sent as a line, a long one in pieces"
+  )
   func uart() async throws {
     let received = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
     try await withFixture(Self.plan(services: "temperature,uart", #""temperature","uart_rx","uart_tx""#)) {
@@ -269,8 +271,18 @@ import Testing
       try await fixture.message("kitchen/uart_rx") { $0.text.contains(#""value":"light""#) }
       #expect(try fixture.observer.messages(on: "microbit/kitchen/uart_rx").count == 2)
       try await Self.result(fixture, "uart_tx", "a text of more than twenty bytes", "accepted")
-      let pieces = try await Self.writes(fixture, "6e400003-b5a3-f393-e0a9-e50e24dcca9e")
-      #expect(pieces.map { $0.count / 2 } == [20, 12])
+      var pieces = try await Self.writes(fixture, "6e400003-b5a3-f393-e0a9-e50e24dcca9e")
+      #expect(pieces.map { $0.count / 2 } == [20, 13])
+      for text in ["hello", "hello\n", #""hello\n""#, #"{"value":"hello\n"}"#] {
+        try await Self.result(fixture, "uart_tx", text, "accepted")
+      }
+      let client = try ChildProcess(
+        try program("microbit-gateway"),
+        ["write", "kitchen", "uart_tx", "hello", "--config", fixture.folder.path + "/config.json"],
+        environment: fixture.environment)
+      #expect(try await client.exitStatus(within: Fixture.patience) == 0)
+      pieces = try await Self.writes(fixture, "6e400003-b5a3-f393-e0a9-e50e24dcca9e")
+      #expect(pieces.dropFirst(2).elementsEqual(Array(repeating: "68656c6c6f0a", count: 5)), "\(pieces)")
     }
   }
 
@@ -319,7 +331,7 @@ import Testing
       try await Self.set(fixture, "6e400003-b5a3-f393-e0a9-e50e24dcca9e", "6f6e0a")
       try await fixture.message("kitchen/uart_rx") { $0.text.contains(#""value":"on""#) }
       try await Self.result(fixture, "uart_tx", "off", "accepted")
-      #expect(try await Self.writes(fixture, "6e400002-b5a3-f393-e0a9-e50e24dcca9e") == ["6f6666"])
+      #expect(try await Self.writes(fixture, "6e400002-b5a3-f393-e0a9-e50e24dcca9e") == ["6f66660a"])
     }
   }
 

@@ -91,7 +91,8 @@ import Testing
       for hex in ["6f6e", "650a"] { try await Self.value(fixture, "nordic_uart", uart, hex) }
       try await fixture.message("nordic_uart/received") { $0.text.contains(#""value":"one""#) }
       let commands = [
-        ("counter/add", "1", "01"), ("sound_player/play", "second", "02"), ("nordic_uart/send", "hi", "6869"),
+        ("counter/add", "1", "01"), ("sound_player/play", "second", "02"),
+        ("nordic_uart/send", "hi", "68690a"),
       ]
       for (topic, payload, _) in commands {
         try await fixture.observer.publish("microbit/\(topic)/set", payload)

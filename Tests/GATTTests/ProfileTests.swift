@@ -61,7 +61,7 @@ import Testing
     (property(report: Property.Report(change: .infinity)), .report),
     (property(access: .read, initial: .integer(0)), .needs(access: "write", key: "initial")),
     (property(range: 1...9, initial: .integer(0)), .initial(.range(value: 0, allowed: 1...9))),
-    (property(access: .write, frame: "\n"), .needs(access: "notify", key: "frame")),
+    (property(access: .write, frame: "\n"), .frame),
     (property(codec: .utf8, frame: "\n"), .frame),
     (property(kind: .event, access: event, frame: "\n"), .frame),
     (property(kind: .event, access: event, codec: .utf8, frame: ""), .frame),
