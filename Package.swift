@@ -39,8 +39,8 @@ let package = Package(
     library("CSystemd", pkgConfig: "libsystemd", apt: "libsystemd-dev"),
     library("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
 
-    module("Log"),
     module("JSON"),
+    module("Log", ["JSON"]),
     module("Findings", ["JSON"]),
     module("EventLoop", ["CLinux"]),
     module("Sockets", ["EventLoop"]),

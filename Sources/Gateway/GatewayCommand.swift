@@ -192,8 +192,9 @@ extension ConfigurationFailure {
   }
 }
 
-/// Prints a line on standard error.
+/// Prints lines on standard error.
 public func printError(_ text: String) {
-  let bytes = Array((text + "\n").utf8)
+  let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+  let bytes = Array(lines.map { Excerpt.harmless(String($0)) + "\n" }.joined().utf8)
   _ = write(2, bytes, bytes.count)
 }

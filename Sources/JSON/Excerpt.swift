@@ -1,5 +1,5 @@
-/// An untrusted text to be quoted in a message: in quotes, truncated, without characters that control the terminal or
-/// the text direction.
+/// An untrusted text to be quoted in a message: in quotes, truncated, with a mark for each
+/// invisible character.
 package struct Excerpt: CustomStringConvertible {
   /// In characters.
   static let longest = 40
@@ -10,7 +10,7 @@ package struct Excerpt: CustomStringConvertible {
   package init(_ text: String) {
     var shown = "\""
     for scalar in text.unicodeScalars.prefix(Self.longest) {
-      shown += Self.isControl(scalar) ? "·" : String(Character(scalar))
+      shown += scalar.isInvisible ? "·" : String(Character(scalar))
     }
     description = shown + (text.unicodeScalars.count > Self.longest ? "…\"" : "\"")
   }
@@ -28,17 +28,8 @@ package struct Excerpt: CustomStringConvertible {
   }
   private static let mostBytes = 100
 
-  /// The whole text, without control characters.
+  /// The whole text, with a mark for each invisible character.
   package static func harmless(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { isControl($0) ? "·" : $0 }))
-  }
-
-  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.value {
-    case 0..<0x20, 0x7F..<0xA0: true
-    case ..<0xA0: false
-    case _:
-      [.format, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
-    }
+    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isInvisible ? "·" : $0 }))
   }
 }

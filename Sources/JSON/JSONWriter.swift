@@ -68,27 +68,14 @@ extension JSONValue {
   /// Appends `text` as a JSON string, in quotes.
   package static func append(_ text: String, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
-    var text = text
-    text.withUTF8 { text in
-      if text.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
-        bytes.append(contentsOf: text)
-      } else {
-        for byte in text { appendEscaped(byte, to: &bytes) }
-      }
+    let isPlain = text.utf8.allSatisfy { byte in
+      (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    }
+    if isPlain {
+      bytes += text.utf8
+    } else {
+      for scalar in text.unicodeScalars { bytes += scalar.inJSON.utf8 }
     }
     bytes.append(UInt8(ascii: "\""))
-  }
-
-  private static func appendEscaped(_ byte: UInt8, to bytes: inout [UInt8]) {
-    switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-      bytes.append(UInt8(ascii: "\\"))
-      bytes.append(byte)
-    case UInt8(ascii: "\n"): bytes += "\\n".utf8
-    case UInt8(ascii: "\r"): bytes += "\\r".utf8
-    case UInt8(ascii: "\t"): bytes += "\\t".utf8
-    case 0..<0x20: bytes += "\\u00\(byte < 0x10 ? "0" : "")\(String(byte, radix: 16))".utf8
-    default: bytes.append(byte)
-    }
   }
 }

@@ -1,3 +1,5 @@
+import JSON
+
 /// How text of unknown origin is written.
 enum LogEscaping {
   case text
@@ -8,17 +10,13 @@ enum LogEscaping {
 
   func piece(_ scalar: Unicode.Scalar) -> String {
     switch scalar {
+    case _ where self == .json: scalar.inJSON
     case "\n": "\\n"
     case "\r": "\\r"
     case "\t": "\\t"
     case "\"" where self != .text, "\\" where self != .text: "\\\(scalar)"
-    case _ where !scalar.isInvisible: String(Character(scalar))
-    case _ where self == .json:
-      String(Character(scalar)).utf16.map { unit in
-        let digits = String(unit, radix: 16)
-        return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      }.joined()
-    case _: "\\u{\(String(scalar.value, radix: 16))}"
+    case _ where scalar.isInvisible: "\\u{\(String(scalar.value, radix: 16))}"
+    case _: String(Character(scalar))
     }
   }
 }
@@ -71,21 +69,5 @@ extension Unicode.Scalar {
   fileprivate var needsQuotes: Bool {
     (isASCII ? self == " " : properties.isWhitespace) || self == "\"" || self == "\\" || self == "="
       || isInvisible
-  }
-
-  /// Whether the scalar controls the terminal or the text direction, or is not displayed.
-  fileprivate var isInvisible: Bool {
-    if isASCII { return value < 0x20 || value == 0x7F }
-    switch properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
-      return true
-    case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
-      .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .otherNumber, .connectorPunctuation,
-      .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation, .finalPunctuation,
-      .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol, .spaceSeparator:
-      return false
-    @unknown default:
-      return true
-    }
   }
 }

@@ -198,6 +198,14 @@ import Testing
       String(decoding: value.bytes, as: UTF8.self) == #"{"b":-1,"a":[null,true,1.5,null],"e":{},"l":[]}"#)
   }
 
+  @Test(arguments: [
+    ("\u{9B}2J", #""\u009b2J""#), ("\u{7F}", #""\u007f""#), ("\u{202E}gpj", #""\u202egpj""#),
+    ("\u{2028}", #""\u2028""#), ("\u{E0001}", #""\udb40\udc01""#), ("21 °C é🌡", #""21 °C é🌡""#),
+  ])
+  func invisibleCharactersAreEscaped(text: String, expected: String) {
+    #expect(String(decoding: JSONValue.string(text).bytes, as: UTF8.self) == expected)
+  }
+
   /// Foundation reads every string unchanged too.
   @Test func escapedStringsAreReadBackUnchanged() throws {
     var texts = ["", "plain", "\"\\/", "é€🌡", "\u{2028}\u{FEFF}", "</script>"]

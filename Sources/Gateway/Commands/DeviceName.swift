@@ -61,11 +61,11 @@ extension JSONValue {
   var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
   var integer: Int? { if case .integer(let number) = self { number } else { nil } }
 
-  /// The value as text to display: a string without quotes, and without terminal control characters.
+  /// The value as text to display: a string without quotes, with a mark for each invisible character.
   var shown: String {
     Excerpt.harmless(text ?? String(decoding: bytes, as: UTF8.self))
   }
 
   /// With its unit: `21 °C`.
-  func shown(unit: JSONValue?) -> String { unit?.text.map { "\(shown) \($0)" } ?? shown }
+  func shown(unit: JSONValue?) -> String { unit.map { "\(shown) \($0.shown)" } ?? shown }
 }

@@ -1,0 +1,35 @@
+extension Unicode.Scalar {
+  /// Whether the scalar controls the terminal or the text direction, or is not displayed. Text of unknown origin is
+  /// shown, logged and written as JSON without such scalars.
+  package var isInvisible: Bool {
+    if isASCII { return value < 0x20 || value == 0x7F }
+    switch properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
+      return true
+    case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
+      .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .otherNumber, .connectorPunctuation,
+      .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation, .finalPunctuation,
+      .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol, .spaceSeparator:
+      return false
+    @unknown default:
+      return true
+    }
+  }
+
+  /// The scalar within a JSON string: escaped where JSON requires it, and if it is invisible.
+  package var inJSON: String {
+    switch self {
+    case "\"": return "\\\""
+    case "\\": return "\\\\"
+    case "\n": return "\\n"
+    case "\r": return "\\r"
+    case "\t": return "\\t"
+    case _ where !isInvisible: return String(Character(self))
+    case _:
+      return String(Character(self)).utf16.map { unit in
+        let digits = String(unit, radix: 16)
+        return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      }.joined()
+    }
+  }
+}
