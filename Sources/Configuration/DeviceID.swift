@@ -68,13 +68,29 @@ package enum TopicWord {
     (1...longest).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed(Unicode.Scalar($0)) }
   }
 
-  /// `living-room` for `Living room`; nil if no reasonable id results.
+  /// `living-room` for `Living room`, `kueche` for `Küche`; nil if no reasonable id results.
   package static func similar(to text: String) -> String? {
+    let text = text.lowercased().map { plain[$0] ?? String($0) }.joined()
     guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-    let words = text.lowercased().unicodeScalars.split { !isAllowed($0) }
+    let words = text.unicodeScalars.split { !isAllowed($0) }
     let word = words.map { String($0) }.joined(separator: "-")
     return isValid(word) && !DeviceID.reserved.contains(word) ? word : nil
   }
+
+  /// How letters with accents and ligatures are written without them.
+  private static let plain: [Character: String] = {
+    var letters: [Character: String] = [
+      "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "œ": "oe", "ø": "oe", "ł": "l", "đ": "d",
+    ]
+    for (accented, letter) in [
+      ("àáâãåāăą", "a"), ("çćč", "c"), ("ď", "d"), ("èéêëēėęě", "e"), ("ğ", "g"), ("ìíîïīįı", "i"),
+      ("ñńň", "n"), ("òóôõōő", "o"), ("řŕ", "r"), ("śşšș", "s"), ("ťțţ", "t"), ("ùúûūůűų", "u"),
+      ("ýÿ", "y"), ("źżž", "z"),
+    ] {
+      for character in accented { letters[character] = letter }
+    }
+    return letters
+  }()
 
   /// Whether the character may be in such a level: `[a-z0-9_-]`.
   package static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {

@@ -91,11 +91,14 @@ extension MQTTError: CustomStringConvertible {
   }
 
   /// What the user can do about it; nil if that is not known.
-  /// - Parameter host: the broker's, as configured.
-  public func hint(host: String) -> String? {
+  /// - Parameters: the broker's, as configured.
+  public func hint(host: String, port: Int) -> String? {
     switch self {
     case .unreachable(_, ECONNREFUSED):
       let isLocal = ["localhost", "::1"].contains(host) || host.hasPrefix("127.")
+      if isLocal, ![1883, 8883].contains(port) {
+        return "check mqtt.port: usual are 1883, and 8883 with TLS; is a broker running here?"
+      }
       return isLocal
         ? "is a broker running here? sudo apt install mosquitto; sudo systemctl enable --now mosquitto"
         : "check mqtt.host and mqtt.port, and whether the broker listens on the network: by default mosquitto 2 does not"

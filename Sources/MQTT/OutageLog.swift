@@ -26,7 +26,8 @@ struct OutageLog {
     // Bounded: a broker may give a different reason each time.
     if reported.count < 100 { reported.append(error) }
     let level: LogLevel = error.remedy == .retry ? .warning : .error
-    let line = error.description + (error.hint(host: options.host).map { " (\($0))" } ?? "")
+    let line =
+      error.description + (error.hint(host: options.host, port: Int(options.port)).map { " (\($0))" } ?? "")
     guard let retryIn else { return (level, "\(line); still waiting") }
     let (seconds, rest) = retryIn.components
     return (level, "\(line); trying again in \(seconds).\(rest / 100_000_000_000_000_000) s")

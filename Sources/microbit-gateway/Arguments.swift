@@ -253,7 +253,7 @@ struct Arguments {
 
     Options of init, each the answer to a question; what is not given is asked:
       --config FILE      the file to write (default: ./config.json; as root /etc/microbit-gateway/config.json)
-      --device ADDRESS[=NAME[,ROOM]]
+      --device ADDRESS[=NAME[,AREA]]
                          use this micro:bit; may be repeated
       --all              use every micro:bit in range, now and later
       --broker HOST, --port N, --tls, --ca-file FILE, --username NAME

@@ -109,7 +109,7 @@ private let oneOf =
     (#"{"mqtt":{"base_topic":"a\u0000b"}}"#, #"mqtt.base_topic: "a·b" contains a control character"#),
     (
       #"{"mqtt":{"base_topic":"a\uFFFE"}}"#,
-      "mqtt.base_topic: \"a\u{FFFE}\" contains a character that brokers refuse"
+      "mqtt.base_topic: \"a·\" contains a character that brokers refuse"
     ),
     (#"{"mqtt":{"base_topic":""}}"#, "mqtt.base_topic: must not be empty (leave the key out instead)"),
     (##"{"home_assistant":{"prefix":"#"}}"##, ##"home_assistant.prefix: "#" contains a wildcard, + or #"##),
@@ -136,7 +136,7 @@ private let oneOf =
     ),
     (
       #"{"gateway":{"id":"Küche"}}"#,
-      #"gateway.id: "Küche" is not a valid id (allowed are a-z, 0-9, - and _)"#
+      #"gateway.id: "Küche" is not a valid id (try kueche)"#
     ),
     (#"{"devices":[{"period":0}]}"#, "devices[0].period: 0 is below 20"),
     (#"{"devices":[{"period":19}]}"#, "devices[0].period: 19 is below 20"),
@@ -241,7 +241,7 @@ private let oneOf =
         "c.json:2:21: mqtt.port: 0 is below 1", "c.json:2:24: mqtt.hots: unknown key (did you mean host?)",
         "c.json:3:20: mqtt.qos: 7 is above 1",
         "c.json:5:16: devices[0].match: must not be empty (\(oneOf))",
-        "c.json:5:26: devices[0].id: \"Küche\" is not a valid id (allowed are a-z, 0-9, - and _)",
+        "c.json:5:26: devices[0].id: \"Küche\" is not a valid id (try kueche)",
         "c.json:7:17: devices[1].period: 19 is below 20",
       ]
     ),

@@ -49,14 +49,15 @@ import Testing
       let path = folder + "/config.json"
       let setup = try start(fixture, ["--config", path])
       try await setup.shows("Looking for micro:bits")
-      try await setup.shows("Which ones?")
+      try await setup.shows("Which micro:bits?")
       let lines = setup.text.split(whereSeparator: \.isNewline)
       let line = try #require(lines.first { $0.contains(devices[0].address) })
       let number = try #require(line.split(separator: " ").first)
       setup.type("\(number)\n")
       try await setup.answer("Name", "Kitchen window")
-      try await setup.answer("Room", "Kitchen")
-      try await setup.answer("(y/n) [n]: ", "")
+      try await setup.answer("Area", "Kitchen")
+      try await setup.answer("need pairing?", "")
+      try await setup.answer("range later?", "")
       try await setup.answer("Broker", "127.0.0.1")
       try await setup.answer("TLS", "n")
       try await setup.answer("Port", "\(fixture.broker.port)")
@@ -92,7 +93,8 @@ import Testing
   func interrupted() async throws {
     try await withFixture(Self.plan()) { fixture in
       let questions = [
-        ("Which ones?", "1"), ("Name", ""), ("Room", ""), ("range later?", ""), ("Broker", "127.0.0.1"),
+        ("Which micro:bits?", "1"), ("Name", ""), ("Area", ""), ("need pairing?", ""), ("range later?", ""),
+        ("Broker", "127.0.0.1"),
         ("TLS", ""), ("Port", "\(fixture.broker.port)"), ("User name", "u"), ("Password", "p"),
         ("Write this?", ""),
       ]
@@ -133,6 +135,13 @@ import Testing
       #expect(first.status == 0, "\(first.text)")
       let written = try #require(text(folder + "/config.json"))
       #expect(try names(in: folder) == ["config.json"])
+      #expect(!first.text.contains("was not found"), "\(first.text)")
+      let away = try await run(
+        fixture,
+        ["--config", folder + "/../away.json", "--yes", "--no-test", "--device", "C5:A1:B2:C3:D4:FF"])
+      #expect(
+        away.status == 0 && away.text.contains("C5:A1:B2:C3:D4:FF was not found: is the address right?"),
+        "\(away.text)")
       // The same options again.
       let same = try await run(fixture, options + named)
       #expect(same.status == 0 && same.text.contains("Nothing has to be changed"), "\(same.text)")
@@ -147,7 +156,8 @@ import Testing
       // An unreachable broker or an invalid option changes nothing.
       let before = text(folder + "/config.json")
       for (arguments, expected, reason) in [
-        (["1", "--all"], Int32(69), "the broker cannot be reached"), (["0", "--all"], 64, "--port: "),
+        (["1", "--all"], Int32(69), "check the port: usual are 1883, and 8883 with TLS"),
+        (["0", "--all"], 64, "--port: "),
         (["1883", "--device", "kitchen"], 64, "--device kitchen"),
       ] {
         let (status, text) = try await run(fixture, options + arguments)
@@ -210,7 +220,7 @@ import Testing
       let devices = try await fixture.simulator.devices()
       for device in devices { try await fixture.online(device.id) }
       let setup = try start(fixture, ["--config", fixture.folder.path + "/beside.json"])
-      try await setup.shows("Which ones?")
+      try await setup.shows("Which micro:bits?")
       for device in devices { #expect(setup.text.contains(device.address), "\(setup.text)") }
       setup.type("\u{3}")
       #expect(try await setup.exitStatus() == 130)

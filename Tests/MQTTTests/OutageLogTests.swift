@@ -29,6 +29,10 @@ import Testing
         the broker cannot be reached: Connection refused (is a broker running here? sudo apt install mosquitto; sudo \
         systemctl enable --now mosquitto); trying again in 1.0 s
         """)
+    let error = MQTTError.unreachable(reason: "Connection refused", errno: 111)
+    #expect(
+      error.hint(host: host, port: 1884)
+        == "check mqtt.port: usual are 1883, and 8883 with TLS; is a broker running here?")
     #expect(
       !log.failed(.unreachable(reason: "No route to host", errno: 113), retryIn: nil).line.contains(
         "apt install")

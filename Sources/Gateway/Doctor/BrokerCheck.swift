@@ -67,8 +67,10 @@ struct BrokerCheck {
   }
 
   private func fault(_ error: MQTTError) -> Finding {
-    .fault(
-      .broker, error.description, remedy: error.hint(host: configuration.mqtt.host) ?? "see the broker's log")
+    let mqtt = configuration.mqtt
+    return .fault(
+      .broker, error.description,
+      remedy: error.hint(host: mqtt.host, port: mqtt.port) ?? "see the broker's log")
   }
 
   private var connectedText: String {

@@ -11,7 +11,7 @@ import JSON
 public struct Setup: Sendable, Equatable {
   /// The file to write; nil: that of the service as root, else `config.json` in the working folder.
   public var configuration: String?
-  /// `ADDRESS`, `ADDRESS=NAME` or `ADDRESS=NAME,ROOM`.
+  /// `ADDRESS`, `ADDRESS=NAME` or `ADDRESS=NAME,AREA`.
   public var devices: [String] = []
   /// Whether every micro:bit in range is used.
   public var usesAll = false
@@ -107,7 +107,8 @@ private final class SetupRun {
         try await write(plan)
         let files = files
         step = dialogue.written(
-          await EventLoop.blocking { files.isOfService ? ServiceUnit().state : .absent })
+          await EventLoop.blocking { files.isOfService ? ServiceUnit().state : .absent }, isRunning: isRunning
+        )
       case .useService(let restart):
         try await useService(restart)
         return .done
@@ -154,6 +155,10 @@ private final class SetupRun {
     }
     await view.stop()
     let candidates = found.request.peripherals.compactMap(candidate)
+    let inRange = Set(found.request.peripherals.map(\.address))
+    for device in dialogue.microbits.devices where !inRange.contains(device.address) {
+      console.show(["Note: \(device.address) was not found: \(problem ?? "is the address right?")"])
+    }
     if candidates.isEmpty, let problem { return dialogue.scanFailed(problem) }
     return dialogue.found(candidates)
   }
@@ -170,13 +175,25 @@ private final class SetupRun {
       address: peripheral.address, name: peripheral.name, signal: peripheral.rssi.map { Int($0) })
   }
 
+  /// Whether a gateway with the id of the written configuration runs.
+  private var isRunning: Bool {
+    guard case .success(let configuration) = dialogue.configuration else { return false }
+    let id = configuration.gateway.id ?? .ofThisHost
+    let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
+      .connect(on: loop)
+    if case .running(_, let client) = presence { client.close() }
+    if case .absent = presence { return false }
+    return true
+  }
+
   private func trouble(with configuration: Configuration) async -> [String] {
     console.show(["", "Trying the broker \(configuration.mqtt.host):\(configuration.mqtt.port) …"])
     let findings = await BrokerCheck(
       configuration, gateway: configuration.gateway.id ?? .ofThisHost, loop: loop
     ).run()
     let lines = findings.flatMap { finding in
-      [Excerpt.harmless(finding.text)] + (finding.remedy.map { ["  \(Excerpt.harmless($0))"] } ?? [])
+      [Excerpt.harmless(finding.text)]
+        + (finding.remedy.map { ["  " + Excerpt.harmless(SetupBroker.inWords($0))] } ?? [])
     }
     if findings.contains(where: { $0.level == .fault }) { return lines }
     console.show(lines)

@@ -43,6 +43,10 @@ struct SetupBroker: Equatable {
 
   mutating func setHost(_ host: String) throws(SetupRefusal) {
     try Self.check(["host": .string(host)])
+    if Int(host) != nil {
+      throw SetupRefusal(
+        "\(Excerpt(host)) is a number: the port is asked for later. On which computer is the broker?")
+    }
     self.host = host
   }
 
@@ -79,6 +83,17 @@ struct SetupBroker: Equatable {
     let document: JSONValue = ["mqtt": mqtt]
     guard case .failure(let errors) = Configuration.parse(document.bytes), let error = errors.errors.first
     else { return }
-    throw SetupRefusal("\(error.problem)\(error.hint.map { ": \($0)" } ?? "").")
+    throw SetupRefusal(Self.inWords("\(error.problem)\(error.hint.map { ": \($0)" } ?? "")."))
+  }
+
+  /// A text for someone who has answered questions and has not seen the keys of config.json.
+  static func inWords(_ text: String) -> String {
+    let words = [
+      "mqtt.host": "the broker's name", "mqtt.port": "the port", "mqtt.tls.ca_file": "the CA certificate",
+      "mqtt.username": "the user name", "mqtt.password_file": "the password",
+    ]
+    let text = text.replacing("the port goes to mqtt.port", with: "the port is asked for later")
+    return words.reduce(text) { $0.replacing($1.key, with: $1.value) }
+      .replacing("mqtt.tls", with: "whether it needs TLS")
   }
 }

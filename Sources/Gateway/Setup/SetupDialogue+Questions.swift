@@ -7,8 +7,11 @@ extension SetupDialogue {
     switch topic {
     case .devices: microbits.choiceQuestion
     case .name(let index): microbits.nameQuestion(index)
-    case .id(let index): microbits.idQuestion(index)
-    case .room(let index): microbits.roomQuestion(index)
+    case .area(let index): microbits.areaQuestion(index)
+    case .pairing:
+      SetupQuestion(
+        topic: topic, lines: [""],
+        prompt: "Do your micro:bits need pairing? (MakeCode: JustWorks or Passkey) (y/n)", preset: "n")
     case .later:
       SetupQuestion(
         topic: topic, lines: [""],
@@ -79,9 +82,14 @@ extension SetupDialogue {
   }
 
   var closing: [String] {
-    service == .absent
-      ? ["Start the gateway with: \(program.shellWord) run --config \(present.path.shellWord)"]
-      : ["Start the gateway with: sudo systemctl enable --now microbit-gateway"]
+    let run = "\(program.shellWord) run --config \(present.path.shellWord)"
+    return switch service {
+    case .running: ["The running gateway uses this after: sudo systemctl restart microbit-gateway"]
+    case .stopped: ["Start the gateway with: sudo systemctl enable --now microbit-gateway"]
+    case .absent where isRunning:
+      ["A gateway is running: to use this, end that one, and start it with: \(run)"]
+    case .absent: ["Start the gateway with: \(run)"]
+    }
   }
 
   func unattendedFailure(_ question: SetupQuestion) -> String {
@@ -101,12 +109,12 @@ extension SetupTopic {
   /// The option of the command line that answers it.
   var option: String? {
     switch self {
-    case .name, .id, .room: "--device"
+    case .name, .area: "--device"
     case .host: "--broker"
     case .port: "--port"
     case .caFile: "--ca-file"
     case .username: "--username"
-    case .devices, .later, .tls, .password, .brokerTrouble, .confirmation, .service: nil
+    case .devices, .pairing, .later, .tls, .password, .brokerTrouble, .confirmation, .service: nil
     }
   }
 }

@@ -37,6 +37,7 @@ struct SetupDialogue {
   private(set) var broker: SetupBroker
   private var trial: Trial
   private(set) var service = ServiceUnit.State.absent
+  private(set) var isRunning = false
 
   /// The trial of the broker.
   private enum Trial {
@@ -77,7 +78,8 @@ struct SetupDialogue {
 
   // MARK: Inputs
 
-  mutating func start() -> Step { next() }
+  /// Those that the command line names are looked for too: a wrong address is noticed.
+  mutating func start() -> Step { microbits.devices.isEmpty ? next() : .scan }
 
   /// An answer to the last question. If it cannot be used, the question is asked again, with the reason.
   mutating func answer(_ text: String) -> Step {
@@ -107,9 +109,11 @@ struct SetupDialogue {
     return next()
   }
 
-  /// - Parameter service: whether there is a service that uses this configuration.
-  mutating func written(_ service: ServiceUnit.State) -> Step {
-    self.service = service
+  /// - Parameters:
+  ///   - service: whether there is a service that uses this configuration.
+  ///   - isRunning: whether a gateway with its id runs.
+  mutating func written(_ service: ServiceUnit.State, isRunning: Bool = false) -> Step {
+    (self.service, self.isRunning) = (service, isRunning)
     if service == .absent { return .end(closing) }
     // Nothing has changed: a restart would only end the links.
     if plan.isEmpty, service == .running { return .end([]) }
@@ -169,8 +173,8 @@ struct SetupDialogue {
       case .again: return .scan
       }
     case .name(let index): try microbits.setName(answer, of: index)
-    case .id(let index): try microbits.setID(question.value(of: answer), of: index)
-    case .room(let index): try microbits.setRoom(question.optionalValue(of: answer), of: index)
+    case .area(let index): try microbits.setArea(question.optionalValue(of: answer), of: index)
+    case .pairing: microbits.setPairing(try question.isYes(answer))
     case .later: try microbits.setServesLater(question.isYes(answer))
     case .host: if !answer.isEmpty { try broker.setHost(answer) }
     case .tls: broker.setEncryption(try question.isYes(answer))

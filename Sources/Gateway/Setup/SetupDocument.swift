@@ -102,7 +102,8 @@ enum SetupDocument {
     present
       .setting("id", to: device.id.map(JSONValue.string))
       .setting("name", to: device.name.map(JSONValue.string))
-      .setting("area", to: device.room.map(JSONValue.string))
+      .setting("area", to: device.area.map(JSONValue.string))
+      .setting("pair", to: device.isPaired ? .bool(true) : present["pair"])
   }
 
   /// As written to the file.

@@ -20,8 +20,6 @@ struct SetupMicrobits {
   /// Why micro:bits cannot be looked for.
   private(set) var scanProblem: String?
   private(set) var devices: [SetupDevice]
-  /// The indices of devices whose name cannot be used in topics.
-  private var namesWithoutID: Set<Int> = []
   /// Whether micro:bits that come into range later are used as well.
   private(set) var servesLater = false
 
@@ -33,7 +31,13 @@ struct SetupMicrobits {
 
   // MARK: The scan
 
-  mutating func found(_ candidates: [SetupCandidate]) { self.candidates = candidates }
+  /// In the order of their names, which is the same for each scan.
+  mutating func found(_ found: [SetupCandidate]) {
+    candidates = found.sorted { ($0.name ?? "", $0.address.value) < ($1.name ?? "", $1.address.value) }
+    for index in devices.indices {
+      devices[index].bluetoothName = found.first { $0.address == devices[index].address }?.name
+    }
+  }
 
   mutating func scanFailed(_ problem: String) { (candidates, scanProblem) = ([], problem) }
 
@@ -56,7 +60,7 @@ struct SetupMicrobits {
       let candidate = candidates[index]
       var device = SetupDevice(address: candidate.address, bluetoothName: candidate.name)
       if let entry = present.entry(of: candidate.address) {
-        (device.name, device.id, device.room) = (entry["name"]?.text, entry["id"]?.text, entry["area"]?.text)
+        (device.name, device.id, device.area) = (entry["name"]?.text, entry["id"]?.text, entry["area"]?.text)
       }
       return device
     }
@@ -82,43 +86,33 @@ struct SetupMicrobits {
   }
 
   mutating func setName(_ text: String, of index: Int) throws(SetupRefusal) {
-    let device = devices[index]
-    let isPreset = text.isEmpty || text == presetName(of: device)
-    namesWithoutID.remove(index)
-    if isPreset, let entry = present.entry(of: device.address) {
-      (devices[index].name, devices[index].id) = (entry["name"]?.text, entry["id"]?.text)
-      return try checkUnique(entry["id"]?.text ?? device.address.compact, index)
+    var device = devices[index]
+    let letters = SetupCandidate.letters(of: device.bluetoothName).flatMap(TopicWord.similar)
+    if !text.isEmpty, text != presetName(of: device) {
+      try Self.checkLabel(text)
+      device.name = text
+      device.id = TopicWord.similar(to: text) ?? device.id ?? letters
+    } else if present.entry(of: device.address) == nil {
+      device.id = letters
     }
-    if isPreset {
-      let id = SetupCandidate.letters(of: device.bluetoothName).flatMap(TopicWord.similar)
-      if let id { try checkUnique(id, index) }
-      (devices[index].name, devices[index].id) = (nil, id)
-      return
-    }
-    try Self.checkLabel(text)
-    let id = TopicWord.similar(to: text)
-    if let id { try checkUnique(id, index) } else { namesWithoutID.insert(index) }
-    (devices[index].name, devices[index].id) = (text, id)
+    try checkUnique(device.id ?? device.address.compact, index)
+    devices[index] = device
   }
 
-  mutating func setID(_ text: String, of index: Int) throws(SetupRefusal) {
-    do throws(DeviceID.Problem) {
-      _ = try DeviceID(text)
-    } catch {
-      let reason =
-        switch error {
-        case .characters: "may only have the letters a to z, digits, - and _"
-        case .reserved: "has another meaning in topics"
-        }
-      throw SetupRefusal("\(Excerpt(text)) \(reason).")
-    }
-    try checkUnique(text, index)
-    devices[index].id = text
+  mutating func setArea(_ area: String?, of index: Int) throws(SetupRefusal) {
+    if let area { try Self.checkLabel(area) }
+    devices[index].area = area
   }
 
-  mutating func setRoom(_ room: String?, of index: Int) throws(SetupRefusal) {
-    if let room { try Self.checkLabel(room) }
-    devices[index].room = room
+  /// - Parameter isPaired: false: what is configured stays.
+  mutating func setPairing(_ isPaired: Bool) {
+    for index in devices.indices where needsPairingAnswer(devices[index]) {
+      devices[index].isPaired = isPaired
+    }
+  }
+
+  private func needsPairingAnswer(_ device: SetupDevice) -> Bool {
+    present.entry(of: device.address)?["pair"] == nil
   }
 
   mutating func setServesLater(_ servesLater: Bool) throws(SetupRefusal) {
@@ -150,11 +144,10 @@ struct SetupMicrobits {
 
   // MARK: Questions
 
-  /// The questions for the names and rooms of the chosen ones.
+  /// The questions about the chosen ones.
   var topics: [SetupTopic] {
-    devices.indices.flatMap { index -> [SetupTopic] in
-      [.name(index)] + (namesWithoutID.contains(index) ? [.id(index)] : []) + [.room(index)]
-    }
+    devices.indices.flatMap { [SetupTopic.name($0), .area($0)] }
+      + (devices.contains(where: needsPairingAnswer) ? [.pairing] : [])
   }
 
   var choiceQuestion: SetupQuestion { candidates?.isEmpty == false ? whichDevices : nothingFound }
@@ -175,11 +168,13 @@ struct SetupMicrobits {
       !known.isEmpty
       ? known.map { "\($0 + 1)" }.joined(separator: ",")
       : present.hasOwnEntries ? "none" : "all"
-    let none = present.hasOwnEntries || present.hasEveryMicrobit ? ", none" : ""
     return SetupQuestion(
       topic: .devices, lines: [""] + aligned(rows) + [""],
-      prompt: "Which ones? Numbers such as 1,3, or all\(none), or again to repeat the scan", preset: preset)
+      prompt: "Which micro:bits? (1,3 / all\(none) / again)", preset: preset)
   }
+
+  /// The answer that leaves the micro:bits as they are.
+  private var none: String { present.hasOwnEntries || present.hasEveryMicrobit ? " / none" : "" }
 
   /// `-53 dBm, strong`: helps the user to tell micro:bits apart.
   private static func describe(_ signal: Int) -> String {
@@ -195,10 +190,8 @@ struct SetupMicrobits {
     return SetupQuestion(
       topic: .devices,
       lines: [""] + reason + [
-        "Answer again to repeat the scan, or every to use each micro:bit that comes into range."
-      ],
-      prompt: present.hasOwnEntries || present.hasEveryMicrobit
-        ? "again, every, or none to leave the micro:bits as they are" : "again or every",
+        "Type again to scan again, or every to use every micro:bit that comes into range."
+      ], prompt: "What now? (again / every\(none))",
       preset: present.hasOwnEntries && scanProblem == nil ? "none" : nil)
   }
 
@@ -207,7 +200,7 @@ struct SetupMicrobits {
     let title = device.bluetoothName.map(Excerpt.harmless) ?? device.address.description
     return SetupQuestion(
       topic: .name(index), lines: ["", "\(title) (\(device.address))"],
-      prompt: index == 0 ? "  Name, for example Kitchen window" : "  Name", preset: presetName(of: device))
+      prompt: index == 0 ? "  Name, for example Window" : "  Name", preset: presetName(of: device))
   }
 
   private func presetName(of device: SetupDevice) -> String {
@@ -216,22 +209,9 @@ struct SetupMicrobits {
       ?? device.address.compact
   }
 
-  func idQuestion(_ index: Int) -> SetupQuestion {
-    let device = devices[index]
-    return SetupQuestion(
-      topic: .id(index),
-      lines: [
-        "\(Excerpt(device.name ?? "")) cannot be part of an MQTT topic: choose a short name for topics,",
-        "of the letters a to z, digits and -.",
-      ], prompt: "  Short name",
-      preset: SetupCandidate.letters(of: device.bluetoothName).flatMap(TopicWord.similar)
-        ?? device.address.compact)
-  }
-
-  func roomQuestion(_ index: Int) -> SetupQuestion {
-    let room = devices[index].room
-    return SetupQuestion(
-      topic: .room(index), prompt: room == nil ? "  Room (may be empty)" : "  Room (- for none)",
-      preset: room ?? "")
+  func areaQuestion(_ index: Int) -> SetupQuestion {
+    let area = devices[index].area
+    let hint = area != nil ? " (- for none)" : index == 0 ? ", for example Kitchen (may be empty)" : ""
+    return SetupQuestion(topic: .area(index), prompt: "  Area\(hint)", preset: area ?? "")
   }
 }

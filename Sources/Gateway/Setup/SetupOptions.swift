@@ -17,13 +17,13 @@ extension Setup {
     if isEncrypted { given[.tls] = "y" }
     var named: [SetupDevice] = []
     for (index, text) in devices.enumerated() {
-      let (device, name, room) = try Self.device(text, present)
+      let (device, name, area) = try Self.device(text, present)
       guard !named.contains(where: { $0.address == device.address }) else {
         throw CommandFailure(.usage, "--device: \(device.address) is given twice")
       }
       named.append(device)
       given[.name(index)] = name
-      given[.room(index)] = room
+      given[.area(index)] = area
     }
     let access = isOfService(present) ? ServiceAccess() : nil
     let isChosen = usesAll || !devices.isEmpty
@@ -35,10 +35,10 @@ extension Setup {
       isReadable: { file in access.map { $0.obstacle(to: file) == nil } ?? true })
   }
 
-  /// `ADDRESS=NAME,ROOM`; what is left out stays as it is.
+  /// `ADDRESS=NAME,AREA`; what is left out stays as it is.
   private static func device(
     _ text: String, _ present: PresentConfiguration
-  ) throws(CommandFailure) -> (SetupDevice, name: String, room: String) {
+  ) throws(CommandFailure) -> (SetupDevice, name: String, area: String) {
     let parts = text.split(separator: "=", maxSplits: 1)
     guard let first = parts.first,
       let address = BluetoothAddress(first) ?? BluetoothAddress(compact: first.lowercased())
@@ -50,7 +50,7 @@ extension Setup {
     let entry = present.entry(of: address)
     let device = SetupDevice(
       address: address, bluetoothName: nil, name: entry?["name"]?.text, id: entry?["id"]?.text,
-      room: entry?["area"]?.text)
+      area: entry?["area"]?.text)
     return (device, names.first.map(String.init) ?? "", names.count == 2 ? String(names[1]) : "")
   }
 

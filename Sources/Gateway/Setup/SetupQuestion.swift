@@ -7,8 +7,9 @@ enum SetupTopic: Hashable, Sendable {
   case devices
   /// Of the chosen micro:bit with this index.
   case name(Int)
-  case id(Int)
-  case room(Int)
+  case area(Int)
+  /// Whether the chosen micro:bits are to be paired with.
+  case pairing
   /// Whether micro:bits that come later are used as well.
   case later
   case host
@@ -94,5 +95,7 @@ struct SetupDevice: Equatable {
   var name: String?
   /// Nil: the address is used.
   var id: String?
-  var room: String?
+  var area: String?
+  /// Whether it is to be paired with; false: as its entry says.
+  var isPaired = false
 }

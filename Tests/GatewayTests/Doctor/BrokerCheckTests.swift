@@ -80,8 +80,7 @@ struct BrokerCheckTests {
       found == [
         .fault(
           .broker, "the broker cannot be reached: Connection refused",
-          remedy:
-            "is a broker running here? sudo apt install mosquitto; sudo systemctl enable --now mosquitto")
+          remedy: "check mqtt.port: usual are 1883, and 8883 with TLS; is a broker running here?")
       ])
   }
 

@@ -9,8 +9,8 @@ import Testing
 @Suite struct SetupDialogueTests {
   static let zugev = SetupCandidate(
     address: BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5), name: "BBC micro:bit [zugev]", signal: -53)
-  static let vetip = SetupCandidate(
-    address: BluetoothAddress(truncating: 0xD05A_0000_C0DE), name: "BBC micro:bit [vetip]", signal: -77)
+  static let zutip = SetupCandidate(
+    address: BluetoothAddress(truncating: 0xD05A_0000_C0DE), name: "BBC micro:bit [zutip]", signal: -77)
 
   /// Drives a dialogue; holds its last step.
   private struct Driver {
@@ -19,7 +19,7 @@ import Testing
 
     init(
       _ dialogue: SetupDialogue,
-      found: [SetupCandidate] = [SetupDialogueTests.zugev, SetupDialogueTests.vetip]
+      found: [SetupCandidate] = [SetupDialogueTests.zugev, SetupDialogueTests.zutip]
     ) {
       self.dialogue = dialogue
       step = self.dialogue.start()
@@ -67,7 +67,7 @@ import Testing
 
   private func driver(
     _ present: PresentConfiguration? = nil,
-    found: [SetupCandidate] = [SetupDialogueTests.zugev, SetupDialogueTests.vetip],
+    found: [SetupCandidate] = [SetupDialogueTests.zugev, SetupDialogueTests.zutip],
     given: [SetupTopic: String] = [:], isUnattended: Bool = false
   ) throws -> Driver {
     let dialogue = SetupDialogue(
@@ -81,8 +81,10 @@ import Testing
     var driver = try driver()
     let list = try #require(driver.question).lines.joined(separator: "\n")
     #expect(list.contains("1  BBC micro:bit [zugev]  C5:A1:B2:C3:D4:E5  -53 dBm, strong"))
-    #expect(list.contains("2  BBC micro:bit [vetip]  D0:5A:00:00:C0:DE  -77 dBm, good"))
+    #expect(list.contains("2  BBC micro:bit [zutip]  D0:5A:00:00:C0:DE  -77 dBm, good"))
     driver.answer("all", "Kitchen window", "Kitchen", "", "")
+    #expect(driver.topic == .pairing)
+    driver.answer("")
     #expect(driver.topic == .later)
     driver.answer("", "broker.local", "n", "", "gateway")
     #expect(driver.question?.isSecret == true)
@@ -115,7 +117,7 @@ import Testing
               "name": "Kitchen window",
               "area": "Kitchen"
             },
-            {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"vetip"}
+            {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"zutip"}
           ]
         }
 
@@ -133,6 +135,21 @@ import Testing
         ]))
   }
 
+  @Test func aRunningGatewayIsToBeEndedFirst() throws {
+    var dialogue = SetupDialogue(try present(), backup: "b")
+    guard case .end(let lines) = dialogue.written(.absent, isRunning: true) else { return }
+    #expect(lines.joined().hasPrefix("A gateway is running: to use this, end that one, and start it with: "))
+  }
+
+  /// Someone who answers questions has not seen the keys of config.json.
+  @Test func remediesNameNoKeys() {
+    #expect(
+      SetupBroker.inWords("check mqtt.port, mqtt.tls.ca_file, and that mqtt.host is in it")
+        == "check the port, the CA certificate, and that the broker's name is in it")
+    #expect(
+      SetupBroker.inWords("check mqtt.port and mqtt.tls") == "check the port and whether it needs TLS")
+  }
+
   @Test func theServiceIsStartedOrRestarted() throws {
     for (state, isRestart) in [(ServiceUnit.State.stopped, false), (.running, true)] {
       var driver = try driver()
@@ -142,7 +159,13 @@ import Testing
       #expect(driver.question?.lines == ["Please answer y (yes) or n (no)."])
       var other = driver
       other.answer("n")
-      #expect(other.step == .end(driver.dialogue.closing))
+      #expect(
+        other.step
+          == .end([
+            isRestart
+              ? "The running gateway uses this after: sudo systemctl restart microbit-gateway"
+              : "Start the gateway with: sudo systemctl enable --now microbit-gateway"
+          ]))
       driver.answer("")
       #expect(driver.step == .useService(restart: isRestart))
     }
@@ -162,9 +185,11 @@ import Testing
     (.devices, "the first", "is not a number"), (.devices, "2-1", "is not a number"),
     (.devices, "1-", "is not a number"), (.devices, ",", "choose one at least"),
     (.devices, "99999999999999999999", "is not a number"), (.devices, "none", "is not a number"),
-    (.name(0), "a\u{7}b", "control character"), (.room(0), "a\u{1B}b", "control character"),
+    (.name(0), "a\u{7}b", "control character"), (.area(0), "a\u{1B}b", "control character"),
     (.later, "perhaps", "y (yes) or n (no)"), (.host, "mqtt://broker", "is not a host name"),
-    (.host, "broker:1883", "is not a host name"), (.host, "my broker", "white space"),
+    (.host, "broker:1883", "the host alone; the port is asked for later."),
+    (.host, "my broker", "white space"),
+    (.host, "1884", "the port is asked for later"), (.pairing, "perhaps", "y (yes) or n (no)"),
     (.tls, "1", "y (yes) or n (no)"), (.port, "0", "1 to 65535"), (.port, "65536", "1 to 65535"),
     (.port, "mqtt", "1 to 65535"), (.username, "a\u{7}", "control character"),
     (.confirmation, "x", "y (yes) or n (no)"),
@@ -196,7 +221,7 @@ import Testing
       ])
     driver.answer("c5a1b2c3d4e5")
     #expect(
-      driver.topic == .room(1), "the first micro:bit's address is free, because its id is kitchen")
+      driver.topic == .area(1), "the first micro:bit's address is free, because its id is kitchen")
   }
 
   @Test func idInTheExistingFileIsRefused() throws {
@@ -208,20 +233,67 @@ import Testing
       driver.question?.lines.first?.contains("already the name of the micro:bit C5:A1:B2:C3:D4:EE") == true)
   }
 
-  @Test func nonASCIINameNeedsAnID() throws {
+  @Test(arguments: [
+    ("Küche am Fenster", "kueche-am-fenster"), ("Hall", "hall"), ("Café", "cafe"), ("Straße 5", "strasse-5"),
+    // The letters of its Bluetooth name, as these cannot be part of an MQTT topic.
+    ("台所", "zugev"), ("All", "zugev"),
+  ])
+  func idFollowsFromTheName(name: String, id: String) throws {
     var driver = try driver(found: [Self.zugev])
-    driver.answer("1", "Küche")
-    #expect(driver.topic == .id(0) && driver.question?.preset == "zugev")
-    driver.answer("Küche")
-    #expect(driver.topic == .id(0) && driver.question?.lines.first?.contains("a to z") == true)
-    driver.answer("all")
-    #expect(driver.question?.lines.first?.contains("another meaning") == true)
-    driver.answer("kueche")
-    #expect(driver.topic == .room(0))
+    driver.answer("1", name)
+    #expect(driver.topic == .area(0))
     try driver.go(to: .confirmation)
     driver.answer("")
     let entry = try #require(try driver.document()["devices"]?.elements.first)
-    #expect(entry["id"] == "kueche" && entry["name"] == "Küche")
+    #expect(entry["id"] == .string(id) && entry["name"] == .string(name))
+  }
+
+  @Test func theListIsSortedByName() throws {
+    let nameless = SetupCandidate(
+      address: BluetoothAddress(truncating: 0xE7A0_0000_0001), name: nil, signal: nil)
+    let (first, second) = try (
+      driver(found: [Self.zutip, nameless, Self.zugev]), driver(found: [Self.zugev, Self.zutip, nameless])
+    )
+    #expect(first.question == second.question)
+    let list = try #require(first.question).lines.filter { !$0.isEmpty }
+    #expect(
+      ["E7:A0", "zugev", "zutip"].indices.allSatisfy { list[$0].contains(["E7:A0", "zugev", "zutip"][$0]) })
+  }
+
+  // MARK: Pairing
+
+  @Test func pairingIsWrittenIntoTheEntriesOfTheChosen() throws {
+    var driver = try driver(present(Self.file, password: "old"))
+    driver.answer("all", "", "", "", "")
+    #expect(driver.topic == .pairing && driver.question?.preset == "n")
+    driver.answer("y")
+    try driver.go(to: .confirmation)
+    driver.answer("y")
+    #expect(
+      try driver.document()["devices"]?.elements == [
+        [
+          "match": ["identifier": "C5:A1:B2:C3:D4:E5"], "id": "hall", "period": .integer(5000),
+          "pair": .bool(true),
+        ],
+        ["match": ["identifier": "D0:5A:00:00:C0:DE"], "id": "zutip", "pair": .bool(true)],
+        ["match": ["name_prefix": "BBC micro:bit"]],
+      ])
+  }
+
+  @Test func whatIsConfiguredAboutPairingIsNotAsked() throws {
+    let file = Self.file.replacing(#""period": 5000"#, with: #""pair": false"#)
+    var driver = try driver(present(file, password: "old"))
+    driver.answer("1", "", "")
+    #expect(driver.topic == .later)
+    driver = try self.driver(present(file, password: "old"))
+    driver.answer("none")
+    #expect(driver.topic == .later)
+    driver = try self.driver(present(file, password: "old"))
+    driver.answer("all", "", "", "", "", "y")
+    try driver.go(to: .confirmation)
+    driver.answer("y")
+    let entries = try #require(try driver.document()["devices"]).elements
+    #expect(entries.map { $0["pair"] } == [.bool(false), .bool(true), nil])
   }
 
   // MARK: No micro:bit
@@ -255,7 +327,7 @@ import Testing
 
   @Test func brokerErrorOffersRetryChangeOrKeep() throws {
     var driver = try driver(found: [Self.zugev])
-    driver.answer("1", "", "", "", "", "", "", "gateway", "wrong")
+    driver.answer("1", "", "", "", "", "", "", "", "gateway", "wrong")
     guard case .tryBroker = driver.step else {
       Issue.record("\(driver.step)")
       return
@@ -333,7 +405,7 @@ import Testing
     #expect(
       driver.question?.preset == "1" && driver.question?.lines.joined().contains("configured as hall") == true
     )
-    driver.answer("all", "", "", "Bedroom", "", "", "new")
+    driver.answer("all", "", "", "Bedroom", "", "", "", "new")
     try driver.go(to: .confirmation)
     let shown = try #require(driver.question).lines
     #expect(shown.contains(#"  -     "host": "old","#) && shown.contains(#"  +     "host": "new","#))
@@ -394,7 +466,7 @@ import Testing
 
   @Test func givenOptionsSkipTheirQuestions() throws {
     var driver = try driver(given: [.host: "broker", .port: "8883", .username: "u"])
-    driver.answer("1", "", "", "")
+    driver.answer("1", "", "", "", "")
     #expect(driver.topic == .tls && driver.question?.preset == "y")
     driver.answer("", "")
     #expect(driver.topic == .password)
@@ -417,7 +489,7 @@ import Testing
   @Test func unattendedSetupUsesAllFoundMicrobits() throws {
     var driver = try driver(isUnattended: true)
     let configuration = try driver.configurationToTry()
-    #expect(configuration.devices.map { $0.id?.description } == ["zugev", "vetip"])
+    #expect(configuration.devices.map { $0.id?.description } == ["zugev", "zutip"])
     driver.step = driver.dialogue.brokerTried([])
     _ = try driver.document()
     #expect(driver.dialogue.written(.stopped) == .useService(restart: false))
@@ -446,7 +518,8 @@ import Testing
     setup.isUnattended = true
     setup.triesBroker = false
     var dialogue = try setup.dialogue(try present(), backup: "b")
-    guard case .write(let plan) = dialogue.start(), let text = plan.text else {
+    #expect(dialogue.start() == .scan, "the addresses are looked for")
+    guard case .write(let plan) = dialogue.found([]), let text = plan.text else {
       Issue.record("no plan")
       return
     }

@@ -34,7 +34,7 @@ complete -c microbit-gateway -n "$seen scan" -l live -d 'a table that is kept up
 complete -c microbit-gateway -n "$seen watch" -l csv -d 'print a spreadsheet'
 complete -c microbit-gateway -n "$seen $device" -l gateway -x -d 'which running gateway'
 complete -c microbit-gateway -n "$seen pair" -l passkey -x -d 'the number that the micro:bit shows'
-complete -c microbit-gateway -n "$seen init" -l device -x -d 'use this micro:bit: ADDRESS=NAME,ROOM'
+complete -c microbit-gateway -n "$seen init" -l device -x -d 'use this micro:bit: ADDRESS=NAME,AREA'
 complete -c microbit-gateway -n "$seen init" -l all -d 'use every micro:bit in range'
 complete -c microbit-gateway -n "$seen init" -l broker -xa '(__fish_print_hostnames)' -d 'host of the broker'
 complete -c microbit-gateway -n "$seen init" -l port -x -d 'port of the broker'
