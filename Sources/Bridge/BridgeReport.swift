@@ -52,6 +52,7 @@ package final class BridgeReport: @unchecked Sendable {
 
   /// Of the broker, as configured.
   var host: String { broker.host }
+  var port: Int { broker.port }
 
   /// Whether there is a connection to the broker.
   var isConnected: Bool { broker.connectedSince != nil }
