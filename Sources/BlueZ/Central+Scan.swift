@@ -22,8 +22,8 @@ extension Central {
 
   /// Reports the peripheral at `address` as ``CentralEvent/seen(_:)`` again, if it is known.
   public func replayPeripheral(at address: BluetoothAddress) {
-    let path = tree.devices.first { $0.value.address == address }?.key
-    if let peripheral = path.flatMap(tree.peripheral(at:)) { handler(.seen(peripheral)) }
+    let name = String(address.description.map { $0 == ":" ? "_" : $0 })
+    if let peripheral = tree.peripheral(at: "\(adapterPath)/dev_\(name)") { handler(.seen(peripheral)) }
   }
 
   /// Starts or stops discovery as requested, one call at a time.

@@ -280,6 +280,30 @@ import Testing
       """)
   }
 
+  /// An empty text is published in quotes.
+  @Test func aTextIsTakenOutOfItsQuotes() throws {
+    func property(_ name: String, _ number: UInt16, _ kind: HomeAssistantEntity.Kind) -> Property {
+      Property(
+        name: name, service: .microbitTemperatureService, characteristic: .microbit(number),
+        access: [.read, .write], codec: .utf8, homeAssistant: [HomeAssistantEntity(kind, name: "It")])
+    }
+    let components = try components(with: [
+      property("note", 1, .text), property("shown", 2, .sensor(nil)),
+    ])
+    try expect(
+      components["note"],
+      #"""
+      { "p": "text", "uniq_id": "ble_c5a1b2c3d4e5_note", "name": "It", "stat_t": "b/kitchen/note",
+        "val_tpl": "{{ value_json if value[:1] == '\"' else value }}", "cmd_t": "b/kitchen/note/set", "max": 255 }
+      """#)
+    try expect(
+      components["shown"],
+      #"""
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_shown", "name": "It", "stat_t": "b/kitchen/shown",
+        "val_tpl": "{{ value_json if value[:1] == '\"' else value }}" }
+      """#)
+  }
+
   @Test func aSelectOffersChoicesOrTheWordsOfAnEnumeration() throws {
     func property(_ name: String, _ number: UInt16, _ codec: Codec, _ kind: HomeAssistantEntity.Kind)
       -> Property
