@@ -46,7 +46,7 @@ let package = Package(
     module("Sockets", ["EventLoop"]),
     module("DBus", ["EventLoop", "CDBus"]),
     module("GATT"),
-    module("BlueZ", ["EventLoop", "Sockets", "DBus", "GATT", "Log"]),
+    module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),

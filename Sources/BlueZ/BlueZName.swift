@@ -29,9 +29,11 @@ enum BlueZName {
     /// The agent's own.
     static let rejected = "org.bluez.Error.Rejected"
     // Errors of the bus.
+    static let accessDenied = "org.freedesktop.DBus.Error.AccessDenied"
     static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
     static let serviceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
     static let nameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
+    static let processUnknown = "org.freedesktop.DBus.Error.UnixProcessIdUnknown"
     static let noReply = "org.freedesktop.DBus.Error.NoReply"
     /// Prefix of the errors that report that the bus could not start a service.
     static let spawn = "org.freedesktop.DBus.Error.Spawn."

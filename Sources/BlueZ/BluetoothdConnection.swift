@@ -10,6 +10,8 @@ enum BluetoothdEvent: Sendable {
   case objects([BlueZEvent])
   /// A change of the objects.
   case changed(BlueZEvent)
+  /// The bus does not let this user call bluetoothd. Listing its objects is retried.
+  case denied
   /// bluetoothd calls an object of this process.
   case call(DBusCall)
   /// The connection to the bus has ended. No event follows.
@@ -65,14 +67,10 @@ actor BluetoothdConnection {
     }
   }
 
-  /// Identifies the bus.
-  func busID() async throws(DBusError) -> String {
-    let call = DBusCall("GetId", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus)
+  /// Acquires the lock of an adapter, which is held until the connection ends.
+  func lock(_ adapter: String) async throws(DBusError) -> AdapterLock.Outcome {
     guard let bus else { throw .disconnected }
-    guard let id = try await bus.call(call, timeout: limits.local).first?.text else {
-      throw .invalid("the bus has no id")
-    }
-    return id
+    return try await AdapterLock.acquire(adapter, on: bus)
   }
 
   /// Returns when the connection has to be closed, or has ended.
@@ -173,6 +171,7 @@ actor BluetoothdConnection {
       } catch {
         if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
         hasFailed = true
+        if error.name == BlueZName.Failure.accessDenied, self.owner == owner { handler(.denied) }
         // The next reply includes them.
         backlog = []
         try? await loop.sleep(for: limits.retry)

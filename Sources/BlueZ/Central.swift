@@ -16,8 +16,6 @@ public actor Central {
   private let options: Options
   let handler: @Sendable (CentralEvent) -> Void
 
-  /// Held from the first connection to the bus until the end of ``run()``.
-  private(set) var adapterLock: AdapterLock?
   private(set) var bluetoothd: BluetoothdConnection?
   private(set) var tree: ObjectTree
   private var status = CentralStatus()
@@ -93,18 +91,9 @@ public actor Central {
     throw DBusError.disconnected
   }
 
-  private func lockAdapter(on bluetoothd: BluetoothdConnection) async throws {
-    let name = LockName(bus: try await bluetoothd.busID(), adapter: adapterName)
-    // Held since an earlier connection to the same bus.
-    if adapterLock?.name == name { return }
-    adapterLock = nil
-    adapterLock = try await acquireLock(name, while: bluetoothd)
-  }
-
   private func closeBus() {
     bluetoothd?.assumeIsolated { $0.close() }
     bluetoothd = nil
-    if Task.isCancelled { adapterLock = nil }
     status.busClosed()
     apply(.owner(nil))
   }
@@ -121,6 +110,9 @@ public actor Central {
       updateState()
       handle(changes)
     case .changed(let event): apply(event)
+    case .denied:
+      status.bluetoothdDenied()
+      updateState()
     case .call(let call): answer(call)
     case .disconnected: checkConditions()
     }

@@ -7,10 +7,12 @@ struct CentralStatus {
     case unknown
     /// Not running → listing, unknown.
     case absent
-    /// Its objects are being listed → listed, absent, unknown.
+    /// Its objects are being listed → listed, denied, absent, unknown.
     case listing
     /// → listing, absent, unknown.
     case listed
+    /// The bus does not let this user call it; listing is retried → listed, absent, unknown.
+    case denied
   }
 
   private(set) var state = CentralState.noBus("not connected yet")
@@ -35,6 +37,11 @@ struct CentralStatus {
 
   mutating func objectsListed() { bluetoothd = .listed }
 
+  mutating func bluetoothdDenied() {
+    startupEnded()
+    bluetoothd = .denied
+  }
+
   mutating func busClosed() {
     startupEnded()
     bluetoothd = .unknown
@@ -50,8 +57,10 @@ struct CentralStatus {
     switch bluetoothd {
     case .unknown, .listing: return nil
     case .absent: return .noBluetoothd
+    case .denied: return .unauthorized
     case .listed: break
     }
+    if let adapter, !adapter.isCentral { return .adapterUnsupported }
     if let adapter, adapter.isPowered { return .on(adapter: name, address: adapter.address) }
     if startup != nil { return nil }
     guard let adapter else { return .adapterAbsent }

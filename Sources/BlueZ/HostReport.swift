@@ -9,12 +9,14 @@ package struct HostReport: Sendable, Equatable {
     package let name: String
     package let address: String
     package let isPowered: Bool
+    /// Whether it has Bluetooth LE.
+    package let isCentral: Bool
     /// Whether a program scans.
     package let isDiscovering: Bool
     /// The devices that are connected, by any program.
     package let links: Int
     /// The process of the gateway that has locked it; nil: none has. 0: it is not visible from here.
-    package let gateway: Int32?
+    package internal(set) var gateway: Int32?
   }
 
   /// A characteristic whose notifications a program has acquired.
@@ -30,6 +32,8 @@ package struct HostReport: Sendable, Equatable {
   package internal(set) var bluetoothd: Int32?
   /// Why bluetoothd's objects cannot be read; nil if they can, or bluetoothd is not running.
   package internal(set) var refusal: String?
+  /// That is because of the policy of the bus.
+  package internal(set) var isDenied = false
   /// In the order of their names.
   package internal(set) var adapters: [Adapter] = []
   package internal(set) var acquired: [Acquired] = []
@@ -49,35 +53,32 @@ package struct HostReport: Sendable, Equatable {
       return report
     }
     do throws(DBusError) {
-      try await report.read(bus, on: loop)
+      try await report.read(bus)
     } catch {
       switch error.name {
       case BlueZName.Failure.nameHasNoOwner: break
-      default: report.refusal = "\(error)"
+      default:
+        report.refusal = "\(error)"
+        report.isDenied = error.name == BlueZName.Failure.accessDenied
       }
     }
     await bus.close()
     return report
   }
 
-  private mutating func read(_ bus: DBusConnection, on loop: EventLoop) async throws(DBusError) {
-    func callBus(_ member: String) async throws(DBusError) -> DBusValue? {
-      let isAboutBus = member == "GetId"
-      return try await bus.call(
-        DBusCall(
-          member, on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-          isAboutBus ? [] : [.string(BlueZName.busName)]), timeout: Self.timeLimit
-      ).first
-    }
-    let id = try await callBus("GetId")?.text ?? ""
-    bluetoothd = Int32(clamping: try await callBus("GetConnectionUnixProcessID")?.integer ?? 0)
+  private mutating func read(_ bus: DBusConnection) async throws(DBusError) {
+    let process = try await bus.call(
+      DBusCall(
+        "GetConnectionUnixProcessID", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
+        [.string(BlueZName.busName)]),
+      timeout: Self.timeLimit)
+    bluetoothd = Int32(clamping: process.first?.integer ?? 0)
     let reply = try await bus.call(
       DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName),
       timeout: Self.timeLimit)
     add(reply.first?.map ?? [:])
     for index in adapters.indices {
-      let name = LockName(bus: id, adapter: adapters[index].name)
-      adapters[index] = Adapter(adapters[index], gateway: Self.owner(of: name, on: loop))
+      adapters[index].gateway = try await AdapterLock.owner(of: adapters[index].name, on: bus)
     }
   }
 
@@ -92,7 +93,9 @@ package struct HostReport: Sendable, Equatable {
       let links = devices.count { $0.values["Adapter"]?.text == path && $0.values["Connected"]?.bool == true }
       return Adapter(
         name: String(path.split(separator: "/").last ?? ""), address: values["Address"]?.text ?? "",
-        isPowered: values["Powered"]?.bool ?? false, isDiscovering: values["Discovering"]?.bool ?? false,
+        isPowered: values["Powered"]?.bool ?? false,
+        isCentral: values["Roles"]?.textArray?.contains("central") ?? true,
+        isDiscovering: values["Discovering"]?.bool ?? false,
         links: links, gateway: nil)
     }
     var addresses: [String: BluetoothAddress] = [:]
@@ -107,22 +110,5 @@ package struct HostReport: Sendable, Equatable {
       else { continue }
       acquired.append(Acquired(adapter: String(levels[2]), device: device, characteristic: uuid))
     }
-  }
-
-  private static func owner(of lock: LockName, on loop: EventLoop) -> Int32? {
-    do throws(LockError) {
-      return try AdapterLock.Owner(lock, on: loop, ended: {}).map { $0.pid ?? 0 }
-    } catch {
-      // Too many processes wait for it already.
-      return 0
-    }
-  }
-}
-
-extension HostReport.Adapter {
-  fileprivate init(_ other: Self, gateway: Int32?) {
-    self.init(
-      name: other.name, address: other.address, isPowered: other.isPowered,
-      isDiscovering: other.isDiscovering, links: other.links, gateway: gateway)
   }
 }

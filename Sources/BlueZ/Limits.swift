@@ -61,10 +61,10 @@ package struct Limits: Sendable {
   var powerBackOff = BackOff(first: .seconds(5), longest: .seconds(300))
   /// For a bluetoothd that has just started to bring up its adapters, before they are reported as absent or off.
   var startup = Duration.seconds(2)
-  /// Between two attempts to lock the adapter, if the end of the other gateway was not noticed.
+  /// Between two attempts to lock an adapter that another gateway uses.
   var lockRetry = Duration.seconds(1)
-  /// Between checks whether the other gateway still runs.
-  var lockWait = Duration.seconds(60)
+  /// Between two attempts to lock an adapter if the bus does not allow it; it logs each.
+  var deniedLockBackOff = BackOff(first: .seconds(30), longest: .seconds(3600))
   /// Between attempts to connect to the bus.
   var busBackOff = BackOff(first: .milliseconds(500), longest: .seconds(10))
 }

@@ -10,6 +10,8 @@ struct ObjectTree: Sendable {
     var address = ""
     var isPowered = false
     var isDiscovering = false
+    /// Whether it can be a central, as those with Bluetooth LE can.
+    var isCentral = true
     /// BlueZ 5.65 and newer with experimental features: `on`, `off`, `off-blocked` ….
     var powerState: String?
   }
@@ -207,6 +209,7 @@ struct ObjectTree: Sendable {
       if let powered = properties["Powered"]?.bool { adapter.isPowered = powered }
       if let discovering = properties["Discovering"]?.bool { adapter.isDiscovering = discovering }
       if let state = properties["PowerState"]?.text { adapter.powerState = state }
+      if let roles = properties["Roles"]?.textArray { adapter.isCentral = roles.contains("central") }
       self.adapter = adapter
       return [.adapter]
     case BlueZName.device:

@@ -105,8 +105,12 @@ public enum CentralState: Sendable, Equatable {
   case adapterInUse(by: Int32?)
   /// bluetoothd is not running.
   case noBluetoothd
+  /// The policy of the bus does not let this user call bluetoothd.
+  case unauthorized
   /// bluetoothd is running, but the adapter is absent.
   case adapterAbsent
+  /// The adapter has no Bluetooth LE.
+  case adapterUnsupported
   /// The adapter is powered off.
   case adapterOff
   /// The adapter is blocked by rfkill, and cannot be powered on before it is unblocked.

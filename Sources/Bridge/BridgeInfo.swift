@@ -8,7 +8,7 @@ struct BridgeInfo: Sendable {
   struct Adapter: Sendable, Equatable {
     /// As BlueZ names it: `hci0`.
     let name: String
-    /// `absent`, `in_use`, `off`, `on` or `blocked`.
+    /// `on`, `off`, `blocked`, `in_use`, `absent`, `unauthorized` or `unsupported`.
     let state: String
     /// Nil while it is absent.
     var address: BluetoothAddress?

@@ -147,6 +147,8 @@ extension CentralState {
     switch self {
     case .noBus, .noBluetoothd, .adapterAbsent: "absent"
     case .adapterInUse: "in_use"
+    case .unauthorized: "unauthorized"
+    case .adapterUnsupported: "unsupported"
     case .adapterOff: "off"
     case .adapterBlocked: "blocked"
     case .on: "on"

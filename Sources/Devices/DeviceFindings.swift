@@ -1,6 +1,7 @@
 import BlueZ
 import Findings
 import GATT
+import Glibc
 
 extension CentralState {
   /// Whether Bluetooth can be used; the adapter's name is the configured one.
@@ -18,6 +19,17 @@ extension CentralState {
         "adapter \(adapter) is used by another gateway" + (process.map { " (process \($0))" } ?? ""),
         remedy: "stop the other one, for example: sudo systemctl stop microbit-gateway"
           + (process.map { "; ps -p \($0) shows what it is" } ?? ""))
+    case .unauthorized:
+      .fault(
+        .bluetoothd, "the D-Bus policy does not let the user \(Self.user) use bluetoothd",
+        remedy:
+          "sudo usermod -aG bluetooth \(Self.user), and start it again; if that does not help, a file in "
+          + "/etc/dbus-1/system.d or /usr/share/dbus-1/system.d denies org.bluez: "
+          + "grep -l org.bluez /etc/dbus-1/system.d/* /usr/share/dbus-1/system.d/*")
+    case .adapterUnsupported:
+      .fault(
+        .adapter, "the adapter \(adapter) has no Bluetooth LE",
+        remedy: "use another adapter (Bluetooth 4.0 or later), and name it in bluetooth.adapters")
     case .adapterAbsent:
       .fault(
         .adapter, "there is no Bluetooth adapter \(adapter)",
@@ -36,6 +48,10 @@ extension CentralState {
     case .on(let adapter, let address): .ok(.adapter, "\(adapter) (\(address)) is on")
     }
   }
+
+  /// The user of this process.
+  private static let user =
+    getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
 }
 
 extension PeripheralSession.Trouble {

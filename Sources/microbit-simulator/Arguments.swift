@@ -107,6 +107,7 @@ struct Arguments: Sendable {
     Other commands:
       {"op":"list"}, {"op":"count"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}, each with "adapter":N (default 0)
+      {"op":"le","on":false}          the adapter has no Bluetooth LE when it is added next by "plug"
       {"op":"restart","how":"term","ms":100}, or how: kill
 
     """

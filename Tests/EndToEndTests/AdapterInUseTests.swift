@@ -1,3 +1,4 @@
+import DBus
 import EventLoop
 import Glibc
 import TestSupport
@@ -85,14 +86,17 @@ import Testing
   @Test("An adapter used by another program is reported with its process id, and used once it is free")
   func adapterUsedByAnotherProgram() async throws {
     try await withFixture(Self.plan) { fixture in
-      let lock = try AdapterLock(bus: try await fixture.bus.guid(), adapter: "hci0")
+      let loop = EventLoop.onNewThread()
+      let program = try await DBusConnection.open(.at(fixture.bus.address), on: loop) { _ in }
+      try #require(try await program.requestName("org.microbit_gateway.hci0"))
       let gateway = try fixture.startGateway()
       try await fixture.bridgeOnline()
       _ = try await gateway.line(within: Fixture.patience) { $0.contains("(process \(getpid()))") }
       try await Self.waitForAdapter(of: Fixture.gatewayID, is: "in_use", in: fixture)
       #expect(try await fixture.simulator.device(0).isConnected == false)
-      lock.release()
+      await program.close()
       try await fixture.online(try await fixture.id())
+      loop.stop()
     }
   }
 
@@ -108,28 +112,6 @@ import Testing
   }
 }
 
-/// Listens on the socket name that marks an adapter as used, and accepts no connection.
-private final class AdapterLock: Sendable {
-  private let descriptor: Int32
-
-  init(bus: String, adapter: String) throws {
-    descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    let name = "microbit-gateway/\(bus)/\(adapter)"
-    withUnsafeMutableBytes(of: &address.sun_path) { $0[1...].copyBytes(from: name.utf8) }
-    let descriptor = descriptor
-    let bound = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, socklen_t(MemoryLayout<sa_family_t>.size + 1 + name.utf8.count))
-      }
-    }
-    guard bound == 0, listen(descriptor, 1) == 0 else { throw Failure("\(name): errno \(errno)") }
-  }
-
-  func release() { close(descriptor) }
-}
-
 extension Fixture {
   /// Starts another gateway on this bus, with its own id and state folder; it ends with the test at the latest.
   func startGateway(as id: String) throws -> ChildProcess {
@@ -140,19 +122,5 @@ extension Fixture {
     return try ChildProcess(
       try program("microbit-gateway"), ["run", "--config", "\(folder.path)/\(id).json"],
       environment: environment.merging(["STATE_DIRECTORY": "\(folder.path)/\(id)"]) { $1 })
-  }
-}
-
-extension PrivateBus {
-  /// The unique id of the bus.
-  fileprivate func guid() async throws -> String {
-    let caller = try ChildProcess(
-      "/usr/bin/dbus-send",
-      [
-        "--bus=" + address, "--print-reply=literal", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus",
-        "org.freedesktop.DBus.GetId",
-      ])
-    try await caller.exitStatus(within: Fixture.patience)
-    return String(caller.text.filter(\.isHexDigit))
   }
 }

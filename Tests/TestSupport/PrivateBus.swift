@@ -4,7 +4,7 @@ import Synchronization
 
 /// A real dbus-daemon on a socket of its own, ended by its process id when the object goes.
 ///
-/// Its policy lets everybody own and call everything: what a test bus needs, and no system bus has.
+/// Its policy lets everybody own and call everything, unless a test restricts it.
 public final class PrivateBus: Sendable {
   /// As libdbus takes it (`unix:path=…`); the same after ``kill()`` and ``start()``.
   public let address: String
@@ -14,22 +14,28 @@ public final class PrivateBus: Sendable {
   /// - Parameter isStarted: whether it runs at once, or from ``start()`` on.
   public init(isStarted: Bool = true) async throws {
     folder = try TemporaryFolder()
-    let socket = folder.path + "/bus"
+    address = "unix:path=\(folder.path)/bus"
+    try setPolicy("")
+    if isStarted { try await start() }
+  }
+
+  /// Adds these elements to its configuration; a daemon that runs reads it soon.
+  public func setPolicy(_ policy: String) throws {
     let configuration = """
       <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
         "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
       <busconfig>
         <type>system</type>
-        <listen>unix:path=\(socket)</listen>
+        <listen>\(address)</listen>
         <policy context="default">
           <allow user="*"/><allow own="*"/>
           <allow send_destination="*" eavesdrop="true"/><allow receive_sender="*"/>
         </policy>
+        \(policy)
       </busconfig>
       """
     try folder.write(configuration, to: "bus.conf")
-    address = "unix:path=" + socket
-    if isStarted { try await start() }
+    daemon.withLock { $0?.signal(SIGHUP) }
   }
 
   /// Starts it, and waits until it listens; again after ``kill()``.

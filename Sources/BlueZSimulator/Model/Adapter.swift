@@ -16,6 +16,8 @@ struct Adapter: Sendable {
   /// In the order of the kernel: 0 is hci0.
   let number: Int
   var power = Power.on
+  /// Whether it has Bluetooth LE.
+  var hasLE = true
   /// The kernel refuses to scan.
   var refusesScans = false
   var discoverers: [String: DiscoveryClient] = [:]

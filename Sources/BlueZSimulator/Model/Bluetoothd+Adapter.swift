@@ -56,7 +56,7 @@ extension Bluetoothd {
   mutating func replug(_ number: Int, at now: ContinuousClock.Instant) {
     guard adapters[number].power == .absent else { return }
     adapters[number].power = .on
-    addAdapter(number, Describe.adapter(number, powered: false))
+    addAdapter(number, Describe.adapter(adapters[number], powered: false))
     addStoredDevices(of: number, at: now)
     // Its services register one by one, each with a signal.
     let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
@@ -80,7 +80,7 @@ extension Bluetoothd {
   mutating func export() {
     emit(.signal(tree.add(BlueZName.managerPath, .manager, under: "/", Describe.manager)))
     for adapter in adapters where adapter.power != .absent {
-      addAdapter(adapter.number, Describe.adapter(adapter.number, powered: true) + [Describe.advertising])
+      addAdapter(adapter.number, Describe.adapter(adapter, powered: true) + [Describe.advertising])
     }
   }
 

@@ -15,7 +15,9 @@ extension Bluetoothd {
     _ request: Request, _ number: Int, at now: ContinuousClock.Instant
   ) throws(BlueZError) {
     guard adapters[number].power == .on else { throw .notReady }
-    guard !adapters[number].refusesScans, adapters[number].discoverers[request.sender]?.active != true else {
+    guard !adapters[number].refusesScans, adapters[number].hasLE,
+      adapters[number].discoverers[request.sender]?.active != true
+    else {
       throw .alreadyInProgress
     }
     let first = !adapters[number].isDiscovering

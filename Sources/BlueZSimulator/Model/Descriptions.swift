@@ -18,13 +18,13 @@ enum Describe {
     ["1801", "1800", "1200", "110c", "110e", "180a"].map { "0000\($0)-0000-1000-8000-00805f9b34fb" })
 
   /// The adapter, without ``advertising``.
-  static func adapter(_ number: Int, powered: Bool) -> [Interface] {
+  static func adapter(_ adapter: Adapter, powered: Bool) -> [Interface] {
     [
       introspectable,
       Interface(
         BlueZName.adapter,
         [
-          Property("Address", .string("02:00:5E:00:53:0\(number + 1)")),
+          Property("Address", .string("02:00:5E:00:53:0\(adapter.number + 1)")),
           Property("AddressType", .string("public")),
           Property("Name", .string("BlueZ 5.66")),
           Property("Alias", .string("BlueZ 5.66")),
@@ -37,7 +37,7 @@ enum Describe {
           Property("Discovering", .boolean(false)),
           Property("UUIDs", adapterUUIDs),
           Property("Modalias", .string("usb:v1D6Bp0246d0542")),
-          Property("Roles", .strings(["central", "peripheral"])),
+          Property("Roles", .strings(adapter.hasLE ? ["central", "peripheral"] : [])),
         ]),
       properties,
       Interface(BlueZName.gattManager),

@@ -51,6 +51,8 @@ struct ControlRequest: Decodable, Sendable {
     case power
     /// Adds (`on`) or removes an adapter (`adapter`).
     case plug
+    /// The adapter (`adapter`) that is added next has Bluetooth LE (`on`), or not.
+    case le
     /// Lets an adapter (`adapter`) scan (`on`), or makes the kernel refuse it, which StartDiscovery then shows.
     case scan
     /// Ends bluetoothd (`how`: `term` or `kill`) and starts it again after `ms`.

@@ -223,12 +223,13 @@ public actor Simulator {
     case .list: return .devices(model.states(at: now))
     case .count: return .numbers(model.peripherals.map(\.radio.sent))
     case .counters: return .counters(counters)
-    case .power, .plug, .scan:
+    case .power, .plug, .le, .scan:
       let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
       guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
       switch request.op {
       case .power: perform(model.power(adapter, on, at: now))
       case .plug: perform(model.plug(adapter, on, at: now))
+      case .le: model.adapters[adapter].hasLE = on
       default: model.adapters[adapter].refusesScans = !on
       }
       return .done
@@ -297,7 +298,8 @@ public actor Simulator {
     case .disconnect: perform(model.hangUp(index, at: now))
     case .adv: perform(model.setAdvertising(index, request.on ?? true, at: now))
     case .reset: perform(model.reset(index, at: now))
-    case .period, .writes, .list, .count, .counters, .power, .plug, .scan, .restart, .subscription, .pairing:
+    case .period, .writes, .list, .count, .counters, .power, .plug, .le, .scan, .restart, .subscription,
+      .pairing:
       break
     case .forget: model.peripherals[index].security.hasBond = false
     }

@@ -84,7 +84,7 @@ final class AdapterView: @unchecked Sendable {
       states[index] = state
       let isDecided = states.allSatisfy { state in
         switch state {
-        case .on, .noBus, .noBluetoothd: true
+        case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported: true
         // The adapter may appear a moment later.
         case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked, nil: false
         }

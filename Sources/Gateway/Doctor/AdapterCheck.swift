@@ -29,16 +29,15 @@ struct AdapterCheck {
   private var bluetoothd: Finding { version?.finding(notify) ?? .ok(.bluetoothd, "bluetoothd is running") }
 
   private func refused(_ reason: String) -> Finding {
-    let isDenied = reason.hasOccurrence(of: "AccessDenied")
-    return .fault(
-      .bluetoothd,
-      isDenied ? "you may not use bluetoothd: \(reason)" : "bluetoothd does not answer: \(reason)",
-      remedy: isDenied
-        ? "sudo usermod -aG bluetooth $USER, then log in again" : "sudo systemctl restart bluetooth")
+    report.isDenied
+      ? CentralState.unauthorized.finding(adapter: "")
+      : .fault(
+        .bluetoothd, "bluetoothd does not answer: \(reason)", remedy: "sudo systemctl restart bluetooth")
   }
 
   private func findings(_ adapter: String) -> [Finding] {
     guard let found = report.adapters.first(where: { $0.name == adapter }) else { return [absent(adapter)] }
+    guard found.isCentral else { return [CentralState.adapterUnsupported.finding(adapter: adapter)] }
     if let block = blocks[adapter], !found.isPowered { return [blocked(adapter, by: block)] }
     guard found.isPowered else { return [CentralState.adapterOff.finding(adapter: adapter)] }
     return [on(found)] + (isGatewayRunning ? [] : otherPrograms(found))

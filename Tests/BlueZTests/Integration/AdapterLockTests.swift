@@ -1,3 +1,4 @@
+import DBus
 import EventLoop
 import Glibc
 import TestSupport
@@ -10,78 +11,24 @@ import Testing
   private let loop = EventLoop.onNewThread()
   deinit { loop.stop() }
 
-  /// A name that no other test uses.
-  private static func name(adapter: String = "hci0") -> LockName {
-    LockName(bus: "test-\(UInt64.random(in: 0 ... .max))", adapter: adapter)
+  private func connection(_ bus: PrivateBus) async throws -> DBusConnection {
+    try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
   }
 
-  @Test func itCanBeHadOnceAndAgainAfterwards() async throws {
-    let name = Self.name()
-    try await Task(executorPreference: loop) { [loop] in
-      var first = try AdapterLock(name, on: loop)
-      #expect(first != nil)
-      #expect(try AdapterLock(name, on: loop) == nil)
-      let ended = Waiter<Void>()
-      let owner = try AdapterLock.Owner(name, on: loop) { ended.resume(.success(())) }
-      first = nil
-      // Not at once: a program that another test starts at this moment has the socket too, until its exec.
-      try await deadline(patience, "the end of the lock") { try await ended.value() }
-      #expect(try AdapterLock(name, on: loop) != nil)
-      withExtendedLifetime(owner) {}
-    }.value
-  }
-
-  @Test func adaptersAndBusesAreIndependent() async throws {
-    try await Task(executorPreference: loop) { [loop] in
-      let locks = try [
-        LockName(bus: "a", adapter: "hci0"), LockName(bus: "a", adapter: "hci1"),
-        LockName(bus: "b", adapter: "hci0"),
-        // Longer than an address can be.
-        LockName(bus: "c", adapter: String(repeating: "h", count: 200)),
-      ].map { try AdapterLock(LockName(bus: "\(getpid())-\($0.text)", adapter: ""), on: loop) }
-      #expect(locks.allSatisfy { $0 != nil })
-    }.value
-  }
-
-  @Test func secondGatewayLearnsTheOwnerAndItsEnd() async throws {
-    let name = Self.name()
-    try await Task(executorPreference: loop) { [loop] in
-      var lock = try AdapterLock(name, on: loop)
-      let ended = Waiter<Void>()
-      let holder = try AdapterLock.Owner(name, on: loop) { ended.resume(.success(())) }
-      #expect(holder?.pid == getpid())
-      #expect(lock != nil)
-      lock = nil
-      try await deadline(patience, "the end of the lock") { try await ended.value() }
-      #expect(holder?.hasEnded == true)
-      #expect(try AdapterLock.Owner(name, on: loop) {} == nil)
-    }.value
-  }
-
-  @Test func theWaitingOnesHaveABound() async throws {
-    let name = Self.name()
-    try await Task(executorPreference: loop) { [loop] in
-      let lock = try AdapterLock(name, on: loop)
-      var holders: [AdapterLock.Owner?] = []
-      #expect {
-        while holders.count < 1000 { holders.append(try AdapterLock.Owner(name, on: loop) {}) }
-      } throws: { ($0 as? LockError)?.code == EAGAIN }
-      #expect(holders.count >= 64)
-      withExtendedLifetime(lock) {}
-    }.value
-  }
-
-  /// As those of `doctor`, which asks who holds the lock.
-  @Test func aProcessThatNoLongerWaitsTakesNoPlace() async throws {
-    let name = Self.name()
-    let lock = try await Task(executorPreference: loop) { [loop] in try AdapterLock(name, on: loop) }.value
-    for _ in 0..<200 {
-      let pid = try await Task(executorPreference: loop) { [loop] in
-        try AdapterLock.Owner(name, on: loop) {}?.pid
-      }.value
-      #expect(pid == getpid())
+  @Test func itIsHeldUntilTheConnectionEnds() async throws {
+    let bus = try await PrivateBus()
+    let (first, second) = (try await connection(bus), try await connection(bus))
+    #expect(try await AdapterLock.owner(of: "hci0", on: second) == nil)
+    #expect(try await AdapterLock.acquire("hci0", on: first) == .acquired)
+    #expect(try await AdapterLock.acquire("hci0", on: second) == .taken(by: getpid()))
+    #expect(try await AdapterLock.acquire("hci1", on: second) == .acquired)
+    await first.close()
+    try await deadline(patience, "the lock") {
+      while try await AdapterLock.acquire("hci0", on: second) != .acquired {
+        try await self.loop.sleep(for: .milliseconds(5))
+      }
     }
-    withExtendedLifetime(lock) {}
+    await second.close()
   }
 
   @Test func aSecondCentralAsksNothingOfBluetoothdUntilTheFirstHasEnded() async throws {
@@ -131,40 +78,61 @@ import Testing
     try await first.end()
   }
 
-  @Test func aStrangersSocketIsNotTriedWithoutEnd() async throws {
+  // MARK: Other users
+
+  private static let deny = #"<policy context="mandatory"><deny own_prefix="org.microbit_gateway"/></policy>"#
+
+  /// As another user's process cannot: the policy does not let it own the lock, so it keeps nobody off the adapter.
+  @Test func whoMayNotOwnTheLockDoesNotHoldIt() async throws {
     let fixture = try await Fixture()
-    let first = try await fixture.central()
-    let name = try #require(await first.central.adapterLock).name
-    try await first.end()
-    // Another program that refuses everyone: it listens, accepts, closes.
-    let socket = socket(AF_UNIX, LockName.socketType, 0)
-    try #require(name.withAddress { bind(socket, $0, $1) } == 0)
-    try #require(listen(socket, 64) == 0)
-    let turned = Record<Int32>()
-    let watch = Box(Watch?.none)
-    let loop = fixture.loop
-    loop.onLoop {
-      watch.value = loop.watch(socket, for: .readable) { _ in
-        let descriptor = accept(socket, nil, nil)
-        close(descriptor)
-        turned.append(descriptor)
+    try fixture.bus.setPolicy(Self.deny)
+    let other = try await connection(fixture.bus)
+    try await deadline(patience, "the policy") {
+      while try await AdapterLock.acquire("hci1", on: other) != .denied {
+        try await self.loop.sleep(for: .milliseconds(5))
       }
     }
+    #expect(try await AdapterLock.acquire("hci0", on: other) == .denied)
+    #expect(try await AdapterLock.owner(of: "hci0", on: other) == nil)
+    // Nor does the denial keep off a gateway; it gets the lock when the policy allows it.
     var limits = Limits.test
-    limits.lockRetry = .milliseconds(200)
-    let begin = ContinuousClock.now
-    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop, limits: limits)
-    #expect(try await second.state() == .adapterInUse(by: getpid()))
-    for _ in 0..<4 { _ = try await turned.next("an attempt") { $0 } }
-    #expect(begin.duration(to: .now) > .milliseconds(500))
-    loop.onLoop { watch.value?.cancel() }
-    try await second.end()
-    close(socket)
+    limits.deniedLockBackOff = BackOff(first: .milliseconds(10), longest: .milliseconds(10))
+    let central = try await fixture.central(limits: limits)
+    try fixture.bus.setPolicy("")
+    try await deadline(patience, "the lock") {
+      while try await AdapterLock.owner(of: "hci0", on: other) != getpid() {
+        try await self.loop.sleep(for: .milliseconds(5))
+      }
+    }
+    await other.close()
+    try await central.end()
   }
-}
 
-/// A value that several may hold; its users see to it that one at a time does.
-private final class Box<Value>: @unchecked Sendable {
-  var value: Value
-  init(_ value: Value) { self.value = value }
+  @Test func whoMayNotOwnTheLockRespectsThatOfOthers() async throws {
+    let fixture = try await Fixture()
+    let first = try await fixture.central()
+    try fixture.bus.setPolicy(Self.deny)
+    let other = try await connection(fixture.bus)
+    try await deadline(patience, "the policy") {
+      while try await AdapterLock.acquire("hci1", on: other) != .denied {
+        try await self.loop.sleep(for: .milliseconds(5))
+      }
+    }
+    #expect(try await AdapterLock.acquire("hci0", on: other) == .taken(by: getpid()))
+    await other.close()
+    try await first.end()
+  }
+
+  /// On a bus where, as on the system bus, nobody else owns names.
+  @Test func theShippedPolicyLetsRootOwnTheLock() async throws {
+    let bus = try await PrivateBus(isStarted: false)
+    try bus.setPolicy(
+      #"<policy context="default"><deny own="*"/></policy>"#
+        + "<include>\(repositoryPath("deploy/dbus/microbit-gateway.conf"))</include>")
+    try await bus.start()
+    let connection = try await connection(bus)
+    let expected: AdapterLock.Outcome = geteuid() == 0 ? .acquired : .denied
+    #expect(try await AdapterLock.acquire("hci0", on: connection) == expected)
+    await connection.close()
+  }
 }

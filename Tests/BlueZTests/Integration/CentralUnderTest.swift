@@ -89,6 +89,7 @@ extension Limits {
     limits.busBackOff = BackOff(first: .milliseconds(10), longest: .milliseconds(50))
     limits.busyBackOff = BackOff(first: .milliseconds(1), longest: .milliseconds(1))
     limits.startup = .milliseconds(100)
+    limits.lockRetry = .milliseconds(50)
     return limits
   }
 }

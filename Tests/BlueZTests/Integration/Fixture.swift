@@ -53,6 +53,7 @@ final class Fixture: Sendable {
   }
   func power(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .power, on: on)) }
   func plug(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .plug, on: on)) }
+  func setLE(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .le, on: on)) }
   func restart(killed: Bool) async {
     _ = await simulator.control(ControlRequest(op: .restart, how: killed ? .kill : .term, ms: 20))
   }

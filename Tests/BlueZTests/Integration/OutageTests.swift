@@ -165,6 +165,58 @@ import Testing
     loop.stop()
   }
 
+  @Test func thePolicyOfTheBusDeniesBluetoothdAndThenAllowsIt() async throws {
+    let fixture = try await Fixture()
+    try fixture.bus.setPolicy(
+      #"<policy context="mandatory"><deny send_destination="org.bluez"/></policy>"#)
+    let probe = try await DBusConnection.open(.at(fixture.bus.address), on: fixture.loop) { _ in }
+    let ping = DBusCall("Ping", on: "org.freedesktop.DBus.Peer", of: "/", at: "org.bluez")
+    try await deadline(patience, "the policy") {
+      while true {
+        do throws(DBusError) {
+          _ = try await probe.call(ping, timeout: patience)
+        } catch {
+          if error.name == BlueZName.Failure.accessDenied { return }
+        }
+      }
+    }
+    var limits = Limits.test
+    limits.retry = .milliseconds(50)
+    let tested = CentralUnderTest(fixture.bus.address, on: fixture.loop, limits: limits)
+    #expect(try await tested.state() == .unauthorized)
+    await tested.central.scan(true)
+    try fixture.bus.setPolicy("")
+    guard case .on = try await tested.state() else {
+      Issue.record("another state")
+      return
+    }
+    _ = try await tested.seen()
+    await probe.close()
+    try await tested.end()
+  }
+
+  @Test func anAdapterWithoutLEIsLeftAlone() async throws {
+    let fixture = try await Fixture()
+    await fixture.plug(false)
+    await fixture.setLE(false)
+    let monitor = try await fixture.monitor()
+    let tested = CentralUnderTest(fixture.bus.address, on: fixture.loop)
+    #expect(try await tested.state() == .adapterAbsent)
+    await tested.central.scan(true)
+    await fixture.plug(true)
+    #expect(try await tested.state() == .adapterUnsupported)
+    #expect(await tested.central.scanProblem == nil)
+    // Another one in its place.
+    await fixture.plug(false)
+    #expect(try await tested.state() == .adapterAbsent)
+    #expect(monitor.lines("StartDiscovery", "Set ", "SetDiscoveryFilter") == [])
+    await fixture.setLE(true)
+    await fixture.plug(true)
+    try await tested.isOn()
+    _ = try await tested.seen()
+    try await tested.end()
+  }
+
   @Test func theBusEndsAndComesBack() async throws {
     let loop = EventLoop.onNewThread()
     let folder = try TemporaryFolder()
