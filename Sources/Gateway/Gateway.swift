@@ -27,14 +27,16 @@ actor Gateway {
   private let serviceManager: ServiceManager
   private let stopping = Waiter<Void>()
 
-  init(_ file: ConfigurationFile, loop: EventLoop) {
+  init(
+    _ file: ConfigurationFile, _ id: GatewayID, _ state: StateDatabase, _ serviceManager: ServiceManager,
+    loop: EventLoop
+  ) {
     self.loop = loop
+    self.id = id
+    self.state = state
+    self.serviceManager = serviceManager
     configuration = file.configuration
     path = file.path
-    id = configuration.gateway.id ?? .ofThisHost
-    serviceManager = ServiceManager(loop: loop)
-    state = StateDatabase(
-      path: StateFolder.database(of: id, StateFolder.environment), schema: .gateway(id), loop: loop)
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"), loop: loop)
     let reloader = Reloader()
     bridge = Bridge(
@@ -60,7 +62,7 @@ actor Gateway {
     homeAssistant.start()
     await engine.add(bridge)
     await engine.start()
-    listen()
+    let listening = Task(executorPreference: loop) { await self.listen() }
     // Cancelled, but not awaited: a bus may not answer.
     let running = Task(executorPreference: loop) { [engine] in await engine.run() }
     await withTaskGroup(of: Void.self) { group in
@@ -68,21 +70,29 @@ actor Gateway {
       serviceManager.ready()
       try? await stopping.value()
       serviceManager.stopping()
+      listening.cancel()
       await shutDown()
     }
     running.cancel()
     state.close()
   }
 
-  private func listen() {
-    do throws(ControlError) {
-      guard let path = RuntimeFolder.socket(of: id, RuntimeFolder.environment) else {
-        throw ControlError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
+  /// Opens the socket for the command line, also after another gateway has closed it.
+  private func listen() async {
+    var isReported = false
+    repeat {
+      do throws(ControlError) {
+        guard let path = RuntimeFolder.socket(of: id, RuntimeFolder.environment) else {
+          throw ControlError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
+        }
+        try control.listen(at: path)
+        if isReported { log.notice("the command line can reach this gateway") }
+        return
+      } catch {
+        if !isReported { log.warning("the command line cannot reach this gateway: \(error.reason)") }
+        isReported = true
       }
-      try control.listen(at: path)
-    } catch {
-      log.warning("the command line cannot reach this gateway: \(error.reason)")
-    }
+    } while (try? await loop.sleep(for: .seconds(5))) != nil
   }
 
   /// From any thread; may be called again.

@@ -87,16 +87,43 @@ public enum GatewayCommand: Sendable, Equatable {
     let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
     OpenFiles.allow(Gateway.mostOpenFiles)
-    let gateway = Gateway(file, loop: loop)
-    loop.onLoop {
-      loop.signals([SIGTERM, SIGINT]) { _ in gateway.stop() }
-      loop.signals([SIGHUP]) { _ in gateway.assumeIsolated { $0.reload() } }
-    }
+    let interruption = Interruption([SIGTERM, SIGINT], on: loop)
+    // Until the gateway exists there is nothing to end.
+    interruption.action = { _ in exit(0) }
+    let id = file.configuration.gateway.id ?? .ofThisHost
+    let serviceManager = ServiceManager(loop: loop)
+    let state = await openState(of: id, serviceManager, on: loop)
+    let gateway = Gateway(file, id, state, serviceManager, loop: loop)
+    interruption.action = { _ in gateway.stop() }
+    loop.onLoop { loop.signals([SIGHUP]) { _ in gateway.assumeIsolated { $0.reload() } } }
     log.notice(
       "started", ["version": Version.current, "gateway": gateway.id, "configuration": file.path])
     await gateway.serve()
     log.notice("stopped")
     return .done
+  }
+
+  /// Opens the state database. While another process uses it, such as a gateway with this id that is still stopping,
+  /// waits for its end: what that one writes last is read then.
+  private static func openState(
+    of id: GatewayID, _ serviceManager: ServiceManager, on loop: EventLoop
+  ) async -> StateDatabase {
+    let path = StateFolder.database(of: id, StateFolder.environment)
+    var isReported = false
+    while true {
+      let state = StateDatabase(path: path, schema: .gateway(id), loop: loop)
+      guard let reason = state.inUse else { return state }
+      if !isReported {
+        Logger(component: "state").warning(
+          "waiting for another gateway with this id to end; if it is to go on, set another gateway.id in config.json",
+          ["gateway": id, "reason": reason])
+        // systemd would end a service that is not ready in time.
+        serviceManager.ready()
+        serviceManager.status("waiting for another gateway with this id to end")
+      }
+      isReported = true
+      try? await loop.sleep(for: .seconds(1))
+    }
   }
 
   private static func check(_ path: String?) -> ExitStatus {
@@ -125,7 +152,10 @@ public enum GatewayCommand: Sendable, Equatable {
     }
     do throws(StoreError) {
       let sections = try StateDatabase.sections(path: database.path, schema: .gateway(id))
-      print("state database: \(database.path)\(database.isThere ? "" : " (not created yet)")")
+      var status = stat()
+      let user =
+        stat(database.path, &status) == 0 ? " (of the user \(RuntimeFolder.name(ofUser: status.st_uid)))" : ""
+      print("state database: \(database.path)\(database.isThere ? user : " (not created yet)")")
       return sections
     } catch {
       let isDenied = access(database.path, R_OK) != 0 && errno == EACCES

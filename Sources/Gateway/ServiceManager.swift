@@ -2,8 +2,11 @@ import CSystemd
 import EventLoop
 
 /// Notifies systemd (sd_notify(3)), if it has started the process.
-final class ServiceManager: Sendable {
+final class ServiceManager: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
   private let loop: EventLoop
+  private var isReady = false
 
   init(loop: EventLoop) {
     self.loop = loop
@@ -11,6 +14,8 @@ final class ServiceManager: Sendable {
 
   /// From here on a timer of the loop feeds the watchdog, so that systemd notices when the loop hangs.
   func ready() {
+    guard !isReady else { return }
+    isReady = true
     sd_notify(0, "READY=1")
     var microseconds: UInt64 = 0
     if sd_watchdog_enabled(0, &microseconds) > 0 {

@@ -15,7 +15,7 @@ final class FileLock: Sendable {
       let isTaken = errno == EWOULDBLOCK
       let failure = StoreError.system("lock", file)
       close(descriptor)
-      throw isTaken ? StoreError(.circumstances, "\(path) is in use by another process") : failure
+      throw isTaken ? StoreError(.inUse, "\(path) is in use by another process") : failure
     }
     self.descriptor = descriptor
   }

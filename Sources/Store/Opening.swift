@@ -8,6 +8,8 @@ package enum Opening: Sendable, Equatable {
   case setAside(path: String, reason: String)
   /// The file was written by a newer version of the program, and is not used. Changes are kept in memory only.
   case newer(reason: String)
+  /// Another process writes the file: it was not read, and changes are lost.
+  case inUse(reason: String)
   /// The file cannot be written; it was read if possible. Changes are kept in memory only.
   case inMemoryOnly(reason: String)
 }

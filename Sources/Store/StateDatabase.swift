@@ -14,6 +14,8 @@ package final class StateDatabase: @unchecked Sendable {
   private let store: StateStore
   /// By section and key, as read when the database was opened.
   private let records: [String: [String: [UInt8]]]
+  /// Why another process has to end before this one can use the database; nil: it need not.
+  package let inUse: String?
   /// Why changes are not persisted; nil if they are.
   package private(set) var trouble: String?
 
@@ -30,6 +32,7 @@ package final class StateDatabase: @unchecked Sendable {
     guard let path else {
       store = .inMemory()
       records = [:]
+      inUse = nil
       trouble = "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME"
       Self.logInMemoryOnly(trouble)
       return
@@ -37,6 +40,7 @@ package final class StateDatabase: @unchecked Sendable {
     let opened = StateStore.open(path: path, schema: schema, pacing: pacing, maximumPages: maximumPages)
     store = opened.store
     records = Self.sections(opened.records)
+    inUse = if case .inUse(let reason) = opened.opening { reason } else { nil }
     switch opened.opening {
     case .opened:
       Self.log.debug("state database", ["path": path, "records": opened.records.count])
@@ -52,6 +56,7 @@ package final class StateDatabase: @unchecked Sendable {
       trouble = reason
       Self.log.warning(
         "cannot use the state database: changes will be lost on restart", ["reason": reason])
+    case .inUse(let reason): trouble = reason
     case .inMemoryOnly(let reason):
       trouble = reason
       Self.logInMemoryOnly(reason)

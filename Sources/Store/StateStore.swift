@@ -39,6 +39,7 @@ package final class StateStore: Sendable {
     } catch {
       let store = StateStore(nil, pacing)
       if error.cause == .newer { return (store, [:], .newer(reason: error.description)) }
+      if error.cause == .inUse { return (store, [:], .inUse(reason: error.description)) }
       // The file may still be readable, as on a card that has become read-only.
       let records = (try? StateFile.records(path, schema)) ?? [:]
       return (store, records, .inMemoryOnly(reason: error.description))

@@ -8,7 +8,9 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     case content
     /// A newer version of the program has written it: not to be changed.
     case newer
-    /// The disk, permissions, another process: may be resolved later.
+    /// Another process writes the file.
+    case inUse
+    /// The disk, permissions: may be resolved later.
     case circumstances
   }
 

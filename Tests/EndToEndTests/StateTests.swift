@@ -30,6 +30,43 @@ import Testing
     }
   }
 
+  @Test(
+    "A gateway that starts while one with its id is stopping waits for it, and then has its socket and its state"
+  )
+  func startsDuringAStop() async throws {
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      let first = try fixture.gateway
+      let second = try fixture.startGateway()
+      try await fixture.logged("waiting for another gateway with this id to end")
+      // What the first one writes last is not lost.
+      try await fixture.perform("device/rename", #"{"id":"\#(id)","to":"kitchen"}"#)
+      let mark = try fixture.observer.mark
+      first.signal(SIGTERM)
+      #expect(try await first.exitStatus(within: Fixture.patience) == 0)
+      try await fixture.online("kitchen", after: mark)
+      let health = try ChildProcess(
+        try program("microbit-gateway"),
+        ["read", "kitchen", "period", "--config", fixture.folder.path + "/config.json"],
+        environment: fixture.environment)
+      #expect(try await health.exitStatus(within: Fixture.patience) == 0, "\(health.text)")
+      #expect(try await fixture.perform("health")["healthy"]?.bool == true)
+      #expect(!second.text.contains("changes will be lost"))
+    }
+  }
+
+  @Test("A gateway that waits for another one ends by SIGTERM")
+  func endsWhileWaiting() async throws {
+    try await withFixture { fixture in
+      try await fixture.bridgeOnline()
+      let second = try fixture.startGateway()
+      try await fixture.logged("waiting for another gateway with this id to end")
+      second.signal(SIGTERM)
+      #expect(try await second.exitStatus(within: Fixture.patience) == 0)
+    }
+  }
+
   @Test("A full disk is reported by health and log; changes are written once there is space")
   func fullDisk() async throws {
     try await withFixture { fixture in

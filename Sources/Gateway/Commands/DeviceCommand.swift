@@ -142,8 +142,8 @@ final class Interruption: @unchecked Sendable {
 
   var action: (Int32) -> Void = { exit(128 + $0) }
 
-  init(on loop: EventLoop) {
-    loop.onLoop { loop.signals([SIGTERM, SIGINT, SIGHUP]) { [self] in action($0) } }
+  init(_ signals: [Int32] = [SIGTERM, SIGINT, SIGHUP], on loop: EventLoop) {
+    loop.onLoop { loop.signals(signals) { [self] in action($0) } }
   }
 }
 

@@ -5,6 +5,7 @@ import Control
 import Devices
 import EventLoop
 import GATT
+import Glibc
 import JSON
 import Sockets
 import Store
@@ -78,8 +79,10 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
       return state.finding(adapter: adapter).line
     }
     let user = RuntimeFolder.owner(ofProcess: process)
+    let isOfOther = geteuid() != 0 && user != RuntimeFolder.name(ofUser: geteuid())
     return "a gateway that cannot be reached (process \(process)\(user.map { " of the user \($0)" } ?? "")) "
-      + "uses the adapter: run this command as that user (sudo -u), or stop the gateway"
+      + "uses the adapter: \(isOfOther ? "run this command as that user (sudo -u)" : "try again in some seconds")"
+      + ", or stop the gateway"
   }
 
   // MARK: Devices
@@ -146,7 +149,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
     let states = engine.assumeIsolated { $0.adapters.map(\.state) }
     let isDecided = states.allSatisfy { state in
       switch state {
-      case .on, .noBus, .noBluetoothd, .adapterInUse: true
+      case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported, .adapterInUse: true
       // The adapter may appear a moment later.
       case .adapterAbsent, .adapterOff, .adapterBlocked: false
       }
