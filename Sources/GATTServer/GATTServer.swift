@@ -42,16 +42,17 @@ package actor GATTServer {
   ///   - name: the advertised name.
   ///   - adapter: BlueZ's name of the adapter: `hci0`.
   ///   - bus: bluetoothd's bus; not the system bus only in tests.
+  ///   - state: the folder for the adapter's alias, to be restored even after this process was killed.
   ///   - handler: called on the loop.
   package init(
     _ peripheral: ServedPeripheral, name: String, adapter: String, bus: DBusAddress = .system,
-    loop: EventLoop,
+    state: String? = nil, loop: EventLoop,
     handler: @escaping @Sendable (GATTServerEvent) -> Void
   ) {
     self.loop = loop
     self.address = bus
     self.handler = handler
-    registration = Registration(on: adapter, of: name)
+    registration = Registration(on: adapter, of: name, state: state)
     objects = ServedObjects(peripheral, name: name)
   }
 
@@ -99,8 +100,9 @@ package actor GATTServer {
           try await loop.withTimeout(backOff.next()) { try await changed.value() }
         } catch is TimedOut {}
       }
-      changed = Waiter()
       try await loop.sleep(for: Self.pause)
+      // What has changed until now is registered together.
+      changed = Waiter()
       if self.bus == nil { throw DBusError.disconnected }
     }
   }

@@ -8,14 +8,16 @@ final class Registration {
   /// The adapter's alias before it got the peripheral's name, to be restored: bluetoothd keeps the alias over
   /// restarts. Nil: it was not changed.
   private var originalAlias: String?
+  private let aliasFile: AliasFile
   private var isPowered = false
 
   /// bluetoothd reads all objects before it answers.
   private static let registration = Duration.seconds(30)
   private static let answer = Duration.seconds(10)
 
-  init(on adapter: String, of advertisedName: String) {
+  init(on adapter: String, of advertisedName: String, state: String?) {
     self.adapter = adapter
+    aliasFile = AliasFile(of: adapter, in: state)
     self.advertisedName = advertisedName
   }
 
@@ -63,9 +65,14 @@ final class Registration {
     from properties: [String: DBusValue], on bus: DBusConnection, for server: isolated GATTServer
   ) async throws(DBusError) {
     let alias = properties["Alias"]?.text ?? ""
-    guard alias != advertisedName else { return }
+    // Stored by a run that was killed, or by this one.
+    let stored = aliasFile.original(ifNow: alias)
+    guard alias != advertisedName || stored != nil else { return }
     // An empty alias stands for the machine's own name.
-    originalAlias = alias == properties["Name"]?.text ? "" : alias
+    let original = stored ?? (alias == properties["Name"]?.text ? "" : alias)
+    originalAlias = original
+    guard alias != advertisedName else { return }
+    aliasFile.store(original, replacedBy: advertisedName)
     try await set("Alias", .string(advertisedName), on: bus, for: server)
   }
 
@@ -159,7 +166,13 @@ final class Registration {
       try? await unregister(
         "UnregisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus, for: server)
     }
-    if let originalAlias { try? await set("Alias", .string(originalAlias), on: bus, for: server) }
+    guard let originalAlias else { return }
+    do throws(DBusError) {
+      try await set("Alias", .string(originalAlias), on: bus, for: server)
+      aliasFile.remove()
+    } catch {
+      // The next run restores it.
+    }
   }
 }
 

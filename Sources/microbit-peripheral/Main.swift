@@ -36,7 +36,8 @@ enum Status {
     let output = Output()
     let name = arguments.name ?? peripheral.profile.advertisedName
     let adapter = arguments.adapter
-    let server = GATTServer(peripheral, name: name, adapter: adapter, loop: loop) { event in
+    let server = GATTServer(peripheral, name: name, adapter: adapter, state: stateFolder, loop: loop) {
+      event in
       switch event {
       case .serving(let address): printError("serving \(name) on \(adapter) (\(address))")
       case .waiting(let reason): printError("waiting: \(reason)")
@@ -52,6 +53,13 @@ enum Status {
       exit(0)
     }
     loop.run()
+  }
+
+  /// By the XDG Base Directory Specification; nil without a home.
+  private static var stateFolder: String? {
+    func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+    let state = variable("XDG_STATE_HOME") ?? variable("HOME").map { "\($0)/.local/state" }
+    return state.flatMap { $0.hasPrefix("/") ? "\($0)/microbit-peripheral" : nil }
   }
 
   /// Sets the values of the lines on standard input until it ends.

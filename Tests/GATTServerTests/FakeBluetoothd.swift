@@ -24,16 +24,18 @@ final class FakeBluetoothd: @unchecked Sendable {
   private var bus: DBusConnection?
   private var client = ""
   private var isPowered = true
-  private var alias = "raspberrypi"
+  private var alias: String
   private var registered: Set<String> = []
   /// The properties of the application's objects, by path.
   private(set) var objects: [String: [String: DBusValue]] = [:]
   private(set) var advertisement: [String: DBusValue] = [:]
 
-  private init(_ loop: EventLoop) { self.loop = loop }
+  private init(_ loop: EventLoop, _ alias: String) { (self.loop, self.alias) = (loop, alias) }
 
-  static func start(on loop: EventLoop, bus address: String) async throws -> FakeBluetoothd {
-    let fake = FakeBluetoothd(loop)
+  static func start(
+    on loop: EventLoop, bus address: String, alias: String = "raspberrypi"
+  ) async throws -> FakeBluetoothd {
+    let fake = FakeBluetoothd(loop, alias)
     let bus = try await DBusConnection.open(.at(address), on: loop) { event in fake.receive(event) }
     await fake.onLoop { $0.bus = bus }
     try await bus.addMatch("type='signal',interface='\(DBusName.properties)'")
@@ -52,6 +54,16 @@ final class FakeBluetoothd: @unchecked Sendable {
   /// Disconnects from the bus, as when bluetoothd ends.
   func end() async {
     await onLoop { $0.bus?.assumeIsolated { $0.close() } }
+  }
+
+  /// Reports the adapter as new, as bluetoothd does after its start.
+  func reportAdapter() async {
+    await onLoop { fake in
+      let signal = DBusSignal(
+        "InterfacesAdded", on: DBusName.objectManager, of: "/",
+        [.objectPath(Self.adapter), .dictionary(key: "s", value: "a{sv}", [])])
+      fake.bus?.assumeIsolated { try? $0.emit(signal) }
+    }
   }
 
   func power(_ isOn: Bool) async { await onLoop { $0.setPowered(isOn) } }

@@ -1,6 +1,7 @@
 import DBus
 import EventLoop
 import GATT
+import Glibc
 import Peripherals
 import TestSupport
 import Testing
@@ -178,6 +179,62 @@ import Testing
       let period = try await next.path(Property.microbitPeriod.characteristic)
       #expect(try await next.read(period) == [0xE8, 3])
     }
+  }
+
+  @Test func restartOfBluetoothdLeadsToOneRegistration() async throws {
+    try await withServer { served, bus, loop in
+      await served.bluetoothd.end()
+      #expect(try await served.waitingReason() == "bluetoothd has ended")
+      let next = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+      await next.reportAdapter()
+      try await served.waitUntilServing()
+      // A second one would follow half a second later.
+      await #expect(throws: (any Error).self) {
+        _ = try await served.events.next("another registration", within: .seconds(1)) { event -> Bool? in
+          if case .serving = event { true } else { nil }
+        }
+      }
+      #expect(next.calls.elements.count { $0 == "RegisterApplication" } == 1)
+    }
+  }
+
+  @Test(arguments: ["BBC micro:bit [zugev]", "BBC micro:bit [vagut]"])
+  func aliasSurvivesACrash(_ nextName: String) async throws {
+    let folder = try TemporaryFolder()
+    let state = folder.path + "/new/state"
+    let bus = try await PrivateBus()
+    let loop = EventLoop.onNewThread()
+    defer { loop.stop() }
+    let fake = try await FakeBluetoothd.start(on: loop, bus: bus.address, alias: "workshop")
+    func serve(_ name: String) async throws -> Task<Void, Never> {
+      let events = Record<GATTServerEvent>()
+      let server = GATTServer(
+        ServedPeripheral(.microbit, at: .now), name: name, adapter: "hci1", bus: .at(bus.address),
+        state: state, loop: loop
+      ) { events.append($0) }
+      let run = Task(executorPreference: loop) { await server.run() }
+      _ = try await events.next("serving") { event -> Bool? in
+        if case .serving = event { true } else { nil }
+      }
+      return run
+    }
+    let crashed = try await serve("BBC micro:bit [zugev]")
+    #expect(await fake.onLoop { $0.currentAlias } == "BBC micro:bit [zugev]")
+    // It is gone without restoring the alias: the bus has ended first.
+    await fake.end()
+    bus.kill()
+    crashed.cancel()
+    await crashed.value
+    try await bus.start()
+    let again = try await FakeBluetoothd.start(
+      on: loop, bus: bus.address, alias: "BBC micro:bit [zugev]")
+    let run = try await serve(nextName)
+    #expect(await again.onLoop { $0.currentAlias } == nextName)
+    run.cancel()
+    await run.value
+    #expect(await again.onLoop { $0.currentAlias } == "workshop")
+    // Nothing is stored any more.
+    #expect(access(state + "/hci1.alias", F_OK) != 0)
   }
 
   @Test func advertisingResumesAfterAdapterWasOff() async throws {
