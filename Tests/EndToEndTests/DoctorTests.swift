@@ -126,6 +126,43 @@ import Testing
     }
   }
 
+  @Test("The D-Bus policy denies bluetoothd: one fault, with its remedy, until the policy allows it")
+  func unauthorized() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      try fixture.bus.setPolicy(
+        #"<policy context="mandatory"><deny send_destination="org.bluez"/></policy>"#)
+      let gateway = try fixture.startGateway()
+      try await fixture.message("bridge/fixture/info") { $0.text.contains(#""state":"unauthorized""#) }
+      let (status, text) = try await Self.doctor(fixture)
+      try #require(status == 1, "\(text)")
+      try Self.expectFinding(
+        "fault", "bluetoothd", "the D-Bus policy does not let the user", "sudo usermod -aG bluetooth",
+        in: text)
+      try #require(text.contains("1 fault, ") && !text.contains("apt install dbus"), "\(text)")
+      try #require(!gateway.text.contains("apt install dbus"), "\(gateway.text)")
+      try fixture.bus.setPolicy("")
+      try await fixture.online(try await fixture.id())
+    }
+  }
+
+  @Test("A fault that the running gateway also has is counted once")
+  func faultsAreCountedOnce() async throws {
+    try await withFixture { fixture in
+      try await fixture.online(try await fixture.id())
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control(#"{"op":"power","on":false}"#)
+      try await fixture.message("bridge/fixture/info", after: mark) { $0.text.contains(#""state":"off""#) }
+      let (_, off) = try await Self.doctor(fixture)
+      try Self.expectFinding("fault", "adapter", "the adapter hci0 is off", "bluetoothctl power on", in: off)
+      try #require(off.contains("1 fault, "), "\(off)")
+      try await fixture.simulator.control(#"{"op":"power","on":true}"#)
+      try await fixture.broker.kill()
+      try await fixture.logged("the broker cannot be reached")
+      let (_, away) = try await Self.doctor(fixture)
+      try #require(away.contains("1 fault, "), "\(away)")
+    }
+  }
+
   @Test("Another gateway uses the adapter")
   func adapterInUse() async throws {
     try await withFixture(Self.plan()) { fixture in

@@ -80,7 +80,8 @@ struct BrokerCheck {
       + (mqtt.tls == nil ? "" : " and TLS") + login
   }
 
-  /// Whether a message that is retained reaches a later subscription with a wildcard.
+  /// Whether a message that is retained reaches a later subscription with a wildcard, and before what is published after
+  /// the subscription: on that order ``Ownership`` relies.
   private func checkRetained(
     _ session: BrokerSession, _ probes: BrokerProbes
   ) async -> Finding? {
@@ -91,11 +92,19 @@ struct BrokerCheck {
     // Retained before the subscription.
     _ = await session.wait(Self.returnLimit) { !$0.isConnected || $0.has(probes.retained, payload) }
     session.client.subscribe([probes.retainedFilter])
+    session.client.publish(MQTTMessage(topic: probes.barrier, payload: payload))
     let isDelivered = await session.wait(Self.returnLimit) {
       !$0.isConnected || $0.has(probes.retained, payload, retained: true)
     }
     session.client.publish(MQTTMessage(topic: probes.retained, payload: [], retain: true))
-    if isDelivered { return .ok(.retained, "retained messages and subscriptions with wildcards work") }
+    if isDelivered {
+      return session.replies.has(probes.barrier, payload)
+        ? .warning(
+          .retained,
+          "the broker delivers retained messages late: gateways may not know in time which of them owns a device",
+          remedy: "with several gateways, use a broker that keeps the order, such as mosquitto")
+        : .ok(.retained, "retained messages and subscriptions with wildcards work")
+    }
     return .fault(
       .retained,
       "the broker does not deliver retained messages to subscriptions with wildcards: Home Assistant would find no device",

@@ -70,6 +70,8 @@ struct BrokerProbes: Sendable {
   /// The topic for a retained message, and a filter with a wildcard for it that no probe has.
   let retained: TopicName
   let retainedFilter: TopicFilter
+  /// Where a message comes back that is published after a subscription.
+  let barrier: TopicName
   private let base: String
   private let prefix: String?
   private let user: String?
@@ -87,6 +89,7 @@ struct BrokerProbes: Sendable {
     let device = own.topics(of: id, .microbit)
     retained = TopicMap(base: base, gateway: other).bridgeState
     retainedFilter = topicFilter("\(base)/bridge/\(name)/+")
+    barrier = own.bridgeResponse(to: "\(name).test")
     var list = Self.list(base, own, device, name, state: retained)
     if let prefix { list.append(Self.announcement(prefix, name)) }
     self.list = list

@@ -35,7 +35,13 @@ struct ConfigurationCheck {
         result.configuration = file.configuration
         if result.findings.isEmpty { result.findings.append(.ok(.configuration, "\(file.path) is valid")) }
         result.findings += file.warnings.map { warning($0, in: file.path) }
-        if file.path == service.path { result.findings += service.access?.findings(file) ?? [] }
+        if let access = service.access, let real = ServiceAccess.real(service.path),
+          ServiceAccess.real(file.path) == real
+        {
+          // By the path that the service uses.
+          result.findings += access.findings(
+            try ConfigurationFile.load(path: service.path, without: result.broken))
+        }
         return result
       } catch {
         // Those of later rounds follow from the first.

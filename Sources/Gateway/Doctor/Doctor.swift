@@ -184,7 +184,11 @@ private final class Checkup: @unchecked Sendable {
     do throws(ControlError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
-      report(GatewayCheck.findings(gateway, health: health, devices: devices))
+      let reported = output.findings.filter { $0.level == .fault }
+      report(
+        GatewayCheck.findings(gateway, health: health, devices: devices).filter { finding in
+          !reported.contains { $0.isSameCause(as: finding) }
+        })
     } catch {
       report([
         .fault(

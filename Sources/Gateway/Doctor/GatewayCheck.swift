@@ -59,3 +59,15 @@ struct GatewayCheck {
     return .ok(.device, "\(id): \(details.joined(separator: ", "))")
   }
 }
+
+extension Finding {
+  /// Whether this fault, found by `doctor` itself, is the one that a running gateway has found.
+  func isSameCause(as other: Finding) -> Bool {
+    guard level == .fault, other.level == .fault, check == other.check else { return false }
+    return switch check {
+    case .bus, .bluetoothd, .broker: true
+    // The other one may be that of another adapter.
+    default: text.hasPrefix(other.text)
+    }
+  }
+}

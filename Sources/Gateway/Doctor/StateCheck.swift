@@ -8,6 +8,10 @@ struct StateCheck {
   let gateway: GatewayID
   let environment: [String: String]
   var service = StateFolder.service
+  /// What the user of the service may use; nil: there is no service.
+  var serviceAccess = ServiceAccess()
+  /// Of the process.
+  var user = geteuid()
 
   /// Fewer bytes do not last.
   private static let least = 50 << 20
@@ -20,7 +24,9 @@ struct StateCheck {
           remedy: "set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
       ]
     }
-    let path = database.path
+    // Root without a database of its own asks about the service, which has none yet either.
+    let isService = user == 0 && serviceAccess != nil && environment["STATE_DIRECTORY"] == nil
+    let path = isService && !database.isThere ? "\(service)/\(gateway).db" : database.path
     let folder = String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
     // A folder that does not exist is created in the nearest one that does.
     var existing = folder
@@ -29,6 +35,17 @@ struct StateCheck {
       existing != "/"
     {
       existing = slash == existing.startIndex ? "/" : String(existing[..<slash])
+    }
+    // Root may write everything, the service may not.
+    if folder == service, existing == folder, user == 0, let serviceAccess,
+      let closed = [folder, path, path + ".lock"].first(where: { !serviceAccess.mayWrite($0) })
+    {
+      return [
+        .fault(
+          .state,
+          "the service, which runs as \(ServiceAccess.user), may not write \(closed): changes will be lost on restart",
+          remedy: "sudo chown -R \(ServiceAccess.user): \(folder.shellWord)")
+      ]
     }
     let isWritable =
       access(existing, W_OK | X_OK) == 0 && (access(path, F_OK) != 0 || access(path, W_OK) == 0)
@@ -44,7 +61,17 @@ struct StateCheck {
         )
       ]
     }
-    return [space(in: existing, folder)]
+    guard isService, folder != service else {
+      return [space(in: existing, folder)]
+    }
+    return [
+      space(in: existing, folder),
+      .warning(
+        .state,
+        "\(folder) is that of a gateway started by \(RuntimeFolder.name(ofUser: user)), not that of the service",
+        remedy: "to check that one: sudo STATE_DIRECTORY=\(service) microbit-gateway doctor; "
+          + "to delete this one: sudo rm -r \(folder.shellWord)"),
+    ]
   }
 
   /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.
@@ -73,10 +100,16 @@ struct StateCheck {
       remedy: "sudo chown -R $USER \(folder.shellWord); chmod -R u+rwX \(folder.shellWord)")
   }
 
+  /// The size of blocks; file systems over a network report any number.
+  static func bytes(_ blocks: UInt64, of size: UInt64) -> Int {
+    let (bytes, overflow) = blocks.multipliedReportingOverflow(by: size)
+    return overflow ? .max : Int(clamping: bytes)
+  }
+
   private func space(in existing: String, _ folder: String) -> Finding {
     var disk = statvfs()
     guard statvfs(existing, &disk) == 0 else { return .ok(.state, "\(folder) is writable") }
-    let free = Int(clamping: disk.f_bavail) * Int(clamping: disk.f_frsize)
+    let free = Self.bytes(UInt64(disk.f_bavail), of: UInt64(disk.f_frsize))
     let shown = "\(free >> 20) MiB are free"
     if free < Self.least {
       return .warning(

@@ -51,10 +51,16 @@ struct ServiceAccess {
     return has(S_IRUSR, file) ? nil : .file
   }
 
+  /// Whether it can change the file or folder; also if there is none.
+  func mayWrite(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) != 0 || has(S_IWUSR, path)
+  }
+
   private func isHidden(_ path: String) -> Bool { hidden.contains { "\(path)/".hasPrefix("\($0)/") } }
 
   /// The path without symbolic links; nil: there is no such file.
-  private static func real(_ path: String) -> String? {
+  static func real(_ path: String) -> String? {
     guard let real = realpath(path, nil) else { return nil }
     defer { free(real) }
     return String(cString: real)

@@ -3,6 +3,7 @@ import Findings
 import GATT
 import Glibc
 import JSON
+import Store
 import TestSupport
 import Testing
 
@@ -76,11 +77,12 @@ struct AdapterCheckTests {
   }
 
   private func adapter(
-    _ name: String = "hci0", isPowered: Bool = true, isDiscovering: Bool = false, links: Int = 0
+    _ name: String = "hci0", isPowered: Bool = true, isCentral: Bool = true, isDiscovering: Bool = false,
+    links: Int = 0
   ) -> HostReport.Adapter {
     HostReport.Adapter(
-      name: name, address: "00:11:22:33:44:55", isPowered: isPowered, isDiscovering: isDiscovering,
-      links: links, gateway: nil)
+      name: name, address: "00:11:22:33:44:55", isPowered: isPowered, isCentral: isCentral,
+      isDiscovering: isDiscovering, links: links, gateway: nil)
   }
 
   private func findings(
@@ -118,9 +120,18 @@ struct AdapterCheckTests {
     var report = HostReport()
     report.bluetoothd = 1
     report.refusal = "org.freedesktop.DBus.Error.AccessDenied: Rejected send message"
-    #expect(findings(report).last?.remedy == "sudo usermod -aG bluetooth $USER, then log in again")
+    report.isDenied = true
+    #expect(findings(report).last == CentralState.unauthorized.finding(adapter: ""))
+    #expect(findings(report).last?.remedy?.hasPrefix("sudo usermod -aG bluetooth ") == true)
+    report.isDenied = false
     report.refusal = "no reply in time"
     #expect(findings(report).last?.remedy == "sudo systemctl restart bluetooth")
+  }
+
+  @Test func adapterWithoutLEIsReported() {
+    let found = findings(report([adapter(isPowered: false, isCentral: false)]))
+    #expect(found.last?.text == "the adapter hci0 has no Bluetooth LE")
+    #expect(found.last?.remedy?.hasPrefix("use another adapter") == true)
   }
 
   @Test func missingAdapterIsReportedWithTheOnesPresent() {
@@ -269,6 +280,56 @@ struct StateCheckTests {
     let folder = try TemporaryFolder()
     let file = try folder.write("", to: "state")
     #expect(findings(file + "/state").first?.text.hasPrefix("\(file) is not a folder") == true)
+  }
+
+  /// As root sees the service's folder while the service is stopped.
+  private func ofService(_ folder: TemporaryFolder, environment: [String: String] = ["HOME": "/no/such"])
+    -> [Finding]
+  {
+    var check = StateCheck(
+      gateway: gateway, environment: environment, service: folder.path,
+      // The user of the service is not the owner of the folder.
+      serviceAccess: ServiceAccess(user: geteuid() + 1, groups: []))
+    check.user = 0
+    return check.run()
+  }
+
+  @Test func folderThatTheServiceMayNotWriteIsAFault() throws {
+    let folder = try TemporaryFolder()
+    chmod(folder.path, 0o700)
+    let found = ofService(folder)
+    #expect(found.map(\.level) == [.fault])
+    #expect(
+      found.first?.text.contains("the service, which runs as microbit-gateway, may not write \(folder.path)")
+        == true)
+    #expect(found.first?.remedy == "sudo chown -R microbit-gateway: \(folder.path)")
+    // A single file in it, as after a run by hand.
+    chmod(folder.path, 0o777)
+    #expect(ofService(folder).map(\.level) == [.ok])
+    let lock = try folder.write("", to: "living-room.db.lock")
+    chmod(lock, 0o600)
+    #expect(ofService(folder).first?.text.contains("may not write \(lock)") == true)
+  }
+
+  @Test func folderOfARunByHandIsNamed() throws {
+    let folder = try TemporaryFolder()
+    let own = folder.path + "/microbit-gateway"
+    mkdir(own, 0o700)
+    let (store, _, _) = StateStore.open(path: own + "/living-room.db")
+    store.close(within: patience)
+    chmod(folder.path, 0o777)
+    let found = ofService(folder, environment: ["XDG_STATE_HOME": folder.path])
+    #expect(found.map(\.level) == [.ok, .warning])
+    #expect(
+      found.last?.text.hasPrefix("\(own) is that of a gateway started by root, not that of the service")
+        == true)
+    #expect(found.last?.remedy?.contains("sudo rm -r \(own)") == true)
+  }
+
+  @Test func sizesBeyondAnIntegerAreBounded() {
+    #expect(StateCheck.bytes(4096, of: 1024) == 4 << 20)
+    #expect(StateCheck.bytes(1 << 60, of: 4096) == .max)
+    #expect(StateCheck.bytes(1 << 63, of: 1) == .max)
   }
 
   @Test func fileThatIsNoDatabaseIsAFault() throws {
@@ -455,6 +516,16 @@ struct ServiceAccessTests {
 
   @Test(arguments: words)
   func pathsAreQuotedForTheShell(_ path: String, _ word: String) { #expect(path.shellWord == word) }
+
+  @Test func serviceIsCheckedByWhateverPathItsFileIsNamed() throws {
+    let folder = try folder()
+    let config = try folder.write("{}", to: "config.json")
+    chmod(config, 0o600)
+    var check = ConfigurationCheck(path: folder.path + "/./config.json")
+    check.service = (config, access)
+    let faults = check.run().findings.filter { $0.level == .fault }
+    #expect(faults.map(\.remedy) == ["sudo chmod 644 \(config)"])
+  }
 
   @Test func unreadableFilesAreReportedWithTheirRemedies() throws {
     let folder = try folder()
