@@ -181,7 +181,7 @@ import Testing
     try await withFixture(Self.plan([.gateway, .simulator, .broker])) { fixture in
       try await Self.runExpectingFinding(
         "fault", "broker", "the broker cannot be reached: Connection refused",
-        "sudo systemctl enable --now mosquitto", in: fixture)
+        "check mqtt.port: usual are 1883", in: fixture)
     }
   }
 
@@ -322,7 +322,8 @@ import Testing
       try Self.expectFinding("fault", "configuration", "0 is below 20", "correct it", in: text)
       try Self.expectFinding("fault", "state", "/state is not a folder", "mv ", in: text)
       try Self.expectFinding("fault", "bus", "no D-Bus", "dbus", in: text)
-      try Self.expectFinding("fault", "broker", "the broker cannot be reached", "mosquitto", in: text)
+      try Self.expectFinding(
+        "fault", "broker", "the broker cannot be reached", "is a broker running here?", in: text)
       try #require(text.split(separator: "\n").last?.hasPrefix("4 faults, ") == true, "\(text)")
     }
   }

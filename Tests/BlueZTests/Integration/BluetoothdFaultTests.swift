@@ -19,6 +19,7 @@ import Testing
     limits.retry = .milliseconds(10)
     let tested = CentralUnderTest(bus.address, on: loop, limits: limits)
     for _ in 0..<3 { try await fake.called("GetManagedObjects") }
+    #expect(try await tested.state() == .unauthorized)
     await fake.answer("GetManagedObjects") { fake, call in fake.reply(call, .string("what objects?")) }
     for _ in 0..<3 { try await fake.called("GetManagedObjects") }
     await fake.answer("GetManagedObjects") { fake, call in
