@@ -9,6 +9,8 @@ enum BlueZEvent: Sendable, Equatable {
   /// Interfaces of an object were removed; the object is gone with its last interface.
   case removed(path: String, interfaces: [String])
   case changed(path: String, interface: String, properties: Properties, invalidated: [String])
+  /// The link of a device has ended, and why (BlueZ 5.82 and newer).
+  case linkEnded(path: String, reason: String)
   /// The owner of `org.bluez` changed; nil: bluetoothd has ended, and its objects are gone.
   case owner(String?)
 
@@ -40,6 +42,12 @@ enum BlueZEvent: Sendable, Equatable {
       else { return nil }
       self = .changed(
         path: signal.path, interface: interface, properties: properties, invalidated: invalidated)
+    case (BlueZName.device, "Disconnected"):
+      guard arguments.count == 2, let name = arguments[0].text, let text = arguments[1].text else {
+        return nil
+      }
+      let short = name.split(separator: ".").last.map(String.init) ?? name
+      self = .linkEnded(path: signal.path, reason: text.isEmpty ? short : text)
     default:
       return nil
     }

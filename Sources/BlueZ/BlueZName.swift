@@ -5,6 +5,7 @@ enum BlueZName {
   static let device = "org.bluez.Device1"
   static let gattService = "org.bluez.GattService1"
   static let characteristic = "org.bluez.GattCharacteristic1"
+  static let descriptor = "org.bluez.GattDescriptor1"
   static let agentManager = "org.bluez.AgentManager1"
   /// The object of the agent manager.
   static let root = "/org/bluez"

@@ -104,10 +104,13 @@ actor BluetoothdConnection {
       "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.properties)',"
         + "path_namespace='\(adapterPath)',arg0='\(interface)'"
     }
+    let ends =
+      "type='signal',sender='\(BlueZName.busName)',interface='\(BlueZName.device)',"
+      + "path_namespace='\(adapterPath)'"
     let objects = "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.objectManager)'"
     let owner =
       "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.busName)'"
-    return properties + [objects, owner]
+    return properties + [ends, objects, owner]
   }
 
   private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {

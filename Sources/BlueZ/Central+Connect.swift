@@ -78,6 +78,10 @@ extension Central {
       _ = await wait(limits.exportRest) { _ in link.hasEnded }
     }
     guard !link.hasEnded else { throw .disconnected }
+    guard !tree.isTooLarge(id) else {
+      throw .refused(
+        "it has more than \(ObjectTree.mostAttributes) services, characteristics and descriptors")
+    }
     return tree.characteristics(of: id)
   }
 

@@ -3,9 +3,16 @@ import EventLoop
 import GATT
 
 extension Central {
-  /// Reads the value of a characteristic.
-  public func read(_ characteristic: Characteristic) async throws(CentralError) -> [UInt8] {
-    try Self.bytes(try await operate(.read, on: characteristic))
+  /// Reads the value of a characteristic, or of a descriptor of it.
+  public func read(
+    _ characteristic: Characteristic, _ descriptor: Descriptor? = nil
+  ) async throws(CentralError) -> [UInt8] {
+    try Self.bytes(try await operate(.read(descriptor), on: characteristic))
+  }
+
+  /// The descriptors of a characteristic.
+  public func descriptors(of characteristic: Characteristic) -> [Descriptor] {
+    tree.descriptors(of: characteristic)
   }
 
   /// Writes the value of a characteristic with response, and reads it back.
@@ -21,7 +28,7 @@ extension Central {
   public func write(
     _ bytes: [UInt8], to characteristic: Characteristic
   ) async throws(CentralError) -> Result<[UInt8], CentralError> {
-    let both = await exchange([.write(bytes, withResponse: true), .read], on: characteristic)
+    let both = await exchange([.write(bytes, withResponse: true), .read(nil)], on: characteristic)
     _ = try both[0].get()
     switch both[1] {
     case .success(let reply) where both.isInOrder && reply.first?.byteArray == bytes: return .success(bytes)
@@ -236,7 +243,9 @@ extension Central {
       link.begin(exchange)
       for (index, operation) in operations.enumerated() {
         call(
-          operation.method, on: BlueZName.characteristic, of: characteristic.path, operation.arguments,
+          operation.method,
+          on: operation.descriptor == nil ? BlueZName.characteristic : BlueZName.descriptor,
+          of: operation.descriptor?.path ?? characteristic.path, operation.arguments,
           // The operations run one after the other.
           timeout: limits.operation * (index + 1)
         ) { link.receive($0, to: index, of: exchange) }
@@ -249,10 +258,14 @@ extension Central {
 private struct Operation {
   let method: String
   let arguments: [DBusValue]
+  /// A method of `org.bluez.GattDescriptor1` of this descriptor instead.
+  var descriptor: Descriptor?
 
   var isWrite: Bool { method == "WriteValue" }
 
-  static let read = Operation(method: "ReadValue", arguments: [.properties([:])])
+  static func read(_ descriptor: Descriptor?) -> Operation {
+    Operation(method: "ReadValue", arguments: [.properties([:])], descriptor: descriptor)
+  }
   static let acquireNotify = Operation(method: "AcquireNotify", arguments: [.properties([:])])
   static let startNotify = Operation(method: "StartNotify", arguments: [])
   static let stopNotify = Operation(method: "StopNotify", arguments: [])

@@ -149,6 +149,8 @@ public actor Central {
         attempt(on: path)?.linkEnded()
         linkEnded(PeripheralID(path: path))
         handler(.disconnected(PeripheralID(path: path)))
+      case .linkEnded(let path, let reason):
+        handler(.linkEnded(PeripheralID(path: path), reason: reason))
       case .deviceRemoved(let path):
         handler(.lost(PeripheralID(path: path)))
       }

@@ -31,8 +31,16 @@ struct ObjectTree: Sendable {
     var uuids: [BluetoothUUID] = []
     /// The keys of `ManufacturerData`, in ascending order.
     var manufacturers: [Int] = []
+    var advertised = AdvertisedData()
     fileprivate var services: [Service] = []
+    /// Its services, characteristics and descriptors; further ones are not kept.
+    fileprivate var attributes = 0
+    /// Whether there were more.
+    fileprivate var isTooLarge = false
   }
+
+  /// Of a device: a micro:bit with all services has about 100. Every object costs time on the loop.
+  static let mostAttributes = 1000
 
   /// Services and characteristics are identified by the last component of their path (`service0015`, `char0019`), as
   /// each device has dozens of them.
@@ -47,6 +55,12 @@ struct ObjectTree: Sendable {
     let uuid: BluetoothUUID
     let flags: Characteristic.Flags
     let generation: Int
+    var descriptors: [GATTDescriptor] = []
+  }
+
+  fileprivate struct GATTDescriptor: Sendable, Equatable {
+    let name: String
+    let uuid: BluetoothUUID
   }
 
   enum Change: Sendable, Equatable {
@@ -58,6 +72,8 @@ struct ObjectTree: Sendable {
     case characteristics(String)
     /// The link ended.
     case disconnected(String)
+    /// Why the link has ended; follows ``disconnected(_:)``.
+    case linkEnded(String, reason: String)
     /// The device was removed, other than on request.
     case deviceRemoved(String)
     /// bluetoothd has ended, and all objects with it; another bluetoothd may have started.
@@ -84,7 +100,8 @@ struct ObjectTree: Sendable {
     return Peripheral(
       id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
       isConnected: device.isConnected, isPaired: device.isPaired, services: device.uuids,
-      manufacturers: device.manufacturers, advertisements: device.advertisements)
+      manufacturers: device.manufacturers, advertised: device.advertised,
+      advertisements: device.advertisements)
   }
 
   /// The characteristics of a device in the order of their handles.
@@ -97,6 +114,18 @@ struct ObjectTree: Sendable {
           path: "\(id.path)/\(service.name)/\(characteristic.name)",
           generation: characteristic.generation, peripheral: id)
       }
+    }
+  }
+
+  /// Whether the device has more than ``mostAttributes``.
+  func isTooLarge(_ id: PeripheralID) -> Bool { devices[id.path]?.isTooLarge == true }
+
+  /// The descriptors of a characteristic in the order of their handles.
+  func descriptors(of characteristic: Characteristic) -> [Descriptor] {
+    let services = devices[characteristic.peripheral.path]?.services ?? []
+    let found = services.lazy.flatMap(\.characteristics).first { $0.generation == characteristic.generation }
+    return (found?.descriptors ?? []).sorted { $0.name < $1.name }.map {
+      Descriptor(uuid: $0.uuid, path: "\(characteristic.path)/\($0.name)")
     }
   }
 
@@ -117,7 +146,7 @@ struct ObjectTree: Sendable {
   mutating func apply(_ event: BlueZEvent) -> [Change] {
     switch event {
     case .added(let path, _) where !isOwn(path), .removed(let path, _) where !isOwn(path),
-      .changed(let path, _, _, _) where !isOwn(path):
+      .changed(let path, _, _, _) where !isOwn(path), .linkEnded(let path, _) where !isOwn(path):
       return []
     case .added(let path, let interfaces):
       return interfaces.flatMap { add(path, $0.key, $0.value) }
@@ -125,6 +154,8 @@ struct ObjectTree: Sendable {
       return interfaces.flatMap { remove(path, $0) }
     case .changed(let path, let interface, let properties, let invalidated):
       return change(path, interface, properties, invalidated)
+    case .linkEnded(let path, let reason):
+      return [.linkEnded(path, reason: reason)]
     case .owner(let owner):
       expectedRemovals = []
       let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
@@ -154,19 +185,37 @@ struct ObjectTree: Sendable {
         let place = ServicePath(path), devices[place.device] != nil
       else { return [] }
       if devices[place.device]?.index(of: place) == nil {
+        guard devices[place.device]?.takeAttribute() == true else { return [] }
         devices[place.device]?.services.append(Service(name: place.service, uuid: uuid))
       }
       return [.device(place.device)]
     case BlueZName.characteristic:
       guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
-        let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on)
+        let place = CharacteristicPath(path), devices[place.on.device]?.isTooLarge == false,
+        let index = devices[place.on.device]?.index(of: place.on)
       else { return [] }
+      devices[place.on.device]?.remove(place.characteristic, of: index)
+      guard devices[place.on.device]?.takeAttribute() == true else { return [] }
       let flags = Characteristic.Flags(names: properties["Flags"]?.textArray ?? [])
       generation += 1
-      devices[place.on.device]?.services[index].characteristics.removeAll { $0.name == place.characteristic }
       devices[place.on.device]?.services[index].characteristics.append(
         GATTCharacteristic(name: place.characteristic, uuid: uuid, flags: flags, generation: generation))
       return characteristicsChanged(of: place.on.device)
+    case BlueZName.descriptor:
+      guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
+        let place = DescriptorPath(path), let device = devices[place.on.on.device], !device.isTooLarge,
+        let service = device.index(of: place.on.on),
+        let index = device.services[service].characteristics.firstIndex(where: {
+          $0.name == place.on.characteristic
+        }),
+        // An object may be reported twice.
+        !device.services[service].characteristics[index].descriptors.contains(where: {
+          $0.name == place.descriptor
+        }), devices[place.on.on.device]?.takeAttribute() == true
+      else { return [] }
+      devices[place.on.on.device]?.services[service].characteristics[index].descriptors.append(
+        GATTDescriptor(name: place.descriptor, uuid: uuid))
+      return []
     default:
       return []
     }
@@ -183,12 +232,12 @@ struct ObjectTree: Sendable {
       return (device.isConnected ? [.disconnected(path)] : []) + (isExpected ? [] : [.deviceRemoved(path)])
     case BlueZName.gattService:
       guard let place = ServicePath(path) else { return [] }
-      devices[place.device]?.services.removeAll { $0.name == place.service }
+      devices[place.device]?.remove(place)
       return characteristicsChanged(of: place.device)
     case BlueZName.characteristic:
       guard let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on)
       else { return [] }
-      devices[place.on.device]?.services[index].characteristics.removeAll { $0.name == place.characteristic }
+      devices[place.on.device]?.remove(place.characteristic, of: index)
       return characteristicsChanged(of: place.on.device)
     default:
       return []
@@ -230,7 +279,8 @@ struct ObjectTree: Sendable {
       if let paired = properties["Paired"]?.bool { device.isPaired = paired }
       if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
       if let uuids = properties["UUIDs"]?.textArray { device.uuids = uuids.compactMap { BluetoothUUID($0) } }
-      if let data = properties["ManufacturerData"]?.integerKeys { device.manufacturers = data.sorted() }
+      device.advertised.update(properties)
+      device.manufacturers = device.advertised.manufacturerData.keys.sorted()
       devices[path] = device
       return (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
     default:
@@ -263,8 +313,70 @@ private struct CharacteristicPath {
   }
 }
 
+/// The path of a descriptor: `/org/bluez/hci0/dev_…/service0015/char0019/desc001b`.
+private struct DescriptorPath {
+  let on: CharacteristicPath
+  let descriptor: String
+
+  init?(_ path: String) {
+    guard let slash = path.lastIndex(of: "/"), let on = CharacteristicPath(String(path[..<slash])) else {
+      return nil
+    }
+    self.on = on
+    descriptor = String(path[path.index(after: slash)...])
+  }
+}
+
 extension ObjectTree.Device {
   fileprivate func index(of place: ServicePath) -> Int? {
     services.firstIndex { $0.name == place.service }
+  }
+
+  /// Counts one more.
+  /// - Returns: whether it is to be kept.
+  fileprivate mutating func takeAttribute() -> Bool {
+    attributes += 1
+    if attributes > ObjectTree.mostAttributes { isTooLarge = true }
+    return !isTooLarge
+  }
+
+  /// A table that was too large stays so until it is gone: parts of it were not kept.
+  fileprivate mutating func remove(_ place: ServicePath) {
+    guard let index = index(of: place) else { return }
+    for characteristic in services[index].characteristics { remove(characteristic.name, of: index) }
+    services.remove(at: index)
+    attributes -= 1
+    if services.isEmpty { (attributes, isTooLarge) = (0, false) }
+  }
+
+  fileprivate mutating func remove(_ characteristic: String, of service: Int) {
+    guard let index = services[service].characteristics.firstIndex(where: { $0.name == characteristic })
+    else { return }
+    let removed = services[service].characteristics.remove(at: index)
+    attributes -= 1 + removed.descriptors.count
+  }
+}
+
+extension AdvertisedData {
+  /// Takes over those properties of a device that hold data of its advertisements.
+  mutating func update(_ properties: BlueZEvent.Properties) {
+    if let entries = properties["ManufacturerData"]?.entries { manufacturerData = Self.bytes(entries) }
+    if let entries = properties["AdvertisingData"]?.entries { other = Self.bytes(entries) }
+    if let bytes = properties["AdvertisingFlags"]?.byteArray { flags = bytes }
+    if let entries = properties["ServiceData"]?.entries {
+      serviceData = [:]
+      for entry in entries {
+        guard let uuid = entry.key.text.flatMap({ BluetoothUUID($0) }) else { continue }
+        serviceData[uuid] = entry.value.byteArray ?? []
+      }
+    }
+  }
+
+  private static func bytes(_ entries: [DBusValue.Entry]) -> [Int: [UInt8]] {
+    var bytes: [Int: [UInt8]] = [:]
+    for entry in entries {
+      if let key = entry.key.integer { bytes[key] = entry.value.byteArray ?? [] }
+    }
+    return bytes
   }
 }

@@ -23,6 +23,8 @@ public struct Peripheral: Sendable, Equatable {
   public internal(set) var services: [BluetoothUUID] = []
   /// The Bluetooth SIG company identifiers in its manufacturer data, in ascending order.
   public internal(set) var manufacturers: [Int] = []
+  /// What else it advertised.
+  public internal(set) var advertised = AdvertisedData()
 
   /// How many advertisements bluetoothd has reported with a signal strength.
   public internal(set) var advertisements = 0
@@ -33,12 +35,31 @@ public struct Peripheral: Sendable, Equatable {
   var removed: Peripheral {
     Peripheral(
       id: id, address: address, name: name, rssi: nil, isConnected: false, isPaired: false,
-      services: services, manufacturers: manufacturers, isRemoved: true)
+      services: services, manufacturers: manufacturers, advertised: advertised, isRemoved: true)
   }
 
   /// Whether a connection attempt may succeed: it is advertising, connected, or bonded (bonded micro:bits may be in
   /// range without being discoverable).
   public var isInRange: Bool { rssi != nil || isConnected || isPaired }
+}
+
+/// The data of a peripheral's advertisements, as far as bluetoothd passes it on: untrusted bytes.
+public struct AdvertisedData: Sendable, Equatable {
+  /// By company identifier.
+  public internal(set) var manufacturerData: [Int: [UInt8]] = [:]
+  /// By service.
+  public internal(set) var serviceData: [BluetoothUUID: [UInt8]] = [:]
+  /// The AD type Flags; empty if there were none.
+  public internal(set) var flags: [UInt8] = []
+  /// By AD type: those that bluetoothd does not evaluate.
+  public internal(set) var other: [Int: [UInt8]] = [:]
+}
+
+/// A descriptor of a characteristic. Valid until the connection ends.
+public struct Descriptor: Sendable, Equatable {
+  /// Its type.
+  public let uuid: BluetoothUUID
+  let path: String
 }
 
 /// A characteristic of a connected peripheral. Valid until that connection ends.
@@ -132,6 +153,8 @@ public enum CentralEvent: Sendable {
   case seen(Peripheral)
   /// The link ended, for any reason.
   case disconnected(PeripheralID)
+  /// Why it ended: follows ``disconnected(_:)``, from BlueZ 5.82 on.
+  case linkEnded(PeripheralID, reason: String)
   /// The peripheral has changed its services while connected (Service Changed, Core Specification Vol 3, Part G, 7.1):
   /// these are its characteristics now. Earlier ones that are not among them are invalid.
   case servicesChanged(PeripheralID, [Characteristic])

@@ -46,6 +46,7 @@ extension DeviceDescription {
       "held_by": owner.map { .string($0.description) },
       "adapter": adapter.map(JSONValue.string),
       "paired": .bool(isPaired),
+      "last_error": lastError.map(JSONValue.string),
     ]
     return own.merging(infoJSON(gateway: gateway, moved: moved, isDeleted: isDeleted))
   }

@@ -14,7 +14,7 @@ extension Inspection {
       "rssi": peripheral.rssi.map(JSONValue.integer), "paired": .bool(peripheral.isPaired),
       "device": id.map { .string($0.description) },
       "profile": profile.map { .string($0.name) }, "fits": .bool(fits),
-      "missing": missing.isEmpty ? nil : .array(missing),
+      "missing": missing.isEmpty ? nil : .array(missing), "unread": unread.map(JSONValue.string),
       "services": .array(services),
     ]
   }
@@ -50,11 +50,39 @@ extension Inspection.Item {
       case .failure(let error): ["error": .string("\(error)")]
       case nil: [:]
       }
+    let descriptors = descriptors.map { Self.json(of: $0.uuid, $0.value) }
     let own: JSONValue = [
       "uuid": .string(characteristic.uuid.description), "flags": .array(flags),
       "property": property.map { .string($0.name) }, "unit": property?.unit.map(JSONValue.string),
     ]
     return own.merging(result).merging(protected)
+      .merging(descriptors.isEmpty ? [:] : ["descriptors": .array(descriptors)])
+  }
+
+  /// A descriptor; the value of a user description is a text, that of a presentation format an object.
+  private static func json(of uuid: BluetoothUUID, _ value: Result<[UInt8], CentralError>?) -> JSONValue {
+    let own: JSONValue = ["uuid": .string(uuid.description)]
+    switch value {
+    case .success(let bytes):
+      let value: JSONValue? =
+        switch uuid {
+        case BluetoothUUID(short: 0x2901): .string(String(decoding: bytes, as: UTF8.self))
+        case BluetoothUUID(short: 0x2904): PresentationFormat(bytes).map(\.json)
+        default: nil
+        }
+      return own.merging(["bytes": .string(Hexadecimal.text(bytes)), "value": value])
+    case .failure(let error): return own.merging(["error": .string("\(error)")])
+    case nil: return own
+    }
+  }
+}
+
+extension PresentationFormat {
+  fileprivate var json: JSONValue {
+    [
+      "type": .string(formatName), "exponent": exponent == 0 ? nil : .integer(Int(exponent)),
+      "unit": unitName.map(JSONValue.string), "text": .string(description),
+    ]
   }
 }
 

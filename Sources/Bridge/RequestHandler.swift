@@ -210,6 +210,28 @@ extension Peripheral {
       "identifier": .string(address.description), "name": name.map(JSONValue.string),
       "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
       "device": id.map { .string($0.description) },
+      "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
+      "manufacturer_data": Self.json(advertised.manufacturerData, bytes: 2),
+      "service_data": advertised.serviceData.isEmpty
+        ? nil
+        : JSONValue.object(
+          Dictionary(
+            uniqueKeysWithValues: advertised.serviceData.map {
+              ($0.key.description, JSONValue.string(Hexadecimal.text($0.value)))
+            })),
+      "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
+      "advertising_data": Self.json(advertised.other, bytes: 1),
     ]
+  }
+
+  /// Numbers and bytes in hexadecimal; nil if there are none.
+  private static func json(_ data: [Int: [UInt8]], bytes count: Int) -> JSONValue? {
+    data.isEmpty
+      ? nil
+      : .object(
+        Dictionary(
+          uniqueKeysWithValues: data.map { number, bytes in
+            (Hexadecimal.text(number, bytes: count), JSONValue.string(Hexadecimal.text(bytes)))
+          }))
   }
 }

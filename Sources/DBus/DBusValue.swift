@@ -143,10 +143,9 @@ extension DBusValue {
     return map
   }
 
-  /// The keys of a dictionary whose keys are integers.
-  public var integerKeys: [Int]? {
-    guard case .dictionary(_, _, let entries) = unwrapped else { return nil }
-    return entries.compactMap(\.key.integer)
+  /// The entries of a dictionary.
+  public var entries: [Entry]? {
+    if case .dictionary(_, _, let entries) = unwrapped { entries } else { nil }
   }
 
   /// An open descriptor.

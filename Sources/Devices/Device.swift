@@ -95,6 +95,7 @@ final class Device: @unchecked Sendable {
 
   func report(_ change: DeviceChange) {
     description.session = session.state
+    description.lastError = session.machine.lastError?.text(description.profile)
     for (observer, _) in observers { observer.changed(change, description) }
   }
 

@@ -18,6 +18,8 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Whether bluetoothd has a bond with it.
   package internal(set) var isPaired = false
   package internal(set) var session = PeripheralSession.State.absent
+  /// Why it is not connected, as far as is known; nil once it is.
+  package internal(set) var lastError: String?
   /// Whether it has a link and sends readings; if it is connected on demand: whether no visit is overdue.
   package internal(set) var isOnline = false
   /// The begin of its link, or of its last visit; nil while it is offline.

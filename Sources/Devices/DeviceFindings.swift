@@ -61,6 +61,8 @@ extension PeripheralSession.Trouble {
     case .unsuitable:
       "cannot be used: \(profile.missingHint?.problem ?? "it lacks what the profile \(profile.name) requires")"
     case .connectFailed(let reason): "cannot connect yet: \(reason)"
+    case .unusable(let reason): "cannot be used: \(reason)"
+    case .linkEnded(let reason): "the link ended" + (reason.map { ": \($0)" } ?? "")
     case .subscribeFailed(let reason): "cannot get its readings: \(reason)"
     case .wantsPairing: "no readings: it probably requires pairing"
     case .endsLinks: "its link ends whenever a value is read: it may require pairing"
@@ -80,7 +82,8 @@ extension PeripheralSession.Trouble {
     case .unsuitable: profile.missingHint?.remedy
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false):
       "put it into pairing mode, if it has one, and pair: microbit-gateway pair \(device)"
-    case .connectFailed, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent,
+    case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
+    case .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent,
       .unresponsive, .servicesLost:
       nil
     }
@@ -93,9 +96,10 @@ extension PeripheralSession.Trouble {
       self.remedy(device, profile)
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
     switch self {
-    case .unsuitable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed:
+    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed:
       return .fault(.device, text, remedy: remedy)
-    case .connectFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost:
+    case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
+      .servicesLost:
       return .warning(.device, text, remedy: remedy)
     }
   }

@@ -9,8 +9,11 @@ package struct Inspection: Sendable {
     package let characteristic: Characteristic
     /// The property that uses it.
     package let property: Property?
-    /// Nil if it cannot be read, or was not read because an earlier read was not answered.
+    /// Nil if it cannot be read, or was not read: see ``Inspection/unread``.
     package fileprivate(set) var value: Result<[UInt8], CentralError>?
+    /// Without the client configuration, which bluetoothd sets.
+    package fileprivate(set) var descriptors: [(uuid: BluetoothUUID, value: Result<[UInt8], CentralError>?)] =
+      []
   }
 
   package let peripheral: Peripheral
@@ -21,6 +24,8 @@ package struct Inspection: Sendable {
   /// Whether it offers what the profile requires.
   package let fits: Bool
   package fileprivate(set) var items: [Item]
+  /// Why the values after the last one shown were not read; nil: all were.
+  package fileprivate(set) var unread: String?
 
   /// The properties of the profile that it lacks.
   package var missing: [String] {
@@ -34,6 +39,10 @@ extension DeviceManager {
   private static let searchTimeout = Duration.seconds(10)
   /// Inspections at a time: each connects.
   private static let mostInspections = 4
+  /// Values read in an inspection: a micro:bit with all services has about 50.
+  static let mostReads = 200
+  /// For reading them.
+  private static let readingTimeout = Duration.seconds(60)
 
   /// The address that a request names.
   func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
@@ -93,22 +102,41 @@ extension DeviceManager {
       throw RequestError("cannot connect to \(peripheral.address): \(error)")
     }
     var inspection = inspection(of: peripheral, characteristics)
-    for index in inspection.items.indices {
-      let characteristic = inspection.items[index].characteristic
-      guard characteristic.flags.contains(.read) else { continue }
-      do throws(CentralError) {
-        inspection.items[index].value = .success(try await central.read(characteristic))
-      } catch {
-        inspection.items[index].value = .failure(error)
-        guard error.concernsOneCharacteristic else { break }
-      }
-    }
+    await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
     let isUsed = session.map { $0.usesLink && $0.adapter.central === central } ?? false
     if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }
     return inspection
+  }
+
+  /// Reads the values, as long as the peripheral answers and the limits are not reached.
+  private func read(_ inspection: inout Inspection, on central: Central) async {
+    let deadline = Moment.now + Self.readingTimeout
+    var reads = 0
+    for index in inspection.items.indices {
+      let characteristic = inspection.items[index].characteristic
+      let descriptors = await central.descriptors(of: characteristic)
+        .filter { $0.uuid != BluetoothUUID(short: 0x2902) }
+      // First the characteristic itself.
+      let readable = (characteristic.flags.contains(.read) ? [nil] : []) + descriptors.map(Optional.some)
+      inspection.items[index].descriptors = descriptors.map { ($0.uuid, nil) }
+      for descriptor in readable {
+        if reads == Self.mostReads { inspection.unread = "\(Self.mostReads) values were read" }
+        if deadline <= .now { inspection.unread = "\(Self.readingTimeout) are over" }
+        guard inspection.unread == nil else { break }
+        reads += 1
+        let value: Result<[UInt8], CentralError>
+        do throws(CentralError) {
+          value = .success(try await central.read(characteristic, descriptor))
+        } catch {
+          if !error.concernsOneCharacteristic { inspection.unread = "\(error)" }
+          value = .failure(error)
+        }
+        inspection.items[index].set(value, of: descriptor)
+      }
+    }
   }
 
   private func inspection(of peripheral: Peripheral, _ characteristics: [Characteristic]) -> Inspection {
@@ -130,6 +158,15 @@ extension DeviceManager {
     return Inspection(
       peripheral: peripheral, id: device?.id, profile: best?.profile,
       fits: used.map { Resolution($0, characteristics).isSuitable } ?? (best != nil), items: items)
+  }
+}
+
+extension Inspection.Item {
+  /// - Parameter descriptor: nil: the value of the characteristic itself.
+  fileprivate mutating func set(_ value: Result<[UInt8], CentralError>, of descriptor: Descriptor?) {
+    guard let descriptor else { return self.value = value }
+    let index = descriptors.firstIndex { $0.uuid == descriptor.uuid && $0.value == nil }
+    if let index { descriptors[index].value = value }
   }
 }
 

@@ -178,6 +178,8 @@ package actor DeviceManager {
       self.device(of: peripheral)?.found(peripheral, by: adapter)
     case .disconnected(let id):
       registry.byPeripheral[id]?.session.disconnected(id)
+    case .linkEnded(let id, let reason):
+      registry.byPeripheral[id]?.session.linkEnded(of: id, because: reason)
     case .servicesChanged(let id, let characteristics):
       registry.byPeripheral[id]?.session.servicesChanged(of: id, characteristics)
     case .lost(let id):

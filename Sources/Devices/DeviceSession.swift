@@ -107,6 +107,13 @@ final class DeviceSession: @unchecked Sendable {
     perform(machine.disconnected(at: .now))
   }
 
+  /// Why the link ended.
+  func linkEnded(of id: PeripheralID, because reason: String) {
+    guard id == peripheral, machine.linkEnded(because: reason) else { return }
+    device.report(.session)
+    context.sessionChanged()
+  }
+
   func adapterChanged(_ adapter: Int, isOn: Bool) {
     adapters.adapterChanged(adapter, isOn: isOn)
     if !isOn, context.adapters[adapter] === self.adapter {

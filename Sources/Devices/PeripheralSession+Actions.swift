@@ -21,6 +21,10 @@ extension PeripheralSession {
     /// Connected, and it lacks what the profile requires.
     case unsuitable
     case connectFailed(String)
+    /// Connected, and it cannot be used at all.
+    case unusable(String)
+    /// Its link ended, other than from this side, and perhaps why.
+    case linkEnded(String?)
     case subscribeFailed(String)
     /// Its services are known, but no value can be read, on two links in a row.
     case wantsPairing

@@ -40,6 +40,8 @@ package struct PeripheralSession: Sendable {
   private let isOnDemand: Bool
   /// Nil once the session is live.
   private(set) var lastTrouble: Trouble?
+  /// The same, or that its link ended.
+  private(set) var lastError: Trouble?
   /// Waiting, and to be tried sooner if it is received.
   private var awaitsAdvertisement = false
   /// Connected to a peripheral that lacks what the profile requires, which may still come.
@@ -140,6 +142,8 @@ package struct PeripheralSession: Sendable {
     case .failed(.transient(let reason)):
       // Says nothing about the bond.
       return connectFailed(.transient(reason))
+    case .failed(.refused(let reason)):
+      return trouble(.unusable(reason)) + wait(longBackOff.next())
     case .failed(let error):
       pairing.linkFailed()
       return connectFailed(error)
@@ -170,6 +174,7 @@ package struct PeripheralSession: Sendable {
     pairing.becameLive()
     liveness.becameLive(at: now)
     lastTrouble = nil
+    lastError = nil
     longBackOff.reset()
     absenceBackOff.reset()
     return [.online, liveness.limit.map { .setTimer($0) } ?? .cancelTimer]
@@ -206,12 +211,22 @@ package struct PeripheralSession: Sendable {
     // The operation in progress reports it.
     case .connecting, .leaving: return []
     case .subscribing:
+      lastError = .linkEnded(nil)
       let isRefused = failures.endedEarly(counts: !liveness.hasReading && !pairing.isPaired)
       return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next())
     case .live:
+      lastError = .linkEnded(nil)
       linkWasGood(until: now)
       return [.offline] + wait(backOff.next())
     }
+  }
+
+  /// Why the link has ended; bluetoothd reports it after the end.
+  /// - Returns: whether that is news.
+  mutating func linkEnded(because reason: String) -> Bool {
+    guard case .linkEnded(nil) = lastError else { return false }
+    lastError = .linkEnded(reason)
+    return true
   }
 
   /// An operation on the live link was not answered in time.
@@ -424,6 +439,7 @@ package struct PeripheralSession: Sendable {
   }
 
   private mutating func trouble(_ trouble: Trouble) -> [Action] {
+    lastError = trouble
     if trouble == lastTrouble { return [] }
     lastTrouble = trouble
     return [.report(trouble)]

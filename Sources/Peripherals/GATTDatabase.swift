@@ -22,8 +22,14 @@ package struct GATTDatabase: Sendable {
     package let value: [UInt8]
     /// The handle of the client characteristic configuration, if there is one.
     package fileprivate(set) var configuration: UInt16?
+    /// Other descriptors.
+    package fileprivate(set) var descriptors: [Descriptor] = []
 
-    package init(_ uuid: String, _ flags: [String], _ content: Content, _ value: [UInt8] = []) {
+    package init(
+      _ uuid: String, _ flags: [String], _ content: Content, _ value: [UInt8] = [],
+      descriptors: [Descriptor] = []
+    ) {
+      self.descriptors = descriptors
       self.uuid = uuid
       self.flags = flags
       self.content = content
@@ -35,6 +41,17 @@ package struct GATTDatabase: Sendable {
     package var isReadable: Bool { flags.contains("read") }
     package var isWritable: Bool { flags.contains("write") }
     package var takesCommands: Bool { flags.contains("write-without-response") }
+  }
+
+  package struct Descriptor: Sendable {
+    package fileprivate(set) var handle: UInt16 = 0
+    package let uuid: String
+    package let value: [UInt8]
+
+    package init(_ uuid: String, _ value: [UInt8]) {
+      self.uuid = uuid
+      self.value = value
+    }
   }
 
   /// How a characteristic's value is determined.
@@ -65,7 +82,7 @@ package struct GATTDatabase: Sendable {
   /// These services after the GATT service, which all peripherals have.
   ///
   /// Handles are assigned in this order: each service and each characteristic declaration has one, followed by those of
-  /// its value and client configuration. A micro:bit with the temperature service gets the handles, and so the object
+  /// its value, client configuration and other descriptors. A micro:bit with the temperature service gets the handles, and so the object
   /// paths, of the recordings.
   package init(_ own: [Service]) {
     var handle: UInt16 = 0x06
@@ -83,6 +100,9 @@ package struct GATTDatabase: Sendable {
         if characteristic.notifies || characteristic.indicates {
           services[at].characteristics[position].configuration = nextHandle()
         }
+        for descriptor in characteristic.descriptors.indices {
+          services[at].characteristics[position].descriptors[descriptor].handle = nextHandle()
+        }
       }
     }
     self.services = services
@@ -98,6 +118,10 @@ package struct GATTDatabase: Sendable {
       }
     }
     return nil
+  }
+
+  package func descriptor(_ handle: UInt16) -> Descriptor? {
+    services.lazy.flatMap(\.characteristics).flatMap(\.descriptors).first { $0.handle == handle }
   }
 
   /// The service of a characteristic.

@@ -8,7 +8,8 @@ import GATT
 ///     {"name": "Polar H7", "address": "E6:7A:00:00:00:02", "advertises": ["180d"], "services": [
 ///       {"uuid": "180d", "characteristics": [{"uuid": "2a37", "flags": ["notify"], "value": "0048"}]}]}
 ///
-/// `address`, `advertises` and `value` (hexadecimal) are optional. Instead of `services` there may be `profile`, a
+/// `address`, `advertises`, `manufacturer_data` (`{"004c": "0215"}`), `service_data` (`{"180d": "01"}`), `value`
+/// (hexadecimal) and `descriptors` (`[{"uuid": "2901", "value": "48"}]`) are optional. Instead of `services` there may be `profile`, a
 /// profile as in the gateway's configuration.
 public struct PeripheralDescription: Sendable, Hashable {
   /// The operations of a characteristic, in bluetoothd's terms and order (`chrc_prop_data` in `src/gatt-client.c`).
@@ -47,6 +48,8 @@ public struct PeripheralDescription: Sendable, Hashable {
     public var flags: Set<Flag>
     /// The initial value, also after a reset.
     public var value: [UInt8]
+    /// Other descriptors than the client configuration.
+    public var descriptors: [Descriptor] = []
     /// Determines which lengths a write may have; nil: any.
     package var codec: Codec?
 
@@ -58,12 +61,30 @@ public struct PeripheralDescription: Sendable, Hashable {
     }
   }
 
+  /// A descriptor, whose value can be read.
+  public struct Descriptor: Sendable, Hashable {
+    /// Its type.
+    public var uuid: BluetoothUUID
+    /// What a read returns.
+    public var value: [UInt8]
+
+    /// A descriptor with this value.
+    public init(_ uuid: BluetoothUUID, value: [UInt8]) {
+      self.uuid = uuid
+      self.value = value
+    }
+  }
+
   /// The advertised name.
   public var name: String
   /// Nil: a default address.
   public var address: BluetoothAddress?
   /// The advertised services, which Device1.UUIDs shows before the first connection.
   public var advertises: [BluetoothUUID]
+  /// The advertised manufacturer data, by company identifier.
+  public var manufacturerData: [UInt16: [UInt8]] = [:]
+  /// The advertised service data, by service.
+  public var serviceData: [BluetoothUUID: [UInt8]] = [:]
   /// In the order of their handles.
   public var services: [Service]
   /// What sets its values.
@@ -93,7 +114,10 @@ public struct PeripheralDescription: Sendable, Hashable {
               characteristic.uuid.description,
               Flag.allCases.filter(characteristic.flags.contains).map(\.rawValue),
               characteristic.codec.map(GATTDatabase.Content.coded) ?? .stored(0...Self.longestValue),
-              characteristic.value)
+              characteristic.value,
+              descriptors: characteristic.descriptors.map {
+                GATTDatabase.Descriptor($0.uuid.description, $0.value)
+              })
           })
       })
   }

@@ -69,7 +69,8 @@ struct Arguments: Sendable {
 
     \(Generator.help)
 
-    A peripheral's FILE; address, advertises and value (hexadecimal) are optional:
+    A peripheral's FILE; address, advertises, manufacturer_data ({"004c":"0215"}), service_data ({"180d":"01"}), value
+    (hexadecimal) and a characteristic's descriptors ([{"uuid":"2901","value":"48"}]) are optional:
       {"name":"Polar","address":"E6:7A:00:00:00:01","advertises":["180d"],"services":[
         {"uuid":"180d","characteristics":[{"uuid":"2a37","flags":["notify"],"value":"0048"}]}]}
     flags: read, write-without-response, write, notify, indicate. Instead of "services" there may be "profile", a

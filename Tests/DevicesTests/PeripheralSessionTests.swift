@@ -122,6 +122,38 @@ import Testing
     expectTimer(session.connected(.failed(timeout)), .seconds(60))
   }
 
+  @Test func lastErrorSaysWhyThereIsNoLink() {
+    var session = live
+    #expect(session.lastError == nil)
+    _ = session.disconnected(at: start)
+    #expect(session.lastError == .linkEnded(nil))
+    // Some versions of bluetoothd give a reason, once.
+    let (first, second) = (session.linkEnded(because: "timeout"), session.linkEnded(because: "other"))
+    #expect(first && !second)
+    #expect(session.lastError == .linkEnded("timeout"))
+    // For the findings only what lasts counts.
+    #expect(session.lastTrouble == nil)
+    _ = session.timer(at: start)
+    _ = session.connected(.failed(.transient("aborted")))
+    #expect(session.lastError == .connectFailed("aborted") && session.lastTrouble == session.lastError)
+    _ = session.linkEnded(because: "other")
+    #expect(session.lastError == .connectFailed("aborted"))
+    _ = session.timer(at: start)
+    _ = session.connected(.connected)
+    _ = session.subscribed(nil, at: start)
+    #expect(session.lastError == nil)
+  }
+
+  @Test func peripheralThatIsRefusedIsTriedLessAndLessOften() {
+    var session = connecting
+    for (index, seconds) in [60, 120, 240].enumerated() {
+      expectTimer(
+        session.connected(.failed(.refused("too large"))), .seconds(seconds),
+        after: index == 0 ? [.report(.unusable("too large"))] : [])
+      #expect(session.timer(at: start) == [.connect])
+    }
+  }
+
   @Test func bondedPeripheralIsGivenTimeToBeReceivedFirst() {
     var session = absent
     session.seen(isPaired: true)

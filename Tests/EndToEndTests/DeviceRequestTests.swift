@@ -361,6 +361,34 @@ import Testing
     }
   }
 
+  // MARK: Errors
+
+  @Test("The list of devices says why a device has no link")
+  func lastError() async throws {
+    var plan = Self.plan()
+    plan.simulator = ["--timeout-ms", "100"]
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.simulator.control("vanish", 0)
+      try await fixture.offline("kitchen")
+      func list(_ error: String) async throws {
+        try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { message in
+          (try? message.json())?.array?.first?["last_error"]?.string?.contains(error) == true
+        }
+      }
+      try await list("the link ended")
+      try #require(
+        try fixture.observer.messages.last { $0.topic.hasSuffix("kitchen/info") }?.text.contains("last_error")
+          == false)
+      try await fixture.simulator.control("return", 0)
+      try await fixture.message("bridge/\(Fixture.gatewayID)/devices", after: try fixture.observer.mark) {
+        message in
+        let device = (try? message.json())?.array?.first
+        return device?["state"]?.string == "live" && device?["last_error"] == nil
+      }
+    }
+  }
+
   // MARK: Reconnect
 
   @Test("A reconnect ends the link and makes another; the other device is unaffected")

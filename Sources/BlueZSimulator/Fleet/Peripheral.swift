@@ -8,6 +8,10 @@ struct Peripheral: Sendable {
   let address: String
   /// The advertised services.
   var advertised: [String] = []
+  /// By company identifier.
+  var manufacturerData: [UInt16: [UInt8]] = [:]
+  /// By service.
+  var serviceData: [String: [UInt8]] = [:]
   var values: PeripheralValues
   /// What sets its values.
   var generators: [Generator] = []
@@ -141,6 +145,9 @@ extension SimulatorOptions {
           index: devices + decoys + index, name: description.name,
           address: description.address?.description ?? Identity.address(ofDescribed: index),
           advertised: description.advertises.map(\.description),
+          manufacturerData: description.manufacturerData,
+          serviceData: Dictionary(
+            uniqueKeysWithValues: description.serviceData.map { ($0.key.description, $0.value) }),
           values: PeripheralValues(description.database), generators: description.generators,
           radio: everywhere(Int.random(in: -70 ... -48, using: &random))))
     }

@@ -26,8 +26,10 @@ public struct DescriptionError: Error, Sendable, CustomStringConvertible {
 }
 
 extension PeripheralDescription: Decodable {
-  private enum Key: CodingKey {
+  private enum Key: String, CodingKey {
     case name, address, advertises, services, profile
+    case manufacturerData = "manufacturer_data"
+    case serviceData = "service_data"
   }
 
   /// - Throws: `DecodingError`.
@@ -42,6 +44,14 @@ extension PeripheralDescription: Decodable {
         try object.valid(BluetoothUUID(text), text, .advertises)
       },
       services: [])
+    for (key, text) in try object.decodeIfPresent([String: String].self, forKey: .manufacturerData) ?? [:] {
+      let company = try object.valid(UInt16(key, radix: 16), key, .manufacturerData)
+      manufacturerData[company] = try object.valid(Hexadecimal.bytes(text), text, .manufacturerData)
+    }
+    for (key, text) in try object.decodeIfPresent([String: String].self, forKey: .serviceData) ?? [:] {
+      let service = try object.valid(BluetoothUUID(key), key, .serviceData)
+      serviceData[service] = try object.valid(Hexadecimal.bytes(text), text, .serviceData)
+    }
     if object.contains(.profile) {
       let properties = try object.decode(ProfileObject.self, forKey: .profile).properties.values
       // The order of an object's keys is not kept.
@@ -71,7 +81,7 @@ extension PeripheralDescription.Service: Decodable {
 
 extension PeripheralDescription.Characteristic: Decodable {
   private enum Key: CodingKey {
-    case uuid, flags, value
+    case uuid, flags, value, descriptors
   }
 
   /// - Throws: `DecodingError`.
@@ -81,6 +91,21 @@ extension PeripheralDescription.Characteristic: Decodable {
     self.init(
       try object.uuid(.uuid), try object.decode(Set<PeripheralDescription.Flag>.self, forKey: .flags),
       value: try object.valid(Hexadecimal.bytes(text), text, .value))
+    descriptors =
+      try object.decodeIfPresent([PeripheralDescription.Descriptor].self, forKey: .descriptors) ?? []
+  }
+}
+
+extension PeripheralDescription.Descriptor: Decodable {
+  private enum Key: CodingKey {
+    case uuid, value
+  }
+
+  /// - Throws: `DecodingError`.
+  public init(from decoder: any Decoder) throws {
+    let object = try decoder.container(keyedBy: Key.self)
+    let text = try object.decode(String.self, forKey: .value)
+    self.init(try object.uuid(.uuid), value: try object.valid(Hexadecimal.bytes(text), text, .value))
   }
 }
 

@@ -85,7 +85,8 @@ extension Bluetoothd {
     switch (request.member, request.signature) {
     case ("ReadValue", "a{sv}"):
       guard devices[index]?.isUsable == true else { throw .notConnected }
-      let value = DBusValue.bytes([0, 0])
+      // Of the client configuration: whether there are subscriptions is not simulated.
+      let value = DBusValue.bytes(peripherals[index].database.descriptor(handle)?.value ?? [0, 0])
       emit(.signal(tree.set(request.path, BlueZName.descriptor, [("Value", value)])))
       emit(.reply(request.id, [value]))
     case ("WriteValue", "aya{sv}"):

@@ -41,12 +41,20 @@ extension Bluetoothd {
             tree.add(
               path, .characteristic(index, characteristic.handle), under: servicePath,
               Describe.characteristic(characteristic, of: servicePath))))
-        guard let configuration = characteristic.configuration else { continue }
-        emit(
-          .signal(
-            tree.add(
-              "\(path)/desc\(Hexadecimal.text(configuration, bytes: 2))",
-              .descriptor(index, configuration), under: path, Describe.descriptor(of: path))))
+        let configuration = characteristic.configuration.map {
+          (handle: $0, uuid: "00002902-0000-1000-8000-00805f9b34fb")
+        }
+        let descriptors =
+          (configuration.map { [$0] } ?? [])
+          + characteristic.descriptors.map { (handle: $0.handle, uuid: $0.uuid) }
+        for descriptor in descriptors {
+          emit(
+            .signal(
+              tree.add(
+                "\(path)/desc\(Hexadecimal.text(descriptor.handle, bytes: 2))",
+                .descriptor(index, descriptor.handle), under: path,
+                Describe.descriptor(descriptor.uuid, of: path))))
+        }
       }
     }
   }

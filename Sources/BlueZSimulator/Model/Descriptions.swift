@@ -77,6 +77,8 @@ enum Describe {
           Property("Blocked", .boolean(false)),
           Property("LegacyPairing", .boolean(false)),
           Property("RSSI", rssi.map(DBusValue.int16)),
+          Property("ManufacturerData", Self.manufacturerData(peripheral)),
+          Property("ServiceData", Self.serviceData(peripheral)),
           Property("Connected", .boolean(connected)),
           Property("UUIDs", .strings(uuids)),
           Property("Adapter", .objectPath(adapter)),
@@ -84,6 +86,20 @@ enum Describe {
         ]),
       properties,
     ]
+  }
+
+  private static func manufacturerData(_ peripheral: Peripheral) -> DBusValue? {
+    let data = peripheral.manufacturerData.sorted { $0.key < $1.key }
+    guard !data.isEmpty else { return nil }
+    return .dictionary(
+      key: "q", value: "v", data.map { DBusValue.Entry(.uint16($0.key), .variant(.bytes($0.value))) })
+  }
+
+  private static func serviceData(_ peripheral: Peripheral) -> DBusValue? {
+    let data = peripheral.serviceData.sorted { $0.key < $1.key }
+    guard !data.isEmpty else { return nil }
+    return .dictionary(
+      key: "s", value: "v", data.map { DBusValue.Entry(.string($0.key), .variant(.bytes($0.value))) })
   }
 
   static func service(_ service: GATTDatabase.Service, of device: String) -> [Interface] {
@@ -120,13 +136,13 @@ enum Describe {
     return [introspectable, Interface(BlueZName.characteristic, list), properties]
   }
 
-  static func descriptor(of characteristic: String) -> [Interface] {
+  static func descriptor(_ uuid: String, of characteristic: String) -> [Interface] {
     [
       introspectable,
       Interface(
         BlueZName.descriptor,
         [
-          Property("UUID", .string("00002902-0000-1000-8000-00805f9b34fb")),
+          Property("UUID", .string(uuid)),
           Property("Characteristic", .objectPath(characteristic)),
           Property("Value", .bytes([])),
         ]),

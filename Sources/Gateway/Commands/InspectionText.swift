@@ -10,7 +10,7 @@ struct InspectionText: CustomStringConvertible {
   init(_ data: JSONValue) {
     let services = data["services"]?.elements ?? []
     let rows = services.map { service in
-      (uuid: Self.short(service["uuid"]), rows: service["characteristics"]?.elements.map(Self.row) ?? [])
+      (uuid: Self.short(service["uuid"]), rows: service["characteristics"]?.elements.flatMap(Self.rows) ?? [])
     }
     var lines = aligned(rows.flatMap(\.rows))[...]
     let blocks = rows.map { service in
@@ -18,7 +18,9 @@ struct InspectionText: CustomStringConvertible {
       lines = lines.dropFirst(service.rows.count)
       return (["service \(service.uuid)"] + own.map { "  \($0)" }).joined(separator: "\n")
     }
-    description = ([Self.head(data)] + (blocks.isEmpty ? ["no services"] : blocks)).joined(separator: "\n\n")
+    let unread = data["unread"].map { ["The other values were not read: \($0.shown)"] } ?? []
+    description = ([Self.head(data)] + (blocks.isEmpty ? ["no services"] : blocks) + unread)
+      .joined(separator: "\n\n")
   }
 
   private static func head(_ data: JSONValue) -> String {
@@ -34,6 +36,26 @@ struct InspectionText: CustomStringConvertible {
     let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it lacks what the profile requires"
     let lacks = missing.isEmpty ? "" : "\nnot offered: \(missing.joined(separator: ", "))"
     return first.joined(separator: "  ") + "\nprofile \(profile): \(fit)\(lacks)"
+  }
+
+  /// A characteristic, and its descriptors below it.
+  private static func rows(_ item: JSONValue) -> [[String]] {
+    [row(item)] + (item["descriptors"]?.elements.map(descriptorRow) ?? [])
+  }
+
+  /// UUID and value.
+  private static func descriptorRow(_ item: JSONValue) -> [String] {
+    let value: String =
+      if let error = item["error"] {
+        "(\(error.shown))"
+      } else if let format = item["value"]?["text"]?.text {
+        format
+      } else if let text = item["value"]?.text {
+        Excerpt(text).description
+      } else {
+        item["bytes"].map { bytes(of: $0.text ?? "") } ?? ""
+      }
+    return ["  " + short(item["uuid"]), "", "", value]
   }
 
   /// UUID, flags, property, value.
@@ -55,7 +77,7 @@ struct InspectionText: CustomStringConvertible {
   }
 
   /// `2a24` for an assigned number.
-  private static func short(_ uuid: JSONValue?) -> String {
+  static func short(_ uuid: JSONValue?) -> String {
     let text = uuid?.text ?? ""
     guard text.hasPrefix("0000"), text.hasSuffix("-0000-1000-8000-00805f9b34fb") else { return text }
     return String(text.dropFirst(4).prefix(4))

@@ -72,7 +72,7 @@ public struct Scan: Sendable, Equatable {
         String(decoding: JSONValue.array(peripherals.map { $0.json(id: nil) }).bytes, as: UTF8.self))
     }
     if peripherals.isEmpty { printError("no Bluetooth device found") }
-    for line in table(peripherals, configuration).lines(withEntries: true) { print(line) }
+    for line in table(peripherals, configuration).lines { print(line) }
   }
 
   private func table(_ peripherals: [Peripheral], _ configuration: Configuration) -> ScanTable {
@@ -93,7 +93,7 @@ public struct Scan: Sendable, Equatable {
           peripherals.isEmpty
             ? ["scanning …"] : table.screen(rows: TerminalSize.rows - 1, columns: TerminalSize.columns))
       } else {
-        for (row, line) in zip(table.rows, table.lines(withEntries: true))
+        for (row, line) in zip(table.rows, table.lines)
         where printed.insert(row.address).inserted {
           screen.write(line + "\n")
         }

@@ -16,6 +16,8 @@ struct ScanTable {
     let use: String
     /// An entry for `devices` in config.json; nil if one matches already.
     let entry: String?
+    /// What it advertises besides its name; nil: nothing.
+    let advertised: String?
   }
 
   let rows: [Row]
@@ -44,7 +46,8 @@ struct ScanTable {
       address: peripheral.address.description, signal: peripheral.rssi.map { "\($0) dBm" } ?? "-",
       name: peripheral.name.map { Excerpt($0).description } ?? "-", profile: profile,
       use: peripheral.isConnected ? "\(use) (connected)" : use,
-      entry: isUnmatched ? entry(for: peripheral, profile: guess) : nil)
+      entry: isUnmatched ? entry(for: peripheral, profile: guess) : nil,
+      advertised: advertised(by: peripheral))
   }
 
   private static func use(
@@ -79,15 +82,38 @@ struct ScanTable {
     return String(decoding: json.bytes, as: UTF8.self)
   }
 
+  /// Services, and data in hexadecimal: `services 180d  manufacturer 004c: 0215`.
+  private static func advertised(by peripheral: Peripheral) -> String? {
+    let data = peripheral.advertised
+    func number(_ number: Int, bytes: Int) -> String { Hexadecimal.text(number, bytes: bytes) }
+    let services = peripheral.services.map(short).joined(separator: ",")
+    let parts =
+      (services.isEmpty ? [] : ["services \(services)"])
+      + data.manufacturerData.sorted { $0.key < $1.key }.map {
+        "manufacturer \(number($0.key, bytes: 2)): \(Hexadecimal.text($0.value))"
+      }
+      + data.serviceData.sorted { $0.key.description < $1.key.description }.map {
+        "service data \(short($0.key)): \(Hexadecimal.text($0.value))"
+      }
+      + (data.flags.isEmpty ? [] : ["flags \(Hexadecimal.text(data.flags))"])
+      + data.other.sorted { $0.key < $1.key }.map {
+        "type \(number($0.key, bytes: 1)): \(Hexadecimal.text($0.value))"
+      }
+    return parts.isEmpty ? nil : parts.joined(separator: "  ")
+  }
+
+  private static func short(_ uuid: BluetoothUUID) -> String {
+    InspectionText.short(.string(uuid.description))
+  }
+
   // MARK: Text
 
-  /// A line for each row, aligned; after it the entry to copy, if `withEntries`.
-  func lines(withEntries: Bool) -> [String] {
-    let cells = rows.map { row in
-      [row.address, row.signal, row.name, row.profile, row.use]
-        + (withEntries ? [row.entry ?? ""] : [])
+  /// A line for each row, aligned, with the entry to copy at its end; what it advertises is another line.
+  var lines: [String] {
+    let cells = rows.map { [$0.address, $0.signal, $0.name, $0.profile, $0.use, $0.entry ?? ""] }
+    return zip(rows, aligned(cells)).map { row, line in
+      line + (row.advertised.map { "\n    \($0)" } ?? "")
     }
-    return aligned(cells)
   }
 
   static let header = ["ADDRESS", "SIGNAL", "NAME", "PROFILE", "CONFIGURATION"]

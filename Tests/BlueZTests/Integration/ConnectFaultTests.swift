@@ -56,6 +56,20 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// bluetoothd 5.82 and newer give the reason, after the end.
+  @Test func reasonOfTheEndOfALinkIsReported() async throws {
+    let faults = try await Faults()
+    _ = try await faults.connect()
+    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.emit(.linkEnded(path: Recorded.device, reason: "terminated by the peer"))
+    try await faults.tested.disconnected(Recorded.id)
+    let reason = try await faults.tested.events.next("a reason") { event -> String? in
+      if case .linkEnded(Recorded.id, let reason) = event { reason } else { nil }
+    }
+    #expect(reason == "terminated by the peer")
+    try await faults.tested.end()
+  }
+
   @Test func linkWithoutASignalIsQueried() async throws {
     let faults = try await Faults(answers: [
       "Connect": { fake, call in

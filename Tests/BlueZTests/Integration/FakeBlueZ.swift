@@ -168,6 +168,10 @@ final class FakeBlueZ: @unchecked Sendable {
       DBusSignal(
         "PropertiesChanged", on: DBusName.properties, of: path,
         [.string(interface), properties(changed), .strings(invalidated)])
+    case .linkEnded(let path, let reason):
+      DBusSignal(
+        "Disconnected", on: "org.bluez.Device1", of: path,
+        [.string("org.bluez.Reason.Remote"), .string(reason)])
     case .owner:
       preconditionFailure("the bus says so itself")
     }

@@ -123,7 +123,7 @@ import Testing
       case .state(let state): state.isOn ? "on" : "\(state)"
       case .disconnected(id): "disconnected"
       case .lost(id): "lost"
-      case .seen, .disconnected, .servicesChanged, .lost: nil
+      case .seen, .linkEnded, .disconnected, .servicesChanged, .lost: nil
       }
     }
     // An orderly end signals the adapter first; a crash only the loss of the name.
@@ -257,7 +257,7 @@ import Testing
     let tested = CentralUnderTest(bus.address, on: loop)
     #expect(try await tested.state() == .noBluetoothd)
     let calls = monitor.lines("AddMatch", "GetNameOwner")
-    #expect(calls.count == 6)
+    #expect(calls.count == 7)
     #expect(calls.dropLast(2).allSatisfy { $0.contains("sender='org.bluez'") })
     #expect(calls.dropLast().last?.contains("member='NameOwnerChanged'") == true)
     #expect(calls.last == "GetNameOwner DBus")

@@ -43,6 +43,14 @@ import Testing
     #expect(event(removed) == .removed(path: Recorded.device, interfaces: ["org.bluez.Device1"]))
   }
 
+  @Test(arguments: [("Timed out", "Timed out"), ("", "Timeout")])
+  func endOfALink(text: String, reason: String) {
+    let ended = signal(
+      "Disconnected", on: "org.bluez.Device1", of: Recorded.device,
+      [.string("org.bluez.Reason.Timeout"), .string(text)])
+    #expect(event(ended) == .linkEnded(path: Recorded.device, reason: reason))
+  }
+
   @Test func propertiesChanged() {
     let changed = signal(
       "PropertiesChanged", on: DBusName.properties, of: Recorded.device,
@@ -100,7 +108,7 @@ import Testing
 
   @Test func otherSignalsAreNoEvents() {
     let path = DBusValue.objectPath(Recorded.device)
-    #expect(event(signal("Disconnected", on: "org.bluez.Device1", [.string("x"), .string("y")])) == nil)
+    #expect(event(signal("Disconnected", on: "org.bluez.Adapter1", [.string("x"), .string("y")])) == nil)
     #expect(event(signal("InterfacesAdded", on: "org.example", [path, interfaces])) == nil)
     #expect(event(signal("PropertiesChanged", on: DBusName.objectManager, [path, interfaces])) == nil)
   }

@@ -57,6 +57,12 @@ import Testing
     _ = tree.apply(
       Recorded.device([
         "ManufacturerData": data,
+        "ServiceData": .dictionary(
+          key: "s", value: "v",
+          [DBusValue.Entry(.string("0000fe95-0000-1000-8000-00805f9b34fb"), .variant(.bytes([3])))]),
+        "AdvertisingFlags": .bytes([6]),
+        "AdvertisingData": .dictionary(
+          key: "y", value: "v", [DBusValue.Entry(.byte(0x19), .variant(.bytes([4, 5])))]),
         "UUIDs": .strings([
           "0000180d-0000-1000-8000-00805f9b34fb", "nonsense", "e95d6100-251d-470a-a062-fa1922dfa9a8",
         ]),
@@ -64,6 +70,10 @@ import Testing
     let services = [BluetoothUUID(short: 0x180D), .microbitTemperatureService]
     #expect(tree.peripheral(at: device)?.services == services)
     #expect(tree.peripheral(at: device)?.manufacturers == [0x4C, 0x0106])
+    let advertised = tree.peripheral(at: device)?.advertised
+    #expect(advertised?.manufacturerData == [0x4C: [], 0x0106: [1, 2]])
+    #expect(advertised?.serviceData == [BluetoothUUID(short: 0xFE95): [3]])
+    #expect(advertised?.flags == [6] && advertised?.other == [0x19: [4, 5]])
     // A signal about something else says nothing of it; what is of another type is no list.
     _ = tree.apply(
       Recorded.device(["RSSI": .int16(-53), "ManufacturerData": .boolean(true), "UUIDs": .string("x")]))
@@ -72,6 +82,44 @@ import Testing
     #expect(tree.peripheral(at: device)?.removed.services == services)
     _ = tree.apply(Recorded.device(["UUIDs": .strings([])]))
     #expect(tree.peripheral(at: device)?.services == [])
+  }
+
+  @Test func descriptorsBelongToTheirCharacteristic() throws {
+    var tree = linked
+    let temperature = try #require(tree.characteristics(of: Recorded.id).temperature)
+    let period = try #require(tree.characteristics(of: Recorded.id).period)
+    #expect(tree.descriptors(of: temperature).map(\.uuid) == [BluetoothUUID(short: 0x2902)])
+    #expect(tree.descriptors(of: temperature).map(\.path) == [Recorded.temperature + "/desc0018"])
+    #expect(tree.descriptors(of: period).isEmpty)
+    for event in Recorded.deviceRemoved.prefix(2) { _ = tree.apply(event) }
+    #expect(tree.descriptors(of: temperature).isEmpty)
+  }
+
+  /// A hostile peripheral may have as many characteristics as there are handles.
+  @Test func tableThatIsTooLargeIsNotKept() throws {
+    var tree = tree(
+      after: [Recorded.adapterAdded(), Recorded.deviceAdded, Recorded.device(["Connected": .boolean(true)])])
+    _ = tree.apply(Recorded.servicesAdded[0])
+    let added = (0..<20_000).map { number in
+      BlueZEvent.added(
+        path: Recorded.service + "/char\(number)",
+        interfaces: [
+          "org.bluez.GattCharacteristic1": [
+            "UUID": .string("e95d9250-251d-470a-a062-fa1922dfa9a8"), "Flags": .strings(["read"]),
+          ]
+        ])
+    }
+    let start = ContinuousClock.now
+    for event in added { _ = tree.apply(event) }
+    // Without a limit the time grows with the square of the number: minutes.
+    #expect(start.duration(to: .now) < .seconds(10))
+    #expect(tree.isTooLarge(Recorded.id))
+    #expect(tree.characteristics(of: Recorded.id).count < 1000)
+    // It has another table now.
+    _ = tree.apply(Recorded.removed(Recorded.service, "org.bluez.GattService1"))
+    for event in Recorded.servicesAdded { _ = tree.apply(event) }
+    #expect(!tree.isTooLarge(Recorded.id))
+    #expect(tree.characteristics(of: Recorded.id).count == 2)
   }
 
   @Test func connectResolveDisconnect() {
