@@ -203,7 +203,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       return receivedOtherDevice(notice)
     }
     let before = ownership.owner
-    switch ownership.received(notice, liveSince: onlineSince) {
+    switch ownership.received(notice, liveSince: onlineSince, keepsOwner: keepsOwner(notice)) {
     case .republish:
       if let notice { learnOrigin(notice) }
       publishPresence()
@@ -214,6 +214,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       let id = device.id
       context.engine.assumeIsolated { $0.setOwner(.unknown, of: id) }
     }
+  }
+
+  /// Whether a gateway that visits the device keeps it: it is online, and this one has published nothing yet.
+  private func keepsOwner(_ notice: DeviceOwnership.Notice?) -> Bool {
+    guard let notice, !bridge.isAdmitted, bridge.isOnline(notice.gateway) else { return false }
+    let id = device.id
+    return context.engine.assumeIsolated { $0.isOnDemand(id) }
   }
 
   /// `connected_since` of its `info`.
@@ -264,10 +271,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     for property in properties { property.handOver() }
     bridge.companion?.ownedElsewhere(device.address)
     let (id, owner, desired) = (device.id, ownership.owner, notice?.published(device.profile) ?? [:])
-    let isOwnerOnline = !bridge.isResponsible(for: self)
+    let (isOwnerOnline, hasNewLink) = (!bridge.isResponsible(for: self), ownership.hasNewLink)
     if let notice { copyDeletion(notice) }
     context.engine.assumeIsolated {
-      $0.setOwner(owner, of: id, desired: desired, isOwnerOnline: isOwnerOnline)
+      $0.setOwner(owner, of: id, desired: desired, isOwnerOnline: isOwnerOnline, hasNewLink: hasNewLink)
     }
     bridge.report.changed()
   }

@@ -161,7 +161,9 @@ final class Device: @unchecked Sendable {
 
   // MARK: Owner
 
-  func setOwner(_ new: Owner, desired: [String: PublishedDesired], isOwnerOnline: Bool) {
+  func setOwner(
+    _ new: Owner, desired: [String: PublishedDesired], isOwnerOnline: Bool, hasNewLink: Bool
+  ) {
     let before = owner
     owner = new
     guard case .other = new else { return }
@@ -178,7 +180,7 @@ final class Device: @unchecked Sendable {
       }
     }
     copyOverrides(desired)
-    if isHandedOver { session.handedOver() }
+    if isHandedOver { session.handedOver(hasNewLink: hasNewLink) }
   }
 
   /// Copies what commands and requests have set at the owner of the device, or at the one before.

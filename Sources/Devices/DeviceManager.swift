@@ -272,12 +272,19 @@ package actor DeviceManager {
 
   /// Which gateway owns the device; what commands and requests have set there is copied.
   ///
-  /// - Parameter isOwnerOnline: whether the other gateway is online. While it is not, commands wait here, and visits go on.
+  /// - Parameters:
+  ///   - isOwnerOnline: whether the other gateway is online. While it is not, commands wait here, and visits go on.
+  ///   - hasNewLink: whether it has made a link, or a visit, that was not known yet.
   package func setOwner(
-    _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isOwnerOnline: Bool = true
+    _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isOwnerOnline: Bool = true,
+    hasNewLink: Bool = true
   ) {
-    registry.byID[id]?.setOwner(owner, desired: desired, isOwnerOnline: isOwnerOnline)
+    registry.byID[id]?.setOwner(
+      owner, desired: desired, isOwnerOnline: isOwnerOnline, hasNewLink: hasNewLink)
   }
+
+  /// Whether the device is connected on demand.
+  package func isOnDemand(_ id: DeviceID) -> Bool { registry.byID[id]?.settings.visitInterval != nil }
 
   /// Copies what commands and requests have set at the earlier owner of a device that this gateway owns.
   package func copyOverrides(_ desired: [String: PublishedDesired], of id: DeviceID) {

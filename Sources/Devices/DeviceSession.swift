@@ -78,7 +78,10 @@ final class DeviceSession: @unchecked Sendable {
   func unresponsive() { perform(machine.unresponsive()) }
   func reconnect() { perform(machine.reconnect()) }
 
-  func handedOver() {
+  /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
+  func handedOver(hasNewLink: Bool) {
+    // A device that is connected on demand stays there until a visit is overdue.
+    if visits != nil, !hasNewLink { return }
     perform(machine.handedOver())
     visits?.visitedElsewhere()
   }

@@ -38,6 +38,8 @@ package struct PeripheralSession: Sendable {
   private var absenceBackOff = BackOff(first: .seconds(60), longest: .seconds(600))
   private var afterLeaving = AfterLeaving.wait(.zero)
   private let isOnDemand: Bool
+  /// Connecting on demand, and another gateway has visited it meanwhile: the link is ended as soon as it is made.
+  private var isVisitedElsewhere = false
   /// Nil once the session is live.
   private(set) var lastTrouble: Trouble?
   /// The same, or that its link ended.
@@ -113,6 +115,15 @@ package struct PeripheralSession: Sendable {
   mutating func connected(_ connection: Connection) -> [Action] {
     guard state == .connecting else { return [] }
     awaitsServices = false
+    if isVisitedElsewhere {
+      isVisitedElsewhere = false
+      switch connection {
+      case .connected, .unsuitable: return endLink(thenWait: nil)
+      case .failed, .notPaired:
+        state = .idle
+        return []
+      }
+    }
     switch connection {
     case .connected where pairing.pairsFirst && pairing.isDue:
       // Requested while it was being connected.
@@ -253,6 +264,14 @@ package struct PeripheralSession: Sendable {
     case .absent where isOnDemand, .waiting where isOnDemand:
       state = .idle
       return [.cancelTimer]
+    case .subscribing where isOnDemand, .connecting where isOnDemand && awaitsServices:
+      return endLink(thenWait: nil)
+    case .connecting where isOnDemand:
+      isVisitedElsewhere = true
+      return []
+    case .leaving where isOnDemand:
+      afterLeaving = .idle
+      return []
     case .absent, .waiting, .connecting, .subscribing, .leaving, .idle, .stopped: return []
     }
   }
@@ -266,7 +285,10 @@ package struct PeripheralSession: Sendable {
     case .leaving:
       if case .idle = afterLeaving { afterLeaving = .connect }
       return []
-    case .absent, .waiting, .connecting, .subscribing, .live, .stopped: return []
+    case .connecting:
+      isVisitedElsewhere = false
+      return []
+    case .absent, .waiting, .subscribing, .live, .stopped: return []
     }
   }
 

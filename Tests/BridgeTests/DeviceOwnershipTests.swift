@@ -67,6 +67,32 @@ import Testing
     #expect(there.received(notice(this, since: time), liveSince: time) == .release)
   }
 
+  @Test func gatewayThatVisitedTheDeviceKeepsIt() {
+    let (there, here) = ("2026-01-01T00:00:05.000Z", "2026-01-01T00:00:10.000Z")
+    var ownership = DeviceOwnership(this)
+    _ = ownership.cameOnline()
+    #expect(ownership.received(notice(other), liveSince: here, keepsOwner: true) == .republish, "no visit")
+    #expect(ownership.received(notice(other, since: there), liveSince: here, keepsOwner: true) == .release)
+    #expect(ownership.owner == .other(other))
+    // Taken over when a visit was overdue: the same `info` again is no visit.
+    _ = ownership.cameOnline()
+    #expect(ownership.received(notice(other, since: there), liveSince: here, keepsOwner: true) == .republish)
+    #expect(ownership.owner == .this)
+  }
+
+  @Test func infoWithoutANewVisitIsTold() {
+    var ownership = DeviceOwnership(this)
+    for (since, isNew) in [
+      ("2026-01-01T00:00:05.000Z", true), ("2026-01-01T00:00:05.000Z", false),
+      ("2026-01-01T00:00:10.000Z", true), (nil, false), (nil, false),
+    ] {
+      #expect(ownership.received(notice(other, since: since), liveSince: nil) == .release)
+      #expect(ownership.hasNewLink == isNew)
+    }
+    _ = ownership.received(notice(GatewayID("third")!, since: "2026-01-01T00:00:10.000Z"), liveSince: nil)
+    #expect(ownership.hasNewLink)
+  }
+
   @Test func clearedInfoLeavesTheDeviceWithoutOwner() {
     var ownership = DeviceOwnership(this)
     _ = ownership.received(notice(other), liveSince: nil)

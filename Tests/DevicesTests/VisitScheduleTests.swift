@@ -169,6 +169,40 @@ import Testing
     #expect(session.disconnectCompleted() == [] && session.state == .idle)
   }
 
+  @Test func visitThatAnotherGatewayHasMadeFirstIsGivenUp() {
+    // The attempt to connect goes on; what it makes is ended, or is nothing.
+    for result in [Session.Connection.connected, .unsuitable] {
+      var session = Session(now: start, isOnDemand: true)
+      _ = session.seen(inRange: true)
+      #expect(session.handedOver() == [] && session.state == .connecting)
+      #expect(session.connected(result) == [.cancelTimer, .disconnect])
+      #expect(session.disconnectCompleted() == [] && session.state == .idle)
+      #expect(session.demanded() == [.connect])
+      #expect(session.connected(.connected) == [.subscribe])
+    }
+    var session = Session(now: start, isOnDemand: true)
+    _ = session.seen(inRange: true)
+    _ = session.handedOver()
+    #expect(session.connected(.failed(.transient("x"))) == [] && session.state == .idle)
+
+    session = Session(now: start, isOnDemand: true)
+    _ = session.seen(inRange: true)
+    _ = session.connected(.connected)
+    #expect(session.handedOver() == [.cancelTimer, .disconnect])
+    #expect(session.disconnectCompleted() == [] && session.state == .idle)
+
+    session = live
+    _ = session.unresponsive()
+    #expect(session.handedOver() == [] && session.state == .leaving)
+    #expect(session.disconnectCompleted() == [] && session.state == .idle, "it is not tried again")
+
+    session = Session(now: start, isOnDemand: true)
+    _ = session.seen(inRange: true)
+    _ = session.handedOver()
+    #expect(session.demanded() == [], "a visit is overdue")
+    #expect(session.connected(.connected) == [.subscribe])
+  }
+
   // MARK: Commands of a sequence
 
   @Test func commandForThisLinkDoesNotWaitForANewOne() {

@@ -138,6 +138,46 @@ import Testing
     }
   }
 
+  // MARK: On demand
+
+  @Test(
+    "Of two gateways that have a device in range, the one that visited it first keeps it",
+    arguments: [false, true])
+  func firstVisitorKeepsTheDevice(isBrokerLate: Bool) async throws {
+    var plans = Self.plans
+    for index in plans.indices {
+      plans[index].entries =
+        #"{"match":{"name_prefix":"BBC micro:bit"},"connect":"on_demand","every":5}"#
+    }
+    plans[1].absent = [.gateway]
+    // It learns the owner of a device that it finds while it connects to it.
+    plans[1].simulator += ["--connect-ms", "500"]
+    plans[1].usesProxy = isBrokerLate
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await ground.waitForOwnership(of: Self.id)
+      try await attic.simulator.control("return", 0)
+      var mark = try ground.observer.mark
+      attic.proxy?.cut()
+      try attic.startGateway()
+      if isBrokerLate {
+        // It visits the device, and then learns that another gateway owns it.
+        try await attic.logged("online device")
+        attic.proxy?.restore()
+      }
+      try await attic.bridgeOnline(after: mark)
+      try await attic.logged("owned by another gateway")
+      let start = mark
+      for _ in 1...3 {
+        mark = try ground.observer.mark
+        try await ground.message("\(Self.id)/readings", after: mark)
+      }
+      try await attic.synchronizeGateway()
+      try ground.expect(Self.id, after: start, availability: [], owners: [])
+      #expect(try await attic.listed(Self.id)?["state"]?.string == "idle")
+    }
+  }
+
   // MARK: Pins
 
   private static func pinned(to gateway: String) -> String {

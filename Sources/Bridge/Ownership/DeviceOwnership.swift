@@ -18,6 +18,8 @@ struct DeviceOwnership: Equatable, Sendable {
   private let this: GatewayID
   /// The last one of another gateway.
   private(set) var last: Notice?
+  /// Whether ``last`` names a link, or a visit, that the notice before did not.
+  private(set) var hasNewLink = false
 
   init(_ this: GatewayID) {
     self.this = this
@@ -56,8 +58,11 @@ struct DeviceOwnership: Equatable, Sendable {
   }
 
   /// The retained `info` has arrived, from any gateway; nil: it was cleared.
-  /// - Parameter liveSince: since when the device is live here; nil when it is not.
-  mutating func received(_ notice: Notice?, liveSince: String?) -> Action? {
+  /// - Parameters:
+  ///   - liveSince: since when the device is live here; nil when it is not.
+  ///   - keepsOwner: whether another gateway that has visited it keeps it, though this one has, later: of devices that
+  ///     are connected on demand, before this gateway has published anything.
+  mutating func received(_ notice: Notice?, liveSince: String?, keepsOwner: Bool = false) -> Action? {
     guard let notice else {
       if liveSince != nil { return .republish }
       if isElsewhere { owner = .unknown }
@@ -68,13 +73,17 @@ struct DeviceOwnership: Equatable, Sendable {
       if case .unknown = owner { owner = .this }
       return nil
     }
+    let isNew =
+      notice.connectedSince != nil
+      && (notice.gateway != last?.gateway || notice.connectedSince != last?.connectedSince)
     // The id decides between two that are as new.
-    if let liveSince,
+    if let liveSince, !(keepsOwner && isNew),
       (liveSince, this.description) > (notice.connectedSince ?? "", notice.gateway.description)
     {
       return .republish
     }
     last = notice
+    hasNewLink = isNew
     owner = .other(notice.gateway)
     return .release
   }

@@ -176,6 +176,16 @@ import Testing
     await tested.end()
   }
 
+  @Test func deviceThatAnotherGatewayHasNotVisitedIsVisited() async throws {
+    let tested = try await Engine(configuration(every: 600), isInRange: false)
+    let attic = try #require(GatewayID("attic"))
+    await tested.engine.setOwner(.other(attic), of: Engine.id, hasNewLink: false)
+    #expect(await tested.engine.device(Engine.id)?.session == .absent)
+    await tested.comeBack()
+    try await tested.frontEnd.availability(true)
+    await tested.end()
+  }
+
   @Test func deviceOfAnOfflineGatewayIsVisited() async throws {
     let tested = try await Engine(configuration(every: 600), isInRange: false)
     let attic = try #require(GatewayID("attic"))
