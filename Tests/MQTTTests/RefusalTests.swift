@@ -211,4 +211,20 @@ import Testing
     options.tls = MQTTOptions.TLS(certFile: "/x")
     #expect(try await TestClient(options).connectFailed().remedy == .configuration)
   }
+
+  /// The broker acknowledges nothing.
+  @Test func sentMessageWaitsForTheBrokersReceiveMaximum() async throws {
+    // CONNACK with a Receive Maximum of 2.
+    let server = try await StubServer(sending: [0x20, 6, 0, 0, 3, 0x21, 0, 2])
+    let client = await TestClient(.local(server.port))
+    try await client.connected()
+    for name in ["a", "b"] { await client.publish(MQTTMessage(topic: topic(name), payload: [])) }
+    await client.client.isolated { $0.send(MQTTMessage(topic: topic("barrier"), payload: [])) }
+    await client.publish(MQTTMessage(topic: topic("the-end"), payload: [], qos: .atMostOnce))
+    var text = ""
+    while !text.contains("the-end") {
+      text += String(decoding: try await server.received.next("bytes") { $0 }, as: UTF8.self)
+    }
+    #expect(!text.contains("barrier"))
+  }
 }
