@@ -49,8 +49,8 @@ extension Central {
     case "RequestPasskey":
       guard let pairing = pairing(about: call) else { return reject(call) }
       if let passkey = pairing.passkey(for: call) { reply(to: call, passkey) }
-    case "RequestConfirmation", "RequestAuthorization", "AuthorizeService":
-      if pairing(about: call) != nil { reply(to: call) } else { reject(call) }
+    case "RequestConfirmation", "RequestAuthorization":
+      if pairing(about: call)?.permitsJustWorks == true { reply(to: call) } else { reject(call) }
     default:
       reject(call)
     }

@@ -18,10 +18,12 @@ extension Central {
       result = .success(try await connectNow(id))
     } catch {
       result = .failure(error == .disconnected && wasRefusedEncryption(attempt) ? .keyMissing : error)
-      if error != .gone, error != .unavailable {
+      // A link to a refused peripheral that is not in use is another program's.
+      if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil {
         // End a link that is partly established.
         await disconnect(id)
       }
+      if unwantedBonds.contains(id) { await removeBond(id) }
     }
     endAttempt()
     return try result.get()
@@ -58,6 +60,7 @@ extension Central {
     // A Connect during a Disconnect succeeds, and the link then ends all the same.
     _ = await wait(limits.disconnect) { !$0.links.isEnding(id) }
     try check(id)
+    guard !isRefused(id) else { throw .inputDevice }
     if !isConnected(id) {
       await scanBriefly()
       await pauseScan()
@@ -68,9 +71,12 @@ extension Central {
       guard isConnected(id) else { throw .disconnected }
     }
     let link = links.use(id)
-    guard await wait(limits.resolve, until: { link.hasEnded || $0.isResolved(id) }) else {
-      throw .timedOut("the services were not resolved in time")
+    let isDone = await wait(limits.resolve) {
+      link.hasEnded || $0.isResolved(id) || $0.isRefused(id)
     }
+    guard isDone else { throw .timedOut("the services were not resolved in time") }
+    // At once, before bluetoothd uses its services.
+    guard !isRefused(id) else { throw .inputDevice }
     // The objects may be exported a little after `ServicesResolved`, one by one.
     if tree.characteristics(of: id).isEmpty,
       await wait(limits.export, until: { link.hasEnded || !$0.tree.characteristics(of: id).isEmpty })
@@ -82,6 +88,7 @@ extension Central {
       throw .refused(
         "it has more than \(ObjectTree.mostAttributes) services, characteristics and descriptors")
     }
+    guard !isRefused(id) else { throw .inputDevice }
     return tree.characteristics(of: id)
   }
 

@@ -22,7 +22,11 @@ extension Central {
       result = .success(try await pairNow(id, pairing, while: isNeeded))
     } catch {
       result = .failure(error)
-      if tree.devices[id.path] != nil, state.isOn { await disconnect(id) }
+      if error == .passkeyNotUsed || unwantedBonds.contains(id) {
+        await removeBond(id)
+      } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice) {
+        await disconnect(id)
+      }
     }
     endAttempt()
     try result.get()
@@ -73,6 +77,7 @@ extension Central {
     _ = await wait(limits.disconnect) { !$0.links.isEnding(id) }
     guard isAvailable else { throw .failed(.unavailable) }
     guard let device = tree.devices[id.path] else { throw .notInRange }
+    guard !isRefused(id) else { throw .failed(.inputDevice) }
     // bluetoothd 5.66 never answers Pair for a paired device that is connected.
     if device.isPaired { return }
     try await registerAgent()
@@ -82,9 +87,20 @@ extension Central {
     if isNeeded(), isAvailable, tree.devices[id.path] != nil { result = await callPair(id, pairing) }
     await unregisterAgent()
     try result.get()
+    if pairing.hasBypassedPasskey { throw .passkeyNotUsed }
+    guard !isRefused(id) else { throw .failed(.inputDevice) }
     // From now on the link is one that ``stop(within:)`` ends.
     if isConnected(id) { _ = links.use(id) }
-    await trust(id)
+  }
+
+  /// Deletes a bond that must not be.
+  func removeBond(_ id: PeripheralID) async {
+    do throws(CentralError) {
+      try await unpair(id)
+    } catch .gone {
+    } catch {
+      log.warning("cannot delete its bond: \(error)", ["path": id.path])
+    }
   }
 
   private func callPair(_ id: PeripheralID, _ pairing: Pairing) async -> Result<Void, PairingError> {
@@ -103,16 +119,5 @@ extension Central {
       return .success(())
     }
     return .failure(isLinked ? .timedOut : .notInRange)
-  }
-
-  /// Lets the peripheral connect and use services without a request to an agent.
-  private func trust(_ id: PeripheralID) async {
-    do throws(CentralError) {
-      _ = try await call(
-        "Set", on: DBusName.properties, of: id.path,
-        [.string(BlueZName.device), .string("Trusted"), .variant(.boolean(true))], timeout: limits.local)
-    } catch {
-      log.debug("cannot set Trusted", ["error": error])
-    }
   }
 }

@@ -23,6 +23,8 @@ public actor Central {
   let queue = ConnectionQueue()
   let links = Links()
   private let conditions = Conditions()
+  /// The peripherals that have become keyboards or mice of this machine while they were used: their bonds are deleted.
+  private(set) var unwantedBonds: Set<PeripheralID> = []
 
   private struct Options {
     let adapter: String
@@ -143,6 +145,11 @@ public actor Central {
       case .device(let path):
         if let attempt = attempt(on: path), tree.devices[path]?.isConnected == true { attempt.linkBegan() }
         if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
+        noteInput(of: PeripheralID(path: path))
+      case .inputDevice(let path):
+        // Otherwise another program has paired with it.
+        let id = PeripheralID(path: path)
+        if links[id] != nil || attempt(on: path) != nil { unwantedBonds.insert(id) }
       case .characteristics(let path):
         servicesChanged(PeripheralID(path: path))
       case .disconnected(let path):
@@ -156,6 +163,21 @@ public actor Central {
       }
     }
     checkConditions()
+  }
+
+  /// Reports a peripheral that is used, and must not be any longer.
+  private func noteInput(of id: PeripheralID) {
+    if tree.devices[id.path]?.isPaired != true { unwantedBonds.remove(id) }
+    // During an attempt its result tells it.
+    if links[id] != nil, attempt(on: id.path) == nil, isRefused(id) { handler(.inputDevice(id)) }
+  }
+
+  /// Whether the peripheral must not be used: with HID over GATT and a bond it is a keyboard or mouse of this machine,
+  /// and bluetoothd itself pairs with it on a link (LEAutoSecurity in its input.conf). One that another program has
+  /// paired with may be used.
+  func isRefused(_ id: PeripheralID) -> Bool {
+    guard let device = tree.devices[id.path], device.offersInput else { return false }
+    return !device.isPaired || unwantedBonds.contains(id)
   }
 
   private func attempt(on path: String) -> Attempt? {

@@ -37,6 +37,16 @@ struct ObjectTree: Sendable {
     fileprivate var attributes = 0
     /// Whether there were more.
     fileprivate var isTooLarge = false
+
+    /// Whether it offers HID over GATT.
+    var offersInput: Bool {
+      uuids.contains(Self.inputService) || services.contains { $0.uuid == Self.inputService }
+    }
+
+    /// Whether bluetoothd makes it a keyboard or mouse of this machine.
+    var isInputDevice: Bool { isPaired && offersInput }
+
+    private static let inputService = BluetoothUUID(short: 0x1812)
   }
 
   /// Of a device: a micro:bit with all services has about 100. Every object costs time on the loop.
@@ -68,6 +78,8 @@ struct ObjectTree: Sendable {
     case adapter
     /// The device is new or was changed.
     case device(String)
+    /// The device offers HID over GATT and has a bond, one of them since now.
+    case inputDevice(String)
     /// A characteristic of the device at this path has come or gone, while its services were resolved.
     case characteristics(String)
     /// The link ended.
@@ -184,11 +196,12 @@ struct ObjectTree: Sendable {
       guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
         let place = ServicePath(path), devices[place.device] != nil
       else { return [] }
+      let wasInputDevice = devices[place.device]?.isInputDevice == true
       if devices[place.device]?.index(of: place) == nil {
         guard devices[place.device]?.takeAttribute() == true else { return [] }
         devices[place.device]?.services.append(Service(name: place.service, uuid: uuid))
       }
-      return [.device(place.device)]
+      return inputDevice(place.device, before: wasInputDevice) + [.device(place.device)]
     case BlueZName.characteristic:
       guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
         let place = CharacteristicPath(path), devices[place.on.device]?.isTooLarge == false,
@@ -263,7 +276,7 @@ struct ObjectTree: Sendable {
       return [.adapter]
     case BlueZName.device:
       guard var device = devices[path] else { return [] }
-      let wasConnected = device.isConnected
+      let (wasConnected, wasInputDevice) = (device.isConnected, device.isInputDevice)
       if let address = properties["Address"]?.text { device.address = BluetoothAddress(address) }
       if let name = properties["Name"]?.text { device.name = name }
       if let rssi = properties["RSSI"]?.integer {
@@ -282,10 +295,15 @@ struct ObjectTree: Sendable {
       device.advertised.update(properties)
       device.manufacturers = device.advertised.manufacturerData.keys.sorted()
       devices[path] = device
-      return (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
+      return inputDevice(path, before: wasInputDevice)
+        + (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
     default:
       return []
     }
+  }
+
+  private func inputDevice(_ path: String, before: Bool) -> [Change] {
+    !before && devices[path]?.isInputDevice == true ? [.inputDevice(path)] : []
   }
 }
 

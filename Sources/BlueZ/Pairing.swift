@@ -8,6 +8,8 @@ public enum PairingError: Error, Sendable, Equatable {
   case passkeyMissing
   /// Another passkey was entered than the peripheral displays.
   case wrongPasskey
+  /// A passkey was given, and the peripheral pairs without one (JustWorks).
+  case passkeyNotUsed
   /// The peripheral could not be connected to in time, or bluetoothd does not know it.
   case notInRange
   /// The link ended during pairing.
@@ -27,6 +29,7 @@ extension PairingError: CustomStringConvertible {
     case .refused: "it refuses to pair: it may have to be put into pairing mode"
     case .passkeyMissing: "it displays a passkey, which was not entered in time"
     case .wrongPasskey: "wrong passkey"
+    case .passkeyNotUsed: "it does not ask for the passkey: it may be another device than expected"
     case .notInRange: "it is not in range"
     case .linkLost: "the link ended while pairing"
     case .timedOut: "it did not respond while pairing"
@@ -79,6 +82,13 @@ final class Pairing: @unchecked Sendable {
     defer { request = nil }
     return request
   }
+
+  /// Whether the peripheral may pair without a passkey (JustWorks).
+  var permitsJustWorks: Bool { passkey == nil }
+
+  /// Whether it was paired with by JustWorks, although a passkey is known. bluetoothd 5.66 accepts JustWorks for the
+  /// caller of Pair without asking its agent.
+  var hasBypassedPasskey: Bool { !wasRequested && !permitsJustWorks }
 
   // MARK: Result
 

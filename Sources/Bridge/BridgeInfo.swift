@@ -31,6 +31,8 @@ struct BridgeInfo: Sendable {
     var known = 0
     /// With a link, and readings.
     var online = 0
+    /// The command that pairs with a device that wants it.
+    var pairing: String?
   }
 
   let version: String
@@ -59,7 +61,10 @@ struct BridgeInfo: Sendable {
       "area": area.map(JSONValue.string),
       "adapters": .array(adapters.map(\.json)),
       "broker": broker.json,
-      "devices": ["known": .integer(devices.known), "online": .integer(devices.online)],
+      "devices": [
+        "known": .integer(devices.known), "online": .integer(devices.online),
+        "pairing": devices.pairing.map(JSONValue.string),
+      ],
       "counters": .object(
         JSONObject(
           counters.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),

@@ -112,10 +112,12 @@ package final class BridgeReport: @unchecked Sendable {
   private func info(_ known: Int, _ online: Int) -> BridgeInfo {
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker)
-    let (adapters, counters) = context.engine.assumeIsolated { ($0.adapters, $0.counters) }
+    let (adapters, counters, pairing) = context.engine.assumeIsolated {
+      ($0.adapters, $0.counters, $0.pairingCommand)
+    }
     info.area = area
     info.adapters = adapters.map(BridgeInfo.Adapter.init)
-    info.devices = BridgeInfo.Devices(known: known, online: online)
+    info.devices = BridgeInfo.Devices(known: known, online: online, pairing: pairing)
     info.counters = Self.list(counters, commands: commands, context.mqtt.assumeIsolated { $0.statistics })
     return info
   }

@@ -132,6 +132,25 @@ extension Configuration {
     case onDemand = "on_demand"
   }
 
+  /// When the gateway pairs with a device.
+  package enum PairingMode: Sendable, CaseIterable {
+    /// By request; that the device wants pairing is reported.
+    case ask
+    /// Before its first use; a lost bond is replaced.
+    case always
+    /// Not even by request.
+    case never
+
+    /// As in config.json.
+    package var json: JSONValue {
+      switch self {
+      case .ask: "ask"
+      case .always: .bool(true)
+      case .never: .bool(false)
+      }
+    }
+  }
+
   /// An entry of `devices`: for one peripheral, or for all that are alike.
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
@@ -157,9 +176,10 @@ extension Configuration {
     package var gateway: GatewayID?
     /// The only adapter that connects to it; nil: the one that receives it best.
     package var adapter: String?
-    /// True: the gateway pairs before it uses the device; false: only on request; nil: if no value can be
-    /// read without.
-    package var pair: Bool?
+    /// When the gateway pairs with it; nil: ``PairingMode/ask``.
+    package var pair: PairingMode?
+    /// The one that the peripheral requires for pairing; it then has to ask for it.
+    package var passkey: Int?
     /// When it is connected; nil: always.
     package var connect: ConnectMode?
     /// Of a device that is connected on demand: seconds between two visits; nil: ``defaultInterval``.

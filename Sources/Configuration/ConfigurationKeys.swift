@@ -121,7 +121,8 @@ extension Configuration.Device: ConfigurationSection {
       ConfigurationKey("enabled", \.isEnabled, .optional(.bool)),
       ConfigurationKey("gateway", \.gateway, .optional(.gatewayID)),
       ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
-      ConfigurationKey("pair", \.pair, .optional(.bool)),
+      ConfigurationKey("pair", \.pair, .optional(.choice(\.json))),
+      ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
       ConfigurationKey("connect", \.connect, .optional(.choice)),
       ConfigurationKey("every", \.every, .optional(.visitInterval)),
     ]

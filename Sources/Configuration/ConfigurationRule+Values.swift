@@ -80,6 +80,11 @@ extension ConfigurationRule<BluetoothUUID> {
   }
 }
 
+extension ConfigurationRule<Int> {
+  /// A passkey of Bluetooth pairing (Core Specification Vol 3, Part H, 2.3.5.3).
+  package static var passkey: Self { .integer(0...999_999) }
+}
+
 extension ConfigurationRule<JSONValue> {
   /// Anything; it is checked later.
   package static var any: Self {

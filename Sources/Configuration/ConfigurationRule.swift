@@ -33,7 +33,8 @@ package indirect enum ConfigurationShape: Equatable {
   case numberRange
   /// A string of so many characters (Unicode scalars), matching the regular expression, if there is one.
   case text(ClosedRange<Int>, pattern: String? = nil)
-  case choice([String])
+  /// One of these values.
+  case choice([JSONValue])
   case list(ConfigurationShape)
   /// One of them, or a list of them.
   case oneOrMore(ConfigurationShape)
@@ -62,7 +63,8 @@ package indirect enum ConfigurationShape: Equatable {
     case .number(nil): "a number"
     case .numberRange: "a list of two numbers, the smaller first"
     case .text: "a string"
-    case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: " or ")
+    case .choice(let values):
+      values.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " or ")
     case .list: "a list"
     case .oneOrMore(let shape): "\(shape.expectation) or a list"
     case .object, .members: "an object"
@@ -185,28 +187,28 @@ extension ConfigurationRule<String> {
 
 extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable {
   /// One of the words that the type's cases are.
-  package static var choice: Self { .choice(\.rawValue) }
+  package static var choice: Self { .choice { .string($0.rawValue) } }
 }
 
 extension ConfigurationRule where Value: CaseIterable {
-  /// One of the words that stand for the type's cases.
-  package static func choice(_ word: @escaping (Value) -> String) -> Self {
+  /// One of the words, or other JSON, that stand for the type's cases.
+  package static func choice(_ word: @escaping (Value) -> JSONValue) -> Self {
     let words = Value.allCases.map(word)
     let shape = ConfigurationShape.choice(words)
     return ConfigurationRule(
       shape: shape,
       parse: { json throws(ConfigurationProblem) in
+        if let value = Value.allCases.first(where: { word($0) == json }) { return value }
         switch json {
         case .string(let text):
-          if let value = Value.allCases.first(where: { word($0) == text }) { return value }
           throw ConfigurationProblem("expected \(shape.expectation), found \(Excerpt(text))")
-        case .integer(let number) where words.contains("\(number)"):
+        case .integer(let number) where words.contains(.string("\(number)")):
           throw ConfigurationProblem(
             "expected \(shape.expectation), found a number", hint: "write it in quotes")
         case .null, .bool, .integer, .number, .array, .object: return nil
         }
       },
-      write: { .string(word($0)) })
+      write: word)
   }
 }
 

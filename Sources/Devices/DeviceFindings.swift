@@ -1,4 +1,5 @@
 import BlueZ
+import Configuration
 import Findings
 import GATT
 import Glibc
@@ -70,6 +71,8 @@ extension PeripheralSession.Trouble {
     case .bondLost(pairsAgain: true):
       "it has lost its bond, as after a new program was flashed: pairing again"
     case .bondLost(pairsAgain: false): "it has lost its bond, as after a new program was flashed"
+    case .offersInput:
+      "it offers to be a keyboard or mouse (HID over GATT): it is not used, and not paired with"
     case .silent(let limit): "no reading for \(limit): reconnecting"
     case .unresponsive: "does not respond: reconnecting"
     case .servicesLost: "its services are gone: reconnecting"
@@ -77,11 +80,16 @@ extension PeripheralSession.Trouble {
   }
 
   /// What the user can do about it; nil if the gateway mends it, or nothing is known to help.
-  package func remedy(_ device: String, _ profile: Profile) -> String? {
+  package func remedy(
+    _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
+  ) -> String? {
     switch self {
     case .unsuitable: profile.missingHint?.remedy
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false):
-      "put it into pairing mode, if it has one, and pair: microbit-gateway pair \(device)"
+      pairing == .never
+        ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
+        : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"
+    case .offersInput: "use a program without that service, or give its entry \"enabled\": false"
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent,
       .unresponsive, .servicesLost:
@@ -89,14 +97,20 @@ extension PeripheralSession.Trouble {
     }
   }
 
+  /// What the user types to pair with a device.
+  static func pairingCommand(_ device: String) -> String { "sudo microbit-gateway pair \(device)" }
+
   /// - Parameter device: what the user calls it.
-  package func finding(_ device: String, _ profile: Profile) -> Finding {
+  package func finding(
+    _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
+  ) -> Finding {
     let text = "\(device): \(self.text(profile))"
     let remedy =
-      self.remedy(device, profile)
+      self.remedy(device, profile, pairing)
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
     switch self {
-    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed:
+    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .offersInput,
+      .subscribeFailed:
       return .fault(.device, text, remedy: remedy)
     case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
       .servicesLost:
@@ -156,13 +170,30 @@ extension DeviceManager {
   }
 }
 
+extension DeviceManager {
+  /// The command that pairs with a device that wants it; with the first one's id, if there are several.
+  package var pairingCommand: String? {
+    registry.all.filter(\.wantsPairing).map(\.id.description).min()
+      .map(PeripheralSession.Trouble.pairingCommand)
+  }
+}
+
 extension Device {
+  /// Whether a request to pair may mend what is wrong with it.
+  fileprivate var wantsPairing: Bool {
+    if case .other = owner { return false }
+    return settings.isEnabled.value && settings.pairing != .never
+      && session.machine.lastTrouble?.wantsPairing == true
+  }
+
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
   fileprivate var finding: Finding? {
     if case .other = owner { return nil }
     guard settings.isEnabled.value else { return nil }
     let name = id.description
-    if let trouble = session.machine.lastTrouble { return trouble.finding(name, description.profile) }
+    if let trouble = session.machine.lastTrouble {
+      return trouble.finding(name, description.profile, settings.pairing)
+    }
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }

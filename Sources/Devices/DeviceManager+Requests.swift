@@ -147,11 +147,15 @@ extension DeviceManager {
 
   /// Pairs with a device on a new link, or enters the passkey that the device displays.
   /// - Parameter reply: called on the loop, once.
+  /// - Throws: if the device is not to be paired with, for example.
   package func pair(_ device: DeviceReference, passkey: Int?, reply: @escaping PairingReply)
     throws(RequestError)
   {
     let device = try requireDevice(device)
     try device.description.checkEnabled()
+    if device.settings.pairing == .never {
+      throw RequestError(.refused, "the entry of \(device.id) in config.json has \"pair\": false")
+    }
     device.session.pair(passkey: passkey, reply: reply)
   }
 

@@ -3,8 +3,8 @@ import Log
 
 extension DeviceSession {
   func log(_ trouble: PeripheralSession.Trouble) {
-    let remedy = trouble.remedy(device.id.description, profile).map { " (\($0))" } ?? ""
-    let line = "\(trouble.text(profile))\(remedy)"
+    let remedy = trouble.remedy(device.id.description, profile, device.settings.pairing)
+    let line = trouble.text(profile) + (remedy.map { " (\($0))" } ?? "")
     if case .connectFailed = trouble {
       log.info("\(line)", device.fields)
     } else {

@@ -66,7 +66,7 @@ extension DeviceSession {
     context.log.notice("pairing", device.fields)
     do throws(PairingError) {
       try await central.pair(
-        peripheral, passkey: requests.passkey,
+        peripheral, passkey: requests.passkey ?? device.settings.passkey,
         while: { self.restartCount == restart && self.machine.state == .connecting },
         passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)

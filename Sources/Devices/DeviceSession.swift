@@ -73,7 +73,7 @@ final class DeviceSession: @unchecked Sendable {
   /// A reading that shows that the link is alive. Called for every notification.
   func readingReceived() { machine.received(at: .now) }
 
-  func setPairing(_ mode: PairingMode) { machine.setPairing(mode) }
+  func setPairing(_ mode: Configuration.PairingMode) { machine.setPairing(mode) }
   func setPeriod(_ milliseconds: Int) { perform(machine.setPeriod(milliseconds)) }
   func unresponsive() { perform(machine.unresponsive()) }
   func reconnect() { perform(machine.reconnect()) }
@@ -115,6 +115,12 @@ final class DeviceSession: @unchecked Sendable {
     guard id == peripheral, machine.linkEnded(because: reason) else { return }
     device.report(.session)
     context.sessionChanged()
+  }
+
+  /// The peripheral has added HID over GATT to its services.
+  func offersInput(_ id: PeripheralID) {
+    guard id == peripheral else { return }
+    perform(machine.offersInput())
   }
 
   func adapterChanged(_ adapter: Int, isOn: Bool) {
@@ -321,7 +327,7 @@ final class DeviceSession: @unchecked Sendable {
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
         channel.leaveOut(because: error)
       case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
-        .keyMissing, .unavailable:
+        .keyMissing, .inputDevice, .unavailable:
         throw error
       }
     }
@@ -414,7 +420,8 @@ extension CentralError {
   fileprivate var leavesLinkUp: Bool {
     switch self {
     case .timedOut, .unlikely: true
-    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .unavailable:
+    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .inputDevice,
+      .unavailable:
       false
     }
   }

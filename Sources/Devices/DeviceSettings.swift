@@ -43,7 +43,9 @@ package struct DeviceSettings: Sendable, Equatable {
   package let gateway: Sourced<GatewayID?>
   /// The only adapter that connects to it; nil: the one that receives it best.
   package let adapter: String?
-  package let pairing: PairingMode
+  package let pairing: Configuration.PairingMode
+  /// The one that the device requires for pairing.
+  let passkey: Int?
   package let connect: Sourced<Configuration.ConnectMode>
   /// Seconds between two visits, if it is connected on demand.
   package let every: Sourced<Int>
@@ -119,7 +121,8 @@ extension DeviceSettings {
     isEnabled = Sourced(enabled.value ?? true, enabled.source)
     gateway = Self.layered(changes.gateway, entry?.gateway)
     adapter = entry?.adapter
-    pairing = PairingMode(entry?.pair)
+    pairing = entry?.pair ?? .ask
+    passkey = entry?.passkey
     let connect = Self.layered(changes.connect, entry?.connect)
     self.connect = Sourced(connect.value ?? .always, connect.source)
     let every = Self.layered(changes.every, entry?.every)

@@ -34,6 +34,8 @@ extension PeripheralSession {
     case pairingFailed(String)
     /// The peripheral has lost its bond. `pairsAgain`: whether the gateway pairs with it again.
     case bondLost(pairsAgain: Bool)
+    /// It offers HID over GATT, and is not used: with a bond it would be a keyboard or mouse of this machine.
+    case offersInput
     /// Connected, and no reading for this long.
     case silent(Duration)
     /// An operation was not answered in time.
@@ -49,5 +51,17 @@ extension PeripheralSession {
     case unsuitable
     case failed(CentralError)
     case notPaired(PairingError)
+  }
+}
+
+extension PeripheralSession.Trouble {
+  /// Whether a request to pair may mend it.
+  var wantsPairing: Bool {
+    switch self {
+    case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true
+    case .unsuitable, .connectFailed, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true),
+      .offersInput, .silent, .unresponsive, .servicesLost:
+      false
+    }
   }
 }

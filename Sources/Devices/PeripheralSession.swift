@@ -1,4 +1,5 @@
 import BlueZ
+import Configuration
 import EventLoop
 
 /// The session with one peripheral: when to connect, whether it is online, when to disconnect and try again.
@@ -72,7 +73,7 @@ package struct PeripheralSession: Sendable {
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
   init(
     now: Moment, interval: Duration? = .seconds(1), isOnDemand: Bool = false,
-    pairing: PairingMode = .whenNeeded
+    pairing: Configuration.PairingMode = .ask
   ) {
     liveness = Liveness(now: now, silence: isOnDemand ? nil : interval.map { Silence(interval: $0) })
     self.isOnDemand = isOnDemand
@@ -142,6 +143,9 @@ package struct PeripheralSession: Sendable {
       if isInRange { return wait(backOff.next()) }
       state = .absent
       return []
+    case .failed(.inputDevice), .notPaired(.failed(.inputDevice)):
+      pairing.failed()
+      return trouble(.offersInput) + wait(longBackOff.next())
     case .failed(.keyMissing):
       if pairing.linkWasRefused() { return bondLost() }
       return connectFailed(.keyMissing)
@@ -174,7 +178,8 @@ package struct PeripheralSession: Sendable {
       let isCacheOutdated =
         switch failure {
         case .refused, .transient: linkWasUnusable(deletingAfter: 2)
-        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .unavailable:
+        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .inputDevice,
+          .unavailable:
           false
         }
       return trouble(.subscribeFailed(failure.description))
@@ -182,7 +187,6 @@ package struct PeripheralSession: Sendable {
     }
     state = .live
     failures.becameLive()
-    pairing.becameLive()
     liveness.becameLive(at: now)
     lastTrouble = nil
     lastError = nil
@@ -201,7 +205,6 @@ package struct PeripheralSession: Sendable {
     guard failures.wasUnreadable() else {
       return trouble(.subscribeFailed(failure.description)) + endLink(thenWait: backOff.next())
     }
-    if pairing.wasUnreadable() { return endLink(thenWait: .zero) }
     return trouble(.wantsPairing) + endLink(thenWait: longBackOff.next())
   }
 
@@ -252,6 +255,19 @@ package struct PeripheralSession: Sendable {
     guard state == .live else { return [] }
     linkWasGood(until: liveness.lastSignOfLife)
     return [.offline] + trouble(.servicesLost) + endLink(thenWait: backOff.next())
+  }
+
+  /// The peripheral has added HID over GATT to its services: the link is ended, and a bond deleted.
+  mutating func offersInput() -> [Action] {
+    switch state {
+    case .subscribing, .live: break
+    // The operation in progress reports it, or there is no link.
+    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: return []
+    }
+    let offline: [Action] = state == .live ? [.offline] : []
+    let delay = longBackOff.next()
+    return offline + trouble(.offersInput)
+      + (pairing.isPaired ? forget(thenWait: delay) : endLink(thenWait: delay))
   }
 
   /// Another gateway has the device now: the link here is no longer alive.
@@ -318,7 +334,7 @@ package struct PeripheralSession: Sendable {
 
   /// A user requests pairing: on a new link, before it is used.
   /// - Parameter mode: the configured one.
-  mutating func pair(_ mode: PairingMode) -> [Action] {
+  mutating func pair(_ mode: Configuration.PairingMode) -> [Action] {
     let isBondLost = pairing.request(mode)
     switch state {
     case .waiting where isBondLost: return forget(thenWait: .zero)
@@ -335,7 +351,7 @@ package struct PeripheralSession: Sendable {
 
   /// A user requests that the bond be deleted. From now on the session does not pair by itself.
   mutating func unpair() -> [Action] {
-    pairing.mode = .never
+    pairing.mode = .ask
     pairing.failed()
     switch state {
     case .live: return [.offline] + forget(thenWait: isOnDemand ? nil : backOff.next())
@@ -444,10 +460,10 @@ package struct PeripheralSession: Sendable {
   mutating func bondRemains() { pairing.failed() }
 
   /// Another mode is configured.
-  mutating func setPairing(_ mode: PairingMode) { pairing.mode = mode }
+  mutating func setPairing(_ mode: Configuration.PairingMode) { pairing.mode = mode }
 
   private mutating func bondLost() -> [Action] {
-    guard pairing.mode != .never || pairing.isDue else {
+    guard pairing.mode == .always || pairing.isDue else {
       return trouble(.bondLost(pairsAgain: false)) + wait(longBackOff.next())
     }
     pairing.isDue = true

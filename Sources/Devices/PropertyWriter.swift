@@ -255,7 +255,7 @@ extension WriteFailure {
     switch error {
     case .disconnected, .gone, .unavailable: self = .linkLost
     case .timedOut: self = .timeout
-    case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing:
+    case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing, .inputDevice:
       self = .failed(reason: "\(error)")
     }
   }

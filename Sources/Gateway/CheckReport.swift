@@ -158,7 +158,9 @@ struct CheckReport: CustomStringConvertible {
       Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
       Row("gateway", device.gateway.value?.description, device.gateway.source),
       Row("adapter", device.adapter, source(nil as String?, entry?.adapter)),
-      Row("pair", device.pairing.description, source(nil as Bool?, entry?.pair)),
+      Row("pair", text(device.pairing.json), source(nil as Configuration.PairingMode?, entry?.pair)),
+      // Not shown: who knows it can pose as the device.
+      Row("passkey", entry?.passkey.map { _ in "given" }, source(nil as Int?, entry?.passkey)),
       Row("connect", device.connect.value.rawValue, device.connect.source),
       Row("every", device.connect.value == .onDemand ? "\(device.every.value) s" : nil, device.every.source),
     ]

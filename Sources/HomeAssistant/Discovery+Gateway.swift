@@ -55,6 +55,7 @@ extension Discovery {
       info(
         "online", "Micro:bits online", InfoTemplate("devices", "online"), stateClass: "measurement",
         category: nil),
+      info("pairing", "Pairing wanted", .pairing),
     ]
   }
 

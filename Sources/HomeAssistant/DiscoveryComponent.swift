@@ -256,6 +256,11 @@ struct InfoTemplate: Sendable {
   /// A text, of which ``Payload/value(_:_:)`` publishes some as JSON strings.
   static let plainText = InfoTemplate(text: #"{{ value_json if value[:1] == '"' else value }}"#)
 
+  /// The command that pairs with a device that wants it.
+  static var pairing: InfoTemplate {
+    InfoTemplate(text: "{{ ((value_json|default({})).devices|default({})).pairing|default('no') }}")
+  }
+
   private init(text: String) {
     self.text = text
   }

@@ -1,4 +1,5 @@
 import BlueZ
+import Configuration
 import EventLoop
 import TestSupport
 import Testing
@@ -336,7 +337,7 @@ import Testing
     #expect(session.timer(at: start) == [.connect], sourceLocation: location)
   }
 
-  private func connecting(_ mode: PairingMode) -> Session {
+  private func connecting(_ mode: Configuration.PairingMode) -> Session {
     var session = Session(now: start, pairing: mode)
     _ = session.seen(inRange: true)
     return session
@@ -349,7 +350,7 @@ import Testing
     #expect(!session.pairing.pairsFirst)
     #expect(session.connected(.connected) == [.subscribe])
     #expect(!connecting(.never).pairing.pairsFirst)
-    #expect(!connecting(.whenNeeded).pairing.pairsFirst)
+    #expect(!connecting(.ask).pairing.pairsFirst)
   }
 
   @Test func failedPairingIsRetriedWithBackOff() {
@@ -363,25 +364,13 @@ import Testing
     }
   }
 
-  @Test func unreadableOnTwoLinksIsPairedWithOnce() {
-    var session = connecting(.whenNeeded)
-    let error = CentralError.timedOut("ReadValue: no answer in time")
-    _ = session.connected(.connected)
-    _ = session.unreadable(error)
-    _ = session.disconnectCompleted()
-    _ = session.timer(at: start)
-    _ = session.connected(.connected)
-    #expect(!session.pairing.pairsFirst)
-    #expect(session.unreadable(error) == [.cancelTimer, .disconnect])
-    expectConnectsAtOnce(&session)
+  @Test func aFailedRequestToPairIsNotRepeated() {
+    var session = waiting
+    #expect(session.pair(.ask) == [.cancelTimer, .connect])
     #expect(session.pairing.pairsFirst)
     expectTimer(
       session.connected(.notPaired(.passkeyMissing)), .seconds(60), after: [.report(.wantsPairing)])
     #expect(session.timer(at: start) == [.connect])
-    #expect(!session.pairing.pairsFirst)
-    _ = session.connected(.connected)
-    #expect(session.unreadable(error) == [.cancelTimer, .disconnect])
-    expectTimer(session.disconnectCompleted(), .seconds(120))
     #expect(!session.pairing.pairsFirst)
   }
 
@@ -394,9 +383,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [PairingMode.whenNeeded, .always])
-  func lostBondIsRemovedAndPairedAgain(mode: PairingMode) {
-    var session = connecting(mode)
+  @Test func lostBondIsReplacedIfPairingIsOn() {
+    var session = connecting(.always)
     session.seen(isPaired: true)
     for _ in 0..<2 {
       #expect(session.connected(.failed(.keyMissing)).last != .forget)
@@ -410,8 +398,8 @@ import Testing
     #expect(session.connected(.connected) == [.subscribe])
   }
 
-  @Test func bondIsNotRemovedIfPairingIsOff() {
-    var session = connecting(.never)
+  @Test func lostBondIsReplacedOnlyByRequestOtherwise() {
+    var session = connecting(.ask)
     session.seen(isPaired: true)
     for _ in 0..<2 {
       _ = session.connected(.failed(.keyMissing))
@@ -419,8 +407,14 @@ import Testing
     }
     expectTimer(
       session.connected(.failed(.keyMissing)), .seconds(60), after: [.report(.bondLost(pairsAgain: false))])
+    // However often it happens.
+    for minutes in [2, 4, 8] {
+      #expect(session.timer(at: start) == [.connect])
+      #expect(!session.pairing.pairsFirst)
+      expectTimer(session.connected(.failed(.keyMissing)), .seconds(60 * minutes))
+    }
     // Until a user wants to pair.
-    #expect(session.pair(.never) == [.cancelTimer, .forget])
+    #expect(session.pair(.ask) == [.cancelTimer, .forget])
     expectConnectsAtOnce(&session)
     #expect(session.pairing.pairsFirst)
   }
@@ -438,15 +432,15 @@ import Testing
 
   @Test func pairRequestUsesANewLink() {
     var session = live
-    #expect(session.pair(.never) == [.offline, .cancelTimer, .disconnect])
+    #expect(session.pair(.ask) == [.offline, .cancelTimer, .disconnect])
     expectConnectsAtOnce(&session)
     #expect(session.pairing.pairsFirst)
     session = waiting
-    #expect(session.pair(.never) == [.cancelTimer, .connect])
+    #expect(session.pair(.ask) == [.cancelTimer, .connect])
     #expect(session.pairing.pairsFirst)
     // While connecting: the link is ended as soon as it is up.
     session = connecting
-    #expect(session.pair(.never) == [])
+    #expect(session.pair(.ask) == [])
     #expect(session.connected(.connected) == [.cancelTimer, .disconnect])
     expectConnectsAtOnce(&session)
     #expect(session.pairing.pairsFirst)
@@ -468,8 +462,8 @@ import Testing
 
   /// If a peripheral requires pairing, bluetoothd 5.66 never answers a read, and 5.82 fails it at once.
   @Test(arguments: [CentralError.timedOut("ReadValue: no answer in time"), .unlikely("Failed: 0x0e")])
-  func unreadableOnTwoLinksRequiresPairing(error: CentralError) {
-    var session = connecting(.never)
+  func unreadableOnTwoLinksWantsPairing(error: CentralError) {
+    var session = connecting(.ask)
     _ = session.connected(.connected)
     var actions = session.unreadable(error)
     #expect(actions == [.report(.subscribeFailed(error.description)), .cancelTimer, .disconnect])
@@ -480,6 +474,7 @@ import Testing
       actions = session.unreadable(error)
       #expect(actions == (minutes == 1 ? [.report(.wantsPairing)] : []) + [.cancelTimer, .disconnect])
       expectTimer(session.disconnectCompleted(), .seconds(60 * minutes))
+      #expect(!session.pairing.pairsFirst)
     }
     // It has another program now, which can be read.
     _ = session.timer(at: start)
@@ -491,6 +486,29 @@ import Testing
     #expect(session.unreadable(error).first == .report(.subscribeFailed(error.description)))
     // A second failure on the same link is ignored.
     #expect(session.unreadable(error) == [])
+  }
+
+  @Test func inputDeviceIsTriedLessAndLessOften() {
+    for result in [Session.Connection.failed(.inputDevice), .notPaired(.failed(.inputDevice))] {
+      var session = connecting(.always)
+      for minutes in [1, 2, 4] {
+        let reports: [Session.Action] = minutes == 1 ? [.report(.offersInput)] : []
+        expectTimer(session.connected(result), .seconds(60 * minutes), after: reports)
+        #expect(session.timer(at: start) == [.connect])
+      }
+    }
+  }
+
+  @Test func bondOfAPeripheralThatBecomesAnInputDeviceIsDeleted() {
+    for isPaired in [true, false] {
+      var session = live
+      session.seen(isPaired: isPaired)
+      let end = isPaired ? Session.Action.forget : .disconnect
+      #expect(session.offersInput() == [.offline, .report(.offersInput), .cancelTimer, end])
+      // It is told again before the link has ended.
+      #expect(session.offersInput() == [])
+      expectTimer(session.disconnectCompleted(), .seconds(60))
+    }
   }
 
   // MARK: The end of a link
@@ -728,7 +746,7 @@ import Testing
       for step in 0..<60 {
         let now = at(step * 10)
         let actions: [Session.Action]
-        switch Int.random(in: 0..<16, using: &random) {
+        switch Int.random(in: 0..<17, using: &random) {
         case 0: actions = session.seen(inRange: true)
         case 1: actions = session.seen(inRange: false)
         case 2 where session.awaitsServices: actions = session.connected(.connected)
@@ -736,7 +754,7 @@ import Testing
           pending.remove("connect")
           let results: [Session.Connection] = [
             .connected, .connected, .unsuitable, .failed(.gone), .failed(.timedOut("x")),
-            .failed(.keyMissing), .failed(.keyMissing), .notPaired(.refused),
+            .failed(.keyMissing), .failed(.keyMissing), .failed(.inputDevice), .notPaired(.refused),
           ]
           actions = session.connected(results.randomElement(using: &random)!)
         case 3 where pending.contains("subscribe"):
@@ -758,11 +776,12 @@ import Testing
         case 11: actions = session.visitEnded()
         case 12: actions = session.handedOver()
         case 13:
-          actions = session.pair([PairingMode.never, .whenNeeded, .always].randomElement(using: &random)!)
+          actions = session.pair(Configuration.PairingMode.allCases.randomElement(using: &random)!)
         case 14: actions = session.unpair()
         case 15:
           session.seen(isPaired: Bool.random(using: &random))
           continue
+        case 16: actions = session.offersInput()
         default: continue
         }
         for action in actions {

@@ -11,6 +11,57 @@ import Testing
     return plan
   }
 
+  @Test("A device that wants pairing is not paired with, and log, health and info say how to pair")
+  func askedFor() async throws {
+    try await withFixture(Self.plan("just_works")) { fixture in
+      let device = try await fixture.simulator.device(0)
+      let id = device.id
+      let command = "sudo microbit-gateway pair \(id)"
+      let info = "\(fixture.bridge)/info"
+      try await fixture.message(info) { $0.text.contains(#""pairing":"\#(command)""#) }
+      try #require(try fixture.lines(with: command).count == 1)
+      let health = try await fixture.perform("health")
+      let finding = try #require(health["findings"]?.array?.first { $0["check"]?.string == "device" })
+      try #require(finding["level"]?.string == "fault")
+      try #require(finding["remedy"]?.string?.hasSuffix(command) == true)
+      try #require(try await !fixture.simulator.device(0).isBonded)
+      try #require(try fixture.lines(with: "pairing device").isEmpty)
+      let mark = try fixture.observer.mark
+      let request = #"{"id":"\#(id)"}"#
+      try #require(try await fixture.perform("device/pair", request)["paired"]?.bool == true)
+      try await fixture.online(id)
+      try await fixture.message(info, after: mark) { !$0.text.contains("pairing") }
+    }
+  }
+
+  @Test("A device with \"pair\": false is not even paired with by request")
+  func neverPaired() async throws {
+    try await withFixture(Self.plan("just_works", #","pair":false"#)) { fixture in
+      let id = try await fixture.simulator.device(0).id
+      try await fixture.waitForState("subscribing")
+      let refusal = try await fixture.refusal("device/pair", #"{"id":"\#(id)"}"#)
+      try #require(refusal == #"the entry of \#(id) in config.json has "pair": false"#)
+      try await fixture.logged("it probably requires pairing")
+      try #require(try await !fixture.simulator.device(0).isBonded)
+    }
+  }
+
+  @Test("With a passkey in the entry, only a device that asks for it is paired with")
+  func passkeyInTheEntry() async throws {
+    try await withFixture(Self.plan("passkey", #","pair":true,"passkey":100000"#)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try #require(try await fixture.simulator.device(0).isBonded)
+    }
+    try await withFixture(Self.plan("just_works", #","passkey":100000"#)) { fixture in
+      let id = try await fixture.simulator.device(0).id
+      try await fixture.waitForState("subscribing")
+      let refusal = try await fixture.refusal("device/pair", #"{"id":"\#(id)"}"#)
+      try #require(refusal == "it does not ask for the passkey: it may be another device than expected")
+      try #require(try await !fixture.simulator.device(0).isBonded)
+    }
+  }
+
   @Test("A device with `pair` is paired before it is used, and again when its bond is lost")
   func automaticPairing() async throws {
     try await withFixture(Self.plan("just_works", #","pair":true"#)) { fixture in
@@ -48,7 +99,7 @@ import Testing
 
   @Test("The passkey is sent with a second request; a wrong one is refused")
   func passkey() async throws {
-    try await withFixture(Self.plan("passkey", #","pair":false"#)) { fixture in
+    try await withFixture(Self.plan("passkey")) { fixture in
       let id = try await fixture.id()
       try await fixture.waitForState("subscribing")
       for _ in 0..<3 {
@@ -67,7 +118,7 @@ import Testing
 
   @Test("Failed attempts are refused with the reason; a later one succeeds, and unpairing removes the bond")
   func failedAttempts() async throws {
-    try await withFixture(Self.plan("just_works", #","pair":false"#)) { fixture in
+    try await withFixture(Self.plan("just_works")) { fixture in
       let device = try await fixture.simulator.device(0)
       let id = device.id
       try await fixture.waitForState("subscribing")
@@ -90,7 +141,7 @@ import Testing
 
   @Test("pair, bonds and unpair on the command line", arguments: [true, false])
   func terminal(hasGateway: Bool) async throws {
-    var plan = Self.plan("passkey", #","pair":false"#)
+    var plan = Self.plan("passkey")
     if !hasGateway { plan.absent = [.gateway, .observer] }
     try await withFixture(plan) { fixture in
       let device = try await fixture.simulator.device(0)

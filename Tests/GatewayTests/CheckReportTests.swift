@@ -72,7 +72,8 @@ import Testing
         enabled                 true                 default
         gateway                 –                    default
         adapter                 –                    default
-        pair                    when needed          default
+        pair                    ask                  default
+        passkey                 –                    default
         connect                 always               default
         every                   –                    default
       """

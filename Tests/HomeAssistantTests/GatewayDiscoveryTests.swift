@@ -31,7 +31,8 @@ import Testing
     let components = try object(document, "cmps")
     #expect(
       components.names == [
-        "state", "broker", "connects", "adapter", "known", "online", "readings", "malformed", "commands",
+        "state", "broker", "connects", "adapter", "known", "online", "pairing", "readings", "malformed",
+        "commands",
         "turned_away", "sent", "queued", "lost", "refused", "scan", "restart",
       ])
     try expect(
@@ -65,6 +66,13 @@ import Testing
       { "p": "sensor", "uniq_id": "ble_gateway_attic_online", "qos": 1, "name": "Micro:bits online",
         "stat_cla": "measurement", "stat_t": "microbit/bridge/attic/info",
         "val_tpl": "{{ ((value_json|default({})).devices|default({})).online|default(none) }}" }
+      """)
+    try expect(
+      components["pairing"],
+      """
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_pairing", "qos": 1, "name": "Pairing wanted",
+        "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
+        "val_tpl": "{{ ((value_json|default({})).devices|default({})).pairing|default('no') }}" }
       """)
     try expect(
       components["turned_away"],

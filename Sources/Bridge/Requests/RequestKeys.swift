@@ -184,7 +184,7 @@ private struct PairKeys: RequestKeys {
     [
       ConfigurationKey("id", \.device.id, .optional(.deviceID)),
       ConfigurationKey("identifier", \.device.identifier, .optional(.address)),
-      ConfigurationKey("passkey", \.passkey, .optional(.integer(0...999_999))),
+      ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
     ]
   }
 
@@ -298,7 +298,7 @@ private struct LevelKeys: RequestKeys {
   var level: LogLevel?
 
   static var own: [ConfigurationKey<Self>] {
-    [ConfigurationKey("level", \.level, .optional(.choice(\.name)))]
+    [ConfigurationKey("level", \.level, .optional(.choice { .string($0.name) }))]
   }
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {

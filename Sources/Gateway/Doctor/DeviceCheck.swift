@@ -89,19 +89,21 @@ struct DeviceCheck {
     let keys: JSONValue = ["identifier": .string(candidate.peripheral.address.description)]
     do throws(ControlError) {
       let inspection = try await client.request("device/inspect", keys, within: .seconds(90))
-      return findings(inspection, candidate.name, candidate.settings.profile)
+      return findings(inspection, candidate.name, candidate.settings.profile, candidate.settings.pairing)
     } catch {
       let trouble = PeripheralSession.Trouble.connectFailed(error.reason)
-      return [trouble.finding(candidate.name, candidate.settings.profile)]
+      return [trouble.finding(candidate.name, candidate.settings.profile, candidate.settings.pairing)]
     }
   }
 
   /// - Parameters:
   ///   - inspection: the response to the request `device/inspect`.
   ///   - profile: with the properties in use.
-  static func findings(_ inspection: JSONValue, _ name: String, _ profile: Profile) -> [Finding] {
+  static func findings(
+    _ inspection: JSONValue, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
+  ) -> [Finding] {
     guard inspection["fits"] == .bool(true) else {
-      return [PeripheralSession.Trouble.unsuitable.finding(name, profile)]
+      return [PeripheralSession.Trouble.unsuitable.finding(name, profile, pairing)]
     }
     let used = Set(profile.properties.map(\.name))
     let isPaired = inspection["paired"] == .bool(true)
@@ -114,7 +116,7 @@ struct DeviceCheck {
       let trouble =
         isPaired
         ? PeripheralSession.Trouble.subscribeFailed("\(failure.property): \(failure.error)") : .wantsPairing
-      return [trouble.finding(name, profile)]
+      return [trouble.finding(name, profile, pairing)]
     }
     let missing = (inspection["missing"]?.elements ?? []).compactMap(\.text).filter(used.contains)
     guard missing.isEmpty else {

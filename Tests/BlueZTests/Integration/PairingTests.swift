@@ -1,5 +1,7 @@
 import DBus
 import EventLoop
+import GATT
+import Peripherals
 import TestSupport
 import Testing
 
@@ -39,10 +41,9 @@ import Testing
     try await expectReadable(central, id)
     // It is paired already.
     #expect(await pair(central, id) == nil)
-    try await monitor.saw("Trusted=true \(id.path.split(separator: "/").last ?? "")")
     #expect(monitor.lines("Pair ").count == 1)
     #expect(monitor.lines("RegisterAgent", "UnregisterAgent").count == 2)
-    #expect(monitor.lines("RequestDefaultAgent").isEmpty)
+    #expect(monitor.lines("RequestDefaultAgent", "Trusted").isEmpty)
     // The bond lasts longer than the link, and than bluetoothd.
     await central.central.disconnect(id)
     try await expectReadable(central, id)
@@ -87,6 +88,16 @@ import Testing
     let (central, id) = try await fixture.centralAndMicroBit()
     #expect(await pair(central, id, passkey: 1) == .wrongPasskey)
     #expect(await pair(central, id, passkey: 100_000) == nil)
+  }
+
+  /// The answer to Pair is success, and bluetoothd has not asked for the passkey.
+  @Test func aPasskeyExcludesJustWorks() async throws {
+    let fixture = try await Self.fixture(.justWorks)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(central, id, passkey: 123_456) == .passkeyNotUsed)
+    #expect(await !fixture.isLinked())
+    #expect(await isFoundAgain(central, id))
+    #expect(await pair(central, id) == nil)
   }
 
   @Test func aPasskeyIsNotEntered() async throws {
@@ -168,6 +179,95 @@ import Testing
     await central.central.wait(patience) { $0.tree.devices[id.path]?.isPaired == false }
   }
 
+  // MARK: Keyboards and mice
+
+  private static let level = BluetoothUUID(short: 0x180F)
+  private static let input = BluetoothUUID(short: 0x1812)
+
+  /// A peripheral with a battery, and with HID over GATT.
+  private static func keyboard(advertises: [BluetoothUUID] = []) async throws -> Fixture {
+    try await Fixture { options in
+      options.devices = 0
+      options.described = [
+        PeripheralDescription(
+          name: "BBC micro:bit [zutug]", advertises: advertises,
+          services: [
+            .init(level, [.init(BluetoothUUID(short: 0x2A19), [.read, .notify], value: [50])]),
+            .init(input, [.init(BluetoothUUID(short: 0x2A4D), [.read, .notify])]),
+          ])
+      ]
+    }
+  }
+
+  @Test func aKeyboardIsNeitherConnectedNorPaired() async throws {
+    let fixture = try await Self.keyboard(advertises: [Self.input])
+    let (central, id) = try await fixture.centralAndMicroBit()
+    let monitor = try await fixture.monitor()
+    await #expect(throws: CentralError.inputDevice) { try await central.central.connect(id) }
+    #expect(await pair(central, id) == .failed(.inputDevice))
+    #expect(monitor.lines("Connect ", "Pair ").isEmpty)
+  }
+
+  @Test func aKeyboardThatDoesNotAdvertiseItIsNotUsed() async throws {
+    let fixture = try await Self.keyboard()
+    let (central, id) = try await fixture.centralAndMicroBit()
+    let monitor = try await fixture.monitor()
+    await #expect(throws: CentralError.inputDevice) { try await central.central.connect(id) }
+    #expect(await !fixture.isLinked())
+    // It is known from now on.
+    await #expect(throws: CentralError.inputDevice) { try await central.central.connect(id) }
+    #expect(monitor.lines("Connect ").count == 1)
+    #expect(await pair(central, id) == .failed(.inputDevice))
+    #expect(monitor.lines("Pair ").isEmpty)
+  }
+
+  @Test func aBondWithAKeyboardThatDoesNotAdvertiseItIsDeleted() async throws {
+    let fixture = try await Self.keyboard()
+    let (central, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(central, id) == .failed(.inputDevice))
+    #expect(await !fixture.isLinked())
+    #expect(await isFoundAgain(central, id))
+  }
+
+  @Test func aPeripheralThatBecomesAKeyboardIsReported() async throws {
+    let fixture = try await Self.keyboard()
+    await fixture.serve(Self.input, false)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(central, id) == nil)
+    #expect(try await central.central.connect(id).count == 1)
+    await fixture.serve(Self.input, true)
+    _ = try await central.events.next("word of the keyboard") { event -> Bool? in
+      if case .inputDevice(id) = event { true } else { nil }
+    }
+    // On a later link the bond alone does not make it one that may be used.
+    await fixture.serve(Self.input, false)
+    await central.central.disconnect(id)
+    await fixture.serve(Self.input, true)
+    await #expect(throws: CentralError.inputDevice) { try await central.central.connect(id) }
+    #expect(await isFoundAgain(central, id))
+  }
+
+  /// Its battery can be read, for example.
+  @Test func aKeyboardThatAnotherProgramHasPairedWithIsUsed() async throws {
+    let fixture = try await Self.keyboard()
+    let (central, id) = try await fixture.centralAndMicroBit()
+    let other = try await DBusConnection.open(.at(fixture.bus.address), on: fixture.loop) { _ in }
+    func call(_ member: String, _ interface: String, of path: String, _ arguments: [DBusValue] = [])
+      -> DBusCall
+    {
+      DBusCall(member, on: "org.bluez." + interface, of: path, at: "org.bluez", arguments)
+    }
+    for call in [
+      call(
+        "RegisterAgent", "AgentManager1", of: "/org/bluez", [.objectPath("/agent"), .string("KeyboardOnly")]),
+      call("Pair", "Device1", of: id.path), call("Disconnect", "Device1", of: id.path),
+    ] { _ = try await other.call(call, timeout: patience) }
+    #expect(await central.central.wait(patience) { $0.tree.devices[id.path]?.isConnected == false })
+    #expect(try await central.central.connect(id).count == 2)
+    #expect(await central.central.tree.devices[id.path]?.isPaired == true)
+    await other.close()
+  }
+
   // MARK: The agent
 
   /// What a bluetoothd gets that asks the agent about another device, and what another program gets.
@@ -205,8 +305,14 @@ import Testing
         == "org.bluez.Error.Rejected")
     #expect(await errorName(of: ask("DisplayPinCode", device), on: bluetoothd) == "org.bluez.Error.Rejected")
     #expect(await errorName(of: ask("RequestAuthorization", device), on: bluetoothd) == nil)
+    // It is not needed for pairing.
+    #expect(
+      await errorName(of: ask("AuthorizeService", device), on: bluetoothd) == "org.bluez.Error.Rejected")
     await faults.central.enter(passkey: 7, for: id)
     #expect(await errorName(of: ask("RequestPasskey", device), on: bluetoothd) == nil)
+    for member in ["RequestConfirmation", "RequestAuthorization"] {
+      #expect(await errorName(of: ask(member, device), on: bluetoothd) == "org.bluez.Error.Rejected")
+    }
     await faults.central.cancelPairing(id)
     #expect(await error == .linkLost)
     try await faults.tested.end()

@@ -122,6 +122,21 @@ import Testing
     #expect(tree.characteristics(of: Recorded.id).count == 2)
   }
 
+  @Test func aBondAndHIDTogetherMakeAnInputDevice() {
+    let input = Recorded.device(["UUIDs": .strings(["00001812-0000-1000-8000-00805f9b34fb"])])
+    let other = Recorded.device(["UUIDs": .strings(["e95d6100-251d-470a-a062-fa1922dfa9a8"])])
+    let paired = Recorded.device(["Paired": .boolean(true)])
+    for (first, second) in [(input, paired), (paired, input)] {
+      var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded, other])
+      #expect(tree.apply(first) == [.device(device)])
+      #expect(tree.apply(second) == [.inputDevice(device), .device(device)])
+      // Once, until it is no longer one.
+      #expect(tree.apply(second) == [.device(device)])
+      #expect(tree.apply(other) == [.device(device)])
+      #expect(tree.apply(input) == [.inputDevice(device), .device(device)])
+    }
+  }
+
   @Test func connectResolveDisconnect() {
     var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
     #expect(tree.apply(Recorded.device(["Connected": .boolean(true)])) == [.device(device)])

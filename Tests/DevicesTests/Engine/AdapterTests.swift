@@ -184,7 +184,7 @@ import Testing
 
   private static func pairing(adapter: String? = nil) -> Configuration {
     var configuration = configuration(adapter: adapter)
-    configuration.devices[0].pair = true
+    configuration.devices[0].pair = .always
     return configuration
   }
 

@@ -27,12 +27,12 @@ struct DeviceCheckTests {
   }
 
   @Test func microbitWithAllPropertiesIsOK() {
-    let found = DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", profile)
+    let found = DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", profile, .ask)
     #expect(found == [.ok(.device, "kitchen: -53 dBm, not paired, offers temperature, period")])
   }
 
   @Test func missingTemperatureServiceIsAFault() {
-    let found = DeviceCheck.findings(inspection(fits: false), "kitchen", profile)
+    let found = DeviceCheck.findings(inspection(fits: false), "kitchen", profile, .ask)
     #expect(found.first?.level == .fault)
     #expect(
       found.first?.text
@@ -42,18 +42,19 @@ struct DeviceCheckTests {
   }
 
   @Test func unansweredReadMeansPairingIsRequired() {
-    let found = DeviceCheck.findings(inspection(error: "ReadValue: no answer in time"), "kitchen", profile)
+    let found = DeviceCheck.findings(
+      inspection(error: "ReadValue: no answer in time"), "kitchen", profile, .ask)
     #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
-    #expect(found.first?.remedy?.hasSuffix("microbit-gateway pair kitchen") == true)
+    #expect(found.first?.remedy?.hasSuffix("pair: sudo microbit-gateway pair kitchen") == true)
   }
 
   @Test func readErrorOfAPairedMicrobitIsReported() {
-    let found = DeviceCheck.findings(inspection(paired: true, error: "Failed"), "kitchen", profile)
+    let found = DeviceCheck.findings(inspection(paired: true, error: "Failed"), "kitchen", profile, .ask)
     #expect(found.first?.text == "kitchen: cannot get its readings: temperature: Failed")
   }
 
   @Test func missingPropertyIsAWarning() {
-    let found = DeviceCheck.findings(inspection(missing: ["period"]), "kitchen", profile)
+    let found = DeviceCheck.findings(inspection(missing: ["period"]), "kitchen", profile, .ask)
     #expect(found.first?.level == .warning)
     #expect(found.first?.text == "kitchen: does not offer period")
     #expect(found.first?.remedy?.contains("use fewer services") == true)

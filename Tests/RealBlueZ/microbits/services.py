@@ -8,7 +8,7 @@ import asyncio
 import struct
 
 from bumble.att import ATT_Error
-from bumble.gatt import Characteristic, CharacteristicValue, Service
+from bumble.gatt import Characteristic, CharacteristicValue, Descriptor, Service
 
 from radio import log
 
@@ -542,6 +542,28 @@ class Events(Extra):
         return dict(events_wanted=self.wanted, events_received=self.received)
 
 
+class Keyboard(Extra):
+    """HID over GATT: with a bond it is a keyboard of the central's machine. No block of MakeCode's adds it."""
+
+    KEYS = bytes.fromhex(
+        "05010906a101050719e029e71500250175019508810295017508810195067508150025650507190029658100c0"
+    )
+    """The report map of a boot keyboard."""
+
+    def __init__(self, microbit):
+        super().__init__(microbit)
+        report = characteristic("2A4D", lambda: bytes(8), notify=True)
+        report.descriptors.append(Descriptor("2908", Descriptor.READABLE, bytes([0, 1])))
+        self.service = Service(
+            "1812",
+            [
+                characteristic("2A4A", lambda: bytes.fromhex("11010002")),
+                characteristic("2A4B", lambda: self.KEYS),
+                report,
+            ],
+        )
+
+
 EXTRA_SERVICES = {
     "buttons": Buttons,
     "accelerometer": Accelerometer,
@@ -551,5 +573,6 @@ EXTRA_SERVICES = {
     "uart": Uart,
     "uart_nordic": NordicUart,
     "events": Events,
+    "keyboard": Keyboard,
 }
 SERVICES = ("temperature", "temperature_read_only", "temperature_reversed", *EXTRA_SERVICES)

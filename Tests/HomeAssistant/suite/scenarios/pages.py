@@ -21,6 +21,7 @@ GATEWAY = {
     "Adapter": ("sensor", "enum", None, "diagnostic"),
     "Micro:bits known": ("sensor", None, None, None),
     "Micro:bits online": ("sensor", None, None, None),
+    "Pairing wanted": ("sensor", None, None, "diagnostic"),
     "Readings": ("sensor", None, None, "diagnostic"),
     "Commands": ("sensor", None, None, "diagnostic"),
     "Scan": ("button", None, None, "diagnostic"),

@@ -155,12 +155,6 @@ def pair_with_passkey(world, device):
 
 
 @scenario(debians=BOTH)
-def pairs_when_nothing_can_be_read(world):
-    device = start(world, "just_works")
-    expect_paired(world, device, within=RETURN)
-
-
-@scenario(debians=BOTH)
 def pairs_before_anything_else(world):
     device = start(world, "just_works", pair=True)
     expect_paired(world, device)
@@ -173,13 +167,13 @@ def pairs_before_anything_else(world):
 
 def pairing_suggested(world):
     """The log says how to pair."""
-    suggestion = "pair: microbit-gateway pair "
+    suggestion = "pair: sudo microbit-gateway pair "
     world.gateway.output.wait(lambda line: suggestion in line, 3 * RETURN, "advice to pair")
 
 
 @scenario(debians=BOTH)
 def pairs_by_request(world):
-    device = start(world, "just_works", pair=False)
+    device = start(world, "just_works")
     pairing_suggested(world)
     expect(world.microbits.ask("state")["bonds"] == 0, "paired by itself")
     pair(world, device)
@@ -189,7 +183,7 @@ def pairs_by_request(world):
 
 @scenario(debians=BOTH)
 def pairs_with_a_passkey(world):
-    device = start(world, "passkey", pair=False)
+    device = start(world, "passkey")
     pairing_suggested(world)
     for _ in range(3):
         expect(request(world, "pair", device)()["data"]["passkey_required"], "no passkey is required")
@@ -203,9 +197,73 @@ def pairs_with_a_passkey(world):
 
 
 @scenario(debians=BOTH)
+def passkey_excludes_just_works(world):
+    device = start(world, "just_works")
+    pairing_suggested(world)
+    answer = request(world, "pair", device, passkey=123456)()
+    expect_refused(answer, "does not ask for the passkey")
+    expect_no_bond(world)
+    pair(world, device)
+
+
+def expect_no_bond(world):
+    status, bonds = world.run_gateway("bonds", within=START)
+    expect(status == 0 and not bonds, f"status {status}, bonds: {bonds}")
+
+
+def keyboards():
+    """The input devices of this machine that are a virtual peripheral's."""
+    with open("/proc/bus/input/devices") as file:
+        return [line for line in file if "micro:bit" in line]
+
+
+@scenario(debians=BOTH)
+def keyboard_is_not_paired_with(world):
+    """It has a micro:bit's name, pairs with anybody, and shows its HID service on a link only."""
+    world.start(services=("temperature", "keyboard"))
+    world.microbits.ask("security", mode="just_works")
+    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}, "pair": True}])
+    for _ in range(4):  # as often as it is tried in four minutes
+        world.gateway.wait_line("it offers to be a keyboard or mouse", RETURN)
+        for _ in range(60):
+            expect(not keyboards(), f"input devices: {keyboards()}")
+            time.sleep(1)
+    expect_no_bond(world)
+
+
+@scenario(debians=BOTH)
+def becomes_a_keyboard(world):
+    """It adds the HID service after it was paired with."""
+    device = start(world, "just_works")
+    pairing_suggested(world)
+    pair(world, device)
+    mark = world.broker.messages.mark()
+    world.microbits.ask("serve", services=["temperature", "keyboard"], changed=[1, 0xFFFF])
+    world.gateway.wait_line("it offers to be a keyboard or mouse", RETURN)
+    device.wait_availability("offline", CONNECT, after=mark)
+    time.sleep(10)
+    expect(not keyboards(), f"input devices: {keyboards()}")
+    expect_no_bond(world)
+
+
+@scenario(debians=BOTH)
+def keyboard_of_another_program(world):
+    """It was paired with on purpose: it stays a keyboard, and its temperature is read."""
+    world.start(services=("temperature", "keyboard"))
+    world.microbits.ask("security", mode="just_works")
+    session = Pairer(world)
+    session.bus.register_agent("KeyboardOnly")
+    session.call("Pair")
+    expect(keyboards(), "it is no input device")
+    session.disconnect()
+    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}}])
+    expect_paired(world, world.devices()[0])
+
+
+@scenario(debians=BOTH)
 def pairing_fails(world):
     """The micro:bit refuses; the link drops; it stops responding; it is out of range."""
-    device = start(world, "just_works", pairs=False, pair=False)
+    device = start(world, "just_works", pairs=False)
     pairing_suggested(world)
     expect_refused(request(world, "pair", device)(), "refuses")
     for how, reason in (("drop", "the link ended"), ("silence", "the link ended")):
@@ -230,7 +288,7 @@ def bond_lost(world):
 
 @scenario(debians=BOTH)
 def bond_lost_and_told(world):
-    device = start(world, "just_works", pair=False)
+    device = start(world, "just_works")
     pairing_suggested(world)
     request(world, "pair", device)()
     expect_paired(world, device)

@@ -187,7 +187,7 @@ def microbit_that_wants_pairing(world):
     """The log names it, and the other one is not affected; once it requires no pairing, it comes online."""
     world.start(microbits=2)
     world.microbits.ask("security", mode="just_works", error=world.random.choice((0x05, 0x0F)))
-    world.start_gateway([entry | {"pair": False} for entry in BY_PREFIX])
+    world.start_gateway(BY_PREFIX)
     closed, other = world.devices()
     world.gateway.output.wait(lambda line: "pairing" in line, 3 * RETURN, "word of the pairing in the log")
     other.wait_availability("online", CONNECT)
