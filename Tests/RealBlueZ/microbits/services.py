@@ -553,7 +553,7 @@ class Keyboard(Extra):
     def __init__(self, microbit):
         super().__init__(microbit)
         report = characteristic("2A4D", lambda: bytes(8), notify=True)
-        report.descriptors.append(Descriptor("2908", Descriptor.READABLE, bytes([0, 1])))
+        report.descriptors = [Descriptor("2908", Descriptor.READABLE, bytes([0, 1]))]
         self.service = Service(
             "1812",
             [
