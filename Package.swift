@@ -94,7 +94,9 @@ let package = Package(
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "EventLoop", "TestSupport"]),
     tests("GATTTests", ["GATT"]),
-    tests("BlueZTests", ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "TestSupport"]),
+    tests(
+      "BlueZTests",
+      ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "Peripherals", "TestSupport"]),
     tests("MQTTTests", ["MQTT", "EventLoop", "Log", "TestSupport"]),
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",

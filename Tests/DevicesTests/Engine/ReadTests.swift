@@ -10,10 +10,10 @@ import Testing
 @Suite struct ReadTests {
   private typealias Engine = EngineUnderTest
 
-  /// An engine whose device is idle: each ATT request takes 100 ms, and no value is notified by itself.
-  private func slowEngine() async throws -> EngineUnderTest {
+  /// An engine whose device is idle: each ATT request takes some time, and no value is notified by itself.
+  private func slowEngine(_ attribute: Duration = .milliseconds(100)) async throws -> EngineUnderTest {
     let tested = try await Engine {
-      $0.timing.attribute = .milliseconds(100)
+      $0.timing.attribute = attribute
       $0.period = 65535
     }
     try await tested.frontEnd.availability(true)
@@ -26,11 +26,13 @@ import Testing
     let tested = try await slowEngine()
     let start = tested.frontEnd.events.count
     let outcomes = Record<Outcome>()
-    await tested.engine.get(20) { outcomes.append($0) }
-    let command = await tested.command(.integer(1000))
+    let final = Record<Outcome>()
+    let period = try #require(await tested.engine.device(Engine.id)).profile.properties[Engine.period]
+    let command = Command(try period.encode(.integer(1000)), timeToLive: nil) { final.append($0) }
+    await tested.engine.get(20, thenSet: command) { outcomes.append($0) }
     _ = try await outcomes.first(from: 19, within: patience, "all reads") { _ in true }
     #expect(outcomes.elements.allSatisfy { if case .read = $0 { true } else { false } })
-    #expect(try await command.final() == .applied(actual: 1000))
+    #expect(try await final.final() == .applied(actual: 1000))
     // bluetoothd notifies each read, and a read-back.
     let values = tested.frontEnd.events.elements.dropFirst(start).compactMap { event -> Int? in
       if case .reading(let property, _, _) = event { property } else { nil }
@@ -53,7 +55,7 @@ import Testing
   }
 
   @Test func readsThatWaitFailWithTheLink() async throws {
-    let tested = try await slowEngine()
+    let tested = try await slowEngine(.seconds(1))
     let outcomes = Record<Outcome>()
     await tested.engine.get(3) { outcomes.append($0) }
     await tested.hangUp()
@@ -64,8 +66,11 @@ import Testing
 }
 
 extension DeviceManager {
-  /// Reads the temperature so many times at once.
-  fileprivate func get(_ count: Int, _ reply: @escaping @Sendable (Outcome) -> Void) {
+  /// Reads the temperature so many times at once, and sets the period.
+  fileprivate func get(
+    _ count: Int, thenSet command: Command? = nil, _ reply: @escaping @Sendable (Outcome) -> Void
+  ) {
     for _ in 0..<count { get(EngineUnderTest.temperature, of: EngineUnderTest.id, reply: reply) }
+    if let command { execute(command, on: EngineUnderTest.period, of: EngineUnderTest.id) }
   }
 }
