@@ -169,7 +169,7 @@ def uart(world):
     # If the program does not read, text that does not fit into its buffer is lost without notice.
     call(world, "uart", "set_program_reads", False)
     command(world, device, "uart_tx", "y" * 100, "accepted")
-    world.microbits.until(0, ANSWER, uart_lost=40)
+    world.microbits.until(0, ANSWER, uart_lost=41)
 
 
 @scenario()
@@ -183,7 +183,7 @@ def uart_in_nordic_order(world):
     call(world, "uart_nordic", "send", "21\n")
     wait_event(device, "uart_rx", "21")
     command(world, device, "uart_tx", "on", "accepted")
-    world.microbits.until(0, ANSWER, uart_read="on")
+    world.microbits.until(0, ANSWER, uart_read="on\n")
 
 
 @scenario()
