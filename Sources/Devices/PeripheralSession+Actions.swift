@@ -59,8 +59,8 @@ extension PeripheralSession.Trouble {
   var wantsPairing: Bool {
     switch self {
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true
-    case .unsuitable, .connectFailed, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true),
-      .offersInput, .silent, .unresponsive, .servicesLost:
+    case .unsuitable, .unusable, .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed,
+      .bondLost(pairsAgain: true), .offersInput, .silent, .unresponsive, .servicesLost:
       false
     }
   }
