@@ -98,7 +98,7 @@ struct BrokerCheck {
     }
     session.client.publish(MQTTMessage(topic: probes.retained, payload: [], retain: true))
     if isDelivered {
-      return session.replies.has(probes.barrier, payload)
+      return session.replies.has(probes.barrier, payload, beforeRetained: probes.retained)
         ? .warning(
           .retained,
           "the broker delivers retained messages late: gateways may not know in time which of them owns a device",

@@ -32,6 +32,14 @@ struct BrokerReplies {
     }
   }
 
+  /// Whether the first message on `topic` with this payload arrived before any retained one on `retained`.
+  func has(_ topic: TopicName, _ payload: [UInt8], beforeRetained retained: TopicName) -> Bool {
+    let first = messages.first {
+      ($0.topic == topic && $0.payload == payload) || ($0.topic == retained && $0.retain)
+    }
+    return first?.topic == topic
+  }
+
   func outcome(of probe: BrokerProbe) -> BrokerProbe.Outcome {
     BrokerProbe.Outcome(
       hasArrived: has(probe.topic), isPublishRefused: refusedPublications.contains(probe.topic),

@@ -35,6 +35,19 @@ struct BrokerRepliesTests {
     #expect(!lost.isConnected && lost.failure == .connectionLost(reason: "reset"))
   }
 
+  /// Ownership relies on this order.
+  @Test func retainedMessageThatComesAfterALaterOneIsLate() {
+    let barrier = TopicName("microbit/doctor-1/barrier")!
+    let (sent, early) = (message(barrier, "offline"), message(barrier, ""))
+    let (live, retained) = (message(topic, "offline"), message(topic, "offline", retain: true))
+    func isLate(_ events: [MQTTEvent]) -> Bool {
+      replies(events).has(barrier, Array("offline".utf8), beforeRetained: topic)
+    }
+    #expect(!isLate([early, live, retained, sent]))
+    #expect(isLate([early, live, sent, retained]))
+    #expect(!isLate([early, live, retained]))
+  }
+
   @Test func messagesAreMatchedByTopicAndPayload() {
     let other = TopicName("microbit/kitchen/info")!
     let replies = replies([
