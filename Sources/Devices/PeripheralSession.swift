@@ -401,6 +401,9 @@ package struct PeripheralSession: Sendable {
   /// The adapter of the link, or of the last one, is absent or off: nothing is in range of it.
   mutating func adapterWentAway() -> [Action] {
     isInRange = false
+    // What failed before says nothing about the time after it; the first connect after a restart of bluetoothd often
+    // fails, as that ends the links of the one before.
+    backOff.reset()
     switch state {
     case .stopped, .absent, .leaving, .idle: return []
     // The attempt in progress reports its end.

@@ -123,6 +123,23 @@ import Testing
     expectTimer(session.connected(.failed(timeout)), .seconds(60))
   }
 
+  @Test func lossOfTheAdapterResetsTheBackOff() {
+    var session = connecting
+    for seconds in [1, 2, 4, 8, 16] {
+      expectTimer(
+        session.connected(.failed(.disconnected)), .seconds(seconds),
+        after: seconds == 1 ? [.report(.connectFailed("the link is gone"))] : [])
+      #expect(session.timer(at: start) == [.connect])
+    }
+    _ = session.connected(.connected)
+    _ = session.subscribed(nil, at: start)
+    #expect(session.adapterWentAway() == [.offline, .cancelTimer])
+    #expect(session.seen(inRange: true) == [.connect])
+    expectTimer(
+      session.connected(.failed(.disconnected)), .seconds(1),
+      after: [.report(.connectFailed("the link is gone"))])
+  }
+
   @Test func lastErrorSaysWhyThereIsNoLink() {
     var session = live
     #expect(session.lastError == nil)
