@@ -24,6 +24,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
   private(set) var isStopping = false
+  /// The file that the configuration was read from, and the digest of its content.
+  package var configurationFile: (path: String, digest: String)?
 
   /// - Parameter reload: reads config.json again.
   package init(

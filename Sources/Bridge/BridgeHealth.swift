@@ -25,6 +25,9 @@ extension Bridge: RequestHost {
       "findings": .array(findings.map(\.json)),
       "run": .string(context.run.description),
       "version": .string(Version.current),
+      "configuration": configurationFile.map {
+        ["file": .string($0.path), "digest": .string($0.digest)]
+      },
       "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
       "adapters": .array(adapters.map { BridgeInfo.Adapter($0).json }),

@@ -6,6 +6,8 @@ package struct ConfigurationFile: Sendable {
   package let path: String
   /// With the defaults, the password and all profiles.
   package let configuration: Configuration
+  /// Of the file's content: ``digest(_:)``.
+  package let digest: String
   /// The JSON of the file: what is not in it has its default.
   package let document: JSONValue
   /// What is valid but probably a mistake.
@@ -35,7 +37,7 @@ package struct ConfigurationFile: Sendable {
         throw ConfigurationErrors(errors: resolver.errors.map { $0.located(in: document) })
       }
       return ConfigurationFile(
-        path: file, configuration: configuration, document: document.value,
+        path: file, configuration: configuration, digest: digest(bytes), document: document.value,
         warnings: (configuration.warnings + resolver.warnings).map { $0.located(in: document) })
     } catch {
       throw ConfigurationFailure(
@@ -50,6 +52,12 @@ package struct ConfigurationFile: Sendable {
     }
     if line.isEmpty { throw FileProblem("its first line is empty") }
     return Array(line)
+  }
+
+  /// Tells whether two contents are the same (FNV-1a, 64 bits).
+  package static func digest(_ bytes: [UInt8]) -> String {
+    let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    return String(hash, radix: 16)
   }
 
   /// Reads a configuration as a file in `folder` holds it, with its profiles, but without its other files.

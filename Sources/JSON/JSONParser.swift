@@ -64,6 +64,7 @@ package struct JSONParser {
   private mutating func object() throws(JSONSyntaxError) -> JSONObject {
     var members: [JSONObject.Member] = []
     var names: Set<String> = []
+    var end = position
     try enter()
     if !take("}") {
       repeat {
@@ -86,9 +87,10 @@ package struct JSONParser {
           position = start
           throw error("duplicate key \(Excerpt(name))")
         }
+        end = position
         skipWhiteSpace()
       } while take(",")
-      guard take("}") else { throw error("expected a comma or }, found \(found)") }
+      guard take("}") else { throw missing("a comma or }", after: end) }
     }
     depth -= 1
     return JSONObject(members)
@@ -96,6 +98,7 @@ package struct JSONParser {
 
   private mutating func array() throws(JSONSyntaxError) -> [JSONValue] {
     var elements: [JSONValue] = []
+    var end = position
     try enter()
     if !take("]") {
       repeat {
@@ -103,9 +106,10 @@ package struct JSONParser {
         positions?.enter(.index(elements.count), at: position, in: bytes)
         elements.append(try value())
         positions?.leave()
+        end = position
         skipWhiteSpace()
       } while take(",")
-      guard take("]") else { throw error("expected a comma or ], found \(found)") }
+      guard take("]") else { throw missing("a comma or ]", after: end) }
     }
     depth -= 1
     return elements
@@ -239,6 +243,15 @@ package struct JSONParser {
 
   /// The character at the position, for an error text.
   private var found: String { bytes.dropFirst(position).firstCharacterDescription }
+
+  /// A missing comma belongs at the end of a line, not before what follows on a later one.
+  /// - Parameter end: of the last value.
+  private func missing(_ expected: String, after end: Int) -> JSONSyntaxError {
+    let here = error("expected \(expected), found \(found)")
+    let isClosed = peek.map { "]}:".utf8.contains($0) } ?? true
+    guard !isClosed, here.hint == nil, bytes[end..<position].contains(0x0A) else { return here }
+    return JSONSyntaxError("expected \(expected), found the end of the line", at: end, in: bytes)
+  }
 
   private func error(_ problem: String) -> JSONSyntaxError {
     JSONSyntaxError(problem, at: position, in: bytes)

@@ -20,11 +20,20 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     hint = Self.hint(before: before, rest: bytes[before.endIndex...])
   }
 
+  /// As other languages write them.
+  private static let words = [
+    "True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "None": "null", "NULL": "null",
+  ]
+
   /// Hints for extensions of JSON that RFC 8259 does not allow.
   private static func hint(before: ArraySlice<UInt8>, rest: ArraySlice<UInt8>) -> String? {
     if ["//", "/*", "#"].contains(where: { rest.starts(with: $0.utf8) }) {
       return "JSON has no comments: remove it"
     }
+    if ["“", "”", "„", "‘", "’", "«", "»", "'"].contains(where: { rest.starts(with: $0.utf8) }) {
+      return #"write straight double quotes: ""#
+    }
+    if let word = words.first(where: { rest.starts(with: $0.key.utf8) }) { return "write \(word.value)" }
     let isEnd = rest.first == UInt8(ascii: "}") || rest.first == UInt8(ascii: "]")
     let isAfterComma = before.last { !$0.isWhiteSpace } == UInt8(ascii: ",")
     return isEnd && isAfterComma ? "trailing comma: remove the comma before it" : nil

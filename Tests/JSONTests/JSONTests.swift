@@ -53,6 +53,9 @@ import Testing
     ("{a: 1}", "line 1, column 2: expected a key in double quotes, found \"a\""),
     ("{\"a\": 1 \"b\": 2}", "line 1, column 9: expected a comma or }, found \"\"\""),
     ("{\"a\": 1", "line 1, column 8: expected a comma or }, found the end"),
+    ("{\n  \"a\": 1\n  \"b\": 2\n}", "line 2, column 9: expected a comma or }, found the end of the line"),
+    ("[\n  1 \n\n  {}\n]", "line 2, column 4: expected a comma or ], found the end of the line"),
+    ("{\"a\": 1\n]", "line 2, column 1: expected a comma or }, found \"]\""),
     ("[1,]", "line 1, column 4: expected a value, found \"]\""),
     ("[1", "line 1, column 3: expected a comma or ], found the end"),
     ("{}\n// note", "line 2, column 1: expected the end, found \"/\""),
@@ -104,10 +107,14 @@ import Testing
     ("{\"a\": 1 /* one */}", "JSON has no comments: remove it"),
     ("[1, # note\n 2]", "JSON has no comments: remove it"),
     ("{}\n# the end", "JSON has no comments: remove it"),
-    ("{\"a\":}", nil), ("[,]", nil), ("[/1]", nil), ("]", nil), ("{\"a,\"}", nil), ("[1", nil), ("", nil),
+    ("{“a”: 1}", #"write straight double quotes: ""#), ("{\"a\": ”b”}", #"write straight double quotes: ""#),
+    ("{'a': 1}", #"write straight double quotes: ""#), ("{\"a\": True}", "write true"),
+    ("[FALSE]", "write false"),
+    ("[None]", "write null"), ("{\"a\":}", nil), ("[,]", nil), ("[/1]", nil), ("]", nil), ("{\"a,\"}", nil),
+    ("[1", nil), ("", nil),
     ("{\"a\": \"//\" 1}", nil),
   ])
-  func commentsAndTrailingCommasGetAHint(text: String, hint: String?) {
+  func usualMistakesGetAHint(text: String, hint: String?) {
     do throws(JSONSyntaxError) {
       _ = try JSONParser.parse(Array(text.utf8))
       Issue.record("no error")

@@ -184,6 +184,10 @@ private final class Checkup: @unchecked Sendable {
     do throws(ControlError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
+      let changed = await within(Self.limit, .configuration) {
+        await EventLoop.blocking { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }
+      }
+      report(changed ?? [])
       let reported = output.findings.filter { $0.level == .fault }
       report(
         GatewayCheck.findings(gateway, health: health, devices: devices).filter { finding in

@@ -1,4 +1,5 @@
 import Bridge
+import Configuration
 import Control
 import EventLoop
 import Findings
@@ -48,6 +49,19 @@ struct GatewayCheck {
       return !own.contains { $0.check == .device && $0.text.hasPrefix("\(name): ") }
     }
     return [version == Version.current ? running : outdated] + own + known.compactMap(device)
+  }
+
+  /// Whether config.json has changed since the running gateway read it. Blocks while it reads the file.
+  /// - Parameter health: the response to the request `health`.
+  static func changedConfiguration(_ health: JSONValue) -> Finding? {
+    guard let file = health["configuration"]?["file"]?.text,
+      let bytes = try? FileProblem.read(file, limit: 1 << 20),
+      ConfigurationFile.digest(bytes) != health["configuration"]?["digest"]?.text
+    else { return nil }
+    return .warning(
+      .configuration, "\(file) has changed since the running gateway read it",
+      remedy: file == SetupFiles.serviceConfiguration
+        ? "sudo systemctl reload microbit-gateway" : "end the gateway with Ctrl-C, and start it again")
   }
 
   private static func device(_ json: JSONValue) -> Finding? {
