@@ -47,6 +47,7 @@ extension DeviceDescription {
       "adapter": adapter.map(JSONValue.string),
       "paired": .bool(isPaired),
       "last_error": lastError.map(JSONValue.string),
+      "offline_since": offlineSince.map { .string($0.description) },
     ]
     return own.merging(infoJSON(gateway: gateway, moved: moved, isDeleted: isDeleted))
   }

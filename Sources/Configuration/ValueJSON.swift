@@ -116,7 +116,10 @@ extension Codec.Scalar {
 extension Property {
   /// Why the property cannot be read on demand; nil when it can.
   package var readProblem: String? {
-    isReadable && kind == .state ? nil : "\(name) cannot be read"
+    if kind == .event, isNotifying {
+      return "\(name) cannot be read, as it is an event: watch shows it when it happens"
+    }
+    return isReadable && kind == .state ? nil : "\(name) cannot be read"
   }
 
   /// The value that a payload stands for, if the property can be set to it: a text, a word of an enumeration and bytes

@@ -119,8 +119,7 @@ final class ControlSession: @unchecked Sendable {
         return .failure(RequestError(.notFound, "no device is called \(id)"))
       }
       if let name = keys.property, device.profile.property(named: name) == nil {
-        let known = device.profile.properties.map(\.name).joined(separator: ", ")
-        return .failure(RequestError(.invalid, "\(id) has no property \(name) in use; in use: \(known)"))
+        return .failure(engine.assumeIsolated { $0.noProperty(name, of: device) })
       }
     }
     watch = ReadingWatch(keys, engine) { [socket] line in

@@ -23,7 +23,7 @@ package struct Command: Sendable {
   }
 
   var expired: Outcome {
-    .timeout(reason: "not applied within its ttl of \(timeToLive?.seconds ?? 0) s")
+    .timeout(reason: "not applied within \(timeToLive?.seconds ?? 0) s")
   }
 }
 

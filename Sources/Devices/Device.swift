@@ -277,6 +277,7 @@ final class Device: @unchecked Sendable {
     }
     description.isOnline = true
     description.connectedSince = .now
+    description.offlineSince = nil
     description.adapter = session.adapter.name
     owner = .this
     learnOffered()
@@ -294,6 +295,7 @@ final class Device: @unchecked Sendable {
     context.log.notice("offline", fields)
     description.isOnline = false
     description.connectedSince = nil
+    description.offlineSince = .now
     description.adapter = nil
     report(.availability)
   }

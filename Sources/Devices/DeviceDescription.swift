@@ -24,6 +24,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var isOnline = false
   /// The begin of its link, or of its last visit; nil while it is offline.
   package internal(set) var connectedSince: Timestamp?
+  /// When it was online last in this run; nil while it is online, and before it was.
+  package internal(set) var offlineSince: Timestamp?
   /// The adapter that has, or had, that link, as BlueZ names it; nil while it is offline.
   package internal(set) var adapter: String?
   /// The properties that it has offered on any link so far; nil: it was never connected.

@@ -75,7 +75,7 @@ extension PeripheralSession.Trouble {
       "it offers to be a keyboard or mouse (HID over GATT): it is not used, and not paired with"
     case .silent(let limit): "no reading for \(limit): reconnecting"
     case .unresponsive: "does not respond: reconnecting"
-    case .servicesLost: "its services are gone: reconnecting"
+    case .servicesLost: "it or bluetoothd has removed its services: reconnecting"
     }
   }
 
@@ -91,8 +91,10 @@ extension PeripheralSession.Trouble {
         : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"
     case .offersInput: "use a program without that service, or give its entry \"enabled\": false"
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
+    case .servicesLost:
+      "nothing, if bluetoothd was restarted; else see what its program offers: microbit-gateway inspect \(device)"
     case .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent,
-      .unresponsive, .servicesLost:
+      .unresponsive:
       nil
     }
   }

@@ -21,6 +21,18 @@ extension DeviceManager {
     }
   }
 
+  /// Why a property cannot be used: the device does not use it, or its profile has none of this name.
+  package func noProperty(_ name: String, of device: DeviceDescription) -> RequestError {
+    let used = device.profile.properties.map(\.name).joined(separator: ", ")
+    let whole = configuration.profile(named: device.profile.name)
+    return RequestError(
+      .invalid,
+      whole?.property(named: name) == nil
+        ? "\(device.id) has no property \(name); in use: \(used)"
+        : "\(device.id) does not use \(name): add it to properties of its entry in config.json; in use: \(used)"
+    )
+  }
+
   private func checkFree(_ id: DeviceID, for address: BluetoothAddress) throws(RequestError) {
     if let other = registry.byID[id], other.address != address {
       throw RequestError(.invalid, "the id \(id) is in use by \(other.address)")

@@ -58,7 +58,12 @@ struct EventWrites: WriteMachine {
       return [.answer(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
     }
     if !isLinked, command.timeToLive == nil {
-      return [.answer(command, .failed(reason: "the device is offline; a ttl would keep the command"))]
+      return [
+        .answer(
+          command,
+          .failed(reason: "the device is offline; with a time limit (ttl, in seconds) the command would wait")
+        )
+      ]
     }
     waiting.append(WaitingCommand(command: command, isPendingReported: !isLinked))
     return isLinked ? startNext() : [.answer(command, .pending)]

@@ -404,6 +404,8 @@ package struct PeripheralSession: Sendable {
     // What failed before says nothing about the time after it; the first connect after a restart of bluetoothd often
     // fails, as that ends the links of the one before.
     backOff.reset()
+    // bluetoothd removes the services of all devices while it ends.
+    if lastTrouble == .servicesLost { lastTrouble = nil }
     switch state {
     case .stopped, .absent, .leaving, .idle: return []
     // The attempt in progress reports its end.

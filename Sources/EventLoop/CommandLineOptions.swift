@@ -10,8 +10,8 @@ public protocol CommandLineOption: CaseIterable, Hashable, RawRepresentable<Stri
 public struct CommandLineOptions<Option: CommandLineOption> {
   /// In their order, each with its value: `--config FILE` or `--config=FILE`; empty if it takes none.
   public private(set) var options: [(option: Option, value: String)] = []
-  /// What is not an option.
-  public let words: [String]
+  /// What is not an option, in order; a negative number is a word.
+  public private(set) var words: [String] = []
 
   /// - Parameter arguments: the program's own name first.
   public init(_ arguments: [String]) throws(CommandLineError) {
@@ -27,22 +27,32 @@ public struct CommandLineOptions<Option: CommandLineOption> {
     }
     table.append(CLinux.option())
     clinux_reset_getopt()
+    // Words are returned in order too (-), and so are negative numbers: a digit with what follows it.
+    let short = "-:h" + (0...9).map { "\($0)::" }.joined()
     while true {
-      let result = getopt_long(Int32(arguments.count), &argv, ":h", table, nil)
+      let result = getopt_long(Int32(arguments.count), &argv, short, table, nil)
       if result == -1 { break }
       let value = clinux_optarg().map { String(cString: $0) } ?? ""
       if result >= first {
         options.append((all[Int(result - first)], value))
+      } else if result == 1 {
+        words.append(value)
+      } else if let digit = UInt8(exactly: result), (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) {
+        words.append("-" + String(decoding: [digit], as: UTF8.self) + value)
       } else if result == Int32(UInt8(ascii: "h")), let help = Option(rawValue: "help") {
         options.append((help, ""))
       } else {
         let refused = Self.refused(argv)
         throw CommandLineError(
-          result == Int32(UInt8(ascii: ":")) ? "\(refused) needs a value" : "unknown option \(refused)")
+          result == Int32(UInt8(ascii: ":"))
+            ? "\(refused) needs a value"
+            : "unknown option \(refused)"
+              + (words.count > 1 ? " (before a value that begins with -, write --)" : "")
+        )
       }
     }
-    // getopt has moved them to the end.
-    words = (Int(clinux_optind())..<arguments.count).compactMap { argv[$0].map { String(cString: $0) } }
+    // What follows --.
+    words += (Int(clinux_optind())..<arguments.count).compactMap { argv[$0].map { String(cString: $0) } }
   }
 
   /// The option that `getopt_long` has just refused.

@@ -63,7 +63,7 @@ public enum GatewayCommand: Sendable, Equatable {
   public func execute(on loop: EventLoop) async -> ExitStatus {
     switch self {
     case .run(let path): await Self.run(path, on: loop)
-    case .check(let path): Self.check(path)
+    case .check(let path): await Self.check(path, on: loop)
     case .doctor(let doctor): await doctor.run(on: loop)
     case .scan(let scan): await scan.run(on: loop)
     case .device(let command): await command.run(on: loop)
@@ -126,7 +126,7 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  private static func check(_ path: String?) -> ExitStatus {
+  private static func check(_ path: String?, on loop: EventLoop) async -> ExitStatus {
     guard let file = load(path) else { return .configuration }
     for warning in file.warnings { printError(warning.description(in: file.path)) }
     print("\(file.path): valid")
@@ -136,6 +136,13 @@ public enum GatewayCommand: Sendable, Equatable {
       file.configuration, document: file.document, records: DeviceRecord.records(state["devices"] ?? [:]),
       deleted: HomeAssistantDiscovery.deletedDevices(state["home_assistant"] ?? [:]), gateway: id)
     print("\n\(report)")
+    let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
+      .connect(on: loop)
+    if case .running(_, let client) = presence, let health = try? await client.request("health"),
+      let finding = GatewayCheck.changedConfiguration(health)
+    {
+      printError(finding.line)
+    }
     return .done
   }
 
@@ -164,23 +171,41 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  private static func profiles(_ name: String?, _ path: String?) -> ExitStatus {
+  /// Where the package installs profiles, which a configuration can name in `profiles_directory`.
+  static let installedProfiles = "/usr/share/microbit-gateway/profiles"
+
+  /// - Parameter folder: that of the installed profiles.
+  static func profiles(_ name: String?, _ path: String?, installed folder: String = installedProfiles)
+    -> ExitStatus
+  {
     var profiles = [Profile.microbit]
     // The built-in profile needs no configuration.
     if name != Profile.microbit.name {
-      guard let file = load(path) else { return .configuration }
-      profiles += file.configuration.profiles
-    }
-    guard let name else {
-      for profile in profiles {
-        print("\(profile.name): \(profile.properties.map(\.name).joined(separator: ", "))")
+      do throws(CommandFailure) {
+        profiles += try GatewayAccess.configuration(path).profiles
+      } catch {
+        printError(error.text)
+        return error.status
       }
+    }
+    let used = Set(profiles.map(\.name))
+    let installed = (try? ProfilesDirectory.profiles(in: folder)) ?? []
+    let others = installed.filter { !used.contains($0.name) }
+    let note = "to use it, name its folder in config.json: \"profiles_directory\": \"\(folder)\""
+    guard let name else {
+      for profile in profiles + others {
+        let properties = profile.properties.map(\.name).joined(separator: ", ")
+        print("\(profile.name): \(properties)\(used.contains(profile.name) ? "" : " (installed)")")
+      }
+      if !others.isEmpty { printError("(installed): \(note)") }
       return .done
     }
-    guard let profile = profiles.first(where: { $0.name == name }), let json = profile.json else {
-      printError("there is no profile \(name); there are \(profiles.map(\.name).joined(separator: ", "))")
+    guard let profile = (profiles + others).first(where: { $0.name == name }), let json = profile.json else {
+      printError(
+        "there is no profile \(name); there are \((profiles + others).map(\.name).joined(separator: ", "))")
       return .configuration
     }
+    if !used.contains(name) { printError("\(name) is installed; \(note)") }
     print(JSONValue.object(JSONObject([JSONObject.Member(name: name, value: json)])).text())
     return .done
   }

@@ -97,7 +97,8 @@ extension MQTTError: CustomStringConvertible {
     case .unreachable(_, ECONNREFUSED):
       let isLocal = ["localhost", "::1"].contains(host) || host.hasPrefix("127.")
       if isLocal, ![1883, 8883].contains(port) {
-        return "check mqtt.port: usual are 1883, and 8883 with TLS; is a broker running here?"
+        return
+          "check mqtt.port (usual: 1883, with TLS 8883); is a broker running here? sudo systemctl enable --now mosquitto"
       }
       return isLocal
         ? "is a broker running here? sudo apt install mosquitto; sudo systemctl enable --now mosquitto"

@@ -25,7 +25,10 @@ import Testing
     ("kitchen/period/set", "10", #""reason":"10 is below the smallest period, 20 ms""#),
     ("kitchen/period/set", "", #""reason":"the payload is empty""#),
     ("kitchen/x/get", #"{"transaction":"t"}"#, #""reason":"there is no such property","transaction":"t""#),
-    ("kitchen/button_a/get", "", #""reason":"button_a cannot be read""#),
+    (
+      "kitchen/button_a/get", "",
+      #""reason":"button_a cannot be read, as it is an event: watch shows it when it happens""#
+    ),
   ]
 
   @Test func commandsThatCannotBeCarriedOutAreRejected() async throws {

@@ -135,7 +135,10 @@ private struct EventBench {
 
   @Test func commandWithoutTTLFailsWhileDeviceIsAbsent() {
     var bench = EventBench(isLinked: false)
-    #expect(bench.command(1) == ["1: failed the device is offline; a ttl would keep the command"])
+    #expect(
+      bench.command(1) == [
+        "1: failed the device is offline; with a time limit (ttl, in seconds) the command would wait"
+      ])
     #expect(bench.linkUp() == [])
   }
 
@@ -170,7 +173,7 @@ private struct EventBench {
     #expect(bench.expire(at: start + .seconds(9)) == [])
     #expect(
       bench.expire(at: start + .seconds(10)) == [
-        "2: timeout not applied within its ttl of 10 s", "3: timeout not applied within its ttl of 10 s",
+        "2: timeout not applied within 10 s", "3: timeout not applied within 10 s",
       ])
     #expect(bench.machine.deadline == start + .seconds(60))
     #expect(bench.expire(at: start + .seconds(11)) == [])
@@ -185,7 +188,7 @@ private struct EventBench {
     _ = bench.command(1)
     _ = bench.command(2, ttl: 10, at: start)
     #expect(
-      bench.expire(at: start + .seconds(10)) == ["2: timeout not applied within its ttl of 10 s"])
+      bench.expire(at: start + .seconds(10)) == ["2: timeout not applied within 10 s"])
     #expect(bench.wrote(1) == ["1: accepted"])
   }
 

@@ -656,6 +656,12 @@ import Testing
   @Test func adapterLossMakesThePeripheralAbsent() {
     var session = live
     #expect(session.adapterWentAway() == [.offline, .cancelTimer])
+    // What bluetoothd reports while it ends is not the device's trouble.
+    var ending = live
+    _ = ending.servicesLost()
+    #expect(ending.lastTrouble == .servicesLost)
+    _ = ending.adapterWentAway()
+    #expect(ending.lastTrouble == nil)
     #expect(session.state == .absent)
     #expect(session.disconnected(at: start) == [])
 

@@ -116,6 +116,22 @@ import Testing
     }
   }
 
+  @Test("The command pair asks again after a typo and after a wrong passkey")
+  func passkeyAtATerminal() async throws {
+    try await withFixture(Self.plan("passkey", #","pair":false"#)) { fixture in
+      let id = try await fixture.id()
+      try await fixture.waitForState("subscribing")
+      let pair = try TerminalProcess(
+        try program("microbit-gateway"), ["pair", id, "--config", fixture.folder.path + "/config.json"],
+        environment: fixture.environment)
+      try await pair.answer("Enter its six digits within 30 s", "12345")
+      try await pair.answer("A passkey has six digits. Enter it again", "099999")
+      try await pair.shows("wrong passkey: once more")
+      try await pair.answer("Enter its six digits within 30 s", "100000")
+      #expect(try await pair.exitStatus() == 0 && pair.text.contains("\(id) is paired"), "\(pair.text)")
+    }
+  }
+
   @Test("Failed attempts are refused with the reason; a later one succeeds, and unpairing removes the bond")
   func failedAttempts() async throws {
     try await withFixture(Self.plan("just_works")) { fixture in

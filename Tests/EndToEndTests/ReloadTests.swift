@@ -28,6 +28,31 @@ import Testing
     }
   }
 
+  @Test("check, doctor and watch say that config.json has changed since the gateway read it")
+  func changedWithoutAReload() async throws {
+    try await withFixture(Self.plan) { fixture in
+      try await fixture.online("room-0")
+      let text = "config.json has changed since the running gateway read it"
+      func isSaid() async throws -> [Bool] {
+        let watch = try fixture.start(["watch"])
+        _ = try await watch.line(within: Fixture.patience) { $0.contains("temperature") }
+        watch.signal(SIGINT)
+        _ = try await watch.exitStatus(within: Fixture.patience)
+        var said = [watch.text.contains(text)]
+        for command in [["check"], ["doctor"], ["read", "room-2", "temperature"]] {
+          said.append(try await fixture.command(command).text.contains(text))
+        }
+        return said
+      }
+      #expect(try await isSaid() == [false, false, false, false])
+      try fixture.configure(entries: "\(Self.entry(0)),\(Self.entry(1)),\(Self.entry(2))")
+      #expect(try await isSaid() == [true, true, true, true])
+      #expect(
+        try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1)),\(Self.entry(2))") == .array([]))
+      #expect(try await isSaid() == [false, false, false, false])
+    }
+  }
+
   @Test("A reload by request or SIGHUP affects only what has changed", arguments: Trigger.allCases)
   private func changes(trigger: Trigger) async throws {
     try await withFixture(Self.plan) { fixture in

@@ -156,7 +156,7 @@ import Testing
       // An unreachable broker or an invalid option changes nothing.
       let before = text(folder + "/config.json")
       for (arguments, expected, reason) in [
-        (["1", "--all"], Int32(69), "check the port: usual are 1883, and 8883 with TLS"),
+        (["1", "--all"], Int32(69), "check the port (usual: 1883, with TLS 8883)"),
         (["0", "--all"], 64, "--port: "),
         (["1883", "--device", "kitchen"], 64, "--device kitchen"),
       ] {

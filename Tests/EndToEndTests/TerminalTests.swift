@@ -42,8 +42,10 @@ import Testing
 
   private static let invalid: [([String], Int32, String)] = [
     (["read", "ID", "wings"], 64, "no property wings"),
-    (["read", "ID", "button_a"], 64, "button_a cannot be read"),
+    (["read", "ID", "button_a"], 64, "button_a cannot be read, as it is an event: watch shows it"),
     (["write", "ID", "period", "5"], 64, "5 is below the smallest period"),
+    (["write", "ID", "period", "-5"], 64, "-5 is below the smallest period"),
+    (["write", "ID", "led_text", "-x"], 64, "write --"),
     (["write", "ID", "period", "soon"], 64, "soon"),
     (["write", "ID", "temperature", "5"], 64, "temperature cannot be set"),
     (["read", "C5:A1:B2:C3:D4:FF", "temperature", "--timeout", "1"], 69, "C5:A1:B2:C3:D4:FF"),
@@ -60,6 +62,26 @@ import Testing
         let (status, text) = try await fixture.command(arguments.map { $0 == "ID" ? device.address : $0 })
         #expect(status == expected && text.contains(reason), "\(arguments): \(status) \(text)")
       }
+    }
+  }
+
+  @Test("The command line says what would help: properties not in use, blank letters, no bond")
+  func hints() async throws {
+    try await withFixture(Self.plan(hasGateway: true)) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      for command in [["read", device.id, "accelerometer"], ["watch", device.id, "accelerometer"]] {
+        let unused = try await fixture.command(command)
+        #expect(
+          unused.status == 64
+            && unused.text.contains(
+              "does not use accelerometer: add it to properties of its entry in config.json"),
+          "\(unused.text)")
+      }
+      let text = try await fixture.command(["write", device.id, "led_text", "Grüße"])
+      #expect(text.status == 0 && text.text.contains("cannot show \"üß\", which stays blank"), "\(text.text)")
+      let unpaired = try await fixture.command(["unpair", device.id])
+      #expect(unpaired.status == 0 && unpaired.text == "\(device.id) was not paired", "\(unpaired.text)")
     }
   }
 
@@ -288,10 +310,16 @@ import Testing
       try await fixture.online(device.id)
       try await fixture.vanish(0, device.id)
       let read = try await fixture.command(["read", device.id, "temperature"])
-      #expect(read.status == 69 && read.text.contains("offline"), "\(read.text)")
+      let offline = try Regex(
+        "\(device.id) is offline since \\d\\d:\\d\\d:\\d\\d: .{8,}"
+      )
+      #expect(read.status == 69 && read.text.contains(offline), "\(read.text)")
       let timedOut = try await fixture.command(["write", device.id, "period", "700", "--timeout", "1"])
       #expect(
-        timedOut.status == 69 && timedOut.text.contains("is offline: waiting up to 1 s"), "\(timedOut.text)")
+        timedOut.status == 69 && timedOut.text.contains(offline)
+          && timedOut.text.contains("; waiting up to 1 s")
+          && timedOut.text.contains("not applied within 1 s"),
+        "\(timedOut.text)")
       let write = try fixture.start(["write", device.id, "period", "800"])
       _ = try await write.line(within: Fixture.patience) { $0.contains("waiting up to 30 s") }
       try await fixture.simulator.control("return", 0)

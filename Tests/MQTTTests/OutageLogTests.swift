@@ -32,7 +32,8 @@ import Testing
     let error = MQTTError.unreachable(reason: "Connection refused", errno: 111)
     #expect(
       error.hint(host: host, port: 1884)
-        == "check mqtt.port: usual are 1883, and 8883 with TLS; is a broker running here?")
+        == "check mqtt.port (usual: 1883, with TLS 8883); is a broker running here? sudo systemctl enable --now mosquitto"
+    )
     #expect(
       !log.failed(.unreachable(reason: "No route to host", errno: 113), retryIn: nil).line.contains(
         "apt install")

@@ -103,9 +103,7 @@ extension RequestHandler {
   ) throws(RequestError) -> (property: Property, index: Int) {
     let device = try usable(id)
     guard let index = device.profile.index(ofPropertyNamed: name) else {
-      let known = device.profile.properties.map(\.name)
-      throw RequestError(
-        .invalid, "\(id) has no property \(name) in use; in use: \(known.joined(separator: ", "))")
+      throw engine.assumeIsolated { $0.noProperty(name, of: device) }
     }
     return (device.profile.properties[index], index)
   }

@@ -78,12 +78,16 @@ public struct DeviceCommand: Sendable, Equatable {
       return .done
     case .read(let property):
       let target = try await access.device(name ?? "", using: property)
+      if access.isOffline(target) { throw CommandFailure(.unavailable, try await access.offline(target)) }
       return try report(
         try await request("property/get", ["property": .string(property)], target, access), property)
     case .write(let property, let value):
       let target = try await access.device(name ?? "", using: property)
       let seconds = Int(timeout.components.seconds)
-      if access.isOffline(target) { printError("\(target.label) is offline: waiting up to \(seconds) s …") }
+      if access.isOffline(target) {
+        printError("\(try await access.offline(target)); waiting up to \(seconds) s …")
+      }
+      warn(of: value, for: property, target)
       let keys: JSONValue = [
         "property": .string(property), "value": .string(value), "ttl": .integer(seconds),
       ]
@@ -97,9 +101,19 @@ public struct DeviceCommand: Sendable, Equatable {
     case .unpair:
       let target = try await access.known(name ?? "", orInRange: false)
       _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
-      print("\(target.label) is no longer paired")
+      print("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
       return .done
     }
+  }
+
+  /// The font of the micro:bit has the printable characters of ASCII (32 to 126).
+  private func warn(of value: String, for property: String, _ target: Target) {
+    guard target.profile == Profile.microbit.name, property == "led_text" else { return }
+    let blank = value.unicodeScalars.filter { !(0x20...0x7E).contains($0.value) }
+    guard !blank.isEmpty else { return }
+    let shown = String(String.UnicodeScalarView(blank))
+    printError(
+      "the micro:bit cannot show \(Excerpt(shown)), which stays blank: it has letters without accents only")
   }
 
   private func request(

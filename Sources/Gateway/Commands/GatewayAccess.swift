@@ -85,6 +85,13 @@ final class GatewayAccess: @unchecked Sendable {
     }
   }
 
+  /// Says that the running gateway has not read the present config.json.
+  func warnOfChangedConfiguration() async {
+    guard local == nil, let health = try? await client.request("health") else { return }
+    let finding = await EventLoop.blocking { GatewayCheck.changedConfiguration(health) }
+    if let finding { printError(finding.line) }
+  }
+
   // MARK: Devices
 
   /// The device that the user means; a gateway in this process serves it from now on.
@@ -113,9 +120,16 @@ final class GatewayAccess: @unchecked Sendable {
   /// All devices; a gateway in this process serves them from now on.
   func serveAll(using property: String?) { local?.serveAll(using: property) }
 
-  func isOffline(_ target: Target) -> Bool {
-    // A device that is connected on demand is connected for a command.
-    local == nil && target.state != "live" && target.state != "idle"
+  func isOffline(_ target: Target) -> Bool { local == nil && target.isOffline }
+
+  /// `kitchen is offline since 12:34:56: not in range`.
+  func offline(_ target: Target) async throws(CommandFailure) -> String {
+    let findings = try await request("health")["findings"]?.elements ?? []
+    let name = "\(target.label): "
+    let reason = findings.compactMap { $0["text"]?.text }.first { $0.hasPrefix(name) }?.dropFirst(name.count)
+    let since = target.offlineSince.map { " since \(WatchView.clock($0))" } ?? ""
+    return
+      "\(target.label) is offline\(since): \(reason.map(String.init) ?? target.lastError ?? "connecting again")"
   }
 
   /// What the user means: a device, or another peripheral in range.
@@ -134,6 +148,7 @@ final class GatewayAccess: @unchecked Sendable {
       let found = try await request("scan", ["timeout": .integer(5)]).elements.compactMap { Target($0) }
       if let found = try one(text, among: found) { return found }
     }
+    await warnOfChangedConfiguration()
     let known = devices.map(\.label)
     let hint = nearest(to: text, among: known).map { ": did you mean \($0)?" }
     let list = known.isEmpty || local != nil ? "" : "; devices: \(known.joined(separator: ", "))"
@@ -160,8 +175,15 @@ struct Target {
   let candidate: Candidate
   /// The properties in use; empty if it is not a device.
   var properties: [String] = []
-  /// The state of the session; empty if it is not a device.
-  var state = ""
+  /// Whether this gateway has it, and no link to it.
+  var isOffline = false
+  /// Nil: it is online, or was not while the gateway runs.
+  var offlineSince: String?
+  /// Why there is no link, as far as known.
+  var lastError: String?
+  var isPaired = false
+  /// The profile's name; nil if it is not a device.
+  var profile: String?
 
   var address: BluetoothAddress { candidate.address }
   var id: String? { candidate.id }
@@ -179,6 +201,13 @@ struct Target {
     guard let candidate = Candidate(json) else { return nil }
     self.init(candidate)
     properties = json["properties"]?.elements.compactMap(\.text) ?? []
-    state = json["state"]?.text ?? ""
+    // A device that is connected on demand is connected for a command; the gateway names other obstacles.
+    isOffline =
+      ["absent", "waiting", "connecting", "subscribing", "leaving"].contains(json["state"]?.text)
+      && json["held_by"] == json["gateway"]
+    offlineSince = json["offline_since"]?.text
+    lastError = json["last_error"]?.text
+    isPaired = json["paired"] == .bool(true)
+    profile = json["profile"]?.text
   }
 }

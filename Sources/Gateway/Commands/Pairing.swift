@@ -1,3 +1,4 @@
+import BlueZ
 import EventLoop
 import Glibc
 import JSON
@@ -6,12 +7,22 @@ import JSON
 struct Pairing {
   private let access: GatewayAccess
 
-  /// A passkey is shown for a minute.
   private static let timeout = Duration.seconds(120)
 
   init(_ access: GatewayAccess) { self.access = access }
 
   func pair(_ target: Target, passkey: Int?) async throws(CommandFailure) {
+    do throws(CommandFailure) {
+      try await attempt(target, passkey)
+    } catch {
+      guard passkey == nil, error.text == PairingError.wrongPasskey.description else { throw error }
+      printError("\(error.text): once more")
+      try await attempt(target, nil)
+    }
+    print("\(target.label) is paired")
+  }
+
+  private func attempt(_ target: Target, _ passkey: Int?) async throws(CommandFailure) {
     var data = try await request(target, passkey)
     if data["passkey_required"] == .bool(true) {
       data = try await request(target, try await enteredPasskey(target))
@@ -19,7 +30,6 @@ struct Pairing {
     guard data["paired"] == .bool(true) else {
       throw CommandFailure(.refused, "\(target.label) was not paired: the passkey may be wrong")
     }
-    print("\(target.label) is paired")
   }
 
   private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue {
@@ -35,12 +45,14 @@ struct Pairing {
         "\(target.label) shows a passkey (a micro:bit after button A was pressed): repeat with --passkey N")
     }
     printError(
-      "\(target.label) shows a passkey (a micro:bit after button A was pressed). Enter its six digits:")
+      "\(target.label) shows a passkey (a micro:bit after button A was pressed). Enter its six digits within 30 s:"
+    )
     // Not on the loop, which has to keep running meanwhile.
-    let line = await EventLoop.blocking { StandardInput.line() ?? "" }
-    guard let passkey = Int(line), (0...999_999).contains(passkey) else {
-      throw CommandFailure(.usage, "a passkey has six digits")
+    while let line = await EventLoop.blocking({ StandardInput.line() }) {
+      let digits = line.filter { !$0.isWhitespace }
+      if digits.utf8.count == 6, let passkey = Int(digits), passkey >= 0 { return passkey }
+      printError("A passkey has six digits. Enter it again:")
     }
-    return passkey
+    throw CommandFailure(.usage, "no passkey was entered")
   }
 }

@@ -44,33 +44,42 @@ struct WatchView {
     return "\(time)  \(device)  \(property) \(text)"
   }
 
-  /// The table, cut to the terminal.
+  /// The table: a row for each device, whose values may take several lines; cut to the terminal.
   func lines(mostRows: Int = .max, columns: Int = TerminalSize.columns) -> [String] {
     let shown = order.filter { rows[$0] != nil }
     guard !shown.isEmpty else { return ["no device yet …"] }
-    let names = shown.map { $0.count }.max() ?? 0
-    let cells = shown.map { device -> (String, String) in
+    let names = shown.map(\.count).max() ?? 0
+    let width = max(20, columns - 1)
+    var lines: [String] = []
+    for (index, device) in shown.enumerated() {
       let row = rows[device] ?? Row()
-      let values = row.values.map { "\($0.property) \($0.text)" }.joined(separator: "   ")
-      return (device, values.isEmpty ? (row.name.isEmpty ? "…" : row.name) : values)
-    }
-    let width = cells.map { $0.1.count }.filter { $0 <= 60 }.max() ?? 0
-    var lines = cells.map { device, values in
-      let row = rows[device] ?? Row()
-      let last = row.last.isEmpty ? padded("", 8) : row.last
-      return String(
-        "\(padded(device, names))  \(padded(values, width))  \(last)  \(row.state ?? "offline")".prefix(
-          max(20, columns - 1)))
-    }
-    if lines.count > mostRows {
-      let hidden = lines.count - mostRows + 1
-      lines = lines.prefix(max(0, mostRows - 1)) + ["… and \(hidden) more"]
+      let texts = row.values.map { "\($0.property) \($0.text)" }
+      let block = Self.block(
+        "\(padded(device, names))  \(padded(row.state ?? "offline", 7))  \(padded(row.last, 8))",
+        texts.isEmpty ? [row.name.isEmpty ? "…" : row.name] : texts, width: width)
+      // The line that says how many are left out needs a place.
+      guard lines.count + block.count + (index + 1 < shown.count ? 1 : 0) <= mostRows else {
+        return lines + ["… and \(shown.count - index) more"]
+      }
+      lines += block
     }
     return lines
   }
 
+  /// The values after `head`, in as many lines as they need.
+  private static func block(_ head: String, _ values: [String], width: Int) -> [String] {
+    var lines = [head]
+    for value in values {
+      if lines[lines.count - 1].count + 2 + value.count > width, lines[lines.count - 1] != head {
+        lines.append(padded("", head.count))
+      }
+      lines[lines.count - 1] += "  \(value)"
+    }
+    return lines.map { String($0.prefix(width)) }
+  }
+
   /// The local time of day of `2026-01-02T03:04:05.678Z`, or now.
-  private static func clock(_ text: String?) -> String {
+  static func clock(_ text: String?) -> String {
     var seconds = time(nil)
     let numbers = text?.split { !$0.isNumber }.compactMap { Int32($0) } ?? []
     if numbers.count >= 6 {

@@ -43,12 +43,6 @@ final class Watching: @unchecked Sendable {
     if let name {
       let target = try await access.device(name, using: property)
       keys = keys.merging(["id": target.id.map(JSONValue.string)])
-      if let property, !target.properties.contains(property) {
-        throw CommandFailure(
-          .usage,
-          "\(target.label) has no property \(property) in use; in use: \(target.properties.joined(separator: ", "))"
-        )
-      }
     } else {
       access.serveAll(using: property)
     }
@@ -56,6 +50,7 @@ final class Watching: @unchecked Sendable {
     access.client.onEnd = { [ended] in
       ended.resume(.success(CommandFailure(.unavailable, "the gateway has ended")))
     }
+    await access.warnOfChangedConfiguration()
     if format == .csv { write(Self.csvHeader + "\n") }
     _ = try await access.request("watch", keys)
     interruption.action = { [self] _ in stop() }

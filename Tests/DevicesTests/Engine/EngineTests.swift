@@ -169,7 +169,7 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     let outcomes = await tested.command(500, ttl: 1)
     #expect(await tested.engine.device(Engine.id)?.desired == [:], "a command with a ttl is not kept")
-    #expect(try await outcomes.final() == .timeout(reason: "not applied within its ttl of 1 s"))
+    #expect(try await outcomes.final() == .timeout(reason: "not applied within 1 s"))
     #expect(outcomes.elements.first == .pending)
     await tested.end()
   }
@@ -624,7 +624,7 @@ import Testing
     try await tested.frontEnd.availability(false, from: before)
     #expect(
       await tested.command(.text("Hi"), ledText).elements == [
-        .failed(reason: "the device is offline; a ttl would keep the command")
+        .failed(reason: "the device is offline; with a time limit (ttl, in seconds) the command would wait")
       ])
     let waits = await tested.command(.text("Hi"), ledText, ttl: 60)
     #expect(waits.elements == [.pending])
@@ -927,7 +927,7 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     let outcomes = await tested.command(500, ttl: 1)
     await tested.engine.setOwner(.other(attic), of: Engine.id)
-    #expect(try await outcomes.final() == .timeout(reason: "not applied within its ttl of 1 s"))
+    #expect(try await outcomes.final() == .timeout(reason: "not applied within 1 s"))
     await tested.end()
   }
 

@@ -275,7 +275,10 @@ import Testing
       .read(property: "temprature"),
       #"steps[1].read: c5a1b2c3d4e5 has no property "temprature" (did you mean temperature?)"#
     ),
-    (.read(property: "button_a"), "steps[1].read: button_a cannot be read"),
+    (
+      .read(property: "button_a"),
+      "steps[1].read: button_a cannot be read, as it is an event: watch shows it when it happens"
+    ),
     (.write(property: "temperature", value: 1), "steps[1].write.property: temperature cannot be set"),
     (
       .write(property: "period", value: "fast"),

@@ -32,4 +32,34 @@ import Testing
     #expect(Watching.csv(Self.line(["x": .integer(1)]))?.hasSuffix(#","{""x"":1}","#) == true)
     #expect(Watching.csv(["device": "kitchen", "online": .bool(true)]) == nil)
   }
+
+  // MARK: The table
+
+  @Test func theTableFitsATerminal() {
+    var view = WatchView()
+    for (device, online) in [("kitchen", true), ("hall", false)] {
+      _ = view.update(["device": .string(device), "name": "BBC micro:bit", "online": .bool(online)])
+    }
+    for (property, value): (String, JSONValue) in [
+      ("temperature", .integer(21)),
+      ("accelerometer", ["x": .integer(-1024), "y": .integer(512), "z": .integer(0)]),
+      ("magnetometer_bearing", .integer(359)), ("button_a", "pressed"),
+    ] {
+      _ = view.update([
+        "device": "kitchen", "property": .string(property), "value": value,
+        "time": "2026-01-02T03:04:05.678Z",
+      ])
+    }
+    let lines = view.lines(columns: 80)
+    #expect(lines.allSatisfy { $0.count < 80 })
+    // The time is shown, and so is each value.
+    #expect(
+      lines.first?.contains(#/^kitchen  online   \d\d:04:05  temperature 21$/#) == true,
+      "\(lines)")
+    #expect(
+      lines.count == 4 && lines[2].hasSuffix("  magnetometer_bearing 359  button_a pressed"), "\(lines)")
+    #expect(lines[3].hasPrefix("hall     offline  ") && lines[3].hasSuffix("BBC micro:bit"), "\(lines)")
+    #expect(view.lines(mostRows: 2, columns: 80) == ["… and 2 more"])
+    #expect(view.lines(mostRows: 4, columns: 80) == lines)
+  }
 }

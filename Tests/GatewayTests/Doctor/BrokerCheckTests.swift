@@ -80,7 +80,9 @@ struct BrokerCheckTests {
       found == [
         .fault(
           .broker, "the broker cannot be reached: Connection refused",
-          remedy: "check mqtt.port: usual are 1883, and 8883 with TLS; is a broker running here?")
+          remedy:
+            "check mqtt.port (usual: 1883, with TLS 8883); is a broker running here? sudo systemctl enable --now mosquitto"
+        )
       ])
   }
 
