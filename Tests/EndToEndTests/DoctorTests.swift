@@ -181,7 +181,7 @@ import Testing
     try await withFixture(Self.plan([.gateway, .simulator, .broker])) { fixture in
       try await Self.runExpectingFinding(
         "fault", "broker", "the broker cannot be reached: Connection refused",
-        "check mqtt.port: usual are 1883", in: fixture)
+        "usual: 1883, with TLS 8883", in: fixture)
     }
   }
 

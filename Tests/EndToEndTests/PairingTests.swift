@@ -118,7 +118,7 @@ import Testing
 
   @Test("The command pair asks again after a typo and after a wrong passkey")
   func passkeyAtATerminal() async throws {
-    try await withFixture(Self.plan("passkey", #","pair":false"#)) { fixture in
+    try await withFixture(Self.plan("passkey")) { fixture in
       let id = try await fixture.id()
       try await fixture.waitForState("subscribing")
       let pair = try TerminalProcess(

@@ -123,7 +123,8 @@ private final class SetupRun {
   private var introduction: [String] {
     [
       "This writes the configuration of the gateway: \(present.path)",
-      "Press Enter to accept the answer in [brackets]. Ctrl-C ends this; nothing is changed before the last question.",
+      "Press Enter to accept the answer in [brackets]. Ctrl-C ends this;",
+      "nothing is changed before the last question.",
     ]
       + (present.problem == nil
         ? []

@@ -44,8 +44,7 @@ struct SetupBroker: Equatable {
   mutating func setHost(_ host: String) throws(SetupRefusal) {
     try Self.check(["host": .string(host)])
     if Int(host) != nil {
-      throw SetupRefusal(
-        "\(Excerpt(host)) is a number: the port is asked for later. On which computer is the broker?")
+      throw SetupRefusal("\(Excerpt(host)) is a number: the port is asked for later.")
     }
     self.host = host
   }

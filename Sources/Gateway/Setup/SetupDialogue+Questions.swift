@@ -21,8 +21,8 @@ extension SetupDialogue {
       SetupQuestion(
         topic: topic,
         lines: [
-          "", "Where is the MQTT broker? localhost is this computer; with Home Assistant's Mosquitto",
-          "add-on it is the computer with Home Assistant, for example homeassistant.local.",
+          "", "Where is the MQTT broker? localhost is this computer; with Home Assistant's",
+          "Mosquitto add-on it is its computer, for example homeassistant.local.",
         ], prompt: "Broker (name or address)", preset: broker.host)
     case .tls:
       SetupQuestion(
