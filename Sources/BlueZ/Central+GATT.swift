@@ -100,7 +100,7 @@ extension Central {
     } catch {
       switch error {
       case .disconnected, .gone, .unavailable, .timedOut: throw error
-      case .refused, .transient, .busy, .unlikely, .notifyAcquired, .keyMissing, .inputDevice: break
+      case .refused, .transient, .busy, .unlikely, .notifyAcquired, .keyMissing: break
       }
       log.debug("no socket for notifications: using signals", ["error": error])
       return false

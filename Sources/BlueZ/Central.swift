@@ -169,7 +169,9 @@ public actor Central {
   private func noteInput(of id: PeripheralID) {
     if tree.devices[id.path]?.isPaired != true { unwantedBonds.remove(id) }
     // During an attempt its result tells it.
-    if links[id] != nil, attempt(on: id.path) == nil, isRefused(id) { handler(.inputDevice(id)) }
+    if links[id] != nil, attempt(on: id.path) == nil, isRefused(id) {
+      handler(.unusable(id, CentralError.inputDevice.description))
+    }
   }
 
   /// Whether the peripheral must not be used: with HID over GATT and a bond it is a keyboard or mouse of this machine,

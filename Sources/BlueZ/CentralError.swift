@@ -22,8 +22,6 @@ public enum CentralError: Error, Sendable, Equatable {
   case notifyAcquired
   /// The link to a paired peripheral ended at once: the peripheral may have lost its part of the bond.
   case keyMissing
-  /// It offers HID over GATT, and no other program had paired with it as a keyboard or mouse.
-  case inputDevice
   /// No bus, no bluetoothd, or no powered adapter.
   case unavailable
 
@@ -59,6 +57,11 @@ public enum CentralError: Error, Sendable, Equatable {
   }
 }
 
+extension CentralError {
+  /// See ``Central/isRefused(_:)``.
+  static let inputDevice = CentralError.refused("it offers to be a keyboard or mouse (HID over GATT)")
+}
+
 extension CentralError: CustomStringConvertible {
   /// A line for the log; it may quote bluetoothd.
   public var description: String {
@@ -69,7 +72,6 @@ extension CentralError: CustomStringConvertible {
     case .disconnected: "the link is gone"
     case .notifyAcquired: "another program has acquired the notifications"
     case .keyMissing: "the link ended at once: it may have lost its bond"
-    case .inputDevice: "it offers to be a keyboard or mouse (HID over GATT)"
     case .unavailable: "the Bluetooth adapter is missing or off"
     }
   }

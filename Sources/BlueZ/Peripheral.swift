@@ -158,8 +158,8 @@ public enum CentralEvent: Sendable {
   /// The peripheral has changed its services while connected (Service Changed, Core Specification Vol 3, Part G, 7.1):
   /// these are its characteristics now. Earlier ones that are not among them are invalid.
   case servicesChanged(PeripheralID, [Characteristic])
-  /// The peripheral has added HID over GATT to its services: with a bond it becomes a keyboard or mouse of this machine.
-  case inputDevice(PeripheralID)
+  /// The peripheral has changed its services so that it must not be used, and why: see ``Central/isRefused(_:)``.
+  case unusable(PeripheralID, String)
   /// bluetoothd has removed the peripheral; it is valid again once it is seen again.
   case lost(PeripheralID)
 }

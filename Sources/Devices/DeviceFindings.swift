@@ -71,8 +71,6 @@ extension PeripheralSession.Trouble {
     case .bondLost(pairsAgain: true):
       "it has lost its bond, as after a new program was flashed: pairing again"
     case .bondLost(pairsAgain: false): "it has lost its bond, as after a new program was flashed"
-    case .offersInput:
-      "it offers to be a keyboard or mouse (HID over GATT): it is not used, and not paired with"
     case .silent(let limit): "no reading for \(limit): reconnecting"
     case .unresponsive: "does not respond: reconnecting"
     case .servicesLost: "it or bluetoothd has removed its services: reconnecting"
@@ -89,7 +87,6 @@ extension PeripheralSession.Trouble {
       pairing == .never
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
         : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"
-    case .offersInput: "use a program without that service, or give its entry \"enabled\": false"
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .servicesLost:
       "nothing, if bluetoothd was restarted; else see what its program offers: microbit-gateway inspect \(device)"
@@ -111,8 +108,7 @@ extension PeripheralSession.Trouble {
       self.remedy(device, profile, pairing)
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
     switch self {
-    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .offersInput,
-      .subscribeFailed:
+    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed:
       return .fault(.device, text, remedy: remedy)
     case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
       .servicesLost:

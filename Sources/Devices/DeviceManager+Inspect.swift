@@ -179,7 +179,7 @@ extension CentralError {
   fileprivate var concernsOneCharacteristic: Bool {
     switch self {
     case .refused, .transient, .busy, .unlikely, .notifyAcquired: true
-    case .timedOut, .gone, .disconnected, .keyMissing, .inputDevice, .unavailable: false
+    case .timedOut, .gone, .disconnected, .keyMissing, .unavailable: false
     }
   }
 }

@@ -182,8 +182,8 @@ package actor DeviceManager {
       registry.byPeripheral[id]?.session.linkEnded(of: id, because: reason)
     case .servicesChanged(let id, let characteristics):
       registry.byPeripheral[id]?.session.servicesChanged(of: id, characteristics)
-    case .inputDevice(let id):
-      registry.byPeripheral[id]?.session.offersInput(id)
+    case .unusable(let id, let reason):
+      registry.byPeripheral[id]?.session.becameUnusable(id, reason)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }

@@ -117,10 +117,10 @@ final class DeviceSession: @unchecked Sendable {
     context.sessionChanged()
   }
 
-  /// The peripheral has added HID over GATT to its services.
-  func offersInput(_ id: PeripheralID) {
+  /// The peripheral has changed its services so that it must not be used.
+  func becameUnusable(_ id: PeripheralID, _ reason: String) {
     guard id == peripheral else { return }
-    perform(machine.offersInput())
+    perform(machine.becameUnusable(reason))
   }
 
   func adapterChanged(_ adapter: Int, isOn: Bool) {
@@ -327,7 +327,7 @@ final class DeviceSession: @unchecked Sendable {
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
         channel.leaveOut(because: error)
       case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
-        .keyMissing, .inputDevice, .unavailable:
+        .keyMissing, .unavailable:
         throw error
       }
     }
@@ -420,8 +420,7 @@ extension CentralError {
   fileprivate var leavesLinkUp: Bool {
     switch self {
     case .timedOut, .unlikely: true
-    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .inputDevice,
-      .unavailable:
+    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .unavailable:
       false
     }
   }

@@ -34,8 +34,6 @@ extension PeripheralSession {
     case pairingFailed(String)
     /// The peripheral has lost its bond. `pairsAgain`: whether the gateway pairs with it again.
     case bondLost(pairsAgain: Bool)
-    /// It offers HID over GATT, and is not used: with a bond it would be a keyboard or mouse of this machine.
-    case offersInput
     /// Connected, and no reading for this long.
     case silent(Duration)
     /// An operation was not answered in time.
@@ -60,7 +58,7 @@ extension PeripheralSession.Trouble {
     switch self {
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true
     case .unsuitable, .unusable, .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed,
-      .bondLost(pairsAgain: true), .offersInput, .silent, .unresponsive, .servicesLost:
+      .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost:
       false
     }
   }

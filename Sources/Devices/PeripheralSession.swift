@@ -143,12 +143,12 @@ package struct PeripheralSession: Sendable {
       if isInRange { return wait(backOff.next()) }
       state = .absent
       return []
-    case .failed(.inputDevice), .notPaired(.failed(.inputDevice)):
-      pairing.failed()
-      return trouble(.offersInput) + wait(longBackOff.next())
     case .failed(.keyMissing):
       if pairing.linkWasRefused() { return bondLost() }
       return connectFailed(.keyMissing)
+    case .notPaired(.failed(.refused(let reason))):
+      pairing.failed()
+      return trouble(.unusable(reason)) + wait(longBackOff.next())
     case .notPaired(let error):
       let wasDue = pairing.isDue
       pairing.failed()
@@ -158,6 +158,7 @@ package struct PeripheralSession: Sendable {
       // Says nothing about the bond.
       return connectFailed(.transient(reason))
     case .failed(.refused(let reason)):
+      pairing.failed()
       return trouble(.unusable(reason)) + wait(longBackOff.next())
     case .failed(let error):
       pairing.linkFailed()
@@ -178,8 +179,7 @@ package struct PeripheralSession: Sendable {
       let isCacheOutdated =
         switch failure {
         case .refused, .transient: linkWasUnusable(deletingAfter: 2)
-        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .inputDevice,
-          .unavailable:
+        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .unavailable:
           false
         }
       return trouble(.subscribeFailed(failure.description))
@@ -257,8 +257,8 @@ package struct PeripheralSession: Sendable {
     return [.offline] + trouble(.servicesLost) + endLink(thenWait: backOff.next())
   }
 
-  /// The peripheral has added HID over GATT to its services: the link is ended, and a bond deleted.
-  mutating func offersInput() -> [Action] {
+  /// The peripheral has changed its services so that it must not be used: the link is ended, and a bond deleted.
+  mutating func becameUnusable(_ reason: String) -> [Action] {
     switch state {
     case .subscribing, .live: break
     // The operation in progress reports it, or there is no link.
@@ -266,7 +266,7 @@ package struct PeripheralSession: Sendable {
     }
     let offline: [Action] = state == .live ? [.offline] : []
     let delay = longBackOff.next()
-    return offline + trouble(.offersInput)
+    return offline + trouble(.unusable(reason))
       + (pairing.isPaired ? forget(thenWait: delay) : endLink(thenWait: delay))
   }
 

@@ -255,7 +255,7 @@ extension WriteFailure {
     switch error {
     case .disconnected, .gone, .unavailable: self = .linkLost
     case .timedOut: self = .timeout
-    case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing, .inputDevice:
+    case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing:
       self = .failed(reason: "\(error)")
     }
   }

@@ -506,25 +506,25 @@ import Testing
     #expect(session.unreadable(error) == [])
   }
 
-  @Test func inputDeviceIsTriedLessAndLessOften() {
-    for result in [Session.Connection.failed(.inputDevice), .notPaired(.failed(.inputDevice))] {
+  @Test func refusedPeripheralIsTriedLessAndLessOften() {
+    for result in [Session.Connection.failed(.refused("HID")), .notPaired(.failed(.refused("HID")))] {
       var session = connecting(.always)
       for minutes in [1, 2, 4] {
-        let reports: [Session.Action] = minutes == 1 ? [.report(.offersInput)] : []
+        let reports: [Session.Action] = minutes == 1 ? [.report(.unusable("HID"))] : []
         expectTimer(session.connected(result), .seconds(60 * minutes), after: reports)
         #expect(session.timer(at: start) == [.connect])
       }
     }
   }
 
-  @Test func bondOfAPeripheralThatBecomesAnInputDeviceIsDeleted() {
+  @Test func bondOfAPeripheralThatBecomesUnusableIsDeleted() {
     for isPaired in [true, false] {
       var session = live
       session.seen(isPaired: isPaired)
       let end = isPaired ? Session.Action.forget : .disconnect
-      #expect(session.offersInput() == [.offline, .report(.offersInput), .cancelTimer, end])
+      #expect(session.becameUnusable("HID") == [.offline, .report(.unusable("HID")), .cancelTimer, end])
       // It is told again before the link has ended.
-      #expect(session.offersInput() == [])
+      #expect(session.becameUnusable("HID") == [])
       expectTimer(session.disconnectCompleted(), .seconds(60))
     }
   }
@@ -778,7 +778,7 @@ import Testing
           pending.remove("connect")
           let results: [Session.Connection] = [
             .connected, .connected, .unsuitable, .failed(.gone), .failed(.timedOut("x")),
-            .failed(.keyMissing), .failed(.keyMissing), .failed(.inputDevice), .notPaired(.refused),
+            .failed(.keyMissing), .failed(.keyMissing), .failed(.refused("HID")), .notPaired(.refused),
           ]
           actions = session.connected(results.randomElement(using: &random)!)
         case 3 where pending.contains("subscribe"):
@@ -805,7 +805,7 @@ import Testing
         case 15:
           session.seen(isPaired: Bool.random(using: &random))
           continue
-        case 16: actions = session.offersInput()
+        case 16: actions = session.becameUnusable("HID")
         default: continue
         }
         for action in actions {

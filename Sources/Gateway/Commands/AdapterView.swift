@@ -91,7 +91,7 @@ final class AdapterView: @unchecked Sendable {
       }
       if isDecided { decided.resume(.success(())) }
     case .seen(let peripheral): onSeen(peripheral)
-    case .disconnected, .linkEnded, .servicesChanged, .inputDevice, .lost: break
+    case .disconnected, .linkEnded, .servicesChanged, .unusable, .lost: break
     }
   }
 

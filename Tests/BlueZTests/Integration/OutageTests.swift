@@ -123,7 +123,7 @@ import Testing
       case .state(let state): state.isOn ? "on" : "\(state)"
       case .disconnected(id): "disconnected"
       case .lost(id): "lost"
-      case .seen, .linkEnded, .disconnected, .servicesChanged, .inputDevice, .lost: nil
+      case .seen, .linkEnded, .disconnected, .servicesChanged, .unusable, .lost: nil
       }
     }
     // An orderly end signals the adapter first; a crash only the loss of the name.

@@ -238,7 +238,7 @@ import Testing
     #expect(try await central.central.connect(id).contains { $0.uuid == Self.batteryLevel })
     await fixture.serve(Self.input, true)
     _ = try await central.events.next("word of the keyboard") { event -> Bool? in
-      if case .inputDevice(id) = event { true } else { nil }
+      if case .unusable(id, _) = event { true } else { nil }
     }
     // On a later link the bond alone does not make it one that may be used.
     await fixture.serve(Self.input, false)
