@@ -98,8 +98,8 @@ NOTIFIED = [
 WRITTEN = [
     ("counter", "add", "5", "2222", ["05"]),
     ("sound_player", "play", "third", PLAYER.format(2), ["03"]),
-    ("nordic_uart", "send", "turn the lamp on now", UART.format(2), [b"turn the lamp on now".hex()]),
-    ("nordic_uart", "send", "a text of two writes.", UART.format(2), [b"a text of two writes".hex(), "2e"]),
+    ("nordic_uart", "send", "turn the lamp on now", UART.format(2), [b"turn the lamp on now".hex(), "0a"]),
+    ("nordic_uart", "send", "a text of two writes.", UART.format(2), [b"a text of two writes".hex(), "2e0a"]),
 ]
 """Profile, property, command, characteristic, the bytes of each write."""
 
