@@ -9,7 +9,7 @@ enum BlueZEvent: Sendable, Equatable {
   /// Interfaces of an object were removed; the object is gone with its last interface.
   case removed(path: String, interfaces: [String])
   case changed(path: String, interface: String, properties: Properties, invalidated: [String])
-  /// The link of a device has ended, and why (BlueZ 5.82 and newer).
+  /// The link of a device has ended, and why (BlueZ 5.83 and newer).
   case linkEnded(path: String, reason: String)
   /// The owner of `org.bluez` changed; nil: bluetoothd has ended, and its objects are gone.
   case owner(String?)

@@ -293,7 +293,10 @@ struct ObjectTree: Sendable {
       if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
       if let uuids = properties["UUIDs"]?.textArray { device.uuids = uuids.compactMap { BluetoothUUID($0) } }
       device.advertised.update(properties)
-      device.manufacturers = device.advertised.manufacturerData.keys.sorted()
+      // Most changes are of the signal strength alone.
+      if properties["ManufacturerData"] != nil {
+        device.manufacturers = device.advertised.manufacturerData.keys.sorted()
+      }
       devices[path] = device
       return inputDevice(path, before: wasInputDevice)
         + (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]

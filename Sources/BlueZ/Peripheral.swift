@@ -153,7 +153,7 @@ public enum CentralEvent: Sendable {
   case seen(Peripheral)
   /// The link ended, for any reason.
   case disconnected(PeripheralID)
-  /// Why it ended: follows ``disconnected(_:)``, from BlueZ 5.82 on.
+  /// Why it ended: follows ``disconnected(_:)``, from BlueZ 5.83 on.
   case linkEnded(PeripheralID, reason: String)
   /// The peripheral has changed its services while connected (Service Changed, Core Specification Vol 3, Part G, 7.1):
   /// these are its characteristics now. Earlier ones that are not among them are invalid.

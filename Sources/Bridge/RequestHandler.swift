@@ -211,27 +211,17 @@ extension Peripheral {
       "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
       "device": id.map { .string($0.description) },
       "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
-      "manufacturer_data": Self.json(advertised.manufacturerData, bytes: 2),
-      "service_data": advertised.serviceData.isEmpty
-        ? nil
-        : JSONValue.object(
-          Dictionary(
-            uniqueKeysWithValues: advertised.serviceData.map {
-              ($0.key.description, JSONValue.string(Hexadecimal.text($0.value)))
-            })),
+      "manufacturer_data": Self.json(advertised.manufacturerData) { Hexadecimal.text($0, bytes: 2) },
+      "service_data": Self.json(advertised.serviceData, \.description),
       "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
-      "advertising_data": Self.json(advertised.other, bytes: 1),
+      "advertising_data": Self.json(advertised.other) { Hexadecimal.text($0, bytes: 1) },
     ]
   }
 
-  /// Numbers and bytes in hexadecimal; nil if there are none.
-  private static func json(_ data: [Int: [UInt8]], bytes count: Int) -> JSONValue? {
-    data.isEmpty
-      ? nil
-      : .object(
-        Dictionary(
-          uniqueKeysWithValues: data.map { number, bytes in
-            (Hexadecimal.text(number, bytes: count), JSONValue.string(Hexadecimal.text(bytes)))
-          }))
+  /// The bytes in hexadecimal; nil if there are none.
+  private static func json<Key>(_ data: [Key: [UInt8]], _ name: (Key) -> String) -> JSONValue? {
+    guard !data.isEmpty else { return nil }
+    let members = data.map { (name($0.key), JSONValue.string(Hexadecimal.text($0.value))) }
+    return .object(Dictionary(uniqueKeysWithValues: members))
   }
 }

@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import JSON
 import MQTT
@@ -78,10 +79,5 @@ struct RetainedCommands {
     section.put(address.description, nil)
   }
 
-  /// FNV-1a of 64 bits (RFC 9923): the same in every run, which `Hasher` is not.
-  static func digest(_ payload: [UInt8]) -> Int {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in payload { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return Int(truncatingIfNeeded: hash)
-  }
+  static func digest(_ payload: [UInt8]) -> Int { Int(truncatingIfNeeded: Digest.of(payload)) }
 }

@@ -54,11 +54,8 @@ package struct ConfigurationFile: Sendable {
     return Array(line)
   }
 
-  /// Tells whether two contents are the same (FNV-1a, 64 bits).
-  package static func digest(_ bytes: [UInt8]) -> String {
-    let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-    return String(hash, radix: 16)
-  }
+  /// Tells whether two contents are the same.
+  package static func digest(_ bytes: [UInt8]) -> String { String(Digest.of(bytes), radix: 16) }
 
   /// Reads a configuration as a file in `folder` holds it, with its profiles, but without its other files.
   package static func parse(

@@ -146,7 +146,7 @@ package struct PeripheralSession: Sendable {
     case .failed(.keyMissing):
       if pairing.linkWasRefused() { return bondLost() }
       return connectFailed(.keyMissing)
-    case .notPaired(.failed(.refused(let reason))):
+    case .notPaired(.failed(.refused(let reason))), .failed(.refused(let reason)):
       pairing.failed()
       return trouble(.unusable(reason)) + wait(longBackOff.next())
     case .notPaired(let error):
@@ -157,9 +157,6 @@ package struct PeripheralSession: Sendable {
     case .failed(.transient(let reason)):
       // Says nothing about the bond.
       return connectFailed(.transient(reason))
-    case .failed(.refused(let reason)):
-      pairing.failed()
-      return trouble(.unusable(reason)) + wait(longBackOff.next())
     case .failed(let error):
       pairing.linkFailed()
       return connectFailed(error)

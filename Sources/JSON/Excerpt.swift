@@ -1,5 +1,4 @@
-/// An untrusted text to be quoted in a message: in quotes, truncated, with a mark for each
-/// invisible character.
+/// An untrusted text to be quoted in a message: in quotes, truncated, with a mark for each invisible character.
 package struct Excerpt: CustomStringConvertible {
   /// In characters.
   static let longest = 40

@@ -82,8 +82,8 @@ package struct GATTDatabase: Sendable {
   /// These services after the GATT service, which all peripherals have.
   ///
   /// Handles are assigned in this order: each service and each characteristic declaration has one, followed by those of
-  /// its value, client configuration and other descriptors. A micro:bit with the temperature service gets the handles, and so the object
-  /// paths, of the recordings.
+  /// its value, client configuration and other descriptors. A micro:bit with the temperature service gets the handles,
+  /// and so the object paths, of the recordings.
   package init(_ own: [Service]) {
     var handle: UInt16 = 0x06
     func nextHandle() -> UInt16 {

@@ -9,8 +9,8 @@ import GATT
 ///       {"uuid": "180d", "characteristics": [{"uuid": "2a37", "flags": ["notify"], "value": "0048"}]}]}
 ///
 /// `address`, `advertises`, `manufacturer_data` (`{"004c": "0215"}`), `service_data` (`{"180d": "01"}`), `value`
-/// (hexadecimal) and `descriptors` (`[{"uuid": "2901", "value": "48"}]`) are optional. Instead of `services` there may be `profile`, a
-/// profile as in the gateway's configuration.
+/// (hexadecimal) and `descriptors` (`[{"uuid": "2901", "value": "48"}]`) are optional. Instead of `services` there may
+/// be `profile`, a profile as in the gateway's configuration.
 public struct PeripheralDescription: Sendable, Hashable {
   /// The operations of a characteristic, in bluetoothd's terms and order (`chrc_prop_data` in `src/gatt-client.c`).
   public enum Flag: String, Sendable, Hashable, CaseIterable, Decodable {
