@@ -106,7 +106,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// The known devices, in the order of their ids.
   func listing() -> [JSONValue] { context.engine.assumeIsolated { $0.devices }.map { listing(of: $0) } }
 
-  /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its owner.
+  /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its `info`.
   package func listing(of device: DeviceDescription) -> JSONValue {
     let publisher = byAddress[device.address]
     let owner: GatewayID? =
@@ -115,8 +115,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       case .other(let gateway): gateway
       case .unknown, nil: nil
       }
-    return device.listing(
-      gateway: context.gateway, owner: owner, moved: publisher?.moved, isDeleted: isDeleted(device.address))
+    return device.listing(owner: owner, moved: publisher?.moved, isDeleted: isDeleted(device.address))
   }
 
   // MARK: Engine

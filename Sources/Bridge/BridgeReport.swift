@@ -128,9 +128,9 @@ package final class BridgeReport: @unchecked Sendable {
   ) -> [(name: String, count: UInt64)] {
     [
       ("readings", devices.readings), ("malformed", devices.malformed), ("commands", commands),
-      ("turned_away", devices.turnedAway), ("sent", UInt64(clamping: mqtt.sent)),
+      ("over_limit", devices.overLimit), ("sent", UInt64(clamping: mqtt.sent)),
       ("queued", UInt64(clamping: mqtt.queued)), ("lost", UInt64(clamping: mqtt.lost)),
-      ("refused", UInt64(clamping: mqtt.refused)),
+      ("rejected_by_broker", UInt64(clamping: mqtt.rejected)),
     ]
   }
 }

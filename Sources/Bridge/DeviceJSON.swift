@@ -6,7 +6,7 @@ import JSON
 extension DeviceDescription {
   /// The payload of `{base}/{device}/info`, without what is unknown.
   /// - Parameter isDeleted: in Home Assistant, by a user.
-  func infoJSON(gateway: GatewayID, moved: Move?, isDeleted: Bool = false) -> JSONValue {
+  func infoJSON(owner: GatewayID?, moved: Move?, isDeleted: Bool = false) -> JSONValue {
     var desired: [String: JSONValue] = [:]
     // What commands and requests have set is always shown: another gateway takes what is missing for withdrawn.
     for (name, value) in self.desired where mayOffer(name) || !self.configured.contains(name) {
@@ -15,15 +15,17 @@ extension DeviceDescription {
     let configured = self.configured.filter(mayOffer).sorted()
     return [
       "name": name.map(JSONValue.string),
-      "label": label.map(JSONValue.string),
+      "bluetooth_name": bluetoothName.map(JSONValue.string),
       "area": area.map(JSONValue.string),
       "identifier": .string(address.description),
-      "gateway": .string(gateway.description),
+      "owner": owner.map { .string($0.description) },
       "profile": .string(profile.name),
       "properties": .array(profile.properties.map { .string($0.name) }),
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
-      "connected_since": connectedSince.map { .string($0.description) },
+      "last_connected": lastConnected.map { .string($0.description) },
+      "connected_since": isOnline && !isOnDemand ? lastConnected.map { .string($0.description) } : nil,
+      "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
       "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),
       "moved": moved?.json,
@@ -36,20 +38,21 @@ extension DeviceDescription {
 }
 
 extension DeviceDescription {
-  /// An entry of the list of devices: its id, the state of its session, its owner, and its `info`.
+  /// The state of its session, in one word.
+  package var sessionWord: String { isEnabled ? session.rawValue : "disabled" }
+
+  /// An entry of the list of devices: its id, the state of its session, and its `info`.
   package func listing(
-    gateway: GatewayID, owner: GatewayID?, moved: Move? = nil, isDeleted: Bool = false
+    owner: GatewayID?, moved: Move? = nil, isDeleted: Bool = false
   ) -> JSONValue {
     let own: JSONValue = [
       "id": .string(id.description),
-      "state": .string(isEnabled ? session.rawValue : "disabled"),
-      "held_by": owner.map { .string($0.description) },
+      "session": .string(sessionWord),
       "adapter": adapter.map(JSONValue.string),
       "paired": .bool(isPaired),
       "last_error": lastError.map(JSONValue.string),
-      "offline_since": offlineSince.map { .string($0.description) },
     ]
-    return own.merging(infoJSON(gateway: gateway, moved: moved, isDeleted: isDeleted))
+    return own.merging(infoJSON(owner: owner, moved: moved, isDeleted: isDeleted))
   }
 }
 
@@ -72,11 +75,11 @@ extension DeviceOwnership.Notice {
   /// Reads a device's `info`; nil when it cannot be read.
   init?(_ payload: [UInt8]) {
     guard case .object(let object) = try? JSONParser.parse(payload),
-      case .string(let gateway) = object["gateway"], let gateway = GatewayID(gateway)
+      case .string(let gateway) = object["owner"], let gateway = GatewayID(gateway)
     else { return nil }
     self.init(gateway: gateway)
     if case .string(let area) = object["area"] { self.area = area }
-    if case .string(let time) = object["connected_since"] { connectedSince = time }
+    if case .string(let time) = object["last_connected"], object["offline_since"] == nil { liveSince = time }
     if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
     if case .object(let desired) = object["desired"] { self.desired = desired }
     isDeleted = object["home_assistant"] == .string("deleted")

@@ -151,7 +151,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   package func publishInfo() {
     publishedInfo =
-      device.infoJSON(gateway: context.gateway, moved: moved, isDeleted: bridge.isDeleted(device.address))
+      device.infoJSON(owner: context.gateway, moved: moved, isDeleted: bridge.isDeleted(device.address))
       .bytes
     context.publishState(topics.info, publishedInfo)
     bridge.ownedDeviceChanged(self)
@@ -223,12 +223,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     return context.engine.assumeIsolated { $0.isOnDemand(id) }
   }
 
-  /// `connected_since` of its `info`.
-  private var onlineSince: String? { device.isOnline ? device.connectedSince?.description : nil }
+  /// As ``DeviceOwnership/Notice/liveSince``.
+  private var onlineSince: String? { device.isOnline ? device.lastConnected?.description : nil }
 
   /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
   private func receivedOtherDevice(_ notice: DeviceOwnership.Notice) {
-    guard let since = notice.connectedSince else { return }
+    guard let since = notice.liveSince else { return }
     if let own = onlineSince, (own, context.gateway.description) < (since, notice.gateway.description) {
       return publishPresence()
     }

@@ -7,16 +7,14 @@ import JSON
 extension Inspection {
   /// The response to `device/inspect`.
   var json: JSONValue {
-    let name = peripheral.name.map(JSONValue.string)
     let missing = missing.map(JSONValue.string)
-    return [
-      "identifier": .string(peripheral.address.description), "name": name,
+    let own: JSONValue = [
       "rssi": peripheral.rssi.map(JSONValue.integer), "paired": .bool(peripheral.isPaired),
-      "device": id.map { .string($0.description) },
       "profile": profile.map { .string($0.name) }, "fits": .bool(fits),
       "missing": missing.isEmpty ? nil : .array(missing), "unread": unread.map(JSONValue.string),
       "services": .array(services),
     ]
+    return peripheral.identity(device).merging(own)
   }
 
   /// In the order of bluetoothd, each once.

@@ -80,7 +80,7 @@ package final class RequestHandler: Sendable {
     case .scan(let seconds):
       later(reply) { [engine] () throws(RequestError) in
         let found = try await engine.scan(for: .seconds(seconds))
-        return .array(found.map { $0.peripheral.json(id: $0.id) })
+        return .array(found.map { $0.peripheral.json($0.device) })
       }
     case .addDevice(let address, let options, let desired):
       let device = try onEngine { engine throws(RequestError) in
@@ -92,7 +92,7 @@ package final class RequestHandler: Sendable {
       return ["id": .string(id.description), "identifier": .string(address.description)]
     case .reconnectDevice(let id):
       let state = try onEngine { engine throws(RequestError) in try engine.reconnect(id) }
-      return ["id": .string(id.description), "state": .string(state.rawValue)]
+      return ["id": .string(id.description), "session": .string(state.rawValue)]
     case .renameDevice(let id, let new):
       try onEngine { engine throws(RequestError) in try engine.rename(id, to: new) }
       return ["from": .string(id.description), "to": .string(new.description)]
@@ -118,7 +118,7 @@ package final class RequestHandler: Sendable {
         let data = JSONValue.array(results.map(\.json))
         guard let last = results.last, !last.isSuccess else { return data }
         let step = "step \(results.count) of \(steps.count), \(last.property.name)"
-        throw RequestError(.refused, "\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
+        throw RequestError(.failed, "\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
       }
     case .resetAdapter(let name): try resetAdapter(name, reply)
     case .setLogLevel(let level):
@@ -204,17 +204,25 @@ extension StepResult {
 extension Peripheral {
   /// An entry of `scan`.
   ///
-  /// - Parameter id: of the device, if this gateway has it.
-  package func json(id: DeviceID?) -> JSONValue {
-    [
-      "identifier": .string(address.description), "name": name.map(JSONValue.string),
+  /// - Parameter device: nil: it is not a device of this gateway.
+  package func json(_ device: DeviceDescription?) -> JSONValue {
+    let own: JSONValue = [
       "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
-      "device": id.map { .string($0.description) },
       "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
       "manufacturer_data": Self.json(advertised.manufacturerData) { Hexadecimal.text($0, bytes: 2) },
       "service_data": Self.json(advertised.serviceData, \.description),
       "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
       "advertising_data": Self.json(advertised.other) { Hexadecimal.text($0, bytes: 1) },
+    ]
+    return identity(device).merging(own)
+  }
+
+  /// Its address and names, and the id of the device that it is.
+  func identity(_ device: DeviceDescription?) -> JSONValue {
+    [
+      "identifier": .string(address.description),
+      "name": (device?.configuredName ?? name).map(JSONValue.string),
+      "bluetooth_name": name.map(JSONValue.string), "device": device.map { .string($0.id.description) },
     ]
   }
 

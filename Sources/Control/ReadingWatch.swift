@@ -78,8 +78,8 @@ private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
   func describe() {
     report([
       "device": .string(device.id.description), "identifier": .string(device.address.description),
-      "name": (device.label ?? device.name).map(JSONValue.string),
-      "state": .string(device.isEnabled ? device.session.rawValue : "disabled"),
+      "name": device.name.map(JSONValue.string),
+      "session": .string(device.sessionWord),
       "online": .bool(device.isOnline),
     ])
   }
@@ -105,6 +105,6 @@ private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
 
   func detach(_ reason: DetachReason) {
     guard reason != .replaced else { return }
-    report(["device": .string(device.id.description), "state": .string("removed")])
+    report(["device": .string(device.id.description), "session": .string("removed")])
   }
 }

@@ -55,7 +55,7 @@ final class Device: @unchecked Sendable {
 
   /// For log lines about the device.
   var fields: LogFields {
-    ["device": id, "address": address, "name": description.name ?? "unknown"]
+    ["device": id, "address": address, "name": description.bluetoothName ?? "unknown"]
   }
 
   /// Runs `body` on the central of the session's adapter. Keeps the device, which may be removed meanwhile, until
@@ -119,7 +119,7 @@ final class Device: @unchecked Sendable {
     let known = new.adding(to: advertisement)
     guard known != advertisement else { return false }
     advertisement = known
-    description.name = known.name
+    description.bluetoothName = known.name
     return true
   }
 
@@ -127,9 +127,10 @@ final class Device: @unchecked Sendable {
   func apply(_ new: DeviceSettings) {
     let before = settings
     settings = new
-    description.label = new.name.value
+    description.configuredName = new.name.value
     description.area = new.area.value
     description.isEnabled = new.isEnabled.value
+    description.isOnDemand = new.visitInterval != nil
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.pairing != before.pairing { session.setPairing(new.pairing) }
     if new.adapter != before.adapter, let adapter = new.adapter, !context.uses(adapter: adapter) {
@@ -276,7 +277,7 @@ final class Device: @unchecked Sendable {
       context.log.notice("online", fields)
     }
     description.isOnline = true
-    description.connectedSince = .now
+    description.lastConnected = .now
     description.offlineSince = nil
     description.adapter = session.adapter.name
     owner = .this
@@ -294,7 +295,6 @@ final class Device: @unchecked Sendable {
   func becameOffline() {
     context.log.notice("offline", fields)
     description.isOnline = false
-    description.connectedSince = nil
     description.offlineSince = .now
     description.adapter = nil
     report(.availability)

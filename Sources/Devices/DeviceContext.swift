@@ -41,7 +41,7 @@ package struct DeviceCounters: Sendable {
   /// Values that could not be decoded.
   package internal(set) var malformed: UInt64 = 0
   /// Peripherals beyond ``DeviceManager/capacity``.
-  package internal(set) var turnedAway: UInt64 = 0
+  package internal(set) var overLimit: UInt64 = 0
 
   package init() {}
 }

@@ -8,9 +8,8 @@ package struct DeviceDescription: Sendable, Equatable {
   /// With the properties in use only.
   package let profile: Profile
   /// The advertised Bluetooth name, unchecked; nil while none was received.
-  package internal(set) var name: String?
-  /// The configured name.
-  package internal(set) var label: String?
+  package internal(set) var bluetoothName: String?
+  package internal(set) var configuredName: String?
   package internal(set) var area: String?
   package internal(set) var isEnabled = true
   /// Signal strength in dBm of the last advertisement that its adapter received.
@@ -22,8 +21,10 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var lastError: String?
   /// Whether it has a link and sends readings; if it is connected on demand: whether no visit is overdue.
   package internal(set) var isOnline = false
-  /// The begin of its link, or of its last visit; nil while it is offline.
-  package internal(set) var connectedSince: Timestamp?
+  /// Whether it has no permanent link.
+  package internal(set) var isOnDemand = false
+  /// The begin of its last link in this run.
+  package internal(set) var lastConnected: Timestamp?
   /// When it was online last in this run; nil while it is online, and before it was.
   package internal(set) var offlineSince: Timestamp?
   /// The adapter that has, or had, that link, as BlueZ names it; nil while it is offline.
@@ -42,6 +43,9 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var serial: String?
   /// Whether model, firmware and serial number are being read for the first time.
   package internal(set) var isInformationPending = false
+
+  /// What people call it.
+  package var name: String? { configuredName ?? bluetoothName }
 
   /// Whether it may have the property, as far as is known.
   package func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }

@@ -18,7 +18,7 @@ package struct Inspection: Sendable {
 
   package let peripheral: Peripheral
   /// Nil: it is not a device of this gateway.
-  package let id: DeviceID?
+  package let device: DeviceDescription?
   /// The device's profile, else the known profile that fits best; nil: none fits.
   package let profile: Profile?
   /// Whether it offers what the profile requires.
@@ -156,7 +156,7 @@ extension DeviceManager {
         characteristic: characteristic, property: index.flatMap { best?.profile.properties[$0] }, value: nil)
     }
     return Inspection(
-      peripheral: peripheral, id: device?.id, profile: best?.profile,
+      peripheral: peripheral, device: device?.description, profile: best?.profile,
       fits: used.map { Resolution($0, characteristics).isSuitable } ?? (best != nil), items: items)
   }
 }

@@ -164,8 +164,8 @@ extension DeviceManager {
       return nil
     }
     guard hasRoom || makeRoom(for: address) else {
-      context.counters.turnedAway += 1
-      if context.counters.turnedAway == 1 {
+      context.counters.overLimit += 1
+      if context.counters.overLimit == 1 {
         log.warning("too many devices: further ones are ignored", ["limit": capacity])
       }
       return nil
@@ -207,9 +207,9 @@ extension DeviceManager {
   ) -> DeviceDescription {
     let record = store.records[settings.address]
     return DeviceDescription(
-      id: id, address: settings.address, profile: settings.profile, name: name,
-      label: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
-      offered: record?.offered, model: record?.model, firmware: record?.firmware, serial: record?.serial)
+      id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
+      configuredName: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
+      isOnDemand: settings.visitInterval != nil, offered: record?.offered, model: record?.model, firmware: record?.firmware, serial: record?.serial)
   }
 
   // MARK: Expiry

@@ -166,7 +166,7 @@ extension DeviceManager {
     let device = try requireDevice(device)
     try device.description.checkEnabled()
     if device.settings.pairing == .never {
-      throw RequestError(.refused, "the entry of \(device.id) in config.json has \"pair\": false")
+      throw RequestError(.failed, "the entry of \(device.id) in config.json has \"pair\": false")
     }
     device.session.pair(passkey: passkey, reply: reply)
   }

@@ -298,13 +298,13 @@ package actor DeviceManager {
   /// Maximum number of scans at a time.
   private static let mostScans = 8
 
-  /// The peripherals in range, the strongest first, with the ids of those that are devices.
+  /// The peripherals in range, the strongest first, with the descriptions of those that are devices.
   package func scan(
     for duration: Duration
-  ) async throws(RequestError) -> [(peripheral: Peripheral, id: DeviceID?)] {
+  ) async throws(RequestError) -> [(peripheral: Peripheral, device: DeviceDescription?)] {
     let number = try beginScan()
     try? await loop.sleep(for: duration)
-    return endScan(number).peripherals.map { ($0, registry.byAddress[$0.address]?.id) }
+    return endScan(number).peripherals.map { ($0, registry.byAddress[$0.address]?.description) }
   }
 
   func beginScan() throws(RequestError) -> UInt64 {
@@ -365,7 +365,7 @@ package struct RequestError: Error, Sendable, Equatable {
     /// It cannot be met now: the device is not in range or disabled, the adapter is off, a limit is reached.
     case unavailable
     /// The device has refused, or an operation on it has failed.
-    case refused
+    case failed
   }
 
   package let code: Code

@@ -35,7 +35,7 @@ extension DeviceSession {
       if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
       requests.extend(
         to: context.loop.timer(after: Self.pairingLimit) { [weak self] in
-          self?.endPairing(.failure(RequestError(.refused, "not paired within \(Self.pairingLimit)")))
+          self?.endPairing(.failure(RequestError(.failed, "not paired within \(Self.pairingLimit)")))
         })
     }
     requests.pair(passkey, deadline: deadline, reply)
@@ -124,6 +124,6 @@ extension DeviceSession {
 
 extension RequestError {
   fileprivate init(_ error: PairingError) {
-    self.init(error == .notInRange ? .unavailable : .refused, error.description)
+    self.init(error == .notInRange ? .unavailable : .failed, error.description)
   }
 }

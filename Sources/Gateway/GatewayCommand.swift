@@ -53,7 +53,7 @@ public enum GatewayCommand: Sendable, Equatable {
       switch code {
       case .invalid: self = .usage
       case .notFound, .unavailable: self = .unavailable
-      case .refused: self = .refused
+      case .failed: self = .refused
       }
     }
   }

@@ -28,7 +28,7 @@ extension Discovery {
     func text(_ text: String?) -> JSONValue? { text.flatMap(DisplayName.clean).map(JSONValue.string) }
     let profile = device.profile
     return [
-      "name": text(device.label) ?? text(device.name) ?? .string(device.id.description),
+      "name": text(device.configuredName) ?? text(device.bluetoothName) ?? .string(device.id.description),
       "mf": .string(profile.manufacturer),
       "mdl": text(device.model) ?? profile.model.map(JSONValue.string),
       "sw": text(device.firmware),

@@ -97,7 +97,7 @@ public actor MQTTClient: IterationEndHandler {
     var result = MQTTStatistics()
     result.sent = sent
     result.lost = outbox.lost
-    result.refused = outbox.refused
+    result.rejected = outbox.rejected
     result.queued = outbox.queuedCount
     return result
   }

@@ -34,8 +34,8 @@ public struct MQTTStatistics: Sendable, Equatable {
   public var sent = 0
   /// Messages dropped because the queue was full, the oldest first.
   public var lost = 0
-  /// Messages that the broker refused, or that are larger than it accepts.
-  public var refused = 0
+  /// Messages that the broker rejected, or that are larger than it accepts.
+  public var rejected = 0
   /// Messages waiting to be sent.
   public var queued = 0
 

@@ -46,7 +46,7 @@ public struct MQTTMessage: Sendable {
   /// Whether to drop the message when the current connection ends.
   public var endsWithConnection = false
 
-  /// Not validated: messages that are too large are counted as ``MQTTStatistics/refused``.
+  /// Not validated: messages that are too large are counted as ``MQTTStatistics/rejected``.
   public init(
     topic: TopicName, payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool = false,
     responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil,

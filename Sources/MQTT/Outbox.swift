@@ -26,8 +26,8 @@ struct Outbox {
   private var states = StateTable()
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
-  /// Messages that are larger than the broker accepts, or that it refused.
-  private(set) var refused = 0
+  /// Messages that are larger than the broker accepts, or that it rejected.
+  private(set) var rejected = 0
   /// Topics of messages larger than the broker accepts, until ``takeTooLarge()``.
   private(set) var tooLarge: [TopicName] = []
 
@@ -111,7 +111,7 @@ struct Outbox {
       }
       guard let next else { continue }
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
-        refused += 1
+        rejected += 1
         tooLarge.append(next.topic)
         continue
       }
@@ -148,7 +148,7 @@ struct Outbox {
 
   /// `packet` cannot be sent to any broker.
   mutating func unsendable(_ packet: Packet) {
-    refused += 1
+    rejected += 1
     complete(packet.source)
   }
 
@@ -161,7 +161,7 @@ struct Outbox {
       return nil
     }
     let source = inFlight.remove(at: index).source
-    if isRefusal { refused += 1 }
+    if isRefusal { rejected += 1 }
     complete(source)
     return source.topic
   }

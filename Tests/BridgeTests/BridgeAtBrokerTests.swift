@@ -134,7 +134,7 @@ import Testing
   // MARK: Ownership
 
   private static func info(_ gateway: String, since: String = "2999-01-01T00:00:00.000Z") -> String {
-    #"{"gateway":"\#(gateway)","identifier":"C5:A1:B2:C3:D4:E5","connected_since":"\#(since)"}"#
+    #"{"owner":"\#(gateway)","identifier":"C5:A1:B2:C3:D4:E5","last_connected":"\#(since)"}"#
   }
 
   @Test func commandsAreLeftToAnOwnerThatIsOnline() async throws {
@@ -151,8 +151,8 @@ import Testing
   }
 
   private static func info(desired: String) -> String {
-    #"{"gateway":"attic","identifier":"C5:A1:B2:C3:D4:E5","properties":["temperature","period"],"#
-      + #""connected_since":"2020-01-01T00:00:00.000Z"\#(desired)}"#
+    #"{"owner":"attic","identifier":"C5:A1:B2:C3:D4:E5","properties":["temperature","period"],"#
+      + #""last_connected":"2020-01-01T00:00:00.000Z"\#(desired)}"#
   }
 
   /// The link comes before the broker's connection: the retained `info` of the earlier owner arrives late.

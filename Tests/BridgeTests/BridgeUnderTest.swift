@@ -211,7 +211,7 @@ final class BridgeUnderTest: Sendable {
     try await device { publisher in
       var description = publisher.device
       (description.session, description.isOnline) = (.live, true)
-      description.connectedSince = .now
+      description.lastConnected = .now
       publisher.changed(.availability, description)
     }
   }

@@ -11,7 +11,7 @@ import Testing
 
   private func notice(_ gateway: GatewayID, since: String? = nil) -> DeviceOwnership.Notice {
     DeviceOwnership.Notice(
-      gateway: gateway, area: "Hall", connectedSince: since,
+      gateway: gateway, area: "Hall", liveSince: since,
       desired: JSONObject([JSONObject.Member(name: "period", value: .integer(500))]))
   }
 

@@ -134,33 +134,33 @@ import Testing
     let attic = GatewayID(hostName: "attic")
     var device = DeviceDescription(try DeviceID("kitchen"), address)
     #expect(
-      text(device.infoJSON(gateway: attic, moved: nil).bytes)
-        == #"{"identifier":"C5:A1:B2:C3:D4:E5","gateway":"attic","profile":"microbit","#
+      text(device.infoJSON(owner: attic, moved: nil).bytes)
+        == #"{"identifier":"C5:A1:B2:C3:D4:E5","owner":"attic","profile":"microbit","#
         + #""properties":["temperature","period"],"enabled":true}"#)
-    device.name = "BBC micro:bit [zugev]"
-    device.label = "Kitchen"
+    device.bluetoothName = "BBC micro:bit [zugev]"
+    device.configuredName = "Kitchen"
     device.rssi = -61
-    device.connectedSince = time
+    device.lastConnected = time
     device.model = "BBC micro:bit V2"
     device.desired = ["period": 5000]
     let moved = Move(from: GatewayID(hostName: "cellar"), area: "Cellar", time: time)
     #expect(
-      text(device.infoJSON(gateway: attic, moved: moved).bytes)
-        == #"{"name":"BBC micro:bit [zugev]","label":"Kitchen","identifier":"C5:A1:B2:C3:D4:E5","gateway":"attic","#
+      text(device.infoJSON(owner: attic, moved: moved).bytes)
+        == #"{"name":"Kitchen","bluetooth_name":"BBC micro:bit [zugev]","identifier":"C5:A1:B2:C3:D4:E5","owner":"attic","#
         + #""profile":"microbit","properties":["temperature","period"],"enabled":true,"rssi":-61,"connected_since":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
         + #""moved":{"from":"cellar","area":"Cellar","time":"2025-11-20T18:01:02.345Z"},"model":"BBC micro:bit V2"}"#
     )
     device.configured = ["period"]
     #expect(
-      text(device.infoJSON(gateway: attic, moved: nil).bytes)
+      text(device.infoJSON(owner: attic, moved: nil).bytes)
         .contains(#""desired":{"period":5000},"configured":["period"],"model""#))
     // Desired values of properties that the device does not offer are left out.
     device.offered = ["temperature"]
-    #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("desired"))
-    #expect(!text(device.infoJSON(gateway: attic, moved: nil).bytes).contains("configured"))
+    #expect(!text(device.infoJSON(owner: attic, moved: nil).bytes).contains("desired"))
+    #expect(!text(device.infoJSON(owner: attic, moved: nil).bytes).contains("configured"))
     // Except overrides: another gateway would take a missing one for withdrawn.
     device.configured = []
-    #expect(text(device.infoJSON(gateway: attic, moved: nil).bytes).contains(#""desired":{"period":5000}"#))
+    #expect(text(device.infoJSON(owner: attic, moved: nil).bytes).contains(#""desired":{"period":5000}"#))
   }
 
   /// Advertised names can contain anything, and must not break the JSON.
@@ -174,8 +174,8 @@ import Testing
     }
     let address = BluetoothAddress(truncating: 1)
     var device = DeviceDescription(DeviceID(address), address)
-    device.name = name
-    let payload = device.infoJSON(gateway: GatewayID(hostName: "attic"), moved: nil).bytes
+    device.bluetoothName = name
+    let payload = device.infoJSON(owner: GatewayID(hostName: "attic"), moved: nil).bytes
     let read = try JSONDecoder().decode(Read.self, from: Data(payload))
     #expect(read.name == name && read.rssi == nil)
   }

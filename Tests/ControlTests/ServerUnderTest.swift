@@ -60,7 +60,7 @@ final class ServerUnderTest: RequestHost, Sendable {
   // MARK: Requests
 
   func listing(of device: DeviceDescription) -> JSONValue {
-    device.listing(gateway: GatewayID(hostName: "here"), owner: nil)
+    device.listing(owner: nil)
   }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
   var health: JSONValue { ["healthy": .bool(true)] }

@@ -48,7 +48,7 @@ import Testing
       let end = try fixture.observer.mark
       first.signal(SIGKILL)
       let info = try await fixture.message("\(id)/info", after: end) { message in
-        (try? message.json())?["gateway"]?.string == "second"
+        (try? message.json())?["owner"]?.string == "second"
       }
       try await Self.waitForAdapter(of: "second", is: "on", in: fixture, after: end)
       try await fixture.online(id, after: info.number)
@@ -64,8 +64,8 @@ import Testing
       let gateways = try ["one", "two"].map { ($0, try fixture.startGateway(as: $0)) }
       let id = try await fixture.id()
       try await fixture.online(id)
-      let info = try await fixture.message("\(id)/info") { (try? $0.json())?["gateway"] != nil }
-      let owner = try #require(try info.json()["gateway"]?.string)
+      let info = try await fixture.message("\(id)/info") { (try? $0.json())?["owner"] != nil }
+      let owner = try #require(try info.json()["owner"]?.string)
       let other = owner == "one" ? "two" : "one"
       try await Self.waitForAdapter(of: other, is: "in_use", in: fixture)
       try await Self.waitForAdapter(of: owner, is: "on", in: fixture)
@@ -78,7 +78,7 @@ import Testing
       let mark = try fixture.observer.mark
       ownerProcess.signal(SIGTERM)
       #expect(try await ownerProcess.exitStatus(within: Fixture.patience) == 0)
-      try await fixture.message("\(id)/info", after: mark) { (try? $0.json())?["gateway"]?.string == other }
+      try await fixture.message("\(id)/info", after: mark) { (try? $0.json())?["owner"]?.string == other }
       try await fixture.online(id, after: mark)
     }
   }

@@ -22,7 +22,7 @@ import Testing
       let kitchen = try #require(devices.array?.first { $0["id"]?.string == "kitchen" })
       #expect(
         kitchen.keys == [
-          "id", "state", "held_by", "adapter", "paired", "name", "label", "area", "identifier", "gateway",
+          "id", "session", "adapter", "paired", "name", "bluetooth_name", "area", "identifier", "owner",
           "profile", "properties", "enabled", "rssi", "connected_since", "model", "firmware", "serial",
         ])
       try #require(devices.array?.contains { $0["id"]?.string == other } == true)
@@ -49,7 +49,7 @@ import Testing
       #expect(broker["connects"]?.int == 1)
       #expect(
         info["counters"]?.keys == [
-          "readings", "malformed", "commands", "turned_away", "sent", "queued", "lost", "refused",
+          "readings", "malformed", "commands", "over_limit", "sent", "queued", "lost", "rejected_by_broker",
         ])
 
       let kept = try await fixture.retained()
@@ -91,11 +91,12 @@ import Testing
       let info = try await fixture.message("\(device.id)/info").json()
       #expect(
         info.keys == [
-          "name", "identifier", "gateway", "profile", "properties", "enabled", "rssi", "connected_since",
+          "name", "bluetooth_name", "identifier", "owner", "profile", "properties", "enabled", "rssi",
+          "last_connected", "connected_since",
         ])
       #expect(info["name"]?.string == device.name)
       #expect(info["identifier"]?.string == device.address)
-      #expect(info["gateway"]?.string == Fixture.gatewayID)
+      #expect(info["owner"]?.string == Fixture.gatewayID)
       #expect(info["profile"]?.string == "microbit")
       #expect((-100 ... -20).contains(info["rssi"]?.int ?? 0))
       #expect(isTimestamp(info["connected_since"]?.string))

@@ -72,7 +72,7 @@ import Testing
         try #require(try fixture.results(Self.id, "back") == ["applied"])
         let kept = try await fixture.retained()
         #expect(kept["\(Self.id)/availability"]?.text == "online")
-        #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+        #expect(try kept["\(Self.id)/info"]?.json()["owner"]?.string == "attic")
       }
     }
   }

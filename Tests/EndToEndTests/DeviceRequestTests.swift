@@ -110,7 +110,7 @@ import Testing
       try await fixture.simulator.control("return", 1)
       try await fixture.online(other.id, after: mark)
       try await fixture.message("\(other.id)/period", "70")
-      #expect(try await fixture.listed(other.id)?["label"]?.string == "Keller")
+      #expect(try await fixture.listed(other.id)?["name"]?.string == "Keller")
     }
   }
 
@@ -282,10 +282,10 @@ import Testing
       let mark = try fixture.observer.mark
       let data = try await fixture.perform(
         "device/options", #"{"id":"kitchen","options":{"name":"Kitchen","area":"Attic"}}"#)
-      #expect(data["label"]?.string == "Kitchen")
+      #expect(data["name"]?.string == "Kitchen")
       try await fixture.message("kitchen/info", after: mark) { message in
         let info = try? message.json()
-        return info?["label"]?.string == "Kitchen" && info?["area"]?.string == "Attic"
+        return info?["name"]?.string == "Kitchen" && info?["area"]?.string == "Attic"
       }
       let id = String(Self.first.lowercased().filter { $0 != ":" })
       _ = try await fixture.observer.message(Self.discovery(id), after: mark, within: Fixture.patience) {
@@ -293,11 +293,11 @@ import Testing
       }
       #expect(try fixture.stayedOnline("kitchen", after: mark))
       try await fixture.restartGateway()
-      #expect(try await fixture.listed("kitchen")?["label"]?.string == "Kitchen")
+      #expect(try await fixture.listed("kitchen")?["name"]?.string == "Kitchen")
       #expect(try await fixture.check().contains(/name +Kitchen +request/))
       try await fixture.perform("device/options", #"{"id":"kitchen","options":{"name":null}}"#)
       let listed = try await fixture.listed("kitchen")
-      #expect(listed?["label"]?.string == "Küche")
+      #expect(listed?["name"]?.string == "Küche")
       #expect(listed?["area"]?.string == "Attic")
       try await fixture.stored(#""changes":{"area":"Attic"}"#)
       let check = try await fixture.check()

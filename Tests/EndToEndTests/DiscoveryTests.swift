@@ -32,7 +32,7 @@ import Testing
       try await fixture.online("kitchen")
       let info = try await fixture.message("kitchen/info") { $0.text.contains("connected_since") }.json()
       #expect(info["identifier"]?.string == Self.kitchen)
-      #expect(info["label"]?.string == "Küche")
+      #expect(info["name"]?.string == "Küche")
       #expect(info["area"]?.string == "Home")
       try #require(try await fixture.readings("kitchen", upTo: 5).count == 5)
       let connected = try await fixture.simulator.devices().filter(\.isConnected)

@@ -59,7 +59,7 @@ import Testing
       try await ground.synchronizeGateway()
       kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "online")
-      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "ground")
+      #expect(try kept["\(Self.id)/info"]?.json()["owner"]?.string == "ground")
     }
   }
 }

@@ -36,7 +36,7 @@ import Testing
       try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 70 }
       try await attic.message("\(Self.id)/period", "70", after: mark)
       let first = try await attic.reading(Self.id, after: mark) {
-        $0.message.text.contains(#""gateway":"attic""#)
+        $0.message.text.contains(#""owner":"attic""#)
       }
       #expect(first.sequence == 1)
       let discovery = try await ground.announced(by: attic, after: mark)
@@ -85,7 +85,7 @@ import Testing
       try await Self.expectOneAnswer(of: cluster, "last")
       let kept = try await cluster[0].retained()
       #expect(kept["\(Self.id)/availability"]?.text == "online")
-      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+      #expect(try kept["\(Self.id)/info"]?.json()["owner"]?.string == "attic")
       for (fixture, isOwner) in zip(cluster.fixtures, [false, true, false]) {
         try #require(try await fixture.simulator.device(0).isConnected == isOwner)
       }
@@ -181,7 +181,7 @@ import Testing
       try await ground.observer.synchronize()
       let kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "online")
-      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+      #expect(try kept["\(Self.id)/info"]?.json()["owner"]?.string == "attic")
       #expect(kept["\(Self.id)/temperature"] != nil)
       #expect(kept[Cluster.discovery]?.text.contains("bridge/attic/state") == true)
       #expect(try attic.lines(with: "deleted in Home Assistant").isEmpty)

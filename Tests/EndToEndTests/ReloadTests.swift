@@ -65,7 +65,7 @@ import Testing
       try await Self.reload(
         fixture, "\(Self.entry(0, #","name":"Hall","period":70"#)),\(Self.entry(1))", by: trigger)
       try await fixture.message("room-0/period", "70", after: mark)
-      try await fixture.message("room-0/info", after: mark) { $0.text.contains(#""label":"Hall""#) }
+      try await fixture.message("room-0/info", after: mark) { $0.text.contains(#""name":"Hall""#) }
       try await fixture.moreReadings("room-1", 3)
       for id in ["room-0", "room-1"] {
         #expect(try fixture.stayedOnline(id, after: mark))
@@ -200,7 +200,7 @@ import Testing
       #expect(keys == .array(["gateway.id", "mqtt.host", "mqtt.base_topic"].map(JSON.string)))
       try await fixture.logged("need a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
       // The other changes are applied.
-      try await fixture.message("room-0/info") { $0.text.contains(#""label":"Hall""#) }
+      try await fixture.message("room-0/info") { $0.text.contains(#""name":"Hall""#) }
     }
   }
 

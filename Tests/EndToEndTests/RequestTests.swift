@@ -11,7 +11,7 @@ import Testing
       let listed = try await fixture.perform("devices").array ?? []
       #expect(listed.compactMap { $0["id"]?.string } == ids.sorted())
       #expect(
-        listed.allSatisfy { $0["state"]?.string == "live" && $0["held_by"]?.string == Fixture.gatewayID })
+        listed.allSatisfy { $0["session"]?.string == "live" && $0["owner"]?.string == Fixture.gatewayID })
       let health = try await fixture.perform("health")
       #expect(health["healthy"]?.bool == true)
       #expect(health["problems"] == .array([]))

@@ -41,7 +41,7 @@ import Testing
         try await ground.observer.synchronize()
         let kept = try await ground.retained()
         #expect(kept["\(Self.id)/availability"]?.text == "online")
-        #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == owner.plan.id)
+        #expect(try kept["\(Self.id)/info"]?.json()["owner"]?.string == owner.plan.id)
         #expect(kept["bridge/ground/state"]?.text == "online")
         #expect(kept["bridge/attic/state"]?.text == "online")
       }
@@ -68,7 +68,7 @@ import Testing
       try await ground.observer.synchronize()
       var kept = try await ground.retained()
       try #require(kept["\(Self.id)/availability"]?.text == "online")
-      try #require(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+      try #require(try kept["\(Self.id)/info"]?.json()["owner"]?.string == "attic")
       // The owner is killed while the micro:bit leaves; the other gateway publishes nothing about it.
       try await attic.killGateway()
       try await attic.simulator.control("vanish", 0)
@@ -83,7 +83,7 @@ import Testing
       try await attic.bridgeOnline(after: mark)
       kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "offline")
-      #expect(try kept["\(Self.id)/info"]?.json()["gateway"]?.string == "attic")
+      #expect(try kept["\(Self.id)/info"]?.json()["owner"]?.string == "attic")
     }
   }
 

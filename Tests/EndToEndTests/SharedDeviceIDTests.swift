@@ -32,7 +32,7 @@ import Testing
         ("classroom", "ground", Cluster.address), ("c50000000001", "attic", "C5:00:00:00:00:01"),
       ] {
         let info = try kept["\(id)/info"]?.json()
-        #expect(info?["gateway"]?.string == gateway)
+        #expect(info?["owner"]?.string == gateway)
         #expect(info?["identifier"]?.string == address)
         #expect(kept["\(id)/availability"]?.text == "online")
         #expect(kept["\(id)/temperature"] != nil)

@@ -18,7 +18,7 @@ import Testing
     discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
     let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
     device = DeviceDescription(try DeviceID("kitchen"), address)
-    device.name = "BBC micro:bit [zugev]"
+    device.bluetoothName = "BBC micro:bit [zugev]"
   }
 
   func document(_ device: DeviceDescription, before: Announced? = nil) -> DiscoveryDocument {
@@ -66,7 +66,7 @@ import Testing
 
   @Test func documentDescribesTheWholeDevice() throws {
     var device = device
-    device.label = "Kitchen"
+    device.configuredName = "Kitchen"
     device.area = "Ground floor"
     device.model = "BBC micro:bit V2"
     device.firmware = "MICROBIT2"
@@ -360,7 +360,7 @@ import Testing
   ])
   func namesAffectNothingElse(name: String) throws {
     var named = device
-    named.name = name
+    named.bluetoothName = name
     named.area = name
     named.model = name
     named.firmware = name
@@ -375,9 +375,9 @@ import Testing
 
   @Test func nameWithoutVisibleCharactersIsIgnored() throws {
     var device = device
-    device.name = "\u{1}\u{200B} "
+    device.bluetoothName = "\u{1}\u{200B} "
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
-    device.label = "\t"
+    device.configuredName = "\t"
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
   }
 

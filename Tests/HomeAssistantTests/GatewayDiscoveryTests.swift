@@ -33,7 +33,7 @@ import Testing
       components.names == [
         "state", "broker", "connects", "adapter", "known", "online", "pairing", "readings", "malformed",
         "commands",
-        "turned_away", "sent", "queued", "lost", "refused", "scan", "restart",
+        "over_limit", "sent", "queued", "lost", "refused", "scan", "restart",
       ])
     try expect(
       components["state"],
@@ -75,11 +75,11 @@ import Testing
         "val_tpl": "{{ ((value_json|default({})).devices|default({})).pairing|default('no') }}" }
       """)
     try expect(
-      components["turned_away"],
+      components["over_limit"],
       """
-      { "p": "sensor", "uniq_id": "ble_gateway_attic_turned_away", "qos": 1, "name": "Turned away",
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_over_limit", "qos": 1, "name": "Turned away",
         "stat_cla": "total_increasing", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
-        "val_tpl": "{{ ((value_json|default({})).counters|default({})).turned_away|default(none) }}" }
+        "val_tpl": "{{ ((value_json|default({})).counters|default({})).over_limit|default(none) }}" }
       """)
     try expect(
       components["scan"],

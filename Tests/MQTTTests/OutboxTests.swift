@@ -219,7 +219,7 @@ import Testing
     #expect(packet.payload.count == 10)
     #expect(packet.size(hasProperties: true) == 18)
     #expect(packet.size(hasProperties: false) == 17)
-    #expect(outbox.refused == 1)
+    #expect(outbox.rejected == 1)
     #expect(outbox.takeTooLarge() == [topic("e")])
     #expect(outbox.takeTooLarge().isEmpty)
   }
@@ -256,7 +256,7 @@ import Testing
     outbox.append(message("1"))
     _ = sendAll(&outbox)
     outbox.acknowledged(1, isRefusal: true)
-    #expect(outbox.refused == 1)
+    #expect(outbox.rejected == 1)
     #expect(outbox.isEmpty)
   }
 

@@ -156,7 +156,7 @@ import Testing
         MQTTMessage(topic: topic("t/x"), payload: [UInt8](repeating: 46, count: size)))
     }
     #expect(try await client.message().payload.count == 989)
-    #expect(await client.client.statistics.refused == 2)
+    #expect(await client.client.statistics.rejected == 2)
     let warning = try await client.lines.next("a warning") { $0.line.contains("larger") ? $0 : nil }
     #expect(warning.level == .warning)
   }

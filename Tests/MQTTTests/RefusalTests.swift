@@ -77,7 +77,7 @@ import Testing
     await client.publish(MQTTMessage(topic: topic("forbidden/x"), payload: []))
     await client.publish(MQTTMessage(topic: topic("allowed/x"), payload: []))
     #expect(try await client.message().topic == topic("allowed/x"))
-    #expect(await client.client.statistics.refused == 1)
+    #expect(await client.client.statistics.rejected == 1)
   }
 
   @Test func passwordNeedsAUserNameWithMQTT311() async throws {

@@ -36,8 +36,9 @@ struct DeviceOwnership: Equatable, Sendable {
   struct Notice: Equatable, Sendable {
     let gateway: GatewayID
     var area: String?
-    /// Nil while there is no link. RFC 3339, UTC with milliseconds, which sorts by time.
-    var connectedSince: String?
+    /// The begin of its link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds, which
+    /// sorts by time.
+    var liveSince: String?
     /// The properties that are used there.
     var properties: Set<String> = []
     /// The desired values, by property.
@@ -74,11 +75,11 @@ struct DeviceOwnership: Equatable, Sendable {
       return nil
     }
     let isNew =
-      notice.connectedSince != nil
-      && (notice.gateway != last?.gateway || notice.connectedSince != last?.connectedSince)
+      notice.liveSince != nil
+      && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
     // The id decides between two that are as new.
     if let liveSince, !(keepsOwner && isNew),
-      (liveSince, this.description) > (notice.connectedSince ?? "", notice.gateway.description)
+      (liveSince, this.description) > (notice.liveSince ?? "", notice.gateway.description)
     {
       return .republish
     }

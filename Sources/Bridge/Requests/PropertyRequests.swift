@@ -75,7 +75,7 @@ extension RequestHandler {
     do throws(Rejection) {
       parsed = try CommandPayload.value(value.payload, for: property)
     } catch {
-      return reply(.success(Self.data(.rejected(reason: error.reason), property)))
+      throw RequestError(.invalid, error.reason)
     }
     let isAnswered = Waiter<Void>()
     @Sendable func answer(_ outcome: Outcome) {

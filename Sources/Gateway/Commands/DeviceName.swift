@@ -51,7 +51,7 @@ extension Candidate: CustomStringConvertible {
     }
     self.address = address
     id = (json["id"] ?? json["device"])?.text
-    names = [json["label"], json["name"]].compactMap { $0?.text }
+    names = [json["name"], json["bluetooth_name"]].compactMap { $0?.text }
   }
 }
 

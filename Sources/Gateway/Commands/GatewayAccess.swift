@@ -12,10 +12,13 @@ final class GatewayAccess: @unchecked Sendable {
 
   let client: ControlClient
   let loop: EventLoop
+  /// Its id.
+  private let gateway: String
   private let local: LocalGateway?
 
-  private init(_ client: ControlClient, _ local: LocalGateway?, loop: EventLoop) {
+  private init(_ client: ControlClient, of gateway: String, _ local: LocalGateway?, loop: EventLoop) {
     self.client = client
+    self.gateway = gateway
     self.local = local
     self.loop = loop
   }
@@ -25,12 +28,12 @@ final class GatewayAccess: @unchecked Sendable {
     // Not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
     let id = command.gateway ?? file.map { ($0.gateway.id ?? .ofThisHost).description }
-    if let descriptor = try running(id, isRequired: command.gateway != nil) {
-      return GatewayAccess(ControlClient(descriptor, loop: loop), nil, loop: loop)
+    if let (gateway, descriptor) = try running(id, isRequired: command.gateway != nil) {
+      return GatewayAccess(ControlClient(descriptor, loop: loop), of: gateway, nil, loop: loop)
     }
     let used = if let file { file } else { try configuration(nil) }
     let local = try await LocalGateway.start(used, timeout: command.timeout, on: loop)
-    return GatewayAccess(local.client, local, loop: loop)
+    return GatewayAccess(local.client, of: local.id.description, local, loop: loop)
   }
 
   func close() async {
@@ -48,8 +51,10 @@ final class GatewayAccess: @unchecked Sendable {
     }
   }
 
-  /// The socket of the running gateway; nil: none runs.
-  private static func running(_ id: String?, isRequired: Bool) throws(CommandFailure) -> Int32? {
+  /// The running gateway and its socket; nil: none runs.
+  private static func running(
+    _ id: String?, isRequired: Bool
+  ) throws(CommandFailure) -> (gateway: String, descriptor: Int32)? {
     var open: [(gateway: String, descriptor: Int32)] = []
     var denied: [(gateway: String, path: String)] = []
     for (gateway, path) in RuntimeFolder.sockets(RuntimeFolder.environment) {
@@ -70,7 +75,7 @@ final class GatewayAccess: @unchecked Sendable {
     if open.isEmpty, isRequired, let id {
       throw CommandFailure(.unavailable, "no gateway \(id) is running")
     }
-    return open.first?.descriptor
+    return open.first
   }
 
   // MARK: Requests
@@ -120,7 +125,8 @@ final class GatewayAccess: @unchecked Sendable {
   /// All devices; a gateway in this process serves them from now on.
   func serveAll(using property: String?) { local?.serveAll(using: property) }
 
-  func isOffline(_ target: Target) -> Bool { local == nil && target.isOffline }
+  /// Whether it has no link, and is this gateway's; a device that is connected on demand is connected for a command.
+  func isOffline(_ target: Target) -> Bool { local == nil && target.isOffline && target.owner == gateway }
 
   /// `kitchen is offline since 12:34:56: not in range`.
   func offline(_ target: Target) async throws(CommandFailure) -> String {
@@ -175,8 +181,10 @@ struct Target {
   let candidate: Candidate
   /// The properties in use; empty if it is not a device.
   var properties: [String] = []
-  /// Whether this gateway has it, and no link to it.
+  /// Whether the gateway has no link to it, and is to make one.
   var isOffline = false
+  /// The gateway that owns it.
+  var owner: String?
   /// Nil: it is online, or was not while the gateway runs.
   var offlineSince: String?
   /// Why there is no link, as far as known.
@@ -201,10 +209,8 @@ struct Target {
     guard let candidate = Candidate(json) else { return nil }
     self.init(candidate)
     properties = json["properties"]?.elements.compactMap(\.text) ?? []
-    // A device that is connected on demand is connected for a command; the gateway names other obstacles.
-    isOffline =
-      ["absent", "waiting", "connecting", "subscribing", "leaving"].contains(json["state"]?.text)
-      && json["held_by"] == json["gateway"]
+    isOffline = ["absent", "waiting", "connecting", "subscribing", "leaving"].contains(json["session"]?.text)
+    owner = json["owner"]?.text
     offlineSince = json["offline_since"]?.text
     lastError = json["last_error"]?.text
     isPaired = json["paired"] == .bool(true)

@@ -24,7 +24,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   private(set) var client: ControlClient!
   private let adapterReady = Waiter<Void>()
   private let deviceOnline = Waiter<Void>()
-  private let id: GatewayID
+  let id: GatewayID
 
   /// How long the bus, bluetoothd and the adapter may take to answer.
   private static let timeout = Duration.seconds(5)
@@ -171,7 +171,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
 
   // MARK: Requests
 
-  func listing(of device: DeviceDescription) -> JSONValue { device.listing(gateway: id, owner: nil) }
+  func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
   var health: JSONValue { [:] }
   var reload: ReloadHandler { { reply in reply(.success([])) } }

@@ -69,7 +69,7 @@ public struct Scan: Sendable, Equatable {
   private func show(_ peripherals: [Peripheral], _ configuration: Configuration) {
     if json {
       return print(
-        String(decoding: JSONValue.array(peripherals.map { $0.json(id: nil) }).bytes, as: UTF8.self))
+        String(decoding: JSONValue.array(peripherals.map { $0.json(nil) }).bytes, as: UTF8.self))
     }
     if peripherals.isEmpty { printError("no Bluetooth device found") }
     for line in table(peripherals, configuration).lines { print(line) }

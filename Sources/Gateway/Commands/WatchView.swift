@@ -24,7 +24,7 @@ struct WatchView {
     }
     if !order.contains(device) { order.append(device) }
     var row = rows[device] ?? Row()
-    defer { rows[device] = line["state"] == "removed" ? nil : row }
+    defer { rows[device] = line["session"] == "removed" ? nil : row }
     let time = Self.clock(line["time"]?.text)
     guard let property = line["property"]?.text, let value = line["value"] else {
       row.name = line["name"]?.shown ?? row.name

@@ -65,9 +65,9 @@ struct GatewayCheck {
   }
 
   private static func device(_ json: JSONValue) -> Finding? {
-    guard let id = json["id"]?.text, let state = json["state"]?.text else { return nil }
+    guard let id = json["id"]?.text, let session = json["session"]?.text else { return nil }
     let details = [
-      state, json["rssi"]?.integer.map { "\($0) dBm" },
+      session, json["rssi"]?.integer.map { "\($0) dBm" },
       json["paired"] == .bool(true) ? "paired" : "not paired",
     ].compactMap { $0 }
     return .ok(.device, "\(id): \(details.joined(separator: ", "))")

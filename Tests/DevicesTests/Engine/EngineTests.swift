@@ -41,7 +41,7 @@ import Testing
     #expect(attached.profile.properties.map(\.name) == ["temperature", "period"])
     #expect(events.filter { if case .attached = $0 { true } else { false } }.count == 1)
 
-    #expect(online.connectedSince != nil && online.session == .live)
+    #expect(online.lastConnected != nil && online.session == .live)
     #expect(online.offered == ["temperature", "period"] && online.missing.isEmpty)
     let states = events.compactMap { event -> PeripheralSession.State? in
       if case .changed(.session, let device) = event { device.session } else { nil }
@@ -69,7 +69,7 @@ import Testing
     guard case .attached(let device) = tested.frontEnd.events.elements.first else {
       throw Failure("not attached")
     }
-    #expect(device.id == hall && device.label == "Hall" && device.desired == ["period": 500])
+    #expect(device.id == hall && device.configuredName == "Hall" && device.desired == ["period": 500])
     #expect(await tested.engine.device(hall) == device)
     #expect(await tested.engine.devices == [device])
     await tested.comeBack()
@@ -86,7 +86,7 @@ import Testing
     let before = tested.frontEnd.events.count
     await tested.hangUp()
     let offline = try await tested.frontEnd.availability(false, from: before)
-    #expect(offline.connectedSince == nil)
+    #expect(offline.lastConnected == nil)
     try await tested.frontEnd.availability(true, from: before)
     // The sequence numbers continue.
     let numbers = tested.frontEnd.events.elements.compactMap { event -> UInt64? in
@@ -103,7 +103,7 @@ import Testing
     try await tested.frontEnd.adapterIsOn()
     let found = try await tested.engine.scan(for: .milliseconds(300))
     #expect(found.map(\.peripheral.address) == [Engine.address])
-    #expect(found.map(\.id) == [nil])
+    #expect(found.map(\.device?.id) == [nil])
     #expect(tested.frontEnd.events.elements == [])
     await tested.end()
   }
@@ -285,7 +285,7 @@ import Testing
     update.period = .set(600)
     update.name = .set("Kitchen")
     let changed = try await tested.engine.change(Engine.id, update)
-    #expect(changed?.desired == ["period": 600] && changed?.label == "Kitchen")
+    #expect(changed?.desired == ["period": 600] && changed?.configuredName == "Kitchen")
     try await tested.frontEnd.reading(Engine.period, 600, sequence: .some(nil))
     await tested.end()
     let stored = try Engine.stored(in: folder.path + "/state.db").first
@@ -341,7 +341,7 @@ import Testing
       await refusal { $0.properties = .set(["temperature", "x"]) }?.hasPrefix("options.properties[1]: ")
         == true)
     #expect(await refusal { $0.properties = .set([]) }?.hasPrefix("options.properties: must not") == true)
-    #expect(await tested.engine.device(Engine.id)?.label == nil)
+    #expect(await tested.engine.device(Engine.id)?.configuredName == nil)
     await tested.end()
   }
 
@@ -681,7 +681,7 @@ import Testing
     try await tested.frontEnd.event(from: tested.frontEnd.events.count, "another reading") {
       if case .reading(Engine.temperature, _, _) = $0 { true } else { false }
     }
-    #expect(await tested.engine.device(Engine.id)?.connectedSince == online.connectedSince)
+    #expect(await tested.engine.device(Engine.id)?.lastConnected == online.lastConnected)
     await tested.end()
   }
 

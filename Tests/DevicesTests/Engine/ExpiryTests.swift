@@ -121,11 +121,11 @@ import Testing
     let path = folder.path + "/state.db"
     Engine.store(Self.record(Self.stranger), in: path)
     let tested = try await Engine(state: path, capacity: 1)
-    while await tested.engine.counters.turnedAway == 0 { await Task.yield() }
+    while await tested.engine.counters.overLimit == 0 { await Task.yield() }
     await tested.engine.expireDevices(today: 131)
     #expect(try await tested.frontEnd.availability(true).address == Engine.address)
     // It was counted once, and not again with each advertisement.
-    #expect(await tested.engine.counters.turnedAway == 1)
+    #expect(await tested.engine.counters.overLimit == 1)
     await tested.end()
   }
 }

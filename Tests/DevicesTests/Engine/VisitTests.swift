@@ -58,7 +58,7 @@ import Testing
     let first = tested.frontEnd.events.count
     #expect(await tested.heldPeriod() == 500, "the desired value is applied")
     let again = try await tested.frontEnd.availability(true, from: first)
-    #expect(again.connectedSince != nil)
+    #expect(again.lastConnected != nil)
     try await tested.frontEnd.idle(from: first)
     let events = tested.frontEnd.events.elements
     let changes = events.compactMap { event -> Bool? in

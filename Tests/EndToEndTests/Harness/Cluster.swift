@@ -100,7 +100,7 @@ extension Fixture {
   ) async throws -> JSON {
     let info = try await message("\(id)/info", after: mark) { message in
       let json = try? message.json()
-      return json?["gateway"]?.string == gateway && json?["connected_since"] != nil
+      return json?["owner"]?.string == gateway && json?["last_connected"] != nil
         && (old == nil || json?["moved"]?["from"]?.string == old)
     }
     try await online(id, after: mark)
@@ -140,7 +140,7 @@ extension Fixture {
   /// The gateways that became owners of the micro:bit after `mark`, by its info, in order.
   func owners(_ id: String, after mark: Int = 0) throws -> [String] {
     try changes("\(id)/info", after: mark) { message in
-      guard let gateway = try message.json()["gateway"]?.string else { throw Failure(message.text) }
+      guard let gateway = try message.json()["owner"]?.string else { throw Failure(message.text) }
       return gateway
     }
   }

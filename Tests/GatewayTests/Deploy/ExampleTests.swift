@@ -86,11 +86,11 @@ private let python = "/usr/bin/python3"
     #expect(try await process.exitStatus() == 0, "\(process.text)")
     #expect(
       process.text.split(separator: "\n") == [
-        "microbit device=kitchen label=kitchen area=no area",
-        "microbit device=kitchen label=Cooker area=Kitchen",
-        "microbit_availability device=kitchen label=Cooker area=Kitchen",
-        "microbit device=hall label=BBC micro:bit [zuvog] area=no area",
-        "microbit device=kitchen label=kitchen area=no area",
+        "microbit device=kitchen name=kitchen area=no area",
+        "microbit device=kitchen name=Cooker area=Kitchen",
+        "microbit_availability device=kitchen name=Cooker area=Kitchen",
+        "microbit device=hall name=BBC micro:bit [zuvog] area=no area",
+        "microbit device=kitchen name=kitchen area=no area",
       ])
   }
 
@@ -104,7 +104,7 @@ private let python = "/usr/bin/python3"
         metric = script["apply"](types.SimpleNamespace(name=name, tags={"device": device}, fields=fields))
         if metric: print(name, *(f"{key}={value}" for key, value in metric.tags.items()))
     give("microbit", "kitchen", value=21)
-    give("microbit_info", "kitchen", info=json.dumps({"name": "x", "label": "Cooker", "area": "Kitchen"}))
+    give("microbit_info", "kitchen", info=json.dumps({"name": "Cooker", "bluetooth_name": "x", "area": "Kitchen"}))
     give("microbit_info", "hall", info=json.dumps({"name": "BBC micro:bit [zuvog]"}))
     give("microbit", "kitchen", value=21)
     give("microbit_availability", "kitchen", online=1)

@@ -55,7 +55,7 @@ struct NodeREDScriptTests {
       """
       [{"from":"microbit-readings","topic":"microbit/hall/readings",
         "payload":{"property":"temperature","value":20,"time":"2026-11-20T18:01:02.345Z"}},
-       {"from":"microbit-info","topic":"microbit/hall/info","payload":{"label":"Hall","area":"Ground floor"}},
+       {"from":"microbit-info","topic":"microbit/hall/info","payload":{"name":"Hall","area":"Ground floor"}},
        {"from":"microbit-readings","topic":"microbit/hall/readings",
         "payload":{"property":"temperature","value":21,"time":"2026-11-20T18:01:02.345Z"}},
        {"from":"microbit-readings","topic":"microbit/hall/readings",
@@ -72,7 +72,7 @@ struct NodeREDScriptTests {
     let ends = try await run(
       """
       [{"from":"microbit-slider","payload":0.5},
-       {"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"label":"Cooker","area":"Kitchen"}},
+       {"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"name":"Cooker","area":"Kitchen"}},
        {"from":"microbit-info","topic":"microbit/c5a1b2c3d4e5/info","payload":{}},
        {"from":"microbit-info","topic":"microbit/c5a1b2c3d4e5/info","payload":""},
        {"from":"microbit-period","topic":"microbit/kitchen/period","payload":1000},
@@ -133,8 +133,8 @@ struct NodeREDScriptTests {
   @Test func offersEveryDeviceAndEveryArea() async throws {
     let ends = try await run(
       """
-      [{"from":"microbit-info","topic":"microbit/one/info","payload":{"label":"Window","area":"Living Room"}},
-       {"from":"microbit-info","topic":"microbit/two/info","payload":{"label":"Window","area":"Living Room"}},
+      [{"from":"microbit-info","topic":"microbit/one/info","payload":{"name":"Window","area":"Living Room"}},
+       {"from":"microbit-info","topic":"microbit/two/info","payload":{"name":"Window","area":"Living Room"}},
        {"from":"microbit-choice","payload":"area/living-room"},
        {"from":"microbit-slider","payload":5}]
       """)
@@ -176,7 +176,7 @@ struct NodeREDScriptTests {
   }
 
   @Test func notifiesWhenADeviceOrGatewayGoesOffline() async throws {
-    let kitchen = #"{"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"label":"Cooker"}}"#
+    let kitchen = #"{"from":"microbit-info","topic":"microbit/kitchen/info","payload":{"name":"Cooker"}}"#
     func message(_ from: String, _ topic: String, _ payload: String) -> String {
       #"{"from":"microbit-\#(from)","topic":"microbit/\#(topic)","payload":"\#(payload)"}"#
     }

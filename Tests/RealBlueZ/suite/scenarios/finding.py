@@ -64,7 +64,7 @@ def find_by_identifier(world, count):
     world.start_gateway(entries)
     for device in devices:
         info = check_published(device, count * CONNECT)
-        expect(info["label"] == f"Board {device.index}", f"label of {info}")
+        expect(info["name"] == f"Board {device.index}", f"name of {info}")
     expect_only(world, devices)
     expect(
         world.microbits.all()[other.index]["links"] == 0, "a micro:bit that matches no entry was connected"

@@ -17,7 +17,7 @@ def changes(device, after):
 def visits(device, after):
     """The times of the visits, from `info`."""
     infos = [message.json() for message in device.world.broker.on(device.topic("info"), after)]
-    return sorted({info["connected_since"] for info in infos if "connected_since" in info})
+    return sorted({info["last_connected"] for info in infos if "last_connected" in info})
 
 
 @scenario(debians=(12, 13))
@@ -77,7 +77,7 @@ def visited_on_demand(world):
     mark = world.broker.messages.mark()
     world.microbits.ask("vanish")
     gone = rare.wait_availability("offline", OVERDUE + 5, after=mark)
-    last = [m for m in world.broker.on(rare.topic("info")) if "connected_since" in m.json()][-1]
+    last = [m for m in world.broker.on(rare.topic("info")) if "last_connected" in m.json()][-1]
     expect(gone.at - last.at > OVERDUE - 5, f"offline {gone.at - last.at} s after the last visit")
     world.microbits.ask("return")
     rare.wait_availability("online", 2 * RETURN, after=mark)
