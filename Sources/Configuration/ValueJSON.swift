@@ -25,6 +25,9 @@ extension Codec {
     if !words.isEmpty {
       return "one of \(words.sorted { $0.key < $1.key }.map(\.value).joined(separator: ", "))"
     }
+    if case .flags(_, let names) = description {
+      return "an array of \(names.sorted { $0.key < $1.key }.map(\.value).joined(separator: ", "))"
+    }
     if fields != nil { return "an object of \((fields ?? []).joined(separator: ", "))" }
     guard case .scalar(let scalar) = description else { return "an array" }
     switch scalar.type {
@@ -53,8 +56,10 @@ extension Codec.Description {
     switch (self, json) {
     case (.scalar(let scalar), _): scalar.value(json)
     case (.record(let fields), .object(let object)): Self.record(object, fields.filter { !$0.isHidden })
+    case (.flags, .array(let elements)):
+      Self.list(elements) { if case .string(let name) = $0 { .text(name) } else { nil } }
     case (.list(let element), .array(let elements)): Self.list(elements) { element.value($0) }
-    case (.record, _), (.list, _): nil
+    case (.record, _), (.flags, _), (.list, _): nil
     }
   }
 

@@ -209,7 +209,8 @@ extension DeviceManager {
     return DeviceDescription(
       id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
       configuredName: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
-      isOnDemand: settings.visitInterval != nil, offered: record?.offered, model: record?.model, firmware: record?.firmware, serial: record?.serial)
+      isOnDemand: settings.visitInterval != nil, offered: record?.offered, model: record?.model,
+      firmware: record?.firmware, serial: record?.serial)
   }
 
   // MARK: Expiry

@@ -9,6 +9,7 @@ public struct Codec: Sendable {
   private enum Layout: Sendable {
     case scalar(ScalarCodec)
     case scalars(ScalarCodec)
+    case flags(FlagsCodec)
     case record(RecordCodec)
     case records(RecordCodec)
   }
@@ -22,6 +23,8 @@ public struct Codec: Sendable {
     switch description {
     case .scalar(let scalar):
       layout = .scalar(try ScalarCodec(scalar))
+    case .flags(let type, let names):
+      layout = .flags(try FlagsCodec(type, names))
     case .record(let fields):
       layout = .record(try RecordCodec(fields))
     case .list(of: .scalar(let scalar)):
@@ -32,7 +35,7 @@ public struct Codec: Sendable {
       let codec = try RecordCodec(fields)
       guard codec.isSelfDelimiting else { throw .notRepeatable }
       layout = .records(codec)
-    case .list(of: .list):
+    case .list(of: .list), .list(of: .flags):
       throw .notRepeatable
     }
   }
@@ -66,7 +69,7 @@ public struct Codec: Sendable {
   /// The names of the visible fields of a record, or of a list's records; nil for scalars and lists of scalars.
   public var fields: [String]? {
     switch layout {
-    case .scalar, .scalars: nil
+    case .scalar, .scalars, .flags: nil
     case .record(let record), .records(let record): record.names
     }
   }
@@ -75,7 +78,7 @@ public struct Codec: Sendable {
   public var words: [Int: String] {
     switch layout {
     case .scalar(let scalar), .scalars(let scalar): scalar.words
-    case .record, .records: [:]
+    case .flags, .record, .records: [:]
     }
   }
 
@@ -83,7 +86,7 @@ public struct Codec: Sendable {
   public var range: ClosedRange<Double>? {
     switch layout {
     case .scalar(let scalar): scalar.range
-    case .scalars, .record, .records: nil
+    case .scalars, .flags, .record, .records: nil
     }
   }
 
@@ -92,7 +95,7 @@ public struct Codec: Sendable {
   public var step: Double? {
     switch layout {
     case .scalar(let scalar): scalar.step
-    case .scalars, .record, .records: nil
+    case .scalars, .flags, .record, .records: nil
     }
   }
 
@@ -106,6 +109,9 @@ public struct Codec: Sendable {
       return try scalar.decode(bytes, from: 0, to: bytes.count)
     case .scalars(let scalar):
       return try scalar.decodeList(bytes, from: 0)
+    case .flags(let flags):
+      guard bytes.count == flags.width else { throw .length(expected: flags.width, bytes: bytes) }
+      return flags.decode(bytes)
     case .record(let record):
       var position = 0
       let value = try record.decode(bytes, &position)
@@ -126,6 +132,7 @@ public struct Codec: Sendable {
     switch layout {
     case .scalar(let scalar): try scalar.encode(value, to: &bytes)
     case .scalars(let scalar): try scalar.encodeList(value, to: &bytes)
+    case .flags(let flags): try flags.encode(value, to: &bytes)
     case .record(let record): try record.encode(value, to: &bytes)
     case .records(let record):
       guard case .list(let list) = value else { throw .kind(expected: "a list", found: value.kind) }

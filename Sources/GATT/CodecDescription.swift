@@ -5,6 +5,9 @@ extension Codec {
     case scalar(Scalar)
     /// Several values, one after the other: `"fields"`.
     case record([Field])
+    /// The bits of an unsigned number, by their numbers from the least significant, 0: `"type"` and `"flags"`. The value
+    /// is the list of the names of those that are set.
+    case flags(ScalarType, [Int: String])
     /// Any number of elements until the bytes end: `"repeat": true`. The element is a scalar or a record, without text,
     /// bytes or repeated fields.
     case list(of: Description)

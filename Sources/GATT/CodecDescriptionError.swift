@@ -34,6 +34,10 @@ public enum CodecDescriptionError: Error, Sendable, Hashable {
   case scaledEnumeration
   /// The type cannot hold this number.
   case number(Int, type: Codec.ScalarType)
+  /// The type has no such bit.
+  case flag(Int, type: Codec.ScalarType)
+  /// The name of a bit is empty, or is that of another one too.
+  case flagName(String)
   /// The rows or columns of a picture are missing or too many, or they are given for another type.
   case picture(key: String, isPicture: Bool)
   /// A word of the enumeration is empty, or has two numbers.
@@ -54,6 +58,7 @@ extension CodecDescriptionError {
     case .offset: "offset"
     case .notAnInteger(let key, _), .picture(let key, _): key
     case .scaledEnumeration, .number, .word: "values"
+    case .flag, .flagName: "flags"
     }
   }
 }
@@ -82,6 +87,8 @@ extension CodecDescriptionError: CustomStringConvertible {
     case .scale(let scale): "\(scale) is not a usable scale"
     case .offset(let offset): "\(offset) is not a usable offset"
     case .notAnInteger(let key, let type): "\(key) needs an integer type, not \(type.rawValue)"
+    case .flag(let bit, let type): "\(type.rawValue) has no bit \(bit)"
+    case .flagName(let name): name.isEmpty ? "a name is empty" : "\"\(name)\" stands for two bits"
     case .picture(let key, true):
       "bits need \(key): 1 to \(key == "rows" ? Codec.longestValue : 8)"
     case .picture(let key, false): "only bits have \(key)"

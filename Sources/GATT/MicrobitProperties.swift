@@ -164,16 +164,16 @@ extension Property {
         .switch(on: set(1), off: set(0)), key: pin.lowercased(), name: "Pin \(pin)")
     })
 
-  /// The analogue pins: a bit for each, P19 and P20 at 17 and 18; uint32, little-endian. Kept in RAM, also after a
+  /// The names of the analogue pins: a bit for each, P19 and P20 at 17 and 18; uint32, little-endian. Kept in RAM, also after a
   /// disconnect. A write of fewer than four bytes is ignored.
   public static let microbitAnalogPins = Property(
     name: "analog_pins", service: .microbitPinService, characteristic: .microbit(0x5899),
-    access: [.read, .write], codec: .uint32, range: 0...0x7FFFF)
+    access: [.read, .write], codec: Codec(builtIn: .flags(.uint32, pins)))
 
   /// The input pins, in the format of ``microbitAnalogPins``.
   public static let microbitInputPins = Property(
     name: "input_pins", service: .microbitPinService, characteristic: .microbit(0xB9FE),
-    access: [.read, .write], codec: .uint32, range: 0...0x7FFFF)
+    access: [.read, .write], codec: Codec(builtIn: .flags(.uint32, pins)))
 
   /// Pulse-width modulation of one or two pins: pin, value (0 to 1024) and period in µs. The firmware ignores every
   /// other length.

@@ -44,7 +44,7 @@ extension Discovery {
       // Always available, as `offline` is one of its values.
       .connectivity("state", name: "State", topic: topics.bridgeState, availability: []),
       info(
-        "broker", "Broker connected since", InfoTemplate("broker", "connected_since"),
+        "connected_since", "Broker connected since", InfoTemplate("broker", "connected_since"),
         deviceClass: "timestamp"),
       info(
         "connects", "Broker connections", InfoTemplate("broker", "connects"), stateClass: "total_increasing"),

@@ -59,7 +59,7 @@ import Testing
     try await tested.publish(
       "bridge/here/request/property/set",
       #"{"id":"kitchen","property":"period","value":{"value":500,"ttl":1},"transaction":"t"}"#)
-    let response = try await tested.message("bridge/here/response/property/set", #""status":"rejected""#)
+    let response = try await tested.message("bridge/here/response/property/set", #""code":"invalid""#)
     #expect(String(decoding: response.payload, as: UTF8.self).contains("is not a whole number"))
   }
 

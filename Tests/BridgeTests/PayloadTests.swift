@@ -111,7 +111,7 @@ import Testing
 
   @Test func publishedDesiredValuesAreReadForSettableProperties() {
     func published(_ members: String) -> [String: PublishedDesired]? {
-      DeviceOwnership.Notice(Array("{\"gateway\":\"attic\",\(members)}".utf8))?.published(.microbit)
+      DeviceOwnership.Notice(Array("{\"owner\":\"attic\",\(members)}".utf8))?.published(.microbit)
     }
     func desired(_ values: String) -> [String: Value]? {
       published("\"desired\":\(values)")?.compactMapValues(\.override?.value)
@@ -147,7 +147,7 @@ import Testing
     #expect(
       text(device.infoJSON(owner: attic, moved: moved).bytes)
         == #"{"name":"Kitchen","bluetooth_name":"BBC micro:bit [zugev]","identifier":"C5:A1:B2:C3:D4:E5","owner":"attic","#
-        + #""profile":"microbit","properties":["temperature","period"],"enabled":true,"rssi":-61,"connected_since":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
+        + #""profile":"microbit","properties":["temperature","period"],"enabled":true,"rssi":-61,"last_connected":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
         + #""moved":{"from":"cellar","area":"Cellar","time":"2025-11-20T18:01:02.345Z"},"model":"BBC micro:bit V2"}"#
     )
     device.configured = ["period"]

@@ -12,7 +12,7 @@ import Testing
     let client = try TestClient(server.path)
     #expect(try await client.request(#"{"request":"watch","id":"kitchen"}"#) == #"{"status":"ok","data":{}}"#)
     let state =
-      #"{"device":"kitchen","identifier":"C5:A1:B2:C3:D4:E5","state":"absent","online":false}"#
+      #"{"device":"kitchen","identifier":"C5:A1:B2:C3:D4:E5","session":"absent","online":false}"#
     #expect(try await client.line() == state)
     await server.receive([21])
     let line = try #require(try await client.line())

@@ -16,14 +16,15 @@ import Testing
       let other = try await fixture.id(1)
       try await fixture.bridgeOnline()
       let devices = try await fixture.message("\(Self.bridge)/devices") { message in
-        (try? message.json())?.array?.filter { $0["state"]?.string == "live" && $0["serial"] != nil }.count
+        (try? message.json())?.array?.filter { $0["session"]?.string == "live" && $0["serial"] != nil }.count
           == 2
       }.json()
       let kitchen = try #require(devices.array?.first { $0["id"]?.string == "kitchen" })
       #expect(
         kitchen.keys == [
           "id", "session", "adapter", "paired", "name", "bluetooth_name", "area", "identifier", "owner",
-          "profile", "properties", "enabled", "rssi", "connected_since", "model", "firmware", "serial",
+          "profile", "properties", "enabled", "rssi", "last_connected", "connected_since", "model",
+          "firmware", "serial",
         ])
       try #require(devices.array?.contains { $0["id"]?.string == other } == true)
 
@@ -70,7 +71,7 @@ import Testing
     plan.simulator = ["--connect-ms", "1"]
     try await withFixture(plan) { fixture in
       try await fixture.message("\(Self.bridge)/devices") { message in
-        message.text.ranges(of: #""state":"live""#).count == 200
+        message.text.ranges(of: #""session":"live""#).count == 200
       }
       let lists = try fixture.observer.messages(on: "microbit/\(Self.bridge)/devices")
       let first = try #require(lists.first)

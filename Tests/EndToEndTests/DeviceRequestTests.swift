@@ -102,7 +102,7 @@ import Testing
       try await fixture.simulator.control("vanish", 1)
       let other = try await fixture.simulator.device(1)
       try await fixture.perform("device/add", #"{"identifier":"\#(other.address)"}"#)
-      #expect(try await fixture.listed(other.id)?["state"]?.string == "absent")
+      #expect(try await fixture.listed(other.id)?["session"]?.string == "absent")
       try await fixture.offline(other.id)
       try await fixture.perform(
         "device/add", #"{"identifier":"\#(other.address)","name":"Keller","period":70}"#)
@@ -338,7 +338,7 @@ import Testing
       try await fixture.perform("device/options", #"{"id":"\#(id)","options":{"enabled":false}}"#)
       try await fixture.offline(id, after: mark)
       try await fixture.simulator.waitUntil(0, "it is disconnected") { !$0.isConnected }
-      #expect(try await fixture.listed(id)?["state"]?.string == "disabled")
+      #expect(try await fixture.listed(id)?["session"]?.string == "disabled")
       let result = try await fixture.setPeriod(id, "60")
       #expect(result["status"]?.string == "failed")
       #expect(result["reason"]?.string?.contains("disabled") == true)
@@ -351,7 +351,7 @@ import Testing
       let found = try await fixture.perform("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == id && $0["connected"]?.bool == false })
       #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true])
-      #expect(try await fixture.listed(id)?["state"]?.string == "disabled")
+      #expect(try await fixture.listed(id)?["session"]?.string == "disabled")
       #expect(try await fixture.check().contains(/enabled +false +request/))
 
       let enable = try fixture.observer.mark
@@ -384,7 +384,7 @@ import Testing
       try await fixture.message("bridge/\(Fixture.gatewayID)/devices", after: try fixture.observer.mark) {
         message in
         let device = (try? message.json())?.array?.first
-        return device?["state"]?.string == "live" && device?["last_error"] == nil
+        return device?["session"]?.string == "live" && device?["last_error"] == nil
       }
     }
   }

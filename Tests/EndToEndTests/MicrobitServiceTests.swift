@@ -240,11 +240,11 @@ import Testing
     try await withFixture(
       Self.plan(
         services: "temperature,pins", #""temperature","pins","pwm""#,
-        #","desired":{"input_pins":1,"analog_pins":131072}"#)
+        #","desired":{"input_pins":["P0"],"analog_pins":["P19"]}"#)
     ) { fixture in
       try await fixture.online("kitchen")
-      try await fixture.message("kitchen/input_pins", "1")
-      try await fixture.message("kitchen/analog_pins", "131072")
+      try await fixture.message("kitchen/input_pins", #"["P0"]"#)
+      try await fixture.message("kitchen/analog_pins", #"["P19"]"#)
       try await Self.set(fixture, "e95d8d00-251d-470a-a062-fa1922dfa9a8", "00011180")
       try await fixture.message("kitchen/pins") {
         $0.text.contains(#""value":[{"pin":"P0","value":1},{"pin":"P19","value":128}]"#)

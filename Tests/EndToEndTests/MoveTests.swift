@@ -36,7 +36,7 @@ import Testing
       try await attic.simulator.waitUntil(0, "it has the period") { $0.period == 70 }
       try await attic.message("\(Self.id)/period", "70", after: mark)
       let first = try await attic.reading(Self.id, after: mark) {
-        $0.message.text.contains(#""owner":"attic""#)
+        $0.message.text.contains(#""gateway":"attic""#)
       }
       #expect(first.sequence == 1)
       let discovery = try await ground.announced(by: attic, after: mark)
@@ -238,9 +238,9 @@ import Testing
   private static func expectDeleted(at fixture: Fixture, after mark: Int) async throws {
     let info = try await fixture.waitForOwnership(of: id, after: mark)
     #expect(info["home_assistant"]?.string == "deleted")
-    let gateway = #""gateway":"\#(fixture.plan.id)""#
+    let owner = #""owner":"\#(fixture.plan.id)""#
     try await fixture.message("\(id)/info", after: mark) {
-      $0.text.contains(gateway) && $0.text.contains("firmware")
+      $0.text.contains(owner) && $0.text.contains("firmware")
     }
     try await fixture.synchronizeGateway()
     let documents = try fixture.observer.messages(on: Cluster.discovery, after: mark)

@@ -45,7 +45,7 @@ import Testing
   func commands() async throws {
     try await withFixture(Self.plan(every: 3600)) { fixture in
       try await Self.waitForFirstVisit(fixture)
-      #expect(try await fixture.listed("meter")?["state"]?.string == "idle")
+      #expect(try await fixture.listed("meter")?["session"]?.string == "idle")
       let mark = try fixture.observer.mark
       try await fixture.observer.publish("microbit/meter/period/set", "700")
       let result = try await fixture.message("meter/period/result", after: mark) {

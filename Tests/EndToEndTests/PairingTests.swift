@@ -204,6 +204,6 @@ import Testing
 extension Fixture {
   /// Waits until a device is listed in this state.
   fileprivate func waitForState(_ state: String) async throws {
-    _ = try await message("\(bridge)/devices") { $0.text.contains(#""state":"\#(state)""#) }
+    _ = try await message("\(bridge)/devices") { $0.text.contains(#""session":"\#(state)""#) }
   }
 }

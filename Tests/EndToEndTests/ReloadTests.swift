@@ -139,7 +139,7 @@ import Testing
       let found = try await fixture.perform("scan", #"{"timeout":4}"#).array ?? []
       #expect(found.contains { $0["device"]?.string == "room-0" })
       #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true, false])
-      #expect(try await fixture.listed("room-0")?["state"]?.string == "disabled")
+      #expect(try await fixture.listed("room-0")?["session"]?.string == "disabled")
       try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1, #","enabled":false"#))")
       try await fixture.online("room-0")
       try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }

@@ -174,7 +174,7 @@ import Testing
       }
       try await attic.synchronizeGateway()
       try ground.expect(Self.id, after: start, availability: [], owners: [])
-      #expect(try await attic.listed(Self.id)?["state"]?.string == "idle")
+      #expect(try await attic.listed(Self.id)?["session"]?.string == "idle")
     }
   }
 

@@ -122,9 +122,9 @@ import Testing
     #expect(throws: CodecError.tooLong(count: 21, most: 14)) {
       try pwm.encode(.list([record, record, record]))
     }
-    for mask in [Property.microbitAnalogPins, .microbitInputPins] {
-      #expect(try mask.encode(.integer(0x7FFFF)).bytes == [0xFF, 0xFF, 7, 0])
-      #expect(error(of: CodecError.self) { try mask.encode(.integer(0x80000)) } != nil)
+    for modes in [Property.microbitAnalogPins, .microbitInputPins] {
+      #expect(try modes.encode(.list([.text("P0"), .text("P20")])).bytes == [1, 0, 4, 0])
+      #expect(error(of: CodecError.self) { try modes.encode(.list([.text("P17")])) } != nil)
     }
   }
 

@@ -48,6 +48,7 @@ import Testing
     switch description {
     case .scalar(let scalar): !scalar.values.isEmpty
     case .record(let fields): fields.contains { !$0.scalar.values.isEmpty }
+    case .flags: true
     case .list(let element): hasWords(element)
     }
   }
@@ -57,7 +58,7 @@ import Testing
   private typealias Example = (Codec.Description, Value)
 
   private static func example(_ random: inout SeededGenerator) -> Example {
-    switch Int.random(in: 0..<4, using: &random) {
+    switch Int.random(in: 0..<5, using: &random) {
     case 0:
       let scalar = scalar(&random, isFixed: false)
       return (.scalar(scalar), value(of: scalar, &random))
@@ -67,6 +68,10 @@ import Testing
     case 2:
       let fields = fields(&random, mayTakeRemainingBytes: true)
       return (.record(fields), record(fields, &random))
+    case 3:
+      let names = Dictionary(uniqueKeysWithValues: (0..<12).map { ($0, "bit\($0)") })
+      let set = names.filter { _ in Bool.random(using: &random) }.sorted { $0.key < $1.key }
+      return (.flags(.uint16, names), .list(set.map { .text($0.value) }))
     default:
       let fields = fields(&random, mayTakeRemainingBytes: false)
       let count = Int.random(in: 0...3, using: &random)
@@ -78,7 +83,7 @@ import Testing
     let types = Codec.ScalarType.allCases.filter { !isFixed || ![.utf8, .bytes, .bits].contains($0) }
     let type = types.randomElement(using: &random) ?? .uint8
     let endian: Codec.Endian = Bool.random(using: &random) ? .little : .big
-    switch (type, Int.random(in: 0..<4, using: &random)) {
+    switch (type, Int.random(in: 0..<5, using: &random)) {
     case (.uint8, 0), (.int8, 0), (.uint16, 0), (.int32, 0):
       return Codec.Scalar(type, endian: endian, values: [0: "zero", 1: "one", 100: "hundred"])
     case (.uint8, 1), (.int8, 1), (.uint16, 1), (.int16, 1), (.uint24, 1), (.sint24, 1), (.uint32, 1),
@@ -99,7 +104,7 @@ import Testing
     let isHidden = Bool.random(using: &random)
     var fields = [Codec.Field("flags", .uint16, isHidden: isHidden)]
     for index in 0..<Int.random(in: 1...5, using: &random) {
-      let flag = Codec.Flag(field: "flags", bit: Int.random(in: 0..<4, using: &random))
+      let flag = Codec.Flag(field: "flags", bit: Int.random(in: 0..<5, using: &random))
       let name = "f\(index)"
       let scalar = scalar(&random, isFixed: true)
       switch Int.random(in: 0..<5, using: &random) {
@@ -114,7 +119,7 @@ import Testing
     }
     fields.append(Codec.Field("last", .uint8))
     if mayTakeRemainingBytes {
-      switch Int.random(in: 0..<4, using: &random) {
+      switch Int.random(in: 0..<5, using: &random) {
       case 0: fields.append(Codec.Field("text", .utf8))
       case 1: fields.append(Codec.Field("list", scalar(&random, isFixed: true), isRepeated: true))
       case 2: fields.append(Codec.Field("list", .int16, isRepeated: true, if: ["flags.0"]))

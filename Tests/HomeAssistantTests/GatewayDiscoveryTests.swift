@@ -31,9 +31,10 @@ import Testing
     let components = try object(document, "cmps")
     #expect(
       components.names == [
-        "state", "broker", "connects", "adapter", "known", "online", "pairing", "readings", "malformed",
+        "state", "connected_since", "connects", "adapter", "known", "online", "pairing", "readings",
+        "malformed",
         "commands",
-        "over_limit", "sent", "queued", "lost", "refused", "scan", "restart",
+        "over_limit", "sent", "queued", "lost", "rejected_by_broker", "scan", "restart",
       ])
     try expect(
       components["state"],
@@ -43,9 +44,9 @@ import Testing
         "pl_on": "online", "pl_off": "offline", "avty": [] }
       """)
     try expect(
-      components["broker"],
+      components["connected_since"],
       """
-      { "p": "sensor", "uniq_id": "ble_gateway_attic_broker", "qos": 1,
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_connected_since", "qos": 1,
         "name": "Broker connected since", "dev_cla": "timestamp", "ent_cat": "diagnostic",
         "stat_t": "microbit/bridge/attic/info",
         "val_tpl":
@@ -77,7 +78,7 @@ import Testing
     try expect(
       components["over_limit"],
       """
-      { "p": "sensor", "uniq_id": "ble_gateway_attic_over_limit", "qos": 1, "name": "Turned away",
+      { "p": "sensor", "uniq_id": "ble_gateway_attic_over_limit", "qos": 1, "name": "Over limit",
         "stat_cla": "total_increasing", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
         "val_tpl": "{{ ((value_json|default({})).counters|default({})).over_limit|default(none) }}" }
       """)

@@ -13,6 +13,7 @@ struct PropertyKeys: ConfigurationSection {
   /// In s.
   var settle: Double?
   var scalar = ScalarKeys()
+  var flags: [Int: String]?
   var fields: [FieldKeys]?
   var isRepeated: Bool?
   var notify: Property.NotifyMode?
@@ -39,6 +40,7 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
       ConfigurationKey("type", \.scalar.type, .optional(.choice)),
     ] + ScalarKeys.keys(in: \.scalar) + [
+      ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
       ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
       ConfigurationKey("notify", \.notify, .optional(.choice)),
@@ -62,10 +64,13 @@ struct PropertyKeys: ConfigurationSection {
       errors.append(
         path.key("fields").error("type and fields must not be combined", hint: "give one of them"))
     case (nil, .some):
-      if let key = scalar.given {
+      if let key = flags == nil ? scalar.given : "flags" {
         errors.append(path.key(key).error("a property with fields has no \(key)", hint: "give it to a field"))
       }
-    case (.some, nil): break
+    case (.some, nil):
+      if flags != nil, let key = scalar.given {
+        errors.append(path.key(key).error("a property with flags has no \(key)", hint: "remove it"))
+      }
     }
     if writeMode != nil, access?.contains(.write) == false {
       errors.append(path.key("write").error("\(PropertyError.needs(access: "write", key: "write"))"))
@@ -159,6 +164,7 @@ extension PropertyKeys {
   }
 
   private var description: Codec.Description? {
+    if let flags, let type = scalar.type { return .flags(type, flags) }
     let one = fields.map { .record($0.compactMap(\.field)) } ?? scalar.scalar.map(Codec.Description.scalar)
     return one.map { isRepeated == true ? .list(of: $0) : $0 }
   }
@@ -188,6 +194,9 @@ extension PropertyKeys {
     }
     switch description {
     case .scalar(let scalar): self.scalar = ScalarKeys(scalar)
+    case .flags(let type, let names):
+      scalar.type = type
+      flags = names
     case .record(let fields): self.fields = fields.map { FieldKeys($0) }
     case .list: preconditionFailure("a codec has no list of lists")
     }

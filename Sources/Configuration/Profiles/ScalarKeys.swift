@@ -57,7 +57,7 @@ struct ScalarKeys {
 
 extension ConfigurationRule<[Int: String]> {
   /// The words of an enumeration by their numbers: `{"0": "none"}`.
-  fileprivate static var words: Self {
+  static var words: Self {
     let members = ConfigurationRule<[Named<String>]>.members(
       of: .text(longest: 64), names: "^(0|-?[1-9][0-9]*)$"
     ) { name in

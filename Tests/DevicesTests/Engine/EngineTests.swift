@@ -86,7 +86,7 @@ import Testing
     let before = tested.frontEnd.events.count
     await tested.hangUp()
     let offline = try await tested.frontEnd.availability(false, from: before)
-    #expect(offline.lastConnected == nil)
+    #expect(offline.lastConnected != nil && offline.offlineSince != nil)
     try await tested.frontEnd.availability(true, from: before)
     // The sequence numbers continue.
     let numbers = tested.frontEnd.events.elements.compactMap { event -> UInt64? in

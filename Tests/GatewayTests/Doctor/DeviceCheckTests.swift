@@ -115,8 +115,8 @@ struct DeviceCheckTests {
       "here",
       health: ["version": "0", "uptime": .integer(125), "findings": .array([pairing.json])],
       devices: [
-        ["id": "kitchen", "state": "waiting", "paired": .bool(false)],
-        ["id": "hall", "state": "live", "rssi": .integer(-70), "paired": .bool(true)],
+        ["id": "kitchen", "session": "waiting", "paired": .bool(false)],
+        ["id": "hall", "session": "live", "rssi": .integer(-70), "paired": .bool(true)],
       ])
     #expect(found.map(\.level) == [.warning, .fault, .ok])
     #expect(found.first?.text.hasPrefix("the gateway here runs version 0, and ") == true)

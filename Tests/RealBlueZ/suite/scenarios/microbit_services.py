@@ -111,12 +111,12 @@ def pins(world):
     entry = {
         "match": {"name_prefix": "BBC micro:bit"},
         "properties": ["temperature", "pins", "pwm"],
-        "desired": {"input_pins": 1 | 1 << 17, "analog_pins": 1 << 17},
+        "desired": {"input_pins": ["P0", "P19"], "analog_pins": ["P19"]},
     }
     world.start_gateway([entry])
     device = world.devices()[0]
-    wait_value(device, "input_pins", 1 | 1 << 17, within=RETURN)
-    wait_value(device, "analog_pins", 1 << 17)
+    wait_value(device, "input_pins", ["P0", "P19"], within=RETURN)
+    wait_value(device, "analog_pins", ["P19"])
     call(world, "pins", "connect", {"0": 255, "1": 255, "17": 128})
     wait_event(device, "pins", [{"pin": "P0", "value": 1}, {"pin": "P19", "value": 128}])
     call(world, "pins", "connect", {"0": 0})
@@ -134,7 +134,8 @@ def pins(world):
     command(world, device, "pwm", json.dumps(pulses + pulses), "rejected")
 
     # More inputs than a notification holds.
-    expect_result(command(world, device, "input_pins", "4095", "applied"), 4095, 4095)
+    inputs = [f"P{pin}" for pin in range(12)]
+    expect_result(command(world, device, "input_pins", json.dumps(inputs), "applied"), inputs, inputs)
     call(world, "pins", "connect", {str(pin): 0 for pin in range(19)})
     mark = world.broker.messages.mark()
     call(world, "pins", "connect", {str(pin): 255 for pin in range(12)})

@@ -1,0 +1,44 @@
+/// A compiled ``Codec/Description/flags(_:_:)``: the set bits of a number, as a list of their names.
+struct FlagsCodec: Sendable {
+  private let number: ScalarCodec
+  private let names: [Int: String]
+  private let bits: [String: Int]
+
+  var width: Int { number.width }
+
+  init(_ type: Codec.ScalarType, _ names: [Int: String]) throws(CodecDescriptionError) {
+    guard let integers = type.integers, integers.lowerBound == 0, let width = type.width else {
+      throw .notAnInteger(key: "flags", type: type)
+    }
+    number = try ScalarCodec(Codec.Scalar(type))
+    self.names = names
+    var bits: [String: Int] = [:]
+    for (bit, name) in names.sorted(by: { $0.key < $1.key }) {
+      guard (0..<width * 8).contains(bit) else { throw .flag(bit, type: type) }
+      guard !name.isEmpty, bits.updateValue(bit, forKey: name) == nil else { throw .flagName(name) }
+    }
+    self.bits = bits
+  }
+
+  var sortedNames: [String] { names.sorted { $0.key < $1.key }.map(\.value) }
+
+  /// A bit without a name is its number.
+  func decode(_ bytes: [UInt8]) -> Value {
+    let value = number.bits(bytes, at: 0)
+    return .list(
+      (0..<width * 8).filter { value >> UInt64($0) & 1 == 1 }.map {
+        names[$0].map(Value.text) ?? .integer($0)
+      })
+  }
+
+  func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
+    guard case .list(let list) = value else { throw .kind(expected: "a list", found: value.kind) }
+    var value: UInt64 = 0
+    for element in list {
+      guard case .text(let name) = element else { throw .kind(expected: "a name", found: element.kind) }
+      guard let bit = bits[name] else { throw .word(name, known: sortedNames) }
+      value |= 1 << UInt64(bit)
+    }
+    number.append(value, to: &bytes)
+  }
+}
