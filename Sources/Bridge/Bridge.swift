@@ -49,6 +49,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func start() async {
     await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     context.mqtt.subscribe(context.topics.ownership + [context.topics.barriers])
+    ownership.start()
     publishOnline()
     report.start()
   }
@@ -224,7 +225,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       if let publisher = byID[id] {
         publisher.received(info: message.payload)
       } else {
-        ownership.received(info: message.payload, ofOrphan: id)
+        ownership.received(info: message.payload, ofUnknown: id)
       }
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
     case nil: companion?.received(message)

@@ -16,6 +16,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private(set) var ownership: DeviceOwnership
   /// Arrives after the retained messages of the device; nil: it has arrived.
   private var barrier: UInt64?
+  /// Whether the state database knew nothing of the device when it was attached: it was never connected, or the database
+  /// is lost. Until the first barrier.
+  private var isNew: Bool
   private let properties: [PropertyPublisher]
   /// Readings of a new link while `info` still names another gateway, to be published when the device is online here.
   private var heldReadings: [Reading] = []
@@ -37,6 +40,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = topics.states(ofOtherProperties: device.offered ?? [])
     ownership = DeviceOwnership(context.gateway)
+    isNew = !context.engine.assumeIsolated { $0.hasRecord(of: device.address) }
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
   }
 
@@ -187,6 +191,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   func barrierArrived(_ number: UInt64, isOnlyGateway: Bool) {
     guard let barrier, barrier <= number else { return }
     self.barrier = nil
+    isNew = false
     reconcile(isOnlyGateway: isOnlyGateway)
   }
 
@@ -202,6 +207,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     {
       return receivedOtherDevice(notice)
     }
+    if let notice, notice.gateway == context.gateway, isNew { restore(notice) }
     let before = ownership.owner
     switch ownership.received(notice, liveSince: onlineSince, keepsOwner: keepsOwner(notice)) {
     case .republish:
@@ -252,6 +258,20 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     moved = Move(from: notice.gateway, area: notice.area, time: .now)
     copyDeletion(notice)
     let (id, desired) = (device.id, notice.published(device.profile))
+    context.engine.assumeIsolated { $0.copyOverrides(desired, of: id) }
+  }
+
+  /// The device is new to the state database, but an earlier run of this gateway has published its `info`: the database
+  /// was lost. What commands, requests and Home Assistant had set is taken from there, except what was set since.
+  private func restore(_ notice: DeviceOwnership.Notice) {
+    isNew = false
+    if notice.isDeleted { bridge.companion?.setDeleted(true, device.address) }
+    let desired = notice.published(device.profile).filter { name, value in
+      value != .noOverride && (device.desired[name] == nil || device.configured.contains(name))
+    }
+    guard !desired.isEmpty else { return }
+    context.log.notice("restoring the desired values that the broker has kept", fields)
+    let id = device.id
     context.engine.assumeIsolated { $0.copyOverrides(desired, of: id) }
   }
 

@@ -57,6 +57,9 @@ package struct TopicMap: Sendable {
     ]
   }
 
+  /// The `info` of every device of every gateway.
+  var deviceInfos: TopicFilter { topicFilter("\(base)/+/info") }
+
   // MARK: Inbound
 
   /// The meaning of a received topic; nil: it is none of the gateway's.

@@ -159,9 +159,17 @@ package actor DeviceManager {
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was
   /// connected before, or a request was about it.
   package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {
-    store.records[address]?.isKnownByAddress == true
+    hasRecord(of: address)
       || configuration.devices.contains { $0.match.identifier == address }
   }
+
+  /// Whether it was connected before, or a request was about it, by the state database.
+  package func hasRecord(of address: BluetoothAddress) -> Bool {
+    store.records[address]?.isKnownByAddress == true
+  }
+
+  /// Whether the state database is new, or was lost.
+  package var knowsNoDevice: Bool { store.records.isEmpty }
 
   // MARK: The centrals' events
 

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -70,6 +71,52 @@ import Testing
       try fixture.startGateway()
       try await fixture.message("kitchen/period", "65", after: restart)
       #expect(try await fixture.simulator.device(0).period == 65)
+    }
+  }
+
+  /// A new card, for example: the broker still has what was published.
+  private static func loseState(of fixture: Fixture) throws {
+    try FileManager.default.removeItem(atPath: fixture.folder.path + "/state")
+  }
+
+  @Test("When the state database is lost, a value that a command has set comes back from the broker")
+  func lostState() async throws {
+    try await withFixture(Self.plan(#","period":80"#)) { fixture in
+      try await fixture.online("kitchen")
+      try await Self.command(fixture, 65)
+      try await fixture.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 65 }
+      #expect(try await fixture.stopGateway() == 0)
+      try Self.loseState(of: fixture)
+      #expect(try await fixture.simulator.control("reset", 0).period == 1000)
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.message("kitchen/period", "65", after: mark)
+      #expect(try await fixture.simulator.device(0).period == 65)
+      try await fixture.stored(#""desired":{"period":{"value":65"#)
+      // What is set from now on counts, not what the broker had.
+      try await Self.request(fixture, "null", becomes: 80)
+      try await fixture.restartGateway()
+      try await fixture.online("kitchen", after: mark)
+      #expect(try await fixture.listed("kitchen")?["desired"]?["period"]?.int == 80)
+    }
+  }
+
+  @Test("When the state database is lost, a device that does not return is offline")
+  func lostStateAndDevice() async throws {
+    var plan = Plan()
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"}}"#
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try fixture.gateway.signal(SIGKILL)
+      try await fixture.gateway.exitStatus(within: Fixture.patience)
+      try Self.loseState(of: fixture)
+      _ = try await fixture.simulator.control("vanish", 0)
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.message("\(id)/availability", "offline", after: mark)
+      _ = try await fixture.simulator.control("return", 0)
+      try await fixture.online(id, after: mark)
     }
   }
 

@@ -30,6 +30,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   private var guardBarrier: UInt64 = 0
   private var orphans: [DeviceID: Orphan] = [:]
   private var gatewaysOnline = GatewaysOnline()
+  /// The devices that this gateway owns by their retained `info`; nil: not asked for, as the state database has them.
+  private var published: [DeviceID: DeviceOwnership.Notice]?
 
   /// A device whose topics are retained under an id that it no longer has.
   private struct Orphan {
@@ -43,6 +45,13 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     self.bridge = bridge
     self.context = context
     idGuard = DuplicateIDGuard(run: context.run.description, started: context.started.description)
+  }
+
+  /// With a new state database, asks the broker for the devices that an earlier run has published.
+  func start() {
+    guard context.engine.assumeIsolated({ $0.knowsNoDevice }) else { return }
+    published = [:]
+    context.mqtt.subscribe([context.topics.deviceInfos])
   }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
@@ -110,6 +119,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// The retained messages have arrived for the devices that wait for a barrier up to `number`.
   private func reconcile(upTo number: UInt64) {
     guard isAdmitted else { return }
+    reportAbsentDevices()
     for publisher in bridge.publishers {
       publisher.barrierArrived(number, isOnlyGateway: gatewaysOnline.isEmpty)
     }
@@ -180,6 +190,34 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     }
   }
 
+  // MARK: Lost devices
+
+  /// The `info` of a device that this run does not know.
+  func received(info payload: [UInt8], ofUnknown id: DeviceID) {
+    if orphans[id] != nil { return received(info: payload, ofOrphan: id) }
+    guard published != nil, let notice = DeviceOwnership.Notice(payload), notice.gateway == context.gateway else {
+      return
+    }
+    published?[id] = notice
+  }
+
+  /// A device that has not been found yet is offline: the last run may have been killed while it was online. If it is
+  /// known under another id, its topics under the old one are cleared.
+  private func reportAbsentDevices() {
+    guard let published else { return }
+    self.published = nil
+    context.mqtt.unsubscribe([context.topics.deviceInfos])
+    for (id, notice) in published where bridge.publisher(id) == nil {
+      if let address = notice.address, bridge.publisher(address) != nil {
+        foundOrphan(id, of: address, offered: notice.properties)
+      } else {
+        context.log.notice("offline: an earlier run has published it, and it is not found yet", ["device": id])
+        context.mqtt.publish(
+          MQTTMessage(topic: topics(of: id).availability, payload: Payload.availability(false), retain: true))
+      }
+    }
+  }
+
   // MARK: Orphaned topics
 
   /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
@@ -194,7 +232,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     orphans[id] = Orphan(address: address, offered: offered, barrier: sendBarrier())
   }
 
-  func received(info payload: [UInt8], ofOrphan id: DeviceID) {
+  private func received(info payload: [UInt8], ofOrphan id: DeviceID) {
     guard let notice = DeviceOwnership.Notice(payload), notice.gateway != context.gateway,
       let orphan = removeOrphan(id)
     else { return }
