@@ -83,7 +83,7 @@ extension MQTTOptions {
   }
 
   /// The configured broker and credentials.
-  package init(_ mqtt: Configuration.MQTT, clientID: String, will: MQTTMessage) {
+  package init(_ mqtt: Configuration.MQTT, clientID: String, will: MQTTMessage?) {
     self.init(
       host: mqtt.host, port: UInt16(clamping: mqtt.port),
       protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,

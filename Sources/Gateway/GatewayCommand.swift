@@ -28,6 +28,8 @@ public enum GatewayCommand: Sendable, Equatable {
   case profiles(name: String?, configuration: String?)
   /// Checks a file of profiles.
   case checkProfiles(file: String)
+  /// Clears what the broker retains of the gateway.
+  case forget(Forget)
   /// Asks for what a configuration needs, and writes it.
   case setUp(Setup)
   /// Prints the version.
@@ -70,6 +72,7 @@ public enum GatewayCommand: Sendable, Equatable {
     case .bonds: await Bonds(loop: loop).run()
     case .profiles(let name, let path): Self.profiles(name, path)
     case .checkProfiles(let file): Self.checkProfiles(file)
+    case .forget(let forget): await forget.run(on: loop)
     case .setUp(let setup): await setup.run(on: loop)
     case .version: Self.version()
     }
@@ -90,9 +93,10 @@ public enum GatewayCommand: Sendable, Equatable {
     let interruption = Interruption([SIGTERM, SIGINT], on: loop)
     // Until the gateway exists there is nothing to end.
     interruption.action = { _ in exit(0) }
-    let id = file.configuration.gateway.id ?? .ofThisHost
+    let id = StateFolder.gatewayID(of: file.configuration)
     let serviceManager = ServiceManager(loop: loop)
     let state = await openState(of: id, serviceManager, on: loop)
+    if file.configuration.gateway.id == nil { StateFolder.store(id) }
     let gateway = Gateway(file, id, state, serviceManager, loop: loop)
     interruption.action = { _ in gateway.stop() }
     loop.onLoop { loop.signals([SIGHUP]) { _ in gateway.assumeIsolated { $0.reload() } } }
@@ -130,7 +134,7 @@ public enum GatewayCommand: Sendable, Equatable {
     guard let file = load(path) else { return .configuration }
     for warning in file.warnings { printError(warning.description(in: file.path)) }
     print("\(file.path): valid")
-    let id = file.configuration.gateway.id ?? .ofThisHost
+    let id = StateFolder.gatewayID(of: file.configuration)
     let state = state(of: id)
     let report = CheckReport(
       file.configuration, document: file.document, records: DeviceRecord.records(state["devices"] ?? [:]),

@@ -47,6 +47,36 @@ enum StateFolder {
   /// Also where this user may not look.
   private static func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 || errno == EACCES }
 
+  // MARK: The gateway's id
+
+  /// The id by the configuration; without one there, that of the first start, else the host's name. A gateway would be a
+  /// second one, in MQTT and Home Assistant, if its id followed a new name of the host.
+  static func gatewayID(
+    of configuration: Configuration, _ environment: [String: String] = environment, service: String = service
+  ) -> GatewayID {
+    if let id = configuration.gateway.id { return id }
+    var folders = [path(environment)].compactMap { $0 }
+    if environment["STATE_DIRECTORY"] == nil { folders.append(service) }
+    return folders.lazy.compactMap(storedID).first ?? .ofThisHost
+  }
+
+  /// Stores the id for later starts, unless there is one.
+  static func store(_ id: GatewayID, _ environment: [String: String] = environment) {
+    guard let folder = path(environment), storedID(in: folder) == nil else { return }
+    let bytes = Array("\(id)\n".utf8)
+    let descriptor = open(below(folder, idFile), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
+    guard descriptor >= 0 else { return }
+    _ = write(descriptor, bytes, bytes.count)
+    close(descriptor)
+  }
+
+  private static let idFile = "gateway-id"
+
+  private static func storedID(in folder: String) -> GatewayID? {
+    guard let bytes = try? FileProblem.read(below(folder, idFile), limit: 128) else { return nil }
+    return GatewayID(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+  }
+
   /// The variables of this process that determine the folder.
   static var environment: [String: String] {
     var environment: [String: String] = [:]

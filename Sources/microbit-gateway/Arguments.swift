@@ -98,13 +98,17 @@ struct Arguments {
     case "doctor":
       let json = values.removeValue(forKey: .json) != nil
       return .doctor(Doctor(configuration: values.removeValue(forKey: .config), json: json))
+    case "forget":
+      let isConfirmed = values.removeValue(forKey: .yes) != nil
+      return .forget(Forget(configuration: values.removeValue(forKey: .config), isConfirmed: isConfirmed))
     case "version": return .version
     default: throw wrong("unknown command \(name): use \(commands)")
     }
   }
 
   private static let commands = """
-    init, run, check, doctor, scan, inspect, read, write, watch, pair, unpair, bonds, profiles, profile check or version
+    init, run, check, doctor, scan, inspect, read, write, watch, pair, unpair, bonds, profiles, profile check, forget
+    or version
     """
 
   private static func setup(
@@ -231,6 +235,7 @@ struct Arguments {
       bonds               list the paired peripherals
       profiles [NAME]     list the profiles, or print one as JSON
       profile check FILE  check a file of profiles
+      forget              clear all that the broker retains of this gateway, before it is removed for good
       version             print the version
 
     ID is an address, a device's id, or part of its name, if unique. Commands with an ID, and watch, ask the running
@@ -249,6 +254,7 @@ struct Arguments {
       --csv              watch: print a spreadsheet: time, device, property, value, unit
       --gateway ID       commands with an ID, watch: which running gateway, if there are several
       --passkey N        pair: the passkey that the micro:bit displays
+      --yes              forget: do not ask
       --help             print this help
 
     Options of init, each the answer to a question; what is not given is asked:

@@ -195,7 +195,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// The `info` of a device that this run does not know.
   func received(info payload: [UInt8], ofUnknown id: DeviceID) {
     if orphans[id] != nil { return received(info: payload, ofOrphan: id) }
-    guard published != nil, let notice = DeviceOwnership.Notice(payload), notice.gateway == context.gateway else {
+    guard published != nil, let notice = DeviceOwnership.Notice(payload), notice.gateway == context.gateway
+    else {
       return
     }
     published?[id] = notice
@@ -211,7 +212,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
       if let address = notice.address, bridge.publisher(address) != nil {
         foundOrphan(id, of: address, offered: notice.properties)
       } else {
-        context.log.notice("offline: an earlier run has published it, and it is not found yet", ["device": id])
+        context.log.notice(
+          "offline: an earlier run has published it, and it is not found yet", ["device": id])
         context.mqtt.publish(
           MQTTMessage(topic: topics(of: id).availability, payload: Payload.availability(false), retain: true))
       }

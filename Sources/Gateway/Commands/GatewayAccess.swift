@@ -27,7 +27,7 @@ final class GatewayAccess: @unchecked Sendable {
   {
     // Not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
-    let id = command.gateway ?? file.map { ($0.gateway.id ?? .ofThisHost).description }
+    let id = command.gateway ?? file.map { StateFolder.gatewayID(of: $0).description }
     if let (gateway, descriptor) = try running(id, isRequired: command.gateway != nil) {
       return GatewayAccess(ControlClient(descriptor, loop: loop), of: gateway, nil, loop: loop)
     }

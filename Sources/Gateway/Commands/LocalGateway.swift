@@ -33,7 +33,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
     self.configuration = configuration
     self.timeout = timeout
     self.loop = loop
-    id = configuration.gateway.id ?? .ofThisHost
+    id = StateFolder.gatewayID(of: configuration)
     var none = configuration
     none.devices = []
     engine = DeviceManager(none, gateway: id, state: .inMemory(), loop: loop)

@@ -76,7 +76,7 @@ public struct Scan: Sendable, Equatable {
   }
 
   private func table(_ peripherals: [Peripheral], _ configuration: Configuration) -> ScanTable {
-    ScanTable(peripherals, configuration, gateway: configuration.gateway.id ?? .ofThisHost)
+    ScanTable(peripherals, configuration, gateway: StateFolder.gatewayID(of: configuration))
   }
 
   private func showLive(

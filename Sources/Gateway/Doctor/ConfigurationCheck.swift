@@ -20,7 +20,7 @@ struct ConfigurationCheck {
 
     /// Nil: not known, because of an error.
     var gateway: GatewayID? {
-      isUnreadable || broken.contains("gateway") ? nil : configuration.gateway.id ?? .ofThisHost
+      isUnreadable || broken.contains("gateway") ? nil : StateFolder.gatewayID(of: configuration)
     }
   }
 

@@ -58,7 +58,7 @@ private final class Checkup: @unchecked Sendable {
       await within(Self.limit, .configuration) { await EventLoop.blocking { check.run() } }
       ?? ConfigurationCheck.Result(isUnreadable: true)
     report(file.findings)
-    let gateway = file.gateway ?? .ofThisHost
+    let gateway = file.gateway ?? StateFolder.gatewayID(of: Configuration())
     report(ClockCheck().run())
     let presence = GatewayCheck(gateway: file.gateway?.description, environment: environment)
       .connect(on: loop)

@@ -179,7 +179,7 @@ private final class SetupRun {
   /// Whether a gateway with the id of the written configuration runs.
   private var isRunning: Bool {
     guard case .success(let configuration) = dialogue.configuration else { return false }
-    let id = configuration.gateway.id ?? .ofThisHost
+    let id = StateFolder.gatewayID(of: configuration)
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect(on: loop)
     if case .running(_, let client) = presence { client.close() }
@@ -190,7 +190,7 @@ private final class SetupRun {
   private func trouble(with configuration: Configuration) async -> [String] {
     console.show(["", "Trying the broker \(configuration.mqtt.host):\(configuration.mqtt.port) …"])
     let findings = await BrokerCheck(
-      configuration, gateway: configuration.gateway.id ?? .ofThisHost, loop: loop
+      configuration, gateway: StateFolder.gatewayID(of: configuration), loop: loop
     ).run()
     let lines = findings.flatMap { finding in
       [Excerpt.harmless(finding.text)]

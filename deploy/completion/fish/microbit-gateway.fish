@@ -1,6 +1,6 @@
 # fish completion for microbit-gateway
 
-set -l commands init run doctor check scan inspect read write watch pair unpair bonds profiles profile version
+set -l commands init run doctor check scan inspect read write watch pair unpair bonds profiles profile forget version
 set -l device inspect read write watch pair unpair
 set -l seen __fish_seen_subcommand_from
 
@@ -19,13 +19,14 @@ complete -c microbit-gateway -n "not $seen $commands" -a unpair -d 'remove the p
 complete -c microbit-gateway -n "not $seen $commands" -a bonds -d 'list the paired peripherals'
 complete -c microbit-gateway -n "not $seen $commands" -a profiles -d 'list the profiles, or print one as JSON'
 complete -c microbit-gateway -n "not $seen $commands" -a profile -d 'check a file of profiles'
+complete -c microbit-gateway -n "not $seen $commands" -a forget -d 'clear what the broker retains'
 complete -c microbit-gateway -n "not $seen $commands" -a version -d 'print the version'
 
 complete -c microbit-gateway -n "$seen profiles" -a '(microbit-gateway profiles 2>/dev/null | string replace -r ":.*" "")'
 complete -c microbit-gateway -n "$seen profile; and not $seen check" -a check -d 'check a file of profiles'
 complete -c microbit-gateway -n "$seen profile; and $seen check" -F
 
-complete -c microbit-gateway -n "$seen run init doctor check scan profiles $device" -l config -rF -d 'the configuration file'
+complete -c microbit-gateway -n "$seen run init doctor check scan profiles forget $device" -l config -rF -d 'the configuration file'
 complete -c microbit-gateway -l log-level -xa 'debug info notice warning error' -d 'how much is logged'
 complete -c microbit-gateway -n "$seen run" -l log-format -xa 'text json' -d 'form of the log'
 complete -c microbit-gateway -n "$seen init scan $device" -l timeout -x -d 'seconds to scan, or to wait for the device'
@@ -44,5 +45,6 @@ complete -c microbit-gateway -n "$seen init" -l username -x -d 'login'
 complete -c microbit-gateway -n "$seen init" -l password-file -rF -d 'file with the password'
 complete -c microbit-gateway -n "$seen init" -l no-test -d 'do not try the broker'
 complete -c microbit-gateway -n "$seen init" -l yes -d 'ask nothing'
+complete -c microbit-gateway -n "$seen forget" -l yes -d 'do not ask'
 complete -c microbit-gateway -s h -l help -d 'print help'
 complete -c microbit-gateway -n "not $seen $commands" -l version -d 'print the version'
