@@ -119,11 +119,13 @@ public actor MQTTClient: IterationEndHandler {
 
   /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
   /// Every value is sent while the broker keeps up; otherwise only the newest.
+  ///
+  /// - Parameter atOnce: a value just received: sent without delay, and ahead of much other state that waits.
   public nonisolated func setState(
     _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
   ) {
     loop.enter(self, (topic: topic, payload: payload, qos: qos, atOnce: atOnce)) { client, state in
-      client.outbox.setState(state.topic, state.payload, qos: state.qos)
+      client.outbox.setState(state.topic, state.payload, qos: state.qos, isLive: state.atOnce)
       client.schedulePump(atOnce: state.atOnce)
     }
   }

@@ -32,6 +32,8 @@ struct MessageQueue {
 
   var count: Int { entries.count }
   var first: Entry? { entries.first }
+  /// Whether the first was queued during this connection.
+  var isFirstLive: Bool { entries.first?.connection == connection }
 
   mutating func append(_ message: MQTTMessage, sequence: UInt64) {
     let entry = Entry(message, sequence: sequence, connection: connection)

@@ -4,7 +4,8 @@
 /// Two kinds are queued. A *message* is sent once (or again, if the connection ends before its PUBACK). Retained
 /// *state* is the newest payload of a topic. On every new connection all state is sent again, ahead of the waiting
 /// messages, as it is current and bounded by the number of topics. Otherwise both kinds are sent in the order in which
-/// they were queued.
+/// they were queued, except that live values and messages overtake a backlog of other state (1000 devices that change at
+/// once): three for each state of the backlog. The order on each topic is always kept.
 ///
 /// The cost of every operation is independent of the queue's length, except for a new connection, which queues all
 /// state.
@@ -24,6 +25,11 @@ struct Outbox {
   private var lastSequence: UInt64 = 0
   private var messages: MessageQueue
   private var states = StateTable()
+  /// Other state that waits, beyond which live values and messages overtake it.
+  static let backlog = 64
+  /// What is sent of them for each state of the backlog.
+  static let liveShare = 3
+  private var sentLive = 0
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
   /// Messages that are larger than the broker accepts, or that it rejected.
@@ -47,20 +53,23 @@ struct Outbox {
     messages.append(message, sequence: nextSequence())
   }
 
-  mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS) {
-    change(topic, payload, qos, isCleared: false)
+  /// - Parameter isLive: a value just received: it may overtake other state.
+  mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS, isLive: Bool = false) {
+    change(topic, payload, qos, isCleared: false, isLive ? .live : .bulk)
   }
 
   /// Publishes an empty retained payload, which deletes the retained message (MQTT 5, 3.3.1.3).
-  mutating func clearState(_ topic: TopicName) { change(topic, [], .atLeastOnce, isCleared: true) }
+  mutating func clearState(_ topic: TopicName) { change(topic, [], .atLeastOnce, isCleared: true, .bulk) }
 
   /// Removes the state of `topic`, but leaves the retained message.
   mutating func releaseState(_ topic: TopicName) { states.remove(topic) }
 
-  private mutating func change(_ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool) {
+  private mutating func change(
+    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, _ lane: StateTable.Lane
+  ) {
     // Not queued without a connection, as the next one queues all state.
     states.set(
-      topic, payload, qos, isCleared: isCleared, sequence: nextSequence(), isQueued: peer != nil)
+      topic, payload, qos, isCleared: isCleared, sequence: nextSequence(), lane: peer == nil ? nil : lane)
   }
 
   private mutating func nextSequence() -> UInt64 {
@@ -96,19 +105,14 @@ struct Outbox {
   /// The next packet to send; nil if there is none, no connection, or the window is full.
   mutating func next() -> Packet? {
     guard let peer else { return nil }
-    while true {
+    while let (source, qos) = first() {
+      guard maySend(qos, to: peer) else { return nil }
       let next: Packet?
-      let message = messages.first
-      // Numbers start at 1, and each is used once: they are never equal.
-      if let state = states.first(), state.sequence < message?.sequence ?? .max {
-        guard maySend(state.qos, to: peer) else { return nil }
-        next = states.takeFirst(for: peer)
-      } else if let message {
-        guard maySend(message.message.qos, to: peer) else { return nil }
-        next = messages.takeFirst(for: peer)
-      } else {
-        return nil
+      switch source {
+      case .message: next = messages.takeFirst(for: peer)
+      case .state(let lane): next = states.takeFirst(lane, for: peer)
       }
+      sentLive = source == .state(.bulk) ? 0 : sentLive + 1
       guard let next else { continue }
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
         rejected += 1
@@ -117,6 +121,29 @@ struct Outbox {
       }
       return next
     }
+    return nil
+  }
+
+  private enum Queue: Equatable {
+    case message
+    case state(StateTable.Lane)
+  }
+
+  /// Where the next packet is.
+  private mutating func first() -> (Queue, QoS)? {
+    // Numbers start at 1, and each is used once: they are never equal, but for the 0 of all state on a new connection.
+    var first: (queue: Queue, qos: QoS, sequence: UInt64)?
+    func offer(_ queue: Queue, _ qos: QoS, _ sequence: UInt64) {
+      if sequence < first?.sequence ?? .max { first = (queue, qos, sequence) }
+    }
+    let bulk = states.first(.bulk)
+    let mayOvertake = states.bulkCount > Self.backlog && sentLive < Self.liveShare
+    if let live = states.first(.live) { offer(.state(.live), live.qos, live.sequence) }
+    if let message = messages.first, !mayOvertake || messages.isFirstLive {
+      offer(.message, message.message.qos, message.sequence)
+    }
+    if let bulk, !mayOvertake || first == nil { offer(.state(.bulk), bulk.qos, bulk.sequence) }
+    return first.map { ($0.queue, $0.qos) }
   }
 
   private func maySend(_ qos: QoS, to peer: Peer) -> Bool {

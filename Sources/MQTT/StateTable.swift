@@ -1,8 +1,15 @@
 /// The retained state: the newest payload of each topic, and the queue of topics to be sent. Pure.
 ///
-/// A topic has a slot, which does not change: it is looked up once, when its state is set. It is queued at most once,
-/// and its payload is read when it is sent.
+/// A topic has a slot, which does not change: it is looked up once, when its state is set. It is queued at most once, in
+/// one of two lanes, and its payload is read when it is sent.
 struct StateTable {
+  enum Lane {
+    /// Values just received.
+    case live
+    /// Everything else: what describes devices, announcements, all state on a new connection.
+    case bulk
+  }
+
   /// A payload of a topic.
   struct Version {
     let topic: TopicName
@@ -19,33 +26,47 @@ struct StateTable {
     var version: UInt64
     /// That of the first payload: the order in which a new connection publishes the topics.
     var order: UInt64
-    /// That of its entry in the queue, if there is one.
-    var queued: UInt64?
+    /// Its entry in a queue, if there is one.
+    var queued: (sequence: UInt64, lane: Lane)?
     /// To be removed when the broker has acknowledged it.
     var isCleared = false
+
+    var lane: Lane? { queued?.lane }
   }
 
   private var states: [State] = []
   private var slots: [TopicName: Int] = [:]
   private var freeSlots: [Int] = []
-  private var queue = Deque<(slot: Int, sequence: UInt64)>()
+  private var live = Deque<(slot: Int, sequence: UInt64)>()
+  private var bulk = Deque<(slot: Int, sequence: UInt64)>()
 
-  var queuedCount: Int { queue.count }
+  var queuedCount: Int { live.count + bulk.count }
+  var bulkCount: Int { bulk.count }
 
   /// - Parameters:
   ///   - sequence: its place among all that is queued.
-  ///   - isQueued: whether it is to be sent, and not only on a new connection.
+  ///   - lane: nil: it is not to be sent before a new connection.
   mutating func set(
-    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, sequence: UInt64, isQueued: Bool
+    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, sequence: UInt64, lane: Lane?
   ) {
     let slot = slots[topic] ?? makeSlot(of: topic, order: sequence)
     states[slot].payload = payload
     states[slot].qos = qos
     states[slot].version = sequence
     states[slot].isCleared = isCleared
-    if isQueued, states[slot].queued == nil {
-      states[slot].queued = sequence
-      queue.append((slot, sequence))
+    switch lane {
+    // Also if it is queued in the other lane: that entry is then skipped.
+    case .live where states[slot].lane != .live: enqueue(slot, sequence, in: .live)
+    case .bulk where states[slot].queued == nil: enqueue(slot, sequence, in: .bulk)
+    case .live, .bulk, nil: break
+    }
+  }
+
+  private mutating func enqueue(_ slot: Int, _ sequence: UInt64, in lane: Lane) {
+    states[slot].queued = (sequence, lane)
+    switch lane {
+    case .live: live.append((slot, sequence))
+    case .bulk: bulk.append((slot, sequence))
     }
   }
 
@@ -57,30 +78,35 @@ struct StateTable {
 
   /// Queues every topic ahead of all messages, whose sequence numbers begin with 1.
   mutating func queueAll() {
-    queue.removeAll()
+    unqueueAll()
     for slot in slots.values.sorted(by: { states[$0].order < states[$1].order }) {
-      states[slot].queued = 0
-      queue.append((slot, 0))
+      enqueue(slot, 0, in: .bulk)
     }
   }
 
   mutating func unqueueAll() {
-    while let entry = queue.popFirst() { states[entry.slot].queued = nil }
+    while let entry = live.popFirst() ?? bulk.popFirst() { states[entry.slot].queued = nil }
   }
 
-  /// What is first in the queue.
-  mutating func first() -> (sequence: UInt64, qos: QoS)? {
-    while let (slot, sequence) = queue.first {
-      if states[slot].queued == sequence { return (sequence, states[slot].qos) }
-      // The state was removed; the slot may be in use by another.
-      _ = queue.popFirst()
+  /// What is first in the lane.
+  mutating func first(_ lane: Lane) -> (sequence: UInt64, qos: QoS)? {
+    while let (slot, sequence) = lane == .live ? live.first : bulk.first {
+      if let queued = states[slot].queued, queued.lane == lane, queued.sequence == sequence {
+        return (sequence, states[slot].qos)
+      }
+      // The state was removed, or is in the other lane; the slot may be in use by another.
+      _ = popFirst(lane)
     }
     return nil
   }
 
-  /// The packet of the ``first()`` state.
-  mutating func takeFirst(for peer: Outbox.Peer) -> Outbox.Packet? {
-    guard let slot = queue.popFirst()?.slot else { return nil }
+  private mutating func popFirst(_ lane: Lane) -> (slot: Int, sequence: UInt64)? {
+    lane == .live ? live.popFirst() : bulk.popFirst()
+  }
+
+  /// The packet of the ``first(_:)`` state.
+  mutating func takeFirst(_ lane: Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
+    guard let slot = popFirst(lane)?.slot else { return nil }
     states[slot].queued = nil
     let state = states[slot]
     return Outbox.Packet(
@@ -92,8 +118,8 @@ struct StateTable {
   mutating func putBack(_ version: Version) {
     let slot = version.slot
     guard slots[version.topic] == slot, states[slot].queued == nil else { return }
-    states[slot].queued = 0
-    queue.prepend((slot, 0))
+    states[slot].queued = (0, .bulk)
+    bulk.prepend((slot, 0))
   }
 
   /// It need not be sent again on this connection.

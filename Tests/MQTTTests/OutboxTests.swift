@@ -73,6 +73,62 @@ import Testing
     #expect(sendAll(&outbox) == ["a=2", "e=1"])
   }
 
+  @Test func liveValuesOvertakeABacklogOfOtherState() {
+    var outbox = outbox()
+    outbox.connected(peer(window: 1000))
+    for number in 0..<100 {
+      outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
+    }
+    for number in 0..<4 {
+      outbox.setState(topic("value/\(number)"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
+      outbox.append(message("\(number)"))
+    }
+    let sent = sendAll(&outbox)
+    #expect(
+      sent.prefix(12) == [
+        "value/0=1", "e=0", "value/1=1", "info/0=x", "e=1", "value/2=1", "e=2", "info/1=x", "value/3=1",
+        "e=3",
+        "info/2=x", "info/3=x",
+      ])
+    #expect(sent.count == 108)
+  }
+
+  @Test func withoutABacklogTheOrderIsKept() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    for number in 0..<Outbox.backlog {
+      outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
+    }
+    outbox.setState(topic("value"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
+    outbox.append(message("1"))
+    let sent = sendAll(&outbox)
+    #expect(sent.suffix(3) == ["info/63=x", "value=1", "e=1"])
+  }
+
+  @Test func aTopicThatWaitsInBothWaysIsSentOnceWithTheNewestPayload() {
+    var outbox = outbox()
+    outbox.connected(peer(window: 1000))
+    for number in 0..<100 { outbox.clearState(topic("t/\(number)")) }
+    outbox.setState(topic("t/99"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
+    outbox.setState(topic("live"), Array("2".utf8), qos: .atLeastOnce, isLive: true)
+    outbox.clearState(topic("live"))
+    let sent = sendAll(&outbox)
+    #expect(sent.prefix(2) == ["t/99=1", "live="])
+    #expect(sent.filter { $0.hasPrefix("t/99=") }.count == 1 && sent.count == 101)
+    #expect(outbox.queuedCount == 0)
+  }
+
+  @Test func messagesOfAnEarlierConnectionDoNotOvertakeState() {
+    var outbox = outbox()
+    for number in 0..<100 {
+      outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
+    }
+    outbox.append(message("old"))
+    outbox.connected(peer(window: 1000))
+    outbox.append(message("new"))
+    #expect(sendAll(&outbox).suffix(2) == ["e=held old", "e=new"])
+  }
+
   @Test func repeatedStateIsSentEachTime() {
     var outbox = outbox()
     outbox.connected(peer())
