@@ -70,7 +70,7 @@ enum RuntimeFolder {
     getpwuid(id).map { String(cString: $0.pointee.pw_name) } ?? "user \(id)"
   }
 
-  private static func names(in folder: String) -> [String] {
+  static func names(in folder: String) -> [String] {
     guard let directory = opendir(folder) else { return [] }
     defer { closedir(directory) }
     var names: [String] = []

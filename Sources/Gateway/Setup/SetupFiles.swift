@@ -75,8 +75,18 @@ struct SetupFiles: Sendable {
       for file in new { unlink(file.temporary) }
       throw CommandFailure(.refused, "cannot write \(error.path): \(error.reason). Nothing was changed.")
     }
+    removeOldBackups()
     synchronize(folder)
     return notes
+  }
+
+  /// The newest copies of earlier files that are kept.
+  private static let mostBackups = 3
+
+  private func removeOldBackups() {
+    let name = path.split(separator: "/").last ?? ""
+    let backups = RuntimeFolder.names(in: folder).filter { $0.hasPrefix("\(name).bak-") }.sorted()
+    for old in backups.dropLast(Self.mostBackups) { unlink("\(folder)/\(old)") }
   }
 
   /// The user of the service, for the service's configuration; else who has it now.

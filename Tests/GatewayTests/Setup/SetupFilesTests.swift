@@ -46,6 +46,18 @@ import Testing
     #expect(try status("backup").st_mode & 0o777 == 0o640)
   }
 
+  @Test func threeBackupsAreKept() throws {
+    let path = try folder.write("old", to: "config.json")
+    for day in 1...4 { try folder.write("\(day)", to: "config.json.bak-2026010\(day)-120000") }
+    try folder.write("mine", to: "config.json.old")
+    _ = try SetupFiles(path: path).write(Self.plan, backup: "config.json.bak-20260105-120000")
+    #expect(
+      try names(in: folder.path) == [
+        "config.json", "config.json.bak-20260103-120000", "config.json.bak-20260104-120000",
+        "config.json.bak-20260105-120000", "config.json.old", "mqtt-password",
+      ])
+  }
+
   @Test func servicePasswordFileBelongsToServiceUser() throws {
     try #require(geteuid() == 0)
     let path = folder.path + "/config.json"
