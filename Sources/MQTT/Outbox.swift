@@ -5,7 +5,7 @@
 /// *state* is the newest payload of a topic. On every new connection all state is sent again, ahead of the waiting
 /// messages, as it is current and bounded by the number of topics. Otherwise both kinds are sent in the order in which
 /// they were queued, except that live values and messages overtake a backlog of other state (1000 devices that change at
-/// once): three for each state of the backlog. The order on each topic is always kept.
+/// once): fifteen for each state of the backlog. The order on each topic is always kept.
 ///
 /// The cost of every operation is independent of the queue's length, except for a new connection, which queues all
 /// state.
@@ -28,7 +28,7 @@ struct Outbox {
   /// Other state that waits, beyond which live values and messages overtake it.
   static let backlog = 64
   /// What is sent of them for each state of the backlog.
-  static let liveShare = 3
+  static let liveShare = 15
   private var sentLive = 0
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
