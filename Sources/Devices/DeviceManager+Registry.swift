@@ -182,7 +182,7 @@ extension DeviceManager {
     return device
   }
 
-  /// Earlier versions had other ranges, and a profile may have changed or gone.
+  /// A profile may have changed or gone.
   private func checkRecord(against settings: DeviceSettings) {
     guard let record = store.records[settings.address] else { return }
     if let name = record.changes.profile, configuration.profile(named: name) == nil {

@@ -115,7 +115,7 @@ public enum GatewayCommand: Sendable, Equatable {
     let path = StateFolder.database(of: id, StateFolder.environment)
     var isReported = false
     while true {
-      let state = StateDatabase(path: path, schema: .gateway(id), loop: loop)
+      let state = StateDatabase(path: path, loop: loop)
       guard let reason = state.inUse else { return state }
       if !isReported {
         Logger(component: "state").warning(
@@ -162,7 +162,7 @@ public enum GatewayCommand: Sendable, Equatable {
           + "(to see that one: sudo STATE_DIRECTORY=\(StateFolder.service) microbit-gateway check)")
     }
     do throws(StoreError) {
-      let sections = try StateDatabase.sections(path: database.path, schema: .gateway(id))
+      let sections = try StateDatabase.sections(path: database.path)
       var status = stat()
       let user =
         stat(database.path, &status) == 0 ? " (of the user \(RuntimeFolder.name(ofUser: status.st_uid)))" : ""

@@ -78,8 +78,6 @@ final class AnnouncementSchedule: @unchecked Sendable {
   var perform: (Announcement) -> Void = { _ in }
   private let loop: EventLoop
   private var queue = AnnouncementQueue()
-  /// After an empty queue nothing is announced before.
-  private var pauseEnd = Moment.now
   /// To be announced when Home Assistant has handled what was announced at its start.
   private var followUps: [Announcement] = []
   private var followUp: LoopTimer?
@@ -92,11 +90,8 @@ final class AnnouncementSchedule: @unchecked Sendable {
   func change(_ body: (inout AnnouncementQueue) -> Void) {
     let wasEmpty = queue.isEmpty
     body(&queue)
-    if wasEmpty, !queue.isEmpty { announceNext(after: max(.zero, Moment.now.duration(to: pauseEnd))) }
+    if wasEmpty, !queue.isEmpty { announceNext(after: .zero) }
   }
-
-  /// The next announcement after an empty queue is not made before `duration` has passed.
-  func pause(for duration: Duration) { pauseEnd = .now + duration }
 
   /// It is too early for the announcement: it follows after `delay`.
   func postpone(_ announcement: Announcement, for delay: Duration) {

@@ -219,11 +219,6 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     let topic = document.topic.string
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
     guard any.isOfAnotherGateway(document.payload) else {
-      // What an earlier version announced under another object id is still retained.
-      if document.retain, !bridge.isAdmitted, store.removals[topic] != nil {
-        context.clearState(document.topic)
-        schedule.pause(for: Self.documentPause)
-      }
       return
     }
     // Another gateway has announced the device.

@@ -20,18 +20,17 @@ final class Database: @unchecked Sendable {
     case readWrite(FileLock, maximumPages: Int?)
   }
 
-  /// SQLite's `application_id` of a state database: "mbgw". Databases from before the schema versions have 0, and the
-  /// `user_version` 1.
+  /// SQLite's `application_id` of a state database: "mbgw".
   private static let application = 0x6D62_6777
+  /// The layout of the records, SQLite's `user_version`.
+  private static let version = 1
 
   /// Once per process.
   private static let library: Void = { csqlite_allocate_pages_singly() }()
 
   let path: String
-  /// The schema version to write.
-  private let schema: Int
-  /// The schema version of the file; nil if it is empty.
-  private(set) var version: Int?
+  /// Whether there is no table yet.
+  private(set) var isEmpty = false
   private var handle: OpaquePointer?
   /// Held while the database is open.
   private var lock: FileLock?
@@ -39,11 +38,10 @@ final class Database: @unchecked Sendable {
   private var statements: (put: Statement, delete: Statement)?
 
   /// Opens the file, which must exist, and checks it; changes nothing except to roll back an incomplete transaction.
-  /// - Throws: also if its schema version is newer than `schema`.
-  init(_ path: String, _ access: Access, _ schema: Schema) throws(StoreError) {
+  /// - Throws: also if a newer version of the program has written it.
+  init(_ path: String, _ access: Access) throws(StoreError) {
     _ = Self.library
     self.path = path
-    self.schema = schema.version
     let flags: Int32
     switch access {
     case .readOnly: flags = SQLITE_OPEN_READONLY
@@ -64,7 +62,7 @@ final class Database: @unchecked Sendable {
     try execute("PRAGMA cache_size = -64; PRAGMA mmap_size = 0", "open")
     // A consistent snapshot, also while a gateway is writing.
     if case .readOnly = access { try execute("BEGIN", "open") }
-    version = try examine()
+    isEmpty = try examine()
     if case .readWrite(let lock, let maximumPages) = access {
       self.lock = lock
       try execute(
@@ -83,27 +81,25 @@ final class Database: @unchecked Sendable {
     lock = nil
   }
 
-  /// Checks the file; returns its schema version, or nil if it is empty.
-  private func examine() throws(StoreError) -> Int? {
+  /// Checks the file; returns whether it is empty.
+  private func examine() throws(StoreError) -> Bool {
     let application = try number("PRAGMA application_id")
-    let stored = try number("PRAGMA user_version")
-    let isOld = application == 0 && stored <= 1
-    let version = isOld ? 0 : stored
+    let version = try number("PRAGMA user_version")
     // First, as the contents of a newer version are unknown.
-    if application == 0 || application == Self.application, version > schema {
+    if application == Self.application, version > Self.version {
       throw StoreError(
         .newer,
-        "\(path) was written by a newer version of the gateway (schema \(version), this version knows \(schema)): "
+        "\(path) was written by a newer version of the gateway (schema \(version), this version knows \(Self.version)): "
           + "install the newer version again, or move the file away to begin with an empty one")
     }
     let condition = try value("PRAGMA quick_check(1)")
     guard condition == "ok" else { throw StoreError(.content, "cannot read \(path): \(condition)") }
-    if application == 0, stored == 0, try number("SELECT count(*) FROM sqlite_master") == 0 { return nil }
+    if application == 0, version == 0, try number("SELECT count(*) FROM sqlite_master") == 0 { return true }
     let tables = try number("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'record'")
-    guard isOld || application == Self.application, version >= 0, tables == 1 else {
+    guard application == Self.application, version == Self.version, tables == 1 else {
       throw StoreError(.content, "cannot read \(path): it is a database of another program")
     }
-    return version
+    return false
   }
 
   private func number(_ sql: String) throws(StoreError) -> Int { Int(try value(sql)) ?? 0 }
@@ -114,7 +110,7 @@ final class Database: @unchecked Sendable {
   }
 
   func records() throws(StoreError) -> [String: [UInt8]] {
-    guard version != nil else { return [:] }
+    if isEmpty { return [:] }
     let rows = try prepare("SELECT key, value FROM record", "read")
     var records: [String: [UInt8]] = [:]
     while try rows.next() { records[rows.text(0)] = rows.bytes(1) }
@@ -125,44 +121,20 @@ final class Database: @unchecked Sendable {
 
   /// Creates the table, if the file is empty.
   func makeTable() throws(StoreError) {
-    guard version == nil else { return }
+    guard isEmpty else { return }
     try transaction { () throws(StoreError) in
       try execute(
         "CREATE TABLE record (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID", "write to")
-      try writeVersion()
+      try execute(
+        "PRAGMA application_id = \(Self.application); PRAGMA user_version = \(Self.version)", "write to")
     }
-    version = schema
-  }
-
-  /// To be called in a transaction.
-  private func writeVersion() throws(StoreError) {
-    try execute(
-      "PRAGMA application_id = \(Self.application); PRAGMA user_version = \(schema)", "write to")
+    isEmpty = false
   }
 
   /// Writes all of `changes` atomically and durably.
   func write(_ changes: [String: Change]) throws(StoreError) {
     try makeTable()
     try transaction { () throws(StoreError) in try apply(changes) }
-  }
-
-  /// Replaces the records `old` by `new`, and sets the current schema version, atomically and durably.
-  /// - Parameter prepare: called before the changes, while no other program can change the database.
-  func replaceAll(
-    _ old: [String: [UInt8]], by new: [String: [UInt8]], after prepare: () throws(StoreError) -> Void
-  ) throws(StoreError) {
-    var changes = new.filter { old[$0.key] != $0.value }.mapValues(Change.put)
-    for key in old.keys where new[key] == nil { changes[key] = .delete }
-    // The transaction begins with a read, as a database with an open write transaction cannot be copied.
-    try transaction("BEGIN") { () throws(StoreError) in
-      guard try records() == old else {
-        throw StoreError(.circumstances, "cannot write to \(path): another program is changing it")
-      }
-      try prepare()
-      try apply(changes)
-      try writeVersion()
-    }
-    version = schema
   }
 
   /// To be called in a transaction.
@@ -176,24 +148,6 @@ final class Database: @unchecked Sendable {
     }
   }
 
-  /// Copies the database into the empty file at `path`, durably.
-  func copy(to path: String) throws(StoreError) {
-    var copy: OpaquePointer?
-    let code = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, nil)
-    defer { sqlite3_close_v2(copy) }
-    guard code == SQLITE_OK else { throw .sqlite(code, copy, "open", path) }
-    // No rollback is needed: the copy is only used when it is complete.
-    sqlite3_exec(copy, "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL", nil, nil, nil)
-    guard let backup = sqlite3_backup_init(copy, "main", handle, "main") else {
-      throw .sqlite(sqlite3_errcode(copy), copy, "write to", path)
-    }
-    let step = sqlite3_backup_step(backup, -1)
-    let finish = sqlite3_backup_finish(backup)
-    guard step == SQLITE_DONE, finish == SQLITE_OK else {
-      throw .sqlite(finish == SQLITE_OK ? step : finish, copy, "write to", path)
-    }
-  }
-
   private func prepareOnce() throws(StoreError) -> (put: Statement, delete: Statement) {
     if let statements { return statements }
     let new = (
@@ -204,10 +158,8 @@ final class Database: @unchecked Sendable {
     return new
   }
 
-  private func transaction(
-    _ begin: String = "BEGIN IMMEDIATE", _ body: () throws(StoreError) -> Void
-  ) throws(StoreError) {
-    try execute(begin, "write to")
+  private func transaction(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    try execute("BEGIN IMMEDIATE", "write to")
     do throws(StoreError) {
       try body()
       try execute("COMMIT", "write to")

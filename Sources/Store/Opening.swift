@@ -2,8 +2,6 @@
 package enum Opening: Sendable, Equatable {
   /// An existing or new database.
   case opened
-  /// It had the older schema version `from`, and was migrated; the old contents are at `copy`.
-  case migrated(from: Int, copy: String)
   /// The file was damaged; it was renamed to `path`, and a new one created.
   case setAside(path: String, reason: String)
   /// The file was written by a newer version of the program, and is not used. Changes are kept in memory only.

@@ -19,7 +19,7 @@ package final class StateDatabase: @unchecked Sendable {
   /// Why changes are not persisted; nil if they are.
   package private(set) var trouble: String?
 
-  /// Opens the database, and migrates it to `schema`. Blocks for some milliseconds.
+  /// Opens the database. Blocks for some milliseconds.
   ///
   /// Does not fail: if the file cannot be written, changes are kept in memory, which is logged and reported by
   /// ``trouble``.
@@ -27,7 +27,7 @@ package final class StateDatabase: @unchecked Sendable {
   ///   - path: nil if there is no folder for it.
   ///   - loop: where ``trouble`` is updated.
   package init(
-    path: String?, schema: Schema, loop: EventLoop, pacing: Pacing = Pacing(), maximumPages: Int? = nil
+    path: String?, loop: EventLoop, pacing: Pacing = Pacing(), maximumPages: Int? = nil
   ) {
     guard let path else {
       store = .inMemory()
@@ -37,17 +37,13 @@ package final class StateDatabase: @unchecked Sendable {
       Self.logInMemoryOnly(trouble)
       return
     }
-    let opened = StateStore.open(path: path, schema: schema, pacing: pacing, maximumPages: maximumPages)
+    let opened = StateStore.open(path: path, pacing: pacing, maximumPages: maximumPages)
     store = opened.store
     records = Self.sections(opened.records)
     inUse = if case .inUse(let reason) = opened.opening { reason } else { nil }
     switch opened.opening {
     case .opened:
       Self.log.debug("state database", ["path": path, "records": opened.records.count])
-    case .migrated(let version, let copy):
-      Self.log.notice(
-        "the state database was migrated to a newer schema",
-        ["from": version, "to": schema.version, "copy_of_old": copy])
     case .setAside(let aside, let reason):
       Self.log.warning(
         "the state database was damaged: it was renamed, and a new one created",
@@ -86,12 +82,10 @@ package final class StateDatabase: @unchecked Sendable {
     }
   }
 
-  /// The records of the database at `path`, migrated to `schema`, by section and key, without changing the file,
-  /// whether a gateway uses it or not; empty if there is none. Blocks for at most a few seconds.
-  package static func sections(
-    path: String, schema: Schema
-  ) throws(StoreError) -> [String: [String: [UInt8]]] {
-    sections(try StateStore.records(path: path, schema: schema))
+  /// The records of the database at `path`, by section and key, without changing the file, whether a gateway uses it or
+  /// not; empty if there is none. Blocks for at most a few seconds.
+  package static func sections(path: String) throws(StoreError) -> [String: [String: [UInt8]]] {
+    sections(try StateStore.records(path: path))
   }
 
   /// Records by section and key; keys without a section are omitted.

@@ -10,8 +10,8 @@ enum StateFile {
     let opening: Opening
   }
 
-  /// Opens the database at `path` for writing and reads it; creates what is missing, and migrates an older version.
-  static func open(_ path: String, _ schema: Schema, maximumPages: Int? = nil) throws(StoreError) -> Opened {
+  /// Opens the database at `path` for writing and reads it; creates what is missing.
+  static func open(_ path: String, maximumPages: Int? = nil) throws(StoreError) -> Opened {
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
       throw StoreError(.circumstances, "\(path.debugDescription) is not the absolute path of a file")
     }
@@ -20,11 +20,11 @@ enum StateFile {
     _ = try exists(path)
     let lock = try FileLock(path)
     do throws(StoreError) {
-      return try read(path, schema, lock, maximumPages)
+      return try read(path, lock, maximumPages)
     } catch {
       guard error.cause == .content else { throw error }
       let aside = try setAside(path)
-      let new = try read(path, schema, lock, maximumPages)
+      let new = try read(path, lock, maximumPages)
       return Opened(
         database: new.database, records: new.records,
         opening: .setAside(path: aside, reason: error.description))
@@ -32,65 +32,19 @@ enum StateFile {
   }
 
   private static func read(
-    _ path: String, _ schema: Schema, _ lock: FileLock, _ maximumPages: Int?
+    _ path: String, _ lock: FileLock, _ maximumPages: Int?
   ) throws(StoreError) -> Opened {
     // Created here, as SQLite would make it readable for all users; its journal gets the same permissions.
     if try !exists(path) { try make(path) }
-    let database = try Database(path, .readWrite(lock, maximumPages: maximumPages), schema)
-    guard let version = database.version else {
-      // A full disk does not prevent the start: the first write tries again.
-      try? database.makeTable()
-      return Opened(database: database, records: [:], opening: .opened)
-    }
-    let records = try database.records()
-    guard version < schema.version else {
-      return Opened(database: database, records: records, opening: .opened)
-    }
-    let migrated = schema.migrated(records, from: version)
-    let copy = "\(path).schema-\(version)"
-    do throws(StoreError) {
-      try database.replaceAll(records, by: migrated) { () throws(StoreError) in
-        try keepCopy(of: database, at: copy)
-      }
-    } catch {
-      // The old file is intact, and is migrated at the next start.
-      return Opened(
-        database: nil, records: migrated, opening: .inMemoryOnly(reason: error.description))
-    }
-    return Opened(database: database, records: migrated, opening: .migrated(from: version, copy: copy))
+    let database = try Database(path, .readWrite(lock, maximumPages: maximumPages))
+    // A full disk does not prevent the start: the first write tries again.
+    try? database.makeTable()
+    return Opened(database: database, records: try database.records(), opening: .opened)
   }
 
-  /// The records of the database at `path`, migrated to `schema`; empty if there is none.
-  static func records(_ path: String, _ schema: Schema) throws(StoreError) -> [String: [UInt8]] {
-    guard try exists(path) else { return [:] }
-    let database = try Database(path, .readOnly, schema)
-    guard let version = database.version else { return [:] }
-    return schema.migrated(try database.records(), from: version)
-  }
-
-  /// Copies `database` to `copy`, durably; replaces an earlier copy.
-  private static func keepCopy(of database: Database, at copy: String) throws(StoreError) {
-    // Replaced atomically, as the earlier copy may be the only intact one.
-    let unfinished = copy + ".new"
-    guard unlink(unfinished) == 0 || errno == ENOENT else { throw .system("replace", unfinished) }
-    do throws(StoreError) {
-      try make(unfinished)
-      try database.copy(to: unfinished)
-      guard rename(unfinished, copy) == 0 else { throw .system("make", copy) }
-    } catch {
-      unlink(unfinished)
-      throw error
-    }
-    try synchronizeFolder(of: copy)
-  }
-
-  /// Flushes the directory entries of the folder of `path`.
-  private static func synchronizeFolder(of path: String) throws(StoreError) {
-    guard let end = path.lastIndex(of: "/") else { return }
-    let descriptor = Glibc.open(String(path[...end]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw .system("open the folder of", path) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw .system("write the folder of", path) }
+  /// The records of the database at `path`; empty if there is none.
+  static func records(_ path: String) throws(StoreError) -> [String: [UInt8]] {
+    try exists(path) ? Database(path, .readOnly).records() : [:]
   }
 
   /// Creates an empty file, accessible to this user only.

@@ -22,36 +22,31 @@ package final class StateStore: Sendable {
 
   // MARK: Opening
 
-  /// The layout of keys without sections.
-  package static let schemaWithoutSections = Schema(version: 0, migrations: [])
-
   /// Opens the database at `path`; creates it with its folders if there is none, accessible to this user only (0600,
-  /// 0700); migrates an older one. Blocks for at most a few seconds.
+  /// 0700). Blocks for at most a few seconds.
   ///
   /// Does not fail: a gateway also runs without its state, and gets the reason.
   /// - Returns: the store, its records, and the result of opening the file.
   package static func open(
-    path: String, schema: Schema = schemaWithoutSections, pacing: Pacing = Pacing(), maximumPages: Int? = nil
+    path: String, pacing: Pacing = Pacing(), maximumPages: Int? = nil
   ) -> (store: StateStore, records: [String: [UInt8]], opening: Opening) {
     do {
-      let opened = try StateFile.open(path, schema, maximumPages: maximumPages)
+      let opened = try StateFile.open(path, maximumPages: maximumPages)
       return (StateStore(opened.database, pacing), opened.records, opened.opening)
     } catch {
       let store = StateStore(nil, pacing)
       if error.cause == .newer { return (store, [:], .newer(reason: error.description)) }
       if error.cause == .inUse { return (store, [:], .inUse(reason: error.description)) }
       // The file may still be readable, as on a card that has become read-only.
-      let records = (try? StateFile.records(path, schema)) ?? [:]
+      let records = (try? StateFile.records(path)) ?? [:]
       return (store, records, .inMemoryOnly(reason: error.description))
     }
   }
 
-  /// The records of the database at `path`, migrated to `schema`, without changing the file, whether a gateway uses it
-  /// or not; empty if there is none. Blocks for at most a few seconds.
-  package static func records(
-    path: String, schema: Schema = schemaWithoutSections
-  ) throws(StoreError) -> [String: [UInt8]] {
-    try StateFile.records(path, schema)
+  /// The records of the database at `path`, without changing the file, whether a gateway uses it or not; empty if there
+  /// is none. Blocks for at most a few seconds.
+  package static func records(path: String) throws(StoreError) -> [String: [UInt8]] {
+    try StateFile.records(path)
   }
 
   /// A store without a file.

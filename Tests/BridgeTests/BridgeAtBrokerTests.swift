@@ -118,7 +118,7 @@ import Testing
     try await tested.publish("kitchen/period/set", "", retain: true)
     #expect(try await tested.payloads("kitchen/period/result", from: start) == [])
     await tested.end()
-    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
+    let state = StateDatabase(path: path, loop: .onNewThread())
     #expect(state.section("commands").records == [:], "a deleted command is not stored")
     state.close()
   }
@@ -280,7 +280,7 @@ import Testing
   /// A state database in `folder` with one record.
   private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
     let path = folder.path + "/state.db"
-    let state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: .onNewThread())
+    let state = StateDatabase(path: path, loop: .onNewThread())
     state.section("devices").put(record.address.description, record.bytes)
     state.close()
     return path

@@ -44,7 +44,7 @@ final class BridgeUnderTest: Sendable {
     }
     Self.observerLoop.onLoop { [observer] in observer.subscribe([topicFilter("#")]) }
     let gateway = GatewayID(hostName: "here")
-    state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
+    state = StateDatabase(path: path, loop: loop)
     let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
     let bridge = Bridge(parsed, gateway: gateway, engine: engine, state: state, loop: loop) { _ in }
     (self.engine, self.bridge) = (engine, bridge)

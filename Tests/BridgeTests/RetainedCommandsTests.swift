@@ -17,7 +17,7 @@ import Testing
 
   private func database() -> StateDatabase {
     StateDatabase(
-      path: folder.path + "/state.db", schema: Schema(version: 0, migrations: []), loop: EventLoop())
+      path: folder.path + "/state.db", loop: EventLoop())
   }
 
   private func command(_ payload: String, _ topic: String = "microbit/kitchen/period/set") -> MQTTReceived {

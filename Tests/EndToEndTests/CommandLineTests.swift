@@ -147,9 +147,8 @@ import Testing
       try await check(["STATE_DIRECTORY": folder.path])
         .contains("state database: \(path) (not created yet)"))
     let (store, _, _) = StateStore.open(path: path)
-    // As version 0.1.0 wrote it.
-    store.put("C5:A1:B2:C3:D4:E5", Array(#"{"name":"BBC","wanted":{"period":5}}"#.utf8))
-    store.put("D0:5A:00:00:C0:DE", Array(#"{"name":"BBC"}"#.utf8))
+    store.put("devices/C5:A1:B2:C3:D4:E5", Array(#"{"name":"BBC","desired":{"period":{"value":5}}}"#.utf8))
+    store.put("devices/D0:5A:00:00:C0:DE", Array(#"{"name":"BBC"}"#.utf8))
     store.close(within: Fixture.patience)
     let lines = try await check(["STATE_DIRECTORY": folder.path])
     #expect(lines.contains { $0.hasPrefix("state database: \(path) (of the user ") })

@@ -1,5 +1,4 @@
 import Glibc
-import Store
 import TestSupport
 import Testing
 
@@ -212,57 +211,6 @@ import Testing
       try await fixture.observer.publish(Self.status, "online")
       _ = try await document(fixture, self.topic(try await fixture.id(1)), after: mark)
       #expect(try fixture.observer.messages(on: last, after: mark).isEmpty)
-    }
-  }
-
-  @Test("Announcements of an earlier version are removed once, before any new announcement")
-  func announcementsOfEarlierVersion() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
-      let device = try await fixture.simulator.device(0)
-      let earlier = { (object: String) in "homeassistant/device/microbit_\(object)/config" }
-      let own = [earlier(device.id), earlier("gateway_fixture")]
-      let foreign = earlier("d05a00000001")
-      let documents = own.map { ($0, "fixture") } + [(foreign, "attic")]
-      for (topic, gateway) in documents {
-        let text = #"{"avty":[{"t":"microbit/bridge/\#(gateway)/state"}]}"#
-        try await fixture.observer.publish(topic, text, retain: true)
-      }
-      mkdir(fixture.folder.path + "/state", 0o700)
-      let store = StateStore.open(path: fixture.folder.path + "/state/fixture.db").store
-      let announced = #"{"prefix":"homeassistant","components":{"temperature":"sensor"}}"#
-      store.put("gateway", Array(announced.utf8))
-      for address in [device.address, "D0:5A:00:00:00:01"] {
-        store.put(address, Array(#"{"announced":\#(announced)}"#.utf8))
-      }
-      #expect(store.close(within: Fixture.patience) == 0)
-
-      var mark = try fixture.observer.mark
-      try fixture.startGateway()
-      let gateway = try await document(fixture, Self.gateway)
-      _ = try await document(fixture, topic(device.id))
-      for topic in own {
-        let removal = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
-        #expect(removal.number < gateway.number)
-        // Home Assistant needs time to remove it.
-        #expect(removal.arrived.duration(to: gateway.arrived) > .milliseconds(800))
-      }
-      for isLast in [false, true] {
-        mark = try fixture.observer.mark
-        try await fixture.observer.publish(Self.status, "online")
-        _ = try await document(fixture, topic(device.id), after: mark)
-        guard !isLast else { break }
-        // Home Assistant may have been offline.
-        for topic in own {
-          let again = try await document(fixture, topic, after: mark)
-          let end = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
-          #expect(again.number < end.number)
-        }
-      }
-      for topic in own { #expect(try fixture.observer.messages(on: topic, after: mark).isEmpty) }
-      let retained = try await fixture.retained()
-      #expect(own.allSatisfy { retained[$0] == nil } && retained[foreign] != nil)
     }
   }
 

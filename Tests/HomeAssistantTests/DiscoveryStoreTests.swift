@@ -17,7 +17,7 @@ import Testing
 
   private func database() -> StateDatabase {
     StateDatabase(
-      path: folder.path + "/state.db", schema: Schema(version: 0, migrations: []), loop: EventLoop())
+      path: folder.path + "/state.db", loop: EventLoop())
   }
 
   /// What is stored after `body`, as text.

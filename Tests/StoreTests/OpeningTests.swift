@@ -125,7 +125,8 @@ import Testing
     case "foreign":
       try SQLiteConnection(path).execute("CREATE TABLE bookmarks (url TEXT)")
     case "columns":
-      try SQLiteConnection(path).execute("CREATE TABLE record (name TEXT); PRAGMA user_version = 1")
+      try SQLiteConnection(path).execute(
+        "CREATE TABLE record (name TEXT); PRAGMA application_id = \(0x6D62_6777); PRAGMA user_version = 1")
     default:
       throw Failure(fault)
     }

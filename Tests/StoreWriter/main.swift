@@ -2,8 +2,7 @@
 //
 //   rounds   gives the same 20 keys a new number, again and again; says `round N` when N is on the disk
 //   keep     puts 50 values of 1 KiB, prints what happens, and closes on SIGTERM
-//   migrate  opens it with a schema of version 1, and says how many records each section has, and what the trouble is
-//   die      the same, but kills itself in the middle of the migration
+//   open     opens it, and says how many records the section `a` has, and what the trouble is
 //   measure  opens and closes, and says how much memory that took, in KiB
 import EventLoop
 import Glibc
@@ -50,17 +49,10 @@ func keep(_ path: String) {
   report("\(store.close(within: .seconds(10))) not written")
 }
 
-func migrate(_ path: String, _ migration: @escaping Migration) {
-  let schema = Schema(version: 1, migrations: [migration])
-  let database = StateDatabase(path: path, schema: schema, loop: EventLoop())
+func open(_ path: String) {
+  let database = StateDatabase(path: path, loop: EventLoop())
   report("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
-  database.section("a").put("new", Array("new".utf8))
   database.close()
-}
-
-/// Puts all records into the section `a`, with values of double the length.
-func doubled(_ records: [String: [UInt8]]) -> [String: [UInt8]] {
-  Dictionary(uniqueKeysWithValues: records.map { ("a/\($0)", $1 + $1) })
 }
 
 func measure(_ path: String) {
@@ -80,17 +72,12 @@ func fail(_ reason: String) -> Never {
   exit(1)
 }
 
-guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|migrate|die|measure PATH") }
+guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|open|measure PATH") }
 let path = CommandLine.arguments[2]
 switch CommandLine.arguments[1] {
 case "rounds": rounds(path)
 case "keep": keep(path)
-case "migrate": migrate(path, doubled)
-case "die":
-  migrate(path) { _ in
-    raise(SIGKILL)
-    return [:]
-  }
+case "open": open(path)
 case "measure": measure(path)
 case let other: fail("\(other)?")
 }

@@ -43,7 +43,7 @@ struct DeviceOwnership: Equatable, Sendable {
     var properties: Set<String> = []
     /// The desired values, by property.
     var desired: JSONObject?
-    /// Those of them that no command or request has set. Earlier versions do not name them.
+    /// Those of them that no command or request has set.
     var configured: Set<String> = []
     /// A user has deleted the device in Home Assistant.
     var isDeleted = false

@@ -51,7 +51,7 @@ struct StateCheck {
       access(existing, W_OK | X_OK) == 0 && (access(path, F_OK) != 0 || access(path, W_OK) == 0)
     guard isWritable else { return [notWritable(path, existing, folder)] }
     do throws(StoreError) {
-      _ = try StateDatabase.sections(path: path, schema: .gateway(gateway))
+      _ = try StateDatabase.sections(path: path)
     } catch {
       return [
         .fault(

@@ -62,7 +62,7 @@ final class EngineUnderTest: Sendable {
     if let absentAdapter {
       _ = await simulator.control(ControlRequest(op: .plug, adapter: absentAdapter, on: false))
     }
-    state = StateDatabase(path: path, schema: Schema(version: 0, migrations: []), loop: loop)
+    state = StateDatabase(path: path, loop: loop)
     let engine = DeviceManager(
       configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address),
       bondLimit: bondLimit, capacity: capacity, loop: loop)
@@ -178,13 +178,13 @@ final class EngineUnderTest: Sendable {
   /// Writes a record into a state database for an engine that is started later.
   static func store(_ record: DeviceRecord, in path: String) {
     let state = StateDatabase(
-      path: path, schema: Schema(version: 0, migrations: []), loop: EventLoop())
+      path: path, loop: EventLoop())
     state.section("devices").put(record.address.description, record.bytes)
     state.close()
   }
 
   static func stored(in path: String) throws -> [DeviceRecord] {
-    let sections = try StateDatabase.sections(path: path, schema: Schema(version: 0, migrations: []))
+    let sections = try StateDatabase.sections(path: path)
     return DeviceRecord.records(sections["devices"] ?? [:])
   }
 }

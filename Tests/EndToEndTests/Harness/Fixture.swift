@@ -251,7 +251,7 @@ final class Fixture: Sendable {
 
   /// The records of a gateway's state database.
   static func stateRecords(_ path: String) throws -> [String: [UInt8]] {
-    try StateStore.records(path: path, schema: Schema(version: 2, migrations: [{ $0 }, { $0 }]))
+    try StateStore.records(path: path)
   }
 
   /// The output of `check`.
