@@ -70,7 +70,7 @@ let package = Package(
         "Devices", "Bridge", "HomeAssistant", "Control", "CSystemd", "CLinux",
       ]),
     .executableTarget(
-      name: "microbit-gateway", dependencies: ["Gateway", "EventLoop", "Log", "CLinux"],
+      name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
     module("Peripherals", ["JSON", "GATT", "Configuration"]),

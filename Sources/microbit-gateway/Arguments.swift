@@ -1,3 +1,4 @@
+import Configuration
 import EventLoop
 import Gateway
 import Log
@@ -51,7 +52,9 @@ struct Arguments {
     for (option, value) in line.options { values[option] = value }
     let devices = line.options.filter { $0.option == .device }.map(\.value)
     let words = line.words
-    if values[.help] != nil || words == ["help"] { throw .help(Self.help) }
+    if values[.help] != nil || words == ["help"] {
+      throw .help(CommandHelp.all.first { $0.name == words.first }?.text ?? CommandHelp.general)
+    }
     if values[.version] != nil, words.isEmpty {
       self.command = .version
       self.logLevel = nil
@@ -59,7 +62,7 @@ struct Arguments {
       return
     }
     guard let name = words.first else {
-      throw Self.wrong("no command given: use \(Self.commands)")
+      throw Self.wrong("no command given")
     }
     var rest = words.dropFirst()
     self.command =
@@ -92,7 +95,7 @@ struct Arguments {
         throw wrong("profile: use profile check FILE")
       }
       return .checkProfiles(file: file)
-    case "inspect", "read", "write", "watch", "pair", "unpair":
+    case "inspect", "read", "write", "watch", "pair", "unpair", "devices", "add", "rename", "remove":
       return .device(try deviceCommand(name, &words, &values))
     case "bonds": return .bonds
     case "doctor":
@@ -102,14 +105,11 @@ struct Arguments {
       let isConfirmed = values.removeValue(forKey: .yes) != nil
       return .forget(Forget(configuration: values.removeValue(forKey: .config), isConfirmed: isConfirmed))
     case "version": return .version
-    default: throw wrong("unknown command \(name): use \(commands)")
+    default:
+      let near = nearest(to: name, among: CommandHelp.all.map(\.name))
+      throw wrong("unknown command \(name)" + (near.map { ": did you mean \($0)?" } ?? ""))
     }
   }
-
-  private static let commands = """
-    init, run, check, doctor, scan, inspect, read, write, watch, pair, unpair, bonds, profiles, profile check, forget
-    or version
-    """
 
   private static func setup(
     _ devices: [String], _ values: inout [Option: String]
@@ -134,8 +134,8 @@ struct Arguments {
   private static func deviceCommand(
     _ name: String, _ words: inout ArraySlice<String>, _ values: inout [Option: String]
   ) throws(Usage) -> DeviceCommand {
-    let id = words.popFirst()
-    guard id != nil || name == "watch" else {
+    let id = name == "devices" ? nil : words.popFirst()
+    guard id != nil || name == "watch" || name == "devices" else {
       throw wrong("\(name): which device? \(deviceUsage[name] ?? "")")
     }
     var json = false
@@ -162,6 +162,16 @@ struct Arguments {
     case "pair":
       action = .pair(passkey: try passkey(values.removeValue(forKey: .passkey)))
     case "unpair": action = .unpair
+    case "devices":
+      json = values.removeValue(forKey: .json) != nil
+      action = .list
+    case "add": action = .add(name: words.popFirst(), area: words.popFirst())
+    case "rename":
+      guard let label = words.popFirst() else {
+        throw wrong("rename: which name? \(deviceUsage[name] ?? "")")
+      }
+      action = .rename(to: label)
+    case "remove": action = .remove
     default:
       json = values.removeValue(forKey: .json) != nil
       action = .inspect
@@ -175,6 +185,7 @@ struct Arguments {
   private static let deviceUsage = [
     "inspect": "inspect ID", "read": "read ID PROPERTY", "write": "write ID PROPERTY VALUE",
     "pair": "pair ID [--passkey N]", "unpair": "unpair ID",
+    "add": "add ID [NAME [AREA]]", "rename": "rename ID NAME", "remove": "remove ID",
   ]
 
   private static func passkey(_ text: String?) throws(Usage) -> Int? {
@@ -213,63 +224,4 @@ struct Arguments {
   private static func wrong(_ text: String) -> Usage {
     .wrong("\(text)\nTry: microbit-gateway --help")
   }
-
-  private static let help = """
-    Usage: microbit-gateway COMMAND [OPTION …]
-
-    Bridges BBC micro:bits and other Bluetooth LE peripherals to MQTT.
-
-      init                set up: find micro:bits, ask for the broker, try it, write the configuration
-      run                 run until stopped (Ctrl-C)
-      check               check the configuration and show the settings of every device
-      doctor              find what is wrong (configuration, Bluetooth, broker, devices) and what to do about it
-      scan                list the Bluetooth devices in range, and what the gateway does with each
-      inspect ID          show the services of a peripheral, and their values
-      read ID PROPERTY    read a property now
-      write ID PROPERTY VALUE
-                          set a property, and print the result
-      watch [ID [PROPERTY]]
-                          show readings as they arrive, until Ctrl-C
-      pair ID             pair with a peripheral
-      unpair ID           remove its pairing
-      bonds               list the paired peripherals
-      profiles [NAME]     list the profiles, or print one as JSON
-      profile check FILE  check a file of profiles
-      forget              clear all that the broker retains of this gateway, before it is removed for good
-      version             print the version
-
-    ID is an address, a device's id, or part of its name, if unique. Commands with an ID, and watch, ask the running
-    gateway; if none is running, they use Bluetooth themselves.
-
-    Options:
-      --config FILE      the configuration file
-                         (default: ./config.json, then /etc/microbit-gateway/config.json)
-      --log-level LEVEL  debug, info (default of run), notice, warning (default of the others) or error
-      --log-format FORMAT
-                         run: text (default), or json: one JSON object per line
-      --timeout S        scan, init: seconds to scan (default: 10);
-                         commands with an ID: seconds to wait for the device (default: 30)
-      --json             scan, inspect, read, write, watch, doctor: print JSON
-      --live             scan: a table that is updated continuously, until Ctrl-C
-      --csv              watch: print a spreadsheet: time, device, property, value, unit
-      --gateway ID       commands with an ID, watch: which running gateway, if there are several
-      --passkey N        pair: the passkey that the micro:bit displays
-      --yes              forget: do not ask
-      --help             print this help
-
-    Options of init, each the answer to a question; what is not given is asked:
-      --config FILE      the file to write (default: ./config.json; as root /etc/microbit-gateway/config.json)
-      --device ADDRESS[=NAME[,AREA]]
-                         use this micro:bit; may be repeated
-      --all              use every micro:bit in range, now and later
-      --broker HOST, --port N, --tls, --ca-file FILE, --username NAME
-                         the broker, and the user there
-      --password-file FILE
-                         the file whose first line is the password
-      --no-test          do not try the broker
-      --yes              ask nothing: take the default of what is not given
-
-    Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 66 run cannot
-    read the configuration; 69 no Bluetooth, or the device is not in range; 78 wrong configuration.
-    """
 }

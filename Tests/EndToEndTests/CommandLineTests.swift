@@ -15,19 +15,34 @@ import Testing
     return (status, process.text)
   }
 
-  @Test(
-    "Help is printed for every command",
-    arguments: [
-      ["--help"], ["-h"], ["help"], ["run", "--help"], ["check", "--help"], ["scan", "--help"],
-      ["version", "--help"], ["scan", "-h", "--json"],
-    ])
+  private static let commands = [
+    "init", "run", "check", "doctor", "scan", "devices", "add", "rename", "remove", "inspect", "read",
+    "write",
+    "watch", "pair", "unpair", "bonds", "profiles", "profile", "forget", "version",
+  ]
+
+  @Test("The help lists every command", arguments: [["--help"], ["-h"], ["help"], ["nothing", "--help"]])
   func help(arguments: [String]) async throws {
     let (status, text) = try await Self.run(arguments)
-    #expect(status == 0)
-    #expect(text.hasPrefix("Usage: microbit-gateway"))
-    for word in ["run", "check", "scan", "version", "--config", "--log-level", "--timeout", "--json"] {
-      #expect(text.contains(word))
-    }
+    #expect(status == 0 && text.hasPrefix("Usage: microbit-gateway COMMAND"))
+    for command in Self.commands { #expect(text.contains("\n  \(command) "), "\(command)") }
+    #expect(!text.contains("--password-file"))
+  }
+
+  @Test("A command's help has its options, and none of others", arguments: commands)
+  func helpOfCommand(command: String) async throws {
+    let (status, text) = try await Self.run([command, "--help"])
+    #expect(status == 0 && text.hasPrefix("Usage: microbit-gateway \(command)"))
+    #expect(text.contains("--log-level") && text.contains("--log-format") == (command == "run"))
+    #expect(text.contains("--yes") == ["init", "forget"].contains(command))
+    #expect(text.contains("--config") == !["bonds", "profile", "version"].contains(command))
+    #expect(text.contains("--gateway ID") == Self.commands[5...14].contains(command))
+  }
+
+  @Test("A misspelt command is refused with the one that was probably meant")
+  func misspeltCommand() async throws {
+    let (status, text) = try await Self.run(["docter"])
+    #expect(status == 64 && text.contains("unknown command docter: did you mean doctor?"))
   }
 
   @Test("The version is printed", arguments: [["version"], ["--version"]])
@@ -53,6 +68,7 @@ import Testing
       (["write", "a", "b"], "write ID PROPERTY VALUE"),
       (["write", "a", "b", "c", "d"], "unexpected argument: d"),
       (["watch", "--json", "--csv"], "--csv"), (["scan", "--json", "--live"], "--live"),
+      (["rename", "a"], "rename ID NAME"), (["add"], "add ID"), (["devices", "a"], "unexpected argument: a"),
       (["pair", "a", "--passkey", "12345678"], "six digits"),
       (["pair", "a", "--passkey", "abc"], "six digits"),
       (["read", "a", "b", "--csv"], "--csv"), (["bonds", "a"], "unexpected argument: a"),

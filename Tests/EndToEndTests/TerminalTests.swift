@@ -40,6 +40,39 @@ import Testing
     }
   }
 
+  @Test("Devices are listed, added, renamed and removed")
+  func devices() async throws {
+    var plan = Plan()
+    plan.devices = 2
+    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","area":"Home"}"#
+    try await withFixture(plan) { fixture in
+      let other = try await fixture.simulator.device(1)
+      try await fixture.online("kitchen")
+      let listed = try await fixture.command(["devices"])
+      let rows = listed.text.split(separator: "\n")
+      #expect(listed.status == 0 && rows.count == 2, "\(listed.text)")
+      #expect(rows[0].hasPrefix("ID "))
+      #expect(rows[1].contains(/^kitchen +.+ +Home +online +-\d+ dBm +temperature, period$/), "\(rows[1])")
+      let added = try await fixture.command(["add", other.address, "Küche am Fenster", "Kitchen"])
+      #expect(added.text == "\(other.address) is added as kueche-am-fenster", "\(added.text)")
+      try await fixture.online("kueche-am-fenster")
+      let renamed = try await fixture.command(["rename", "kueche-am-fenster", "Hall"])
+      #expect(renamed.status == 0 && renamed.text.contains("Hall"), "\(renamed.text)")
+      #expect(try await fixture.listed("hall")?["name"]?.string == "Hall")
+      #expect(try await fixture.retained(of: "kueche-am-fenster").isEmpty)
+      let taken = try await fixture.command(["rename", "hall", "Kitchen"])
+      #expect(taken.status != 0 && taken.text.contains("kitchen"), "\(taken.text)")
+      let removed = try await fixture.command(["remove", "hall"])
+      #expect(removed.text == "hall is removed: add it again with microbit-gateway add \(other.address)")
+      #expect(try await fixture.listed("hall") == nil)
+      let json = try await fixture.command(["devices", "--json"])
+      #expect(json.text.hasPrefix("[") && json.text.contains("kitchen"))
+      _ = try await fixture.stopGateway()
+      let alone = try await fixture.command(["devices"])
+      #expect(alone.status == 69 && alone.text.contains("no gateway is running"), "\(alone.text)")
+    }
+  }
+
   private static let invalid: [([String], Int32, String)] = [
     (["read", "ID", "wings"], 64, "no property wings"),
     (["read", "ID", "button_a"], 64, "button_a cannot be read, as it is an event: watch shows it"),

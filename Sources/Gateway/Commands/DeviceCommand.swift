@@ -17,6 +17,20 @@ public struct DeviceCommand: Sendable, Equatable {
     /// Nil: the user is asked if the peripheral displays one.
     case pair(passkey: Int?)
     case unpair
+    /// Lists the devices.
+    case list
+    /// Adds a device for good, with a name and an area.
+    case add(name: String?, area: String?)
+    case rename(to: String)
+    case remove
+
+    /// Whether it changes or shows what only a running gateway has.
+    var needsGateway: Bool {
+      switch self {
+      case .list, .add, .rename, .remove: true
+      case .inspect, .read, .write, .watch, .pair, .unpair: false
+      }
+    }
   }
 
   let action: Action
@@ -103,7 +117,53 @@ public struct DeviceCommand: Sendable, Equatable {
       _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
       print("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
       return .done
+    case .list:
+      let devices = try await access.request("devices")
+      if json { print(devices.text()) } else { list(devices, of: access.gateway) }
+      return .done
+    case .add(let label, let area):
+      try await add(label, area, access)
+      return .done
+    case .rename(let label):
+      try await rename(to: label, access)
+      return .done
+    case .remove:
+      let target = try await access.find(name ?? "", orInRange: false)
+      _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
+      print("\(target.label) is removed: add it again with microbit-gateway add \(target.address)")
+      return .done
     }
+  }
+
+  private func list(_ devices: JSONValue, of gateway: String) {
+    let lines = DeviceList(devices, gateway: gateway).lines
+    if lines.isEmpty { printError("the gateway \(gateway) knows no device yet: microbit-gateway scan") }
+    for line in lines { print(line) }
+  }
+
+  private func add(_ label: String?, _ area: String?, _ access: GatewayAccess) async throws(CommandFailure) {
+    let target = try await access.find(name ?? "", orInRange: true)
+    let device = try await access.request(
+      "device/add",
+      [
+        "identifier": .string(target.address.description), "name": label.map(JSONValue.string),
+        "id": label.flatMap { TopicWord.similar(to: $0) }.map(JSONValue.string),
+        "area": area.map(JSONValue.string),
+      ])
+    print("\(target.address) is added as \(device["id"]?.shown ?? "")")
+  }
+
+  /// The name, and the id that follows from it, as in `init`.
+  private func rename(to label: String, _ access: GatewayAccess) async throws(CommandFailure) {
+    let target = try await access.find(name ?? "", orInRange: false)
+    let id: JSONValue = ["id": target.id.map(JSONValue.string)]
+    let new = TopicWord.similar(to: label)
+    if let new, new != target.id {
+      _ = try await access.request("device/rename", id.merging(["to": .string(new)]))
+    }
+    _ = try await access.request(
+      "device/options", ["id": (new ?? target.id).map(JSONValue.string), "options": ["name": .string(label)]])
+    print("\(target.label) is now \(Excerpt(label)), in topics \(new ?? target.id ?? "")")
   }
 
   /// The font of the micro:bit has the printable characters of ASCII (32 to 126).

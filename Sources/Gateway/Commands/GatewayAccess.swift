@@ -13,7 +13,7 @@ final class GatewayAccess: @unchecked Sendable {
   let client: ControlClient
   let loop: EventLoop
   /// Its id.
-  private let gateway: String
+  let gateway: String
   private let local: LocalGateway?
 
   private init(_ client: ControlClient, of gateway: String, _ local: LocalGateway?, loop: EventLoop) {
@@ -30,6 +30,10 @@ final class GatewayAccess: @unchecked Sendable {
     let id = command.gateway ?? file.map { StateFolder.gatewayID(of: $0).description }
     if let (gateway, descriptor) = try running(id, isRequired: command.gateway != nil) {
       return GatewayAccess(ControlClient(descriptor, loop: loop), of: gateway, nil, loop: loop)
+    }
+    if command.action.needsGateway {
+      throw CommandFailure(
+        .unavailable, "no gateway is running: start it first (sudo systemctl start microbit-gateway)")
     }
     let used = if let file { file } else { try configuration(nil) }
     let local = try await LocalGateway.start(used, timeout: command.timeout, on: loop)

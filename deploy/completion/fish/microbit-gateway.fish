@@ -1,7 +1,8 @@
 # fish completion for microbit-gateway
 
-set -l commands init run doctor check scan inspect read write watch pair unpair bonds profiles profile forget version
+set -l commands init run doctor check scan devices add rename remove inspect read write watch pair unpair bonds profiles profile forget version
 set -l device inspect read write watch pair unpair
+set -l running devices add rename remove
 set -l seen __fish_seen_subcommand_from
 
 complete -c microbit-gateway -f
@@ -10,6 +11,10 @@ complete -c microbit-gateway -n "not $seen $commands" -a init -d 'set up the con
 complete -c microbit-gateway -n "not $seen $commands" -a doctor -d 'find what is wrong, and what to do about it'
 complete -c microbit-gateway -n "not $seen $commands" -a check -d 'check the configuration'
 complete -c microbit-gateway -n "not $seen $commands" -a scan -d 'list the Bluetooth devices in range'
+complete -c microbit-gateway -n "not $seen $commands" -a devices -d 'list the devices'
+complete -c microbit-gateway -n "not $seen $commands" -a add -d 'add a device'
+complete -c microbit-gateway -n "not $seen $commands" -a rename -d 'give a device another name'
+complete -c microbit-gateway -n "not $seen $commands" -a remove -d 'remove a device'
 complete -c microbit-gateway -n "not $seen $commands" -a inspect -d 'show the services of a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a read -d 'read a property now'
 complete -c microbit-gateway -n "not $seen $commands" -a write -d 'set a property'
@@ -26,14 +31,14 @@ complete -c microbit-gateway -n "$seen profiles" -a '(microbit-gateway profiles 
 complete -c microbit-gateway -n "$seen profile; and not $seen check" -a check -d 'check a file of profiles'
 complete -c microbit-gateway -n "$seen profile; and $seen check" -F
 
-complete -c microbit-gateway -n "$seen run init doctor check scan profiles forget $device" -l config -rF -d 'the configuration file'
+complete -c microbit-gateway -n "$seen run init doctor check scan profiles forget $running $device" -l config -rF -d 'the configuration file'
 complete -c microbit-gateway -l log-level -xa 'debug info notice warning error' -d 'how much is logged'
 complete -c microbit-gateway -n "$seen run" -l log-format -xa 'text json' -d 'form of the log'
 complete -c microbit-gateway -n "$seen init scan $device" -l timeout -x -d 'seconds to scan, or to wait for the device'
-complete -c microbit-gateway -n "$seen doctor scan inspect read write watch" -l json -d 'print JSON'
+complete -c microbit-gateway -n "$seen doctor scan devices inspect read write watch" -l json -d 'print JSON'
 complete -c microbit-gateway -n "$seen scan" -l live -d 'a table that is kept up to date'
 complete -c microbit-gateway -n "$seen watch" -l csv -d 'print a spreadsheet'
-complete -c microbit-gateway -n "$seen $device" -l gateway -x -d 'which running gateway'
+complete -c microbit-gateway -n "$seen $running $device" -l gateway -x -d 'which running gateway'
 complete -c microbit-gateway -n "$seen pair" -l passkey -x -d 'the number that the micro:bit shows'
 complete -c microbit-gateway -n "$seen init" -l device -x -d 'use this micro:bit: ADDRESS=NAME,AREA'
 complete -c microbit-gateway -n "$seen init" -l all -d 'use every micro:bit in range'
