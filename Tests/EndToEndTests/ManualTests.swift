@@ -5,8 +5,8 @@ import Testing
 @Suite struct ManualTests {
   private static let programs = ["microbit-gateway", "microbit-peripheral", "microbit-simulator"]
 
-  private static func help(of name: String) async throws -> String {
-    let process = try ChildProcess(try program(name), ["--help"])
+  private static func help(of name: String, _ command: String...) async throws -> String {
+    let process = try ChildProcess(try program(name), command + ["--help"])
     try #require(try await process.exitStatus(within: Fixture.patience) == 0)
     return process.text
   }
@@ -47,7 +47,11 @@ import Testing
 
   @Test(arguments: programs)
   func everyOptionIsDocumented(_ name: String) async throws {
-    let options = Self.options(ofHelp: try await Self.help(of: name))
+    let help = try await Self.help(of: name)
+    var options = Self.options(ofHelp: help)
+    for command in name == "microbit-gateway" ? Self.commands(in: help) : [] {
+      options.formUnion(Self.options(ofHelp: try await Self.help(of: name, String(command))))
+    }
     try #require(options.contains("--help") && options.count > 5)
     let manual = Self.options(in: try Self.text("deploy/man/\(name).1").replacing(#"\-"#, with: "-"))
     let bash = Self.options(in: try Self.text("deploy/completion/bash/\(name)"))

@@ -233,12 +233,6 @@ class House:
             database.execute("UPDATE record SET value = ? WHERE key = ?", (json.dumps(record), key))
         database.close()
 
-    def set_schema_version(self, version):
-        """Makes the state database look like one of an earlier version, while the gateway is stopped."""
-        with sqlite3.connect(os.path.join(self.folder, "state", f"{GATEWAY_ID}.db")) as database:
-            database.execute(f"PRAGMA user_version = {version}")
-        database.close()
-
     def wait_birth(self, after):
         """Waits until Home Assistant has published `online`: by then it has subscribed to everything."""
         self.broker.wait(f"{PREFIX}/status", CONNECT, lambda message: message.payload == "online", after, "birth")
