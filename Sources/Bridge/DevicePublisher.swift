@@ -207,7 +207,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     {
       return receivedOtherDevice(notice)
     }
-    if let notice, notice.gateway == context.gateway, isNew { restore(notice) }
+    if let notice, notice.gateway == context.gateway, notice.address == device.address, isNew {
+      restore(notice)
+    }
     let before = ownership.owner
     switch ownership.received(notice, liveSince: onlineSince, keepsOwner: keepsOwner(notice)) {
     case .republish:

@@ -38,7 +38,7 @@ extension Discovery {
     let adapterStates = adapters.enumerated().map { index, adapter in
       info(
         Self.key("adapter", of: index, adapters), Self.name("Adapter", of: index, adapters),
-        .adapterState(index), deviceClass: "enum", options: ["on", "off", "blocked", "in_use", "absent"])
+        .adapterState(index), deviceClass: "enum", options: Self.adapterStates)
     }
     return [
       // Always available, as `offline` is one of its values.
@@ -58,6 +58,11 @@ extension Discovery {
       info("pairing", "Pairing wanted", .pairing),
     ]
   }
+
+  /// Home Assistant refuses other values.
+  private static let adapterStates = [
+    "on", "off", "blocked", "in_use", "absent", "unauthorized", "unsupported",
+  ]
 
   /// The first adapter's entities are the same whether there are others or not.
   private static func key(_ key: String, of index: Int, _ adapters: [String]) -> String {

@@ -56,7 +56,8 @@ import Testing
       components["adapter"],
       """
       { "p": "sensor", "uniq_id": "ble_gateway_attic_adapter", "qos": 1, "name": "Adapter",
-        "dev_cla": "enum", "ent_cat": "diagnostic", "ops": ["on", "off", "blocked", "in_use", "absent"],
+        "dev_cla": "enum", "ent_cat": "diagnostic",
+        "ops": ["on", "off", "blocked", "in_use", "absent", "unauthorized", "unsupported"],
         "stat_t": "microbit/bridge/attic/info",
         "val_tpl": 
           "{{ (((value_json|default({})).adapters|default([],true))[0]|default({})).state|default(none) }}" }

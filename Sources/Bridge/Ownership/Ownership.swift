@@ -195,10 +195,9 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   /// The `info` of a device that this run does not know.
   func received(info payload: [UInt8], ofUnknown id: DeviceID) {
     if orphans[id] != nil { return received(info: payload, ofOrphan: id) }
-    guard published != nil, let notice = DeviceOwnership.Notice(payload), notice.gateway == context.gateway
-    else {
-      return
-    }
+    guard let count = published?.count, count < DeviceManager.capacity,
+      let notice = DeviceOwnership.Notice(payload), notice.gateway == context.gateway
+    else { return }
     published?[id] = notice
   }
 
