@@ -99,8 +99,10 @@ struct CommandHelp {
         ),
         ("--help", "print this help"),
       ]
+    // Not String.contains(String), with which the program would contain the regular expressions of Swift.
+    let hasID = !arguments.isEmpty && self.options.contains { $0.option == Self.gateway.option }
     let id =
-      arguments.contains("ID") ? "\nID is an address, a device's id, or part of its name, if unique.\n" : ""
+      hasID ? "\nID is an address, a device's id, or part of its name, if unique.\n" : ""
     return """
       Usage: microbit-gateway \(usage) [OPTION …]
 
