@@ -218,9 +218,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   private func received(document: MQTTReceived) {
     let topic = document.topic.string
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
-    guard any.isOfAnotherGateway(document.payload) else {
-      return
-    }
+    guard any.isOfAnotherGateway(document.payload) else { return }
     // Another gateway has announced the device.
     discardRemoval(topic)
     // A deletion that the broker has not received yet.

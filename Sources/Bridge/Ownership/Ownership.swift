@@ -213,10 +213,14 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
       } else {
         context.log.notice(
           "offline: an earlier run has published it, and it is not found yet", ["device": id])
-        context.mqtt.publish(
-          MQTTMessage(topic: topics(of: id).availability, payload: Payload.availability(false), retain: true))
+        publishOffline(topics(of: id))
       }
     }
+  }
+
+  private func publishOffline(_ topics: DeviceTopics) {
+    context.mqtt.publish(
+      MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
   }
 
   // MARK: Orphaned topics
@@ -278,8 +282,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     let topics = topics(of: id)
     if context.engine.assumeIsolated({ $0.isPinnedElsewhere(orphan.address) }) {
       // That gateway has not found it yet.
-      context.mqtt.publish(
-        MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
+      publishOffline(topics)
     } else {
       for topic in topics.states + topics.states(ofOtherProperties: orphan.offered) {
         context.clearState(topic)
@@ -288,6 +291,6 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     }
   }
 
-  /// With every property of the built-in profile: an earlier version did not record those that the device offered.
+  /// With every property of the built-in profile, besides those that the device is known to have offered.
   private func topics(of id: DeviceID) -> DeviceTopics { context.topics.topics(of: id, .microbit) }
 }

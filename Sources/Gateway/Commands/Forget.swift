@@ -5,7 +5,6 @@ import GATT
 import Glibc
 import JSON
 import MQTT
-import Sockets
 
 /// `forget`: clears what the broker retains of this gateway and of its devices, so that nothing of it is left in MQTT and
 /// Home Assistant.
@@ -40,7 +39,10 @@ public struct Forget: Sendable, Equatable {
       throw CommandFailure(
         .usage, "forget asks before it clears anything: run it at a terminal, or add --yes")
     }
-    guard !isRunning(id) else { throw Self.running(id) }
+    if let (_, socket) = try GatewayAccess.running(id.description, isRequired: false) {
+      close(socket)
+      throw Self.running(id)
+    }
     let broker = RetainedMessages(configuration, gateway: id, loop: loop)
     do throws(CommandFailure) {
       try await clear(broker, id, "\(configuration.mqtt.host):\(configuration.mqtt.port)")
@@ -70,18 +72,6 @@ public struct Forget: Sendable, Equatable {
     }
     try await broker.clear(topics)
     print("cleared \(text)")
-  }
-
-  private func isRunning(_ id: GatewayID) -> Bool {
-    RuntimeFolder.sockets(RuntimeFolder.environment).contains { gateway, path in
-      guard gateway == id.description else { return false }
-      do throws(UnixSocket.Failure) {
-        close(try UnixSocket.connect(to: path))
-        return true
-      } catch {
-        return error == .denied
-      }
-    }
   }
 
   private static func running(_ id: GatewayID) -> CommandFailure {

@@ -56,7 +56,7 @@ final class GatewayAccess: @unchecked Sendable {
   }
 
   /// The running gateway and its socket; nil: none runs.
-  private static func running(
+  static func running(
     _ id: String?, isRequired: Bool
   ) throws(CommandFailure) -> (gateway: String, descriptor: Int32)? {
     var open: [(gateway: String, descriptor: Int32)] = []

@@ -30,17 +30,18 @@ public struct Scan: Sendable, Equatable {
     let interruption = Interruption(on: loop)
     do throws(CommandFailure) {
       let configuration = try GatewayAccess.configuration(self.configuration)
+      let gateway = StateFolder.gatewayID(of: configuration)
       let found = Found()
       let view = AdapterView(adapters: configuration.bluetooth.adapters, loop: loop) { found.request.add($0) }
       try await start(view)
       await view.scan()
       if live {
-        await showLive(view, configuration, Pause(interruption, on: loop))
+        await showLive(view, configuration, gateway, Pause(interruption, on: loop))
       } else {
         let limit = timeout ?? .seconds(10)
         if !json { printError("scanning for \(limit.components.seconds) s …") }
         try? await loop.sleep(for: limit)
-        show(found.request.peripherals, configuration)
+        show(found.request.peripherals, configuration, gateway)
       }
       let faults = await view.scanFindings
       await view.stop()
@@ -66,28 +67,24 @@ public struct Scan: Sendable, Equatable {
     }
   }
 
-  private func show(_ peripherals: [Peripheral], _ configuration: Configuration) {
+  private func show(_ peripherals: [Peripheral], _ configuration: Configuration, _ gateway: GatewayID) {
     if json {
       return print(
         String(decoding: JSONValue.array(peripherals.map { $0.json(nil) }).bytes, as: UTF8.self))
     }
     if peripherals.isEmpty { printError("no Bluetooth device found") }
-    for line in table(peripherals, configuration).lines { print(line) }
-  }
-
-  private func table(_ peripherals: [Peripheral], _ configuration: Configuration) -> ScanTable {
-    ScanTable(peripherals, configuration, gateway: StateFolder.gatewayID(of: configuration))
+    for line in ScanTable(peripherals, configuration, gateway: gateway).lines { print(line) }
   }
 
   private func showLive(
-    _ view: AdapterView, _ configuration: Configuration, _ pause: Pause
+    _ view: AdapterView, _ configuration: Configuration, _ gateway: GatewayID, _ pause: Pause
   ) async {
     let screen = Screen(on: pause.loop)
     var printed: Set<String> = []
     let deadline = timeout.map { Moment.now + $0 }
     while true {
       let peripherals = await view.inRange.sorted(by: Self.precedes)
-      let table = table(peripherals, configuration)
+      let table = ScanTable(peripherals, configuration, gateway: gateway)
       if screen.isTerminal {
         screen.show(
           peripherals.isEmpty
