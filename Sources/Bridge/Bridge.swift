@@ -243,7 +243,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     context.log.debug("received", ["topic": message.topic, "payload": payload])
     let address = ReplyAddress(of: message, topic: context.topics.bridgeResponse(to: verb))
     requests.handle(verb, message.payload) { [context] response in
-      context.reply(response.json.bytes, to: address)
+      context.reply(response.json.bytes, to: address, atOnce: false)
     }
   }
 

@@ -163,7 +163,7 @@ final class CommandHandler: @unchecked Sendable {
         reply: { [weak self, context] outcome in
           let result = outcome.result(
             requested: payload.value.value, property.codec, transaction: payload.transaction)
-          context.reply(result, to: address)
+          context.reply(result, to: address, atOnce: true)
           self?.handled(message, device)
         })
       context.engine.assumeIsolated { $0.execute(command, on: index, of: id) }
@@ -179,7 +179,7 @@ final class CommandHandler: @unchecked Sendable {
     let address = ReplyAddress(of: message, topic: publisher.topics.result(ofProperty: name))
     let result = Outcome.rejected(reason: rejection.reason)
       .result(nil, transaction: rejection.transaction)
-    context.reply(result, to: address)
+    context.reply(result, to: address, atOnce: true)
     handled(message, publisher.device.address)
   }
 
@@ -197,7 +197,7 @@ final class CommandHandler: @unchecked Sendable {
     context.engine.assumeIsolated { [context] in
       $0.get(index, of: id) { outcome in
         let result = outcome.result(property.codec, transaction: transaction)
-        context.reply(result, to: address)
+        context.reply(result, to: address, atOnce: true)
       }
     }
   }

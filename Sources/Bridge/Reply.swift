@@ -21,7 +21,8 @@ struct ReplyAddress: Sendable {
 }
 
 extension BridgeContext {
-  func reply(_ payload: [UInt8], to address: ReplyAddress) {
+  /// - Parameter atOnce: a result: sent without delay, and ahead of much else that waits.
+  func reply(_ payload: [UInt8], to address: ReplyAddress, atOnce: Bool) {
     var messages = [MQTTMessage(topic: address.topic, payload: payload, qos: qos)]
     if let topic = address.responseTopic, isForReplies(topic) {
       messages.append(
@@ -29,7 +30,7 @@ extension BridgeContext {
     }
     for message in messages {
       log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
-      mqtt.publish(message, atOnce: true)
+      mqtt.publish(message, atOnce: atOnce)
     }
   }
 

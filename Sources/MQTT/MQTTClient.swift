@@ -106,12 +106,12 @@ public actor MQTTClient: IterationEndHandler {
 
   /// Publishes `message`, or queues it; if the queue is full, the oldest is dropped.
   ///
-  /// - Parameter atOnce: send without delay. Otherwise the message is sent at the end of the loop's iteration, together
-  ///   with others.
+  /// - Parameter atOnce: a reading or a result: sent without delay, and ahead of much else that waits. Otherwise the
+  ///   message is sent at the end of the loop's iteration, together with others.
   public nonisolated func publish(_ message: MQTTMessage, atOnce: Bool = false) {
     loop.enter(self, (message: message, atOnce: atOnce)) { client, new in
       let lost = client.outbox.lost
-      client.outbox.append(new.message)
+      client.outbox.append(new.message, isLive: new.atOnce)
       if client.outbox.lost != lost { client.write(client.outages.lost()) }
       client.schedulePump(atOnce: new.atOnce)
     }
@@ -120,7 +120,7 @@ public actor MQTTClient: IterationEndHandler {
   /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
   /// Every value is sent while the broker keeps up; otherwise only the newest.
   ///
-  /// - Parameter atOnce: a value just received: sent without delay, and ahead of much other state that waits.
+  /// - Parameter atOnce: a value just received: sent without delay, and ahead of much else that waits.
   public nonisolated func setState(
     _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
   ) {

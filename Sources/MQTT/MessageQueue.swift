@@ -1,16 +1,19 @@
-/// The messages that wait to be sent, each once, the oldest first. If there are too many, the oldest are dropped. Pure.
+/// The messages that wait to be sent, each once, in two lanes, the oldest first. If there are too many, the oldest are
+/// dropped. Pure.
 struct MessageQueue {
   /// A class, as it is large and often passed.
   final class Entry: Sendable {
     let message: MQTTMessage
     /// Its place among all that is queued.
     let sequence: UInt64
+    fileprivate let lane: Outbox.Lane
     /// The connection during or after which it was queued; on any other it is a replay.
     fileprivate let connection: UInt32
 
-    fileprivate init(_ message: MQTTMessage, sequence: UInt64, connection: UInt32) {
+    fileprivate init(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane, connection: UInt32) {
       self.message = message
       self.sequence = sequence
+      self.lane = lane
       self.connection = connection
     }
 
@@ -21,7 +24,8 @@ struct MessageQueue {
   }
 
   private let limits: OutboxLimits
-  private var entries = Deque<Entry>()
+  private var live = Deque<Entry>()
+  private var bulk = Deque<Entry>()
   private var bytes = 0
   /// Counts the connections.
   private var connection: UInt32 = 0
@@ -30,24 +34,30 @@ struct MessageQueue {
 
   init(limits: OutboxLimits) { self.limits = limits }
 
-  var count: Int { entries.count }
-  var first: Entry? { entries.first }
-  /// Whether the first was queued during this connection.
-  var isFirstLive: Bool { entries.first?.connection == connection }
+  var count: Int { live.count + bulk.count }
+  var bulkCount: Int { bulk.count }
 
-  mutating func append(_ message: MQTTMessage, sequence: UInt64) {
-    let entry = Entry(message, sequence: sequence, connection: connection)
+  func first(_ lane: Outbox.Lane) -> Entry? { lane == .live ? live.first : bulk.first }
+
+  /// Whether it was queued before this connection.
+  func isReplay(_ entry: Entry) -> Bool { entry.connection != connection }
+
+  mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
+    let entry = Entry(message, sequence: sequence, lane: lane, connection: connection)
     bytes += entry.bytes
-    entries.append(entry)
+    switch lane {
+    case .live: live.append(entry)
+    case .bulk: bulk.append(entry)
+    }
     dropOldest()
   }
 
   mutating func connected() { connection &+= 1 }
 
-  /// The packet of the first message; nil if that was for an earlier connection only.
-  mutating func takeFirst(for peer: Outbox.Peer) -> Outbox.Packet? {
-    guard let entry = removeFirst() else { return nil }
-    let (message, isReplay) = (entry.message, entry.connection != connection)
+  /// The packet of the first message in the lane; nil if that was for an earlier connection only.
+  mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
+    guard let entry = removeFirst(lane) else { return nil }
+    let (message, isReplay) = (entry.message, isReplay(entry))
     if message.endsWithConnection, isReplay { return nil }
     var packet = Outbox.Packet(
       topic: message.topic, payload: message.payload, qos: min(message.qos, peer.maximumQoS),
@@ -60,23 +70,27 @@ struct MessageQueue {
     return packet
   }
 
-  /// It becomes the first again.
+  /// It becomes the first of its lane again.
   mutating func putBack(_ entry: Entry) {
-    entries.prepend(entry)
+    switch entry.lane {
+    case .live: live.prepend(entry)
+    case .bulk: bulk.prepend(entry)
+    }
     bytes += entry.bytes
   }
 
   /// To be called after ``putBack(_:)`` of all that was not acknowledged.
   mutating func dropOldest() {
-    while entries.count > limits.messages || bytes > limits.bytes {
-      removeFirst()
+    while count > limits.messages || bytes > limits.bytes {
+      let isLiveOlder = (live.first?.sequence ?? .max) < (bulk.first?.sequence ?? .max)
+      removeFirst(isLiveOlder ? .live : .bulk)
       lost += 1
     }
   }
 
   @discardableResult
-  private mutating func removeFirst() -> Entry? {
-    let entry = entries.popFirst()
+  private mutating func removeFirst(_ lane: Outbox.Lane) -> Entry? {
+    let entry = lane == .live ? live.popFirst() : bulk.popFirst()
     bytes -= entry?.bytes ?? 0
     return entry
   }

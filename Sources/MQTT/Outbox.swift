@@ -4,8 +4,8 @@
 /// Two kinds are queued. A *message* is sent once (or again, if the connection ends before its PUBACK). Retained
 /// *state* is the newest payload of a topic. On every new connection all state is sent again, ahead of the waiting
 /// messages, as it is current and bounded by the number of topics. Otherwise both kinds are sent in the order in which
-/// they were queued, except that live values and messages overtake a backlog of other state (1000 devices that change at
-/// once): fifteen for each state of the backlog. The order on each topic is always kept.
+/// they were queued, except that live ones (readings, results) overtake a backlog of others (1000 devices that change at
+/// once): fifteen for each of the backlog. The order on each topic is always kept.
 ///
 /// The cost of every operation is independent of the queue's length, except for a new connection, which queues all
 /// state.
@@ -21,13 +21,20 @@ struct Outbox {
     var hasProperties = true
   }
 
+  enum Lane {
+    /// Readings and results.
+    case live
+    /// Everything else: what describes devices, announcements, answers to requests, all state on a new connection.
+    case bulk
+  }
+
   private var peer: Peer?
   private var lastSequence: UInt64 = 0
   private var messages: MessageQueue
   private var states = StateTable()
-  /// Other state that waits, beyond which live values and messages overtake it.
+  /// What may wait in the bulk lane before the live lane overtakes it.
   static let backlog = 64
-  /// What is sent of them for each state of the backlog.
+  /// What is sent of the live lane for each of the backlog.
   static let liveShare = 15
   private var sentLive = 0
   private var inFlight = Deque<(packet: Int32, source: Source)>()
@@ -48,12 +55,13 @@ struct Outbox {
 
   // MARK: Queueing
 
-  mutating func append(_ message: MQTTMessage) {
+  /// - Parameter isLive: a reading or a result: it may overtake what is not. The same for all messages of a topic.
+  mutating func append(_ message: MQTTMessage, isLive: Bool = false) {
     if message.endsWithConnection, peer == nil { return }
-    messages.append(message, sequence: nextSequence())
+    messages.append(message, sequence: nextSequence(), lane: isLive ? .live : .bulk)
   }
 
-  /// - Parameter isLive: a value just received: it may overtake other state.
+  /// - Parameter isLive: a value just received: it may overtake what is not.
   mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS, isLive: Bool = false) {
     change(topic, payload, qos, isCleared: false, isLive ? .live : .bulk)
   }
@@ -65,7 +73,7 @@ struct Outbox {
   mutating func releaseState(_ topic: TopicName) { states.remove(topic) }
 
   private mutating func change(
-    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, _ lane: StateTable.Lane
+    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, _ lane: Lane
   ) {
     // Not queued without a connection, as the next one queues all state.
     states.set(
@@ -109,10 +117,10 @@ struct Outbox {
       guard maySend(qos, to: peer) else { return nil }
       let next: Packet?
       switch source {
-      case .message: next = messages.takeFirst(for: peer)
+      case .message(let lane): next = messages.takeFirst(lane, for: peer)
       case .state(let lane): next = states.takeFirst(lane, for: peer)
       }
-      sentLive = source == .state(.bulk) ? 0 : sentLive + 1
+      sentLive = source.lane == .bulk ? 0 : sentLive + 1
       guard let next else { continue }
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
         rejected += 1
@@ -124,9 +132,15 @@ struct Outbox {
     return nil
   }
 
-  private enum Queue: Equatable {
-    case message
-    case state(StateTable.Lane)
+  private enum Queue {
+    case message(Lane)
+    case state(Lane)
+
+    var lane: Lane {
+      switch self {
+      case .message(let lane), .state(let lane): lane
+      }
+    }
   }
 
   /// Where the next packet is.
@@ -136,13 +150,15 @@ struct Outbox {
     func offer(_ queue: Queue, _ qos: QoS, _ sequence: UInt64) {
       if sequence < first?.sequence ?? .max { first = (queue, qos, sequence) }
     }
-    let bulk = states.first(.bulk)
-    let mayOvertake = states.bulkCount > Self.backlog && sentLive < Self.liveShare
-    if let live = states.first(.live) { offer(.state(.live), live.qos, live.sequence) }
-    if let message = messages.first, !mayOvertake || messages.isFirstLive {
-      offer(.message, message.message.qos, message.sequence)
+    let mayOvertake = states.bulkCount + messages.bulkCount > Self.backlog && sentLive < Self.liveShare
+    for lane in [Lane.live, .bulk] {
+      if lane == .bulk, mayOvertake, first != nil { break }
+      if let state = states.first(lane) { offer(.state(lane), state.qos, state.sequence) }
+      // What waits from an earlier connection does not overtake the state of this one.
+      if let message = messages.first(lane), lane == .bulk || !mayOvertake || !messages.isReplay(message) {
+        offer(.message(lane), message.message.qos, message.sequence)
+      }
     }
-    if let bulk, !mayOvertake || first == nil { offer(.state(.bulk), bulk.qos, bulk.sequence) }
     return first.map { ($0.queue, $0.qos) }
   }
 

@@ -1,15 +1,8 @@
 /// The retained state: the newest payload of each topic, and the queue of topics to be sent. Pure.
 ///
 /// A topic has a slot, which does not change: it is looked up once, when its state is set. It is queued at most once, in
-/// one of two lanes, and its payload is read when it is sent.
+/// one of the two lanes, and its payload is read when it is sent.
 struct StateTable {
-  enum Lane {
-    /// Values just received.
-    case live
-    /// Everything else: what describes devices, announcements, all state on a new connection.
-    case bulk
-  }
-
   /// A payload of a topic.
   struct Version {
     let topic: TopicName
@@ -27,11 +20,11 @@ struct StateTable {
     /// That of the first payload: the order in which a new connection publishes the topics.
     var order: UInt64
     /// Its entry in a queue, if there is one.
-    var queued: (sequence: UInt64, lane: Lane)?
+    var queued: (sequence: UInt64, lane: Outbox.Lane)?
     /// To be removed when the broker has acknowledged it.
     var isCleared = false
 
-    var lane: Lane? { queued?.lane }
+    var lane: Outbox.Lane? { queued?.lane }
   }
 
   private var states: [State] = []
@@ -47,7 +40,7 @@ struct StateTable {
   ///   - sequence: its place among all that is queued.
   ///   - lane: nil: it is not to be sent before a new connection.
   mutating func set(
-    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, sequence: UInt64, lane: Lane?
+    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, sequence: UInt64, lane: Outbox.Lane?
   ) {
     let slot = slots[topic] ?? makeSlot(of: topic, order: sequence)
     states[slot].payload = payload
@@ -62,7 +55,7 @@ struct StateTable {
     }
   }
 
-  private mutating func enqueue(_ slot: Int, _ sequence: UInt64, in lane: Lane) {
+  private mutating func enqueue(_ slot: Int, _ sequence: UInt64, in lane: Outbox.Lane) {
     states[slot].queued = (sequence, lane)
     switch lane {
     case .live: live.append((slot, sequence))
@@ -89,7 +82,7 @@ struct StateTable {
   }
 
   /// What is first in the lane.
-  mutating func first(_ lane: Lane) -> (sequence: UInt64, qos: QoS)? {
+  mutating func first(_ lane: Outbox.Lane) -> (sequence: UInt64, qos: QoS)? {
     while let (slot, sequence) = lane == .live ? live.first : bulk.first {
       if let queued = states[slot].queued, queued.lane == lane, queued.sequence == sequence {
         return (sequence, states[slot].qos)
@@ -100,12 +93,12 @@ struct StateTable {
     return nil
   }
 
-  private mutating func popFirst(_ lane: Lane) -> (slot: Int, sequence: UInt64)? {
+  private mutating func popFirst(_ lane: Outbox.Lane) -> (slot: Int, sequence: UInt64)? {
     lane == .live ? live.popFirst() : bulk.popFirst()
   }
 
   /// The packet of the ``first(_:)`` state.
-  mutating func takeFirst(_ lane: Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
+  mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
     guard let slot = popFirst(lane)?.slot else { return nil }
     states[slot].queued = nil
     let state = states[slot]

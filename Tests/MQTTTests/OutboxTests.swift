@@ -81,7 +81,7 @@ import Testing
     }
     for number in 0..<10 {
       outbox.setState(topic("value/\(number)"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
-      outbox.append(message("\(number)"))
+      outbox.append(message("\(number)"), isLive: true)
     }
     let sent = sendAll(&outbox)
     let live = (0..<10).flatMap { ["value/\($0)=1", "e=\($0)"] }
@@ -91,6 +91,45 @@ import Testing
     #expect(sent.count == 120)
   }
 
+  @Test func readingsOvertakeABacklogOfAnswers() {
+    var outbox = outbox()
+    outbox.connected(peer(window: 1000))
+    for number in 0..<100 {
+      var answer = message("\(number)")
+      answer.topic = topic("answer")
+      outbox.append(answer)
+    }
+    outbox.append(message("reading"), isLive: true)
+    let answers = (0..<100).map { "answer=\($0)" }
+    #expect(sendAll(&outbox) == ["e=reading"] + answers)
+  }
+
+  @Test func ofBothLanesTheOldestMessageIsDropped() {
+    var outbox = outbox(messages: 3)
+    outbox.append(message("1"), isLive: true)
+    outbox.append(message("2"))
+    outbox.append(message("3"), isLive: true)
+    outbox.append(message("4"))
+    #expect(outbox.lost == 1)
+    outbox.append(message("5"), isLive: true)
+    #expect(outbox.lost == 2)
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["e=held 3", "e=held 4", "e=held 5"])
+  }
+
+  @Test func unacknowledgedMessagesOfBothLanesComeFirstOnTheNextConnection() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.append(message("1"), isLive: true)
+    outbox.append(message("2"))
+    #expect(sendAll(&outbox) == ["e=1", "e=2"])
+    outbox.append(message("3"))
+    outbox.append(message("4"), isLive: true)
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["e=held 1", "e=held 2", "e=held 3", "e=held 4"])
+  }
+
   @Test func withoutABacklogTheOrderIsKept() {
     var outbox = outbox()
     outbox.connected(peer())
@@ -98,7 +137,7 @@ import Testing
       outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
     }
     outbox.setState(topic("value"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
-    outbox.append(message("1"))
+    outbox.append(message("1"), isLive: true)
     let sent = sendAll(&outbox)
     #expect(sent.suffix(3) == ["info/63=x", "value=1", "e=1"])
   }
@@ -121,9 +160,9 @@ import Testing
     for number in 0..<100 {
       outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
     }
-    outbox.append(message("old"))
+    outbox.append(message("old"), isLive: true)
     outbox.connected(peer(window: 1000))
-    outbox.append(message("new"))
+    outbox.append(message("new"), isLive: true)
     #expect(sendAll(&outbox).suffix(2) == ["e=held old", "e=new"])
   }
 
