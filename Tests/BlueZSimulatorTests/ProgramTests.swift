@@ -97,7 +97,6 @@ import Testing
       #expect(all == "[\(held),\(stranger)]")
     }
     #expect(try await ask(path, #"{"op":"vanish","i":1}"#).contains(#""gone":true"#))
-    #expect(try await ask(path, #"{"op":"count"}"#) == "[0,0]")
     for operation in ["power", "plug"] {
       for on in [false, true] {
         #expect(try await ask(path, #"{"op":"\#(operation)","on":\#(on)}"#) == #"{"status":"ok"}"#)
