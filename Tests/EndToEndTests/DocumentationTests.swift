@@ -21,11 +21,11 @@ import Testing
     ]
     plan.gateway = #""area":"Living room""#
     plan.entries = """
-      {"match":{"identifier":"C5:A1:B2:C3:D4:E4"},"id":"kitchen","name":"Kitchen","area":"Kitchen"},
+      {"match":{"identifier":"C5:A1:B2:C3:D4:E4"},"id":"window","name":"Window","area":"Kitchen"},
       {"match":{"name_prefix":"BBC micro:bit"}}
       """
     try await withFixture(plan) { fixture in
-      for id in ["kitchen", "c5a1b2c3d4e5"] {
+      for id in ["window", "c5a1b2c3d4e5"] {
         try await fixture.message("\(id)/info") { (try? $0.json())?["serial"] != nil }
       }
       for exchange in exchanges { try await exchange.run(in: fixture) }
