@@ -10,7 +10,6 @@ struct AdapterCheck {
   let adapters: [String]
   /// Nil: not known.
   let version: BluetoothdVersion?
-  let notify: NotificationMethod
   /// What blocks adapters.
   let blocks: [String: RFKill.Block]
   /// The configured `bluetooth.links`.
@@ -26,7 +25,7 @@ struct AdapterCheck {
     return [bus, bluetoothd] + adapters.flatMap(findings)
   }
 
-  private var bluetoothd: Finding { version?.finding(notify) ?? .ok(.bluetoothd, "bluetoothd is running") }
+  private var bluetoothd: Finding { version?.finding ?? .ok(.bluetoothd, "bluetoothd is running") }
 
   private func refused(_ reason: String) -> Finding {
     report.isDenied
