@@ -62,14 +62,13 @@ struct AdapterCheck {
   }
 
   private func on(_ found: HostReport.Adapter) -> Finding {
-    let links = found.links == 1 ? "1 link is in use" : "\(found.links) links are in use"
     if found.links >= mostLinks {
       return .warning(
-        .adapter, "\(links) on \(found.name): no more are made (bluetooth.links)",
+        .adapter, "all \(mostLinks) connections of \(found.name) (bluetooth.links) are in use",
         remedy: #"connect some devices on demand ("connect": "on_demand"), or use another adapter for them"#)
     }
     let state = CentralState.on(adapter: found.name, address: found.address).finding(adapter: found.name)
-    return .ok(.adapter, "\(state.text); \(links)")
+    return .ok(.adapter, "\(state.text); \(found.links) of \(mostLinks) connections are in use")
   }
 
   private func otherPrograms(_ found: HostReport.Adapter) -> [Finding] {
