@@ -524,7 +524,7 @@ import Testing
   @Test func firstReadingsAfterATakeoverFollowTheInfo() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
     // A link that ends before the device is online: what it read is not published later.
-    for (value, next) in [(20, PeripheralSession.State.waiting), (21, .live)] {
+    for (value, next) in [(20, SessionState.waiting), (21, .live)] {
       try await tested.session(.subscribing)
       try await tested.receive(0, .integer(value), sequence: UInt64(value))
       try await tested.receive(1, 500, sequence: nil)

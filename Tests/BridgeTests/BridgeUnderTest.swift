@@ -198,7 +198,7 @@ final class BridgeUnderTest: Sendable {
   }
 
   /// The state of the device's session changes.
-  func session(_ state: PeripheralSession.State) async throws {
+  func session(_ state: SessionState) async throws {
     try await device { publisher in
       var description = publisher.device
       description.session = state

@@ -43,7 +43,7 @@ import Testing
 
     #expect(online.lastConnected != nil && online.session == .live)
     #expect(online.offered == ["temperature", "period"] && online.missing.isEmpty)
-    let states = events.compactMap { event -> PeripheralSession.State? in
+    let states = events.compactMap { event -> SessionState? in
       if case .changed(.session, let device) = event { device.session } else { nil }
     }
     #expect(states == [.connecting, .subscribing, .live])
