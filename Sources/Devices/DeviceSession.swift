@@ -42,7 +42,7 @@ final class DeviceSession: @unchecked Sendable {
     return PeripheralSession(
       now: .now,
       interval: profile.alive.map {
-        profile.properties[$0.property].pollInterval ?? $0.longestInterval ?? .seconds(1)
+        profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
       isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
   }
@@ -302,7 +302,7 @@ final class DeviceSession: @unchecked Sendable {
       do throws(CentralError) {
         for channel in channels { try await subscribe(channel, in: visit, on: central) }
         for property in await visit?.missingValues(on: central) ?? [] {
-          log.info("no value of \(property) was notified during the visit", device.fields)
+          log.info("no value of \(property) was notified while it was connected", device.fields)
         }
         guard restartCount == restart else { return }
         perform(machine.subscribed(nil, at: .now))
