@@ -169,7 +169,7 @@ import Testing
     let tested = try await visited()
     let attic = try #require(GatewayID("attic"))
     let before = tested.frontEnd.events.count
-    await tested.engine.setOwner(.other(attic), of: Engine.id)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true, hasNewLink: true)
     try await tested.frontEnd.availability(false, from: before)
     #expect(await tested.get(Engine.period).elements == [.failed(reason: "the device is offline")])
     #expect(await tested.engine.device(Engine.id)?.session == .idle)
@@ -179,7 +179,7 @@ import Testing
   @Test func deviceThatAnotherGatewayHasNotVisitedIsVisited() async throws {
     let tested = try await Engine(configuration(every: 600), isInRange: false)
     let attic = try #require(GatewayID("attic"))
-    await tested.engine.setOwner(.other(attic), of: Engine.id, hasNewLink: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true)
     #expect(await tested.engine.device(Engine.id)?.session == .absent)
     await tested.comeBack()
     try await tested.frontEnd.availability(true)
@@ -189,7 +189,7 @@ import Testing
   @Test func deviceOfAnOfflineGatewayIsVisited() async throws {
     let tested = try await Engine(configuration(every: 600), isInRange: false)
     let attic = try #require(GatewayID("attic"))
-    await tested.engine.setOwner(.other(attic), of: Engine.id, isOwnerOnline: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id)
     #expect(await tested.engine.device(Engine.id)?.session == .absent)
     await tested.comeBack()
     try await tested.frontEnd.availability(true)
