@@ -99,7 +99,7 @@ extension Central {
       try await unpair(id)
     } catch .gone {
     } catch {
-      log.warning("cannot delete its bond: \(error)", ["path": id.path])
+      log.warning("cannot delete its pairing: \(error)", ["path": id.path])
     }
   }
 

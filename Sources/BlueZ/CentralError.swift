@@ -70,8 +70,8 @@ extension CentralError: CustomStringConvertible {
       text
     case .gone: "bluetoothd no longer knows it"
     case .disconnected: "the link is gone"
-    case .notifyAcquired: "another program has acquired the notifications"
-    case .keyMissing: "the link ended at once: it may have lost its bond"
+    case .notifyAcquired: "another Bluetooth program receives its values"
+    case .keyMissing: "the link ended at once: it may have lost its pairing"
     case .unavailable: "the Bluetooth adapter is missing or off"
     }
   }

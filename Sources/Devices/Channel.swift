@@ -77,20 +77,17 @@ final class Channel: @unchecked Sendable {
   func subscribe(on central: isolated Central) async throws(CentralError) {
     guard let characteristic else { return }
     if isReadHere { received(try await central.read(characteristic)) }
-    guard property.isSubscribed else {
-      if let interval = property.pollInterval { poll(characteristic, every: interval) }
-      return
-    }
-    let method = method
+    if let interval = property.poll { return poll(characteristic, every: interval) }
+    guard property.isNotifying else { return }
     do throws(CentralError) {
       // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
-      let used = try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
+      try await central.subscribe(to: characteristic) { [self, device] bytes in
         withExtendedLifetime(device) { received(bytes) }
       }
-      isReadNotified = used == .signal
+      isReadNotified = true
       areNotificationsTaken = false
     } catch .notifyAcquired where property.isReadable && property.kind == .state {
-      pollInstead(characteristic, by: method)
+      pollInstead(characteristic)
     }
   }
 
@@ -105,20 +102,11 @@ final class Channel: @unchecked Sendable {
     }
     guard property.isNotifying else { return nil }
     let first = Waiter<Void>()
-    try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
+    try await central.subscribe(to: characteristic) { [self, device] bytes in
       withExtendedLifetime(device) { received(bytes) }
       first.resume(.success(()))
     }
     return first
-  }
-
-  /// Nil: the central's.
-  private var method: NotificationMethod? {
-    switch property.notify {
-    case .signal: .signal
-    case .socket: .socket
-    case .poll, nil: nil
-    }
   }
 
   /// The property could not be subscribed to: it is not used on this link.
@@ -128,7 +116,7 @@ final class Channel: @unchecked Sendable {
   }
 
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.
-  private func pollInstead(_ characteristic: Characteristic, by method: NotificationMethod?) {
+  private func pollInstead(_ characteristic: Characteristic) {
     if !areNotificationsTaken {
       let finding = Finding.notificationsTaken(of: property.name)
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
@@ -136,10 +124,9 @@ final class Channel: @unchecked Sendable {
     areNotificationsTaken = true
     let deliver = deliverPolled
     device.task { [self] central in
-      let used = await central.pollUntilSubscribed(
-        characteristic, by: method, every: { self.device.pollInterval }, deliver)
-      guard let used else { return }
-      isReadNotified = used == .signal
+      guard await central.pollUntilSubscribed(characteristic, every: { self.device.pollInterval }, deliver)
+      else { return }
+      isReadNotified = true
       areNotificationsTaken = false
       context.log.notice("\(property.name) is notified again", device.fields)
     }
@@ -262,12 +249,4 @@ final class Channel: @unchecked Sendable {
     keep(value)
     if !isReadNotified { device.handle(.readBack(value, property: index)) }
   }
-}
-
-extension Property {
-  /// Whether the link subscribes to the characteristic.
-  fileprivate var isSubscribed: Bool { isNotifying && notify != .poll }
-
-  /// How often the value is read on a link that lasts; nil: not repeatedly.
-  var pollInterval: Duration? { isSubscribed ? nil : poll ?? (notify == .poll ? .seconds(1) : nil) }
 }

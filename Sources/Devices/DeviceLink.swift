@@ -50,7 +50,7 @@ final class DeviceLink: @unchecked Sendable {
     do throws(CentralError) {
       for channel in channels { try await subscribe(channel, in: visit, on: central) }
       for property in await visit?.missingValues(on: central) ?? [] {
-        context.log.info("no value of \(property) was notified during the visit", device.fields)
+        context.log.info("no value of \(property) was notified while it was connected", device.fields)
       }
       return .subscribed
     } catch {

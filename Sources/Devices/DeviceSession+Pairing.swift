@@ -46,7 +46,7 @@ extension DeviceSession {
     if requests.isUnpairing { return requests.unpair(reply) }
     if !machine.state.occupiesLink { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
-      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: there is no bond")))
+      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: it is not paired")))
     }
     endPairing(.failure(RequestError("cancelled by a request to unpair")))
     requests.unpair(reply)

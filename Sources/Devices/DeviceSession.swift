@@ -41,7 +41,7 @@ final class DeviceSession: @unchecked Sendable {
     return PeripheralSession(
       now: .now,
       interval: profile.alive.map {
-        profile.properties[$0.property].pollInterval ?? $0.longestInterval ?? .seconds(1)
+        profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
       isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
   }

@@ -12,9 +12,6 @@ actor Gateway {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// A notification socket for each device, and some more.
-  static let mostOpenFiles = DeviceManager.capacity + 64
-
   nonisolated let id: GatewayID
   private let log = Logger(component: "gateway")
   private let path: String

@@ -89,7 +89,6 @@ public enum GatewayCommand: Sendable, Equatable {
     }
     let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
-    OpenFiles.allow(Gateway.mostOpenFiles)
     let interruption = Interruption([SIGTERM, SIGINT], on: loop)
     // Until the gateway exists there is nothing to end.
     interruption.action = { _ in exit(0) }

@@ -116,7 +116,7 @@ struct CommandHelp {
   static let general = """
     Usage: microbit-gateway COMMAND [OPTION …]
 
-    Bridges BBC micro:bits and other Bluetooth LE peripherals to MQTT.
+    Connects BBC micro:bits and other Bluetooth LE peripherals to MQTT.
 
     \(table(all.map { ($0.usage, $0.summary) }))
 

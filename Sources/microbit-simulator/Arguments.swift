@@ -97,7 +97,7 @@ struct Arguments: Sendable {
       {"op":"period","i":I,"v":20}    set the period; without v show it
       {"op":"subscription","i":I,"fault":"drop","count":N}
                                       drop the link at each of the next N (default 1) writes of the client
-                                      configuration; 0: no more; "skip":N: after N successful ones
+                                      configuration; 0: no more
       {"op":"subscription","i":I,"fault":"error","code":14}
                                       answer that write with this ATT error
       {"op":"subscription","i":I,"fault":"silence","ms":3000}

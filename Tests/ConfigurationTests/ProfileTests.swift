@@ -78,7 +78,7 @@ import Testing
           "properties": {
             "a": { "service": "0000180F-0000-1000-8000-00805F9B34FB", "characteristic": "00002a19", "instance": 1,
                    "kind": "state", "access": ["notify", "read"], "type": "int16", "scale": 0.5, "offset": -40,
-                   "endian": "big", "notify": "socket", "unit": "°C", "poll": 0.5,
+                   "endian": "big", "unit": "°C", "poll": 0.5,
                    "report": { "min_interval": 200, "change": 0.25 },
                    "home_assistant": { "platform": "sensor", "name": "A", "device_class": "temperature",
                                        "state_class": "measurement", "unit": "C", "category": "diagnostic" } },
@@ -105,7 +105,7 @@ import Testing
       Property(
         name: "a", service: battery, characteristic: uuid(0x2A19), instance: 1, access: [.read, .notify],
         codec: try Codec(.scalar(.init(.int16, scale: 0.5, offset: -40, endian: .big))), unit: "°C",
-        notify: .socket, poll: .milliseconds(500),
+        poll: .milliseconds(500),
         report: Property.Report(minInterval: .milliseconds(200), change: 0.25),
         homeAssistant: [
           HomeAssistantEntity(

@@ -315,26 +315,6 @@ import Testing
     }
   }
 
-  @Test("The limit of open files is raised to what a thousand micro:bits require")
-  func openFiles() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
-      let shell = try ChildProcess(
-        "/bin/sh",
-        [
-          "-c", "ulimit -Sn 256; exec \"$0\" run --config \"$1\"", try program("microbit-gateway"),
-          fixture.folder.path + "/config.json",
-        ], environment: fixture.environment)
-      defer { shell.signal(SIGKILL) }
-      try await fixture.bridgeOnline()
-      let limits = try ChildProcess("/bin/cat", ["/proc/\(shell.pid)/limits"])
-      try await limits.exitStatus()
-      let soft = try #require(limits.text.firstMatch(of: /Max open files +(\d+)/)?.output.1)
-      #expect(try #require(Int(soft)) > 1000)
-    }
-  }
-
   // MARK: scan
 
   private static func plan(_ absent: Set<Plan.Part> = []) -> Plan {

@@ -301,12 +301,12 @@ import Testing
       try await fixture.leaveNotificationsStuck()
       let (_, text) = try await Self.doctor(fixture)
       try Self.expectFinding(
-        "fault", "device", "another program has acquired the notifications of temperature",
+        "fault", "device", "another Bluetooth program receives the values of temperature",
         "sudo systemctl restart bluetooth", in: text)
       try fixture.startGateway()
-      try await fixture.logged("has acquired the notifications of temperature: reading it instead")
+      try await fixture.logged("receives the values of temperature: reading it instead")
       try await Self.runExpectingFinding(
-        "fault", "device", "another program has acquired the notifications of temperature",
+        "fault", "device", "another Bluetooth program receives the values of temperature",
         "sudo systemctl restart bluetooth", in: fixture)
     }
   }

@@ -74,7 +74,7 @@ import Testing
       try await fixture.simulator.control("disconnect", 0)
       let offline = try await fixture.offline(id, after: mark)
       try await fixture.online(id, after: offline.number)
-      try #require(try fixture.lines(with: "it has lost its bond").count == 1)
+      try #require(try fixture.lines(with: "it has lost its pairing").count == 1)
       try #require(try fixture.lines(with: " paired ").count == 2)
     }
   }

@@ -10,7 +10,7 @@ import Testing
         {"name":"bpm","type":"uint8","unless":"flags.0"},{"name":"bpm","type":"uint16","if":"flags.0"},
         {"name":"energy","type":"uint16","if":"flags.3"},
         {"name":"rr","type":"uint16","repeat":true,"if":"flags.4","scale":0.0009765625}]},
-      "battery":{"service":"180f","characteristic":"2a19","access":["read","notify"],"type":"uint8","unit":"%",
+      "battery":{"service":"180f","characteristic":"2a19","access":["read"],"type":"uint8","unit":"%",
         "poll":3600}}}
     """#
   private static let counter = #"""

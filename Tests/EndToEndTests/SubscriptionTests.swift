@@ -9,10 +9,9 @@ import Testing
     #""fault":"drop""#, #""fault":"error","code":14"#, #""fault":"silence","ms":200"#,
   ]
 
-  @Test("A micro:bit whose subscription fails comes online", arguments: faults, ["signal", "socket"])
-  func failure(fault: String, method: String) async throws {
+  @Test("A micro:bit whose subscription fails comes online", arguments: faults)
+  func failure(fault: String) async throws {
     var plan = Plan()
-    plan.bluetooth = #""notify":"\#(method)""#
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
       try await fixture.simulator.control("subscription", 0, "\(fault),\"count\":2")
@@ -26,12 +25,9 @@ import Testing
     }
   }
 
-  @Test(
-    "A property whose notifications bluetoothd refuses is polled until bluetoothd restarts",
-    arguments: ["signal", "socket"])
-  func stuck(method: String) async throws {
+  @Test("A property whose notifications bluetoothd refuses is polled until bluetoothd restarts")
+  func stuck() async throws {
     var plan = Plan()
-    plan.bluetooth = #""notify":"\#(method)""#
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
       try await fixture.leaveNotificationsStuck()

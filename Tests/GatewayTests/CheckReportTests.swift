@@ -49,7 +49,6 @@ import Testing
       bluetooth.adapters        ["hci0"]             default
       bluetooth.adapter         –                    default
       bluetooth.links           7                    default
-      bluetooth.notify          signal               default
       mqtt.host                 broker.example       config.json
       mqtt.port                 1883                 default
       mqtt.protocol             5                    default

@@ -99,9 +99,7 @@ struct SubscriptionFault: Sendable {
   }
 
   let kind: Kind
-  /// The number of writes that succeed first.
-  var skip = 0
-  /// The number of writes that fail afterwards.
+  /// The number of writes that fail.
   var count: Int
 }
 

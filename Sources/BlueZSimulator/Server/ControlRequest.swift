@@ -35,8 +35,7 @@ struct ControlRequest: Decodable, Sendable {
     /// The reset button.
     case reset
     /// The next `count` writes of the client configuration fail (`fault`): the link is dropped, there is the ATT error
-    /// `code`, or no answer and the link is dropped after `ms`. `skip` writes before them succeed. With `count` 0 no
-    /// more writes fail.
+    /// `code`, or no answer and the link is dropped after `ms`. With `count` 0 no more writes fail.
     case subscription
     /// Requires pairing for all services but the device information (`on`), or not; with the `passkey` that it
     /// displays, or JustWorks. It refuses to pair unless it `pairs`. The next pairing fails by `fault`: the link is
@@ -84,7 +83,6 @@ struct ControlRequest: Decodable, Sendable {
   var fault: Fault?
   var code: UInt8?
   var count: Int?
-  var skip: Int?
   var service: String?
   var characteristic: String?
   var instance: Int?
@@ -108,7 +106,7 @@ struct ControlRequest: Decodable, Sendable {
       case .silence: .silence(.milliseconds(ms ?? 3000))
       }
     let count = count ?? 1
-    return count > 0 ? SubscriptionFault(kind: kind, skip: skip ?? 0, count: count) : nil
+    return count > 0 ? SubscriptionFault(kind: kind, count: count) : nil
   }
 
   /// The bytes of `hex`: `.some(nil)` if it is absent, nil if it is not hexadecimal.

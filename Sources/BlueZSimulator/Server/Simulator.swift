@@ -92,7 +92,6 @@ public actor Simulator {
     switch event {
     case .call(let call):
       lastCall += 1
-      counters.calls += 1
       let id = CallID(number: lastCall)
       calls[id] = call
       perform(
@@ -122,7 +121,6 @@ public actor Simulator {
   private func perform(_ effect: Effect) {
     switch effect {
     case .signal(let signal):
-      counters.signals += 1
       // Only fails if the bus has ended, which ends the run.
       connection?.assumeIsolated { try? $0.emit(signal) }
     case .reply(let id, let arguments):
@@ -134,19 +132,11 @@ public actor Simulator {
     case .abandon(let id): calls[id] = nil
     case .open(let channel, let id): open(channel, for: id)
     case .notification(let signal, let bytes, let source):
-      counters.signals += 1
-      let trace = trace(of: source)
-      trace?.sends(bytes, from: source.peripheral)
+      trace(bytes, from: source)
       if let signal = prepared(signal, bytes, from: source) {
         connection?.assumeIsolated { try? $0.emit(signal) }
       }
-      trace?.sent(from: source.peripheral, true)
-    case .packet(let channel, let bytes, let source):
-      let trace = trace(of: source)
-      trace?.sends(bytes, from: source.peripheral)
-      let isSent = sockets[channel]?.send(bytes) == true
-      if isSent { counters.packets += 1 } else { counters.dropped += 1 }
-      trace?.sent(from: source.peripheral, isSent)
+    case .packet(let channel, let bytes): sockets[channel]?.send(bytes)
     case .askPasskey(let agent, let client, let device, let call):
       ask(agent, of: client, about: device, for: call)
     case .hangUp(let channel): sockets.removeValue(forKey: channel)?.close()
@@ -158,14 +148,13 @@ public actor Simulator {
     }
   }
 
-  /// The trace for a notification: only sensors are traced.
-  private func trace(of source: Source) -> NotificationTrace? {
-    guard let trace else { return nil }
+  /// Records a notification of a sensor that is traced.
+  private func trace(_ bytes: [UInt8], from source: Source) {
+    guard let trace else { return }
     let database = model.peripherals[source.peripheral].database
-    let isSensor =
-      source.handle == database.handle(of: .temperature)
-      || source.handle == database.handle(of: .acceleration)
-    return isSensor ? trace : nil
+    if [.temperature, .acceleration].contains(where: { database.handle(of: $0) == source.handle }) {
+      trace.sends(bytes, from: source.peripheral)
+    }
   }
 
   /// The prepared signal of a notification.
@@ -340,12 +329,6 @@ private struct Notification: Hashable {
 
 /// Counts since the start.
 struct Counters: Sendable, Encodable {
-  var calls = 0
-  var signals = 0
-  /// Notifications written to sockets of AcquireNotify.
-  var packets = 0
-  /// Notifications that did not fit into such a socket.
-  var dropped = 0
   /// Crashes of bluetoothd.
   var crashes = 0
 }

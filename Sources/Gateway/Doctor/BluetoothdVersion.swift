@@ -21,17 +21,9 @@ struct BluetoothdVersion: Comparable, CustomStringConvertible {
 
   static func < (a: Self, b: Self) -> Bool { (a.major, a.minor) < (b.major, b.minor) }
 
-  /// - Parameter notify: the configured `bluetooth.notify`.
-  func finding(_ notify: NotificationMethod) -> Finding {
-    let hasStuckNotifications = self < Self(5, 84)
-    if hasStuckNotifications, notify == .socket {
-      return .warning(
-        .bluetoothd,
-        "bluetoothd \(self) may refuse all notifications of a device after a lost link, until it is restarted",
-        remedy: #"set bluetooth.notify to "signal", or install bluetoothd 5.84 or later"#)
-    }
+  var finding: Finding {
     let faults =
-      (hasStuckNotifications ? ["stuck notifications (before 5.84)"] : [])
+      (self < Self(5, 84) ? ["stuck notifications (before 5.84)"] : [])
       + (self >= Self(5, 67) ? ["a crash after a read that waits for pairing (since 5.67)"] : [])
     let known =
       faults.isEmpty ? "" : "; the gateway works around its faults: \(faults.joined(separator: ", "))"

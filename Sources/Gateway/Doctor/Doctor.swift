@@ -136,7 +136,7 @@ private final class Checkup: @unchecked Sendable {
     }
     report(
       AdapterCheck(
-        report: host, adapters: bluetooth.adapters, version: version, notify: bluetooth.notify,
+        report: host, adapters: bluetooth.adapters, version: version,
         blocks: blocks,
         mostLinks: bluetooth.links, isGatewayRunning: isRunning || !held.isEmpty
       ).run())

@@ -27,19 +27,15 @@ final class Fixture: Sendable {
   deinit { loop.stop() }
 
   /// A central on this bus, with its adapter on.
-  func central(
-    notifications: NotificationMethod = .signal, limits: Limits = .test
-  ) async throws -> CentralUnderTest {
-    let central = CentralUnderTest(bus.address, on: loop, notifications: notifications, limits: limits)
+  func central(limits: Limits = .test) async throws -> CentralUnderTest {
+    let central = CentralUnderTest(bus.address, on: loop, limits: limits)
     try await central.isOn()
     return central
   }
 
   /// A central that has found the first micro:bit.
-  func centralAndMicroBit(
-    notifications: NotificationMethod = .signal, limits: Limits = .test
-  ) async throws -> (CentralUnderTest, PeripheralID) {
-    let central = try await central(notifications: notifications, limits: limits)
+  func centralAndMicroBit(limits: Limits = .test) async throws -> (CentralUnderTest, PeripheralID) {
+    let central = try await central(limits: limits)
     await central.central.scan(true)
     return (central, try await central.seen().id)
   }
