@@ -28,7 +28,7 @@ extension Central {
   public func write(
     _ bytes: [UInt8], to characteristic: Characteristic
   ) async throws(CentralError) -> Result<[UInt8], CentralError> {
-    let both = await exchange([.write(bytes, withResponse: true), .read(nil)], on: characteristic)
+    let both = try await exchange([.write(bytes, withResponse: true), .read(nil)], on: characteristic)
     _ = try both[0].get()
     switch both[1] {
     case .success(let reply) where both.isInOrder && reply.first?.byteArray == bytes: return .success(bytes)
@@ -76,9 +76,8 @@ extension Central {
     guard let link = links[id] else { return }
     for characteristic in link.endNotifications() {
       link.unsubscribing += 1
-      call(
-        "StopNotify", on: BlueZName.characteristic, of: characteristic.path, [], timeout: limits.local
-      ) { [weak self] _ in
+      call("StopNotify", on: BlueZName.characteristic, of: characteristic.path, timeout: limits.local) {
+        [weak self] _ in
         link.unsubscribing -= 1
         self?.assumeIsolated { $0.checkConditions() }
       }
@@ -154,17 +153,17 @@ extension Central {
   }
 
   /// Performs operations on a link, one exchange at a time; retries them while bluetoothd is busy.
-  private func exchange(_ operations: [Operation], on characteristic: Characteristic) async -> Exchange {
-    if characteristic.isFirmwareUpdate, operations.contains(where: \.isWrite) {
-      return .failed(
-        operations.count, on: characteristic,
-        .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written"))
+  /// - Throws: if they cannot be requested.
+  private func exchange(
+    _ operations: [Operation], on characteristic: Characteristic
+  ) async throws(CentralError) -> Exchange {
+    let isWrite = operations.contains(where: \.isWrite)
+    if isWrite, characteristic.isFirmwareUpdate {
+      throw .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written")
     }
-    guard let link = links[characteristic.peripheral] else {
-      return .failed(operations.count, on: characteristic, .disconnected)
-    }
+    guard let link = links[characteristic.peripheral] else { throw .disconnected }
     // A write goes before reads that wait.
-    await link.mutex.lock(isPreferred: operations.contains(where: \.isWrite))
+    await link.mutex.lock(isPreferred: isWrite)
     var exchange = await exchangeOnce(operations, on: characteristic, over: link)
     var backOff = limits.busyBackOff
     for _ in 0..<limits.busyRetries {
@@ -195,7 +194,10 @@ extension Central {
           of: operation.descriptor?.path ?? characteristic.path, operation.arguments,
           // The operations run one after the other.
           timeout: limits.operation * (index + 1)
-        ) { link.receive($0, to: index, of: exchange) }
+        ) { answer in
+          link.receive(
+            answer.mapError { CentralError($0, during: operation.method) }, to: index, of: exchange)
+        }
       }
     }
   }

@@ -104,7 +104,7 @@ extension Central {
   }
 
   private func callPair(_ id: PeripheralID, _ pairing: Pairing) async -> Result<Void, PairingError> {
-    request("Pair", on: BlueZName.device, of: id.path, [], timeout: limits.pair + limits.connect) {
+    call("Pair", on: BlueZName.device, of: id.path, timeout: limits.pair + limits.connect) {
       [weak self] answer in
       pairing.finish(answer)
       self?.assumeIsolated { $0.checkConditions() }

@@ -85,7 +85,6 @@ public actor Central {
     try await bluetoothd.watch(adapterPath: adapterPath)
     backOff.reset()
     try await bluetoothd.waitForEnd()
-    throw DBusError.disconnected
   }
 
   private func closeBus() {

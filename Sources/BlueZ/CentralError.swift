@@ -29,7 +29,7 @@ public enum CentralError: Error, Sendable, Equatable {
   init(_ error: DBusError, during operation: String) {
     switch error {
     case .timedOut: self = .timedOut("\(operation): no answer in time")
-    case .disconnected, .unreachable: self = .unavailable
+    case .disconnected, .tooManyCalls, .unreachable: self = .unavailable
     case .invalid(let what): self = .refused("\(operation): \(what)")
     case .remote(let name, let message):
       let short = name.split(separator: ".").last.map(String.init) ?? name
@@ -46,7 +46,7 @@ public enum CentralError: Error, Sendable, Equatable {
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.unknownMethod:
         self = .refused(text)
       case BlueZName.Failure.serviceUnknown, BlueZName.Failure.nameHasNoOwner, BlueZName.Failure.noReply,
-        BlueZName.Failure.limitsExceeded:
+        DBusName.limitsExceeded:
         // Reported by the bus when bluetoothd ended during the call, or when too many calls are pending.
         self = .unavailable
       // The bus could not start bluetoothd.

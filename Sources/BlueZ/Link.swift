@@ -110,13 +110,6 @@ final class Exchange: @unchecked Sendable {
 
   var unansweredCount: Int { answers.count { $0 == nil } }
 
-  /// An exchange that is not begun.
-  static func failed(_ count: Int, on characteristic: Characteristic, _ error: CentralError) -> Exchange {
-    let exchange = Exchange(of: count, on: characteristic) { _ in }
-    exchange.end(error)
-    return exchange
-  }
-
   /// Only valid when all operations are answered.
   subscript(index: Int) -> Answer { answers[index]! }
 

@@ -55,7 +55,7 @@ import Testing
     #expect(heart.defaultProperties == ["heart_rate", "battery"])
     #expect(heart.requires == [BluetoothUUID(short: 0x180D)])
     let battery = heart.properties[1]
-    #expect(battery.poll == .seconds(3600) && battery.unit == "%" && battery.access == [.read, .notify])
+    #expect(battery.poll == .seconds(3600) && battery.unit == "%" && battery.access == .read)
     let codec = heart.properties[0].codec
     for (bytes, json) in [
       ([0x00, 72], #"{"bpm":72}"#), ([0x06, 72], #"{"bpm":72}"#),

@@ -54,13 +54,13 @@ final class Fixture: Sendable {
     _ = await simulator.control(ControlRequest(op: .restart, how: killed ? .kill : .term, ms: 20))
   }
   func setValue(_ hex: String) async {
-    _ = await simulator.control(ControlRequest(op: .value, i: 0, hex: hex))
+    _ = await simulator.control(ControlRequest(op: .value, i: 0, bytes: Hexadecimal.bytes(hex)))
   }
 
   /// The micro:bit has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)
-    request.service = service.description
+    request.service = service
     _ = await simulator.control(request)
   }
 
