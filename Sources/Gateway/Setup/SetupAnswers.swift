@@ -71,7 +71,10 @@ struct SetupAnswers {
       guard !numbers.isEmpty, !numbers.contains(0) else {
         throw SetupRefusal("The list has the numbers 1 to \(found.count): answer for example 1,3 or all.")
       }
-      devices = found.indices.filter { numbers.contains($0 + 1) }.map { found[$0] }
+      // Each once, in the order of the answer.
+      devices = numbers.indices.filter { numbers.firstIndex(of: numbers[$0]) == $0 }.map {
+        found[numbers[$0] - 1]
+      }
     }
   }
 

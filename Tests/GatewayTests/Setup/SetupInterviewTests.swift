@@ -211,6 +211,12 @@ import Testing
     #expect(entry["id"] == .string(id) && entry["name"] == .string(name))
   }
 
+  @Test func microbitsAreChosenByNumbersInTheOrderOfTheAnswer() async throws {
+    for (answer, ids) in [("2,1", ["zutip", "zugev"]), ("1-2", ["zugev", "zutip"]), ("2 2", ["zutip"])] {
+      #expect(try await dialogue(answering: ["Which": answer]).entries().map { $0["id"]?.text } == ids)
+    }
+  }
+
   @Test func theListIsSortedByName() async throws {
     let outcome = try await dialogue(found: [[Self.zutip, (0xE7A0_0000_0001, nil, nil), Self.zugev]])
     let list = try #require(outcome.asked.first).lines.filter { !$0.isEmpty }
