@@ -26,12 +26,7 @@ final class Channel: @unchecked Sendable {
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
   private var frameTimer: LoopTimer?
-  /// Those who wait for the next read, which is one for all of them.
-  private var readers: [@Sendable (Outcome) -> Void] = []
-  /// Further reads fail.
-  private static let mostReaders = 64
-  /// Whether a read for earlier readers is not answered yet.
-  private var isReading = false
+  private lazy var reader = PropertyReader(of: self, on: device)
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -154,7 +149,7 @@ final class Channel: @unchecked Sendable {
   private func polled(_ result: Result<[UInt8], CentralError>) {
     switch result {
     case .success(let bytes): received(bytes)
-    case .failure(.timedOut): device.session.unresponsive()
+    case .failure(.timedOut): device.handle(.unresponsive)
     case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
     }
   }
@@ -162,7 +157,7 @@ final class Channel: @unchecked Sendable {
   /// Called for every notification, and with the bytes of a read.
   private func received(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
-    guard device.session.isReceiving else { return }
+    guard device.isReceiving else { return }
     if frames == nil { decode(bytes) } else { assemble(bytes) }
   }
 
@@ -219,42 +214,17 @@ final class Channel: @unchecked Sendable {
   /// Reads the value now; connects to a device that is connected on demand.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
     if let problem = property.readProblem { return reply(.rejected(reason: problem)) }
-    device.session.withLink { [self, device] obstacle in
+    device.withLink { [self, device] obstacle in
       withExtendedLifetime(device) {
         if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }
       }
     }
   }
 
-  /// Reads the value on the link that there is. While one read is requested, all further ones wait for the next, so that
-  /// each gets a value that was read after it was requested.
-  func read(_ reply: @escaping @Sendable (Outcome) -> Void) {
-    guard readers.count < Self.mostReaders else {
-      return reply(.failed(reason: "\(Self.mostReaders) reads of \(property.name) are waiting already"))
-    }
-    readers.append(reply)
-    if !isReading { readNext() }
-  }
+  /// Reads the value on the link that there is.
+  func read(_ reply: @escaping @Sendable (Outcome) -> Void) { reader.read(reply) }
 
-  private func readNext() {
-    let replies = readers
-    readers = []
-    guard !replies.isEmpty else { return }
-    guard let characteristic, device.isLive else {
-      let outcome = Outcome.failed(reason: obstacle ?? "the device is offline")
-      for reply in replies { reply(outcome) }
-      return
-    }
-    isReading = true
-    device.task { [self] central in
-      let outcome = await read(characteristic, on: central)
-      isReading = false
-      for reply in replies { reply(outcome) }
-      readNext()
-    }
-  }
-
-  private func read(_ characteristic: Characteristic, on central: isolated Central) async -> Outcome {
+  func read(_ characteristic: Characteristic, on central: isolated Central) async -> Outcome {
     do throws(CentralError) {
       let bytes = try await central.read(characteristic)
       guard let value = try? property.codec.decode(bytes) else {
@@ -263,7 +233,7 @@ final class Channel: @unchecked Sendable {
       if !isReadNotified { deliver(value) }
       return .read(actual: value)
     } catch {
-      if case .timedOut = error { device.session.unresponsive() }
+      if case .timedOut = error { device.handle(.unresponsive) }
       return .failed(reason: "\(error)")
     }
   }
@@ -277,6 +247,6 @@ final class Channel: @unchecked Sendable {
   /// notifies it as well: then it is a reading already.
   func wasReadBack(_ value: Value) {
     keep(value)
-    if !isReadNotified { device.reportReadBack(value, of: self) }
+    if !isReadNotified { device.handle(.readBack(value, property: index)) }
   }
 }

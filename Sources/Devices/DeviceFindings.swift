@@ -181,7 +181,7 @@ extension Device {
   fileprivate var wantsPairing: Bool {
     if case .other = owner { return false }
     return settings.isEnabled.value && settings.pairing != .never
-      && session.machine.lastTrouble?.wantsPairing == true
+      && session.machine.lastError?.wantsPairing == true
   }
 
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
@@ -189,12 +189,14 @@ extension Device {
     if case .other = owner { return nil }
     guard settings.isEnabled.value else { return nil }
     let name = id.description
-    if let trouble = session.machine.lastTrouble {
-      return trouble.finding(name, description.profile, settings.pairing)
+    switch session.machine.lastError {
+    // It may be connected again at once.
+    case nil, .linkEnded: break
+    case .some(let trouble): return trouble.finding(name, description.profile, settings.pairing)
     }
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    return session.state == .absent ? .notInRange(name) : nil
+    return state == .absent ? .notInRange(name) : nil
   }
 }

@@ -147,6 +147,26 @@ import Testing
     #expect(try columns(report, "mqtt.tls.key_file") == ["mqtt.tls.key_file", "–", "default"])
   }
 
+  @Test func patternsAndProfilesAreDescribed() throws {
+    let heart =
+      #"{"heart":{"requires":["180d"],"properties":{"rate":{"service":"180d","characteristic":"2a37","#
+      + #""access":["notify"],"type":"uint8"},"battery":{"service":"180f","characteristic":"2a19","#
+      + #""access":["read"],"type":"uint8"}}}}"#
+    let report = try report(
+      #"{"devices":[{"match":{"service":"180d"},"profile":"heart","id":"pulse"},"#
+        + #"{"match":{"name_contains":"ount","manufacturer":76,"min_rssi":-80},"profile":"heart"}],"#
+        + #""profiles":\#(heart)}"#)
+    let title = "every device with the service 0000180d-0000-1000-8000-00805f9b34fb"
+    #expect(try columns(report, "id", below: title) == ["id", "pulse", "config.json"])
+    #expect(try columns(report, "profile", below: title) == ["profile", "heart", "config.json"])
+    #expect(try columns(report, "properties", below: title) == ["properties", "rate, battery", "default"])
+    #expect(
+      report.contains(
+        "\n"
+          + #"every device whose name contains "ount" and of the manufacturer 76 and received with -80 dBm or more"#
+          + "\n"))
+  }
+
   @Test func passwordsAreNotShown() throws {
     let report = try report(#"{"mqtt":{"username":"u","password_file":"p"}}"#)
     #expect(!report.contains("secret"))

@@ -43,7 +43,7 @@ import Testing
 
     #expect(online.lastConnected != nil && online.session == .live)
     #expect(online.offered == ["temperature", "period"] && online.missing.isEmpty)
-    let states = events.compactMap { event -> PeripheralSession.State? in
+    let states = events.compactMap { event -> SessionState? in
       if case .changed(.session, let device) = event { device.session } else { nil }
     }
     #expect(states == [.connecting, .subscribing, .live])
@@ -424,13 +424,17 @@ import Testing
   }
 
   @Test func neverConnectedDeviceIsDetachedWhenOutOfRange() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
     var configuration = Configuration()
     configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), isEnabled: false)]
-    let tested = try await Engine(configuration) { $0.timing.temporary = .milliseconds(50) }
+    let tested = try await Engine(configuration, state: path) { $0.timing.temporary = .milliseconds(50) }
     try await tested.frontEnd.event("attached") { if case .attached = $0 { true } else { false } }
+    _ = await tested.command(500)
     try await tested.frontEnd.detached(.neverConnected)
     #expect(await tested.engine.deviceCount == 0)
     await tested.end()
+    #expect(try Engine.stored(in: path).isEmpty)
   }
 
   @Test func disabledDeviceIsDisconnected() async throws {
