@@ -8,14 +8,9 @@ import Log
 final class PropertyWriter: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private struct Expiry {
-    let deadline: Moment
-    let timer: LoopTimer
-  }
-
   private(set) var desired: DesiredValue
   private var machine: any WriteMachine
-  private var expiry: Expiry?
+  private var timer = DeadlineTimer()
   private unowned let channel: Channel
   private unowned let device: Device
 
@@ -51,8 +46,7 @@ final class PropertyWriter: @unchecked Sendable {
   func execute(_ command: Command) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
-    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
-    {
+    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
       command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
     }
     feed { [command] in $0.command(command) }
@@ -81,7 +75,7 @@ final class PropertyWriter: @unchecked Sendable {
   private func applyDesired(supersedesCommands: Bool = false) {
     let value = desired.effective.flatMap { try? property.encode($0) }
     feed { $0.setDesired(value, supersedesCommands: supersedesCommands) }
-    device.desiredChanged()
+    device.handle(.desired)
   }
 
   /// Another gateway serves the device now: commands here are ended, or left to it.
@@ -118,7 +112,7 @@ final class PropertyWriter: @unchecked Sendable {
         value: property.codec.json(value.value), source: value.source, isUnapplied: value.isUnapplied)
     }
     context.store.change(device.address) { $0.desired[property.name] = stored }
-    device.desiredChanged()
+    device.handle(.desired)
   }
 
   // MARK: The machine
@@ -126,7 +120,7 @@ final class PropertyWriter: @unchecked Sendable {
   /// Gives the machine an input, and performs the actions that it returns.
   private func feed(_ input: (inout any WriteMachine) -> [WriteAction]) {
     for action in input(&machine) { perform(action) }
-    watchDeadline()
+    timer.set(machine.deadline, on: context.loop) { [weak self] in self?.feed { $0.expire(at: .now) } }
   }
 
   private func perform(_ action: WriteAction) {
@@ -147,13 +141,13 @@ final class PropertyWriter: @unchecked Sendable {
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.reply(outcome)
       if property.kind == .state { updateWaiting(command, outcome) }
-      if outcome == .pending { device.session.demand(before: command.timeToLive?.deadline) }
+      if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
     case .storeDesired(let value):
       setOverride(value.value)
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
-      device.session.unresponsive()
+      device.handle(.unresponsive)
     }
   }
 
@@ -168,21 +162,6 @@ final class PropertyWriter: @unchecked Sendable {
     case .applied, .adjusted, .accepted, .sent, .read, .rejected, .superseded: return
     }
     persistDesired()
-  }
-
-  /// Sets the timer for the machine's deadline.
-  private func watchDeadline() {
-    let deadline = machine.deadline
-    guard deadline != expiry?.deadline else { return }
-    expiry?.timer.cancel()
-    expiry = deadline.map { deadline in
-      let timer = context.loop.timer(after: Moment.now.duration(to: deadline)) { [weak self] in
-        guard let self else { return }
-        expiry = nil
-        feed { $0.expire(at: .now) }
-      }
-      return Expiry(deadline: deadline, timer: timer)
-    }
   }
 
   // MARK: The characteristic
