@@ -160,39 +160,61 @@ final class Device: @unchecked Sendable {
   func rename(to id: DeviceID, _ reason: RenameReason) {
     let before = description.id
     description.id = id
-    if owner == .this { context.store.change(address) { $0.id = id } }
     report(.renamed(from: before, reason))
   }
 
   // MARK: Owner
 
-  func setOwner(
-    _ new: Owner, desired: [String: PublishedDesired], isOwnerOnline: Bool, hasNewLink: Bool
-  ) {
+  func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
     let before = owner
     owner = new
-    guard case .other = new else { return }
-    // The link here is no longer alive, even if the other gateway has lost its own meanwhile.
-    let isHandedOver = isOwnerOnline || description.isOnline
-    // Nothing is new: the broker has sent the retained `info` again.
-    guard isHandedOver || new != before else { return }
-    if isHandedOver {
+    if isTakenOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
       // retained ones.
       let mayHaveCommands = before != .this && before != new
       for channel in channels {
-        channel.writer?.handOver(desired[channel.property.name], mayHaveCommands: mayHaveCommands)
+        channel.writer?.handOver(handover?.desired[channel.property.name], mayHaveCommands: mayHaveCommands)
       }
     }
-    copyOverrides(desired)
-    if isHandedOver { session.handedOver(hasNewLink: hasNewLink) }
+    if let handover {
+      if owner == .unknown {
+        // It was removed there: it is no longer deleted in Home Assistant, and whatever its next owner has is newer.
+        revise(0, isDeleted: false)
+        report(.description)
+      } else if handover.isNewer(than: description.revision, isTakenOver: isTakenOver) {
+        copy(handover)
+        report(.description)
+      }
+    }
+    if isTakenOver { session.handedOver(hasNewLink: hasNewLink) }
   }
 
-  /// Copies what commands and requests have set at the owner of the device, or at the one before.
-  func copyOverrides(_ desired: [String: PublishedDesired]) {
+  private func copy(_ handover: Handover) {
     for channel in channels {
-      if let published = desired[channel.property.name] { channel.writer?.copyOverride(published) }
+      if let published = handover.desired[channel.property.name] { channel.writer?.copy(published) }
     }
+    revise(handover.revision, isDeleted: handover.isDeleted)
+  }
+
+  /// A request has added it, perhaps again: what gateways still know of it is older.
+  func added() {
+    revise(isDeleted: false)
+    report(.description)
+  }
+
+  func setDeleted(_ isDeleted: Bool) {
+    guard isDeleted != description.isDeleted else { return }
+    revise(isDeleted: isDeleted)
+    report(.description)
+  }
+
+  /// Something that gateways hand over has changed.
+  /// - Parameter revision: nil: it was changed here.
+  func revise(_ revision: Int? = nil, isDeleted: Bool? = nil) {
+    let revision = revision ?? max(Int(Timestamp.now.milliseconds), description.revision &+ 1)
+    let isDeleted = isDeleted ?? description.isDeleted
+    (description.revision, description.isDeleted) = (revision, isDeleted)
+    context.store.change(address) { ($0.revision, $0.isDeleted) = (revision, isDeleted) }
   }
 
   // MARK: Commands

@@ -26,6 +26,10 @@ package struct DeviceRecord: Sendable, Equatable {
   package var isRemoved = false
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
+  /// See ``DeviceDescription/isDeleted``.
+  package var isDeleted = false
+  /// See ``DeviceDescription/revision``.
+  var revision = 0
   /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -33,8 +37,6 @@ package struct DeviceRecord: Sendable, Equatable {
   struct Desired: Sendable, Equatable {
     let value: JSONValue
     let source: ValueSource
-    /// See ``DesiredValue/Override/isUnapplied``.
-    var isUnapplied = false
   }
 
   package init(address: BluetoothAddress) {
@@ -83,6 +85,8 @@ extension DeviceRecord {
       "added": isAdded ? .bool(true) : nil,
       "removed": isRemoved ? .bool(true) : nil,
       "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
+      "deleted": isDeleted ? .bool(true) : nil,
+      "revision": revision == 0 ? nil : .integer(revision),
       "last_seen": lastSeen.map(JSONValue.integer),
     ]
     return json.bytes
@@ -117,6 +121,8 @@ extension DeviceRecord {
       guard let value = Desired(member.value) else { throw Broken() }
       desired[member.name] = value
     }
+    isDeleted = try object.value("deleted", .bool) ?? false
+    revision = try object.member("revision", as: Self.integer) ?? 0
     lastSeen = try object.member("last_seen", as: Self.integer)
   }
 
@@ -198,15 +204,11 @@ extension JSONObject {
 
 extension DeviceRecord.Desired {
   var json: JSONValue {
-    [
-      "value": value, "source": source == .request ? "request" : nil,
-      "pending": isUnapplied ? .bool(true) : nil,
-    ]
+    ["value": value, "source": source == .request ? "request" : nil]
   }
 
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
-    self.init(
-      value: value, source: json["source"] == nil ? .command : .request, isUnapplied: json["pending"] != nil)
+    self.init(value: value, source: json["source"] == nil ? .command : .request)
   }
 }

@@ -163,20 +163,19 @@ import Testing
     let tested = try await visited()
     let attic = try #require(GatewayID("attic"))
     let before = tested.frontEnd.events.count
-    await tested.engine.setOwner(.other(attic), of: Engine.id)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true, hasNewLink: true)
     try await tested.frontEnd.availability(false, from: before)
     #expect(await tested.get(Engine.period).elements == [.failed(reason: "the device is offline")])
     #expect(await tested.engine.device(Engine.id)?.session == .idle)
     await tested.end()
   }
 
-  /// It is online and has made no visit, or has made one and is offline.
+  /// It is online and has made no visit, or is offline.
   @Test(arguments: [true, false])
-  func deviceThatAnotherGatewayDoesNotVisitIsVisited(isOwnerOnline: Bool) async throws {
+  func deviceThatAnotherGatewayDoesNotVisitIsVisited(isTakenOver: Bool) async throws {
     let tested = try await Engine(configuration(every: 600), isInRange: false)
     let attic = try #require(GatewayID("attic"))
-    await tested.engine.setOwner(
-      .other(attic), of: Engine.id, isOwnerOnline: isOwnerOnline, hasNewLink: !isOwnerOnline)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: isTakenOver)
     #expect(await tested.engine.device(Engine.id)?.session == .absent)
     await tested.comeBack()
     try await tested.frontEnd.availability(true)
