@@ -63,7 +63,7 @@ extension DeviceManager {
       throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
     set(desired, of: device)
-    device.added()
+    device.setDeleted(false)
     return device.description
   }
 
