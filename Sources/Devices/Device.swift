@@ -19,7 +19,8 @@ final class Device: @unchecked Sendable {
   /// One for each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
   private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
-  private(set) lazy var session = DeviceSession(of: self)
+  private(set) lazy var session = DeviceSession(
+    of: self, DeviceAdapters(context, pinned: settings.adapter))
   /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand lasts until they have ended.
@@ -55,7 +56,7 @@ final class Device: @unchecked Sendable {
   /// Whether a link can be made on demand.
   var isConnectable: Bool { session.isConnectable }
   /// Calls `body` when there is a link, or with the reason why there is none.
-  func withLink(_ body: @escaping LinkWaiters.Body) { session.withLink(body) }
+  func withLink(_ body: @escaping Visits.Body) { session.withLink(body) }
   /// Whether it has to be found before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
 
@@ -144,15 +145,12 @@ final class Device: @unchecked Sendable {
     }
     let isPinChanged = new.adapter != before.adapter && new.adapter.map(context.uses(adapter:)) != false
     let isOtherMode = new.visitInterval != before.visitInterval || isPinChanged
-    if isOtherMode, before.isEnabled.value, new.isEnabled.value {
-      session.stop()
-      session.restart()
-    } else if new.isEnabled.value != before.isEnabled.value {
+    if !new.isEnabled.value, before.isEnabled.value { abandonWrites(reason: "the device is disabled") }
+    if isOtherMode || new.isEnabled.value != before.isEnabled.value {
+      if before.isEnabled.value { session.stop() }
       if new.isEnabled.value {
-        session.restart()
-      } else {
-        abandonWrites(reason: "the device is disabled")
-        session.stop()
+        session.adapters.pin(new.adapter)
+        session = DeviceSession(of: self, session.adapters)
       }
     }
     report(.description)

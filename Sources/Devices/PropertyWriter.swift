@@ -40,7 +40,7 @@ final class PropertyWriter: @unchecked Sendable {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
-      command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
+      command.timeToLive = TimeToLive(seconds: Visits.waitLimit, from: .now)
     }
     feed { [command] in $0.command(command) }
   }

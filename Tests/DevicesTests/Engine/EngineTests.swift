@@ -756,18 +756,6 @@ import Testing
     await tested.end()
   }
 
-  @Test func commandForAPropertyNotOfferedFails() async throws {
-    let everything = everything
-    let tested = try await Engine(configuration { $0.properties = everything })
-    let online = try await tested.frontEnd.availability(true)
-    #expect(online.offered == ["temperature", "period"])
-    #expect(
-      await tested.command(.text("Hi"), ledText, ttl: 60).elements == [
-        .failed(reason: "the device does not offer led_text")
-      ])
-    await tested.end()
-  }
-
   // MARK: Stored state
 
   /// Earlier versions allowed periods from 1 ms.
