@@ -463,6 +463,8 @@ import Testing
       return device.id == kitchen
     }
     #expect(try await tested.command(500, of: kitchen).final() == .applied(actual: 500))
+    // Stored when the topics of the former id are cleared.
+    await tested.engine.storeID(of: Engine.address)
     await tested.end()
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.id == kitchen)
   }
