@@ -3,6 +3,8 @@ extension Device {
   func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
     let before = owner
     owner = new
+    let record = context.store.records[address]
+    let (revision, isPending) = (description.revision, record?.isPending == true)
     if isTakenOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
       // retained ones.
@@ -10,13 +12,14 @@ extension Device {
       for channel in channels {
         channel.writer?.handOver(handover?.desired[channel.property.name], mayHaveCommands: mayHaveCommands)
       }
+      revise(revision)
     }
     if let handover {
       if owner == .unknown {
         // It was removed there: it is no longer deleted in Home Assistant, and whatever its next owner has is newer.
         revise(0, isDeleted: false)
         report(.description)
-      } else if handover.isNewer(than: description.revision, isTakenOver: isTakenOver) {
+      } else if isTakenOver && isPending || handover.isNewer(than: revision, isTakenOver: isTakenOver) {
         copy(handover)
         report(.description)
       }
@@ -31,14 +34,8 @@ extension Device {
     revise(handover.revision, isDeleted: handover.isDeleted)
   }
 
-  /// A request has added it, perhaps again: what gateways still know of it is older.
-  func added() {
-    revise(isDeleted: false)
-    report(.description)
-  }
-
+  /// Also if nothing changes: what gateways still know of a device that is added again is older.
   func setDeleted(_ isDeleted: Bool) {
-    guard isDeleted != description.isDeleted else { return }
     revise(isDeleted: isDeleted)
     report(.description)
   }
@@ -46,9 +43,12 @@ extension Device {
   /// Something that gateways hand over has changed.
   /// - Parameter revision: nil: it was changed here.
   func revise(_ revision: Int? = nil, isDeleted: Bool? = nil) {
+    let isPending = revision == nil && owner != .this
     let revision = revision ?? max(Int(Timestamp.now.milliseconds), description.revision &+ 1)
     let isDeleted = isDeleted ?? description.isDeleted
     (description.revision, description.isDeleted) = (revision, isDeleted)
-    context.store.change(address) { ($0.revision, $0.isDeleted) = (revision, isDeleted) }
+    context.store.change(address) { record in
+      (record.revision, record.isDeleted, record.isPending) = (revision, isDeleted, isPending)
+    }
   }
 }

@@ -61,7 +61,7 @@ extension DeviceManager {
       throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
     set(options.desired, of: device)
-    device.added()
+    device.setDeleted(false)
     return device.description
   }
 

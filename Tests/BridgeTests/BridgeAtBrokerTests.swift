@@ -265,8 +265,10 @@ import Testing
     try await tested.admitted(false)
     await tested.configure(Configuration())
     #expect(await tested.record()?.id == record.id)
+    let start = tested.messages.count
     try await broker.start()
-    try await tested.admitted(true)
+    try await tested.message("kitchen/info", "", from: start)
+    _ = try await tested.payloads("kitchen/info")
     #expect(await tested.record()?.id == nil)
   }
 
