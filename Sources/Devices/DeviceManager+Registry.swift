@@ -177,6 +177,7 @@ extension DeviceManager {
     )
     registry.insert(device)
     for frontEnd in frontEnds { device.attach(frontEnd) }
+    failLostCommands(of: device)
     if !settings.isEnabled.value { device.session.stop() }
     engineChanged()
     return device

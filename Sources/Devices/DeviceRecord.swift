@@ -26,6 +26,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package var isRemoved = false
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
+  /// The commands that wait, by property.
+  var waiting: [String: Waiting] = [:]
   /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -35,6 +37,12 @@ package struct DeviceRecord: Sendable, Equatable {
     let source: ValueSource
     /// See ``DesiredValue/Override/isUnapplied``.
     var isUnapplied = false
+  }
+
+  struct Waiting: Sendable, Equatable {
+    let value: JSONValue
+    /// See ``Command/sender``.
+    let sender: JSONValue?
   }
 
   package init(address: BluetoothAddress) {
@@ -83,6 +91,8 @@ extension DeviceRecord {
       "added": isAdded ? .bool(true) : nil,
       "removed": isRemoved ? .bool(true) : nil,
       "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
+      "waiting": waiting.isEmpty
+        ? nil : .object(waiting.mapValues { ["value": $0.value, "sender": $0.sender] }),
       "last_seen": lastSeen.map(JSONValue.integer),
     ]
     return json.bytes
@@ -116,6 +126,10 @@ extension DeviceRecord {
     for member in try object.member("desired", as: Self.object)?.members ?? [] {
       guard let value = Desired(member.value) else { throw Broken() }
       desired[member.name] = value
+    }
+    for member in try object.member("waiting", as: Self.object)?.members ?? [] {
+      guard let value = member.value["value"] else { throw Broken() }
+      waiting[member.name] = Waiting(value: value, sender: member.value["sender"])
     }
     lastSeen = try object.member("last_seen", as: Self.integer)
   }

@@ -131,6 +131,7 @@ extension DeviceSettings {
 
   /// The value that the property is to hold, by the configuration and what commands and requests set.
   package func desired(_ property: String, _ record: DeviceRecord?) -> Sourced<Value?> {
+    if let waiting = waiting(property, record) { return Sourced(waiting.value, .command) }
     if let value = override(property, record) { return Sourced(value.value, value.source) }
     return Self.layered(nil, desired[property])
   }

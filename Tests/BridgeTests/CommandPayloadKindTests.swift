@@ -13,18 +13,18 @@ import Testing
       access: .write, codec: try Codec(description), range: range, maxLength: maxLength)
   }
 
-  private func parse(_ text: String, _ property: Property) -> Result<CommandPayload, Rejection> {
+  private func parse(_ text: String, _ property: Property) -> Result<ParsedCommand, Rejection> {
     parse(Array(text.utf8), property)
   }
-  private func parse(_ payload: [UInt8], _ property: Property) -> Result<CommandPayload, Rejection> {
+  private func parse(_ payload: [UInt8], _ property: Property) -> Result<ParsedCommand, Rejection> {
     do throws(Rejection) {
-      return .success(try CommandPayload(payload, for: property))
+      return .success(try ParsedCommand(payload, for: property))
     } catch {
       return .failure(error)
     }
   }
   private func value(_ text: String, _ property: Property) -> Value? {
-    try? parse(text, property).get().value.value
+    try? parse(text, property).get().value
   }
   private func reason(_ text: String, _ property: Property) -> String? {
     if case .failure(let rejection) = parse(text, property) { rejection.reason } else { nil }
@@ -44,8 +44,8 @@ import Testing
     #expect(value(#""Hello""#, text) == .text("Hello"))
     #expect(value(#"{"value":"Hello"}"#, text) == .text("Hello"))
     let long = try parse(#"{"value":"{}","ttl":60,"transaction":"a1"}"#, text).get()
-    #expect(long.value.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
-    #expect(reason(#"{"value":21}"#, text) == #"value: "21" is not a text"#)
+    #expect(long.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
+    #expect(reason(#"{"value":21}"#, text) == #""21" is not a text"#)
     #expect(reason(#"{"x":21}"#, text) == #"unknown key "x"; allowed: value, ttl, transaction"#)
     #expect(reason("{}", text) == "the key value is missing")
   }
@@ -93,11 +93,11 @@ import Testing
     ("Closed", #""Closed" is not one of closed, open, 12"#),
     ("", #""" is not one of closed, open, 12"#),
     (#"{"value":"ajar"}"#, #""ajar" is not one of closed, open, 12"#),
-    (#"{"value":true}"#, #"value: "true" is not one of closed, open, 12"#),
-    (#"{"value":null}"#, #"value: "null" is not one of closed, open, 12"#),
-    (#"{"value":2}"#, #"value: "2" is not one of closed, open, 12"#),
+    (#"{"value":true}"#, #""true" is not one of closed, open, 12"#),
+    (#"{"value":null}"#, #""null" is not one of closed, open, 12"#),
+    (#"{"value":2}"#, #""2" is not one of closed, open, 12"#),
     ("1", #""1" is not one of closed, open, 12"#),
-    (#"{"value":1}"#, #"value: "1" is not one of closed, open, 12"#),
+    (#"{"value":1}"#, #""1" is not one of closed, open, 12"#),
   ])
   func otherWordsAreRejected(text: String, expected: String) throws {
     #expect(reason(text, try door()) == expected)
@@ -110,7 +110,8 @@ import Testing
     #expect(value("true", lock) == .bool(true))
     #expect(value(" false\n", lock) == .bool(false))
     #expect(value(#"{"value":true}"#, lock) == .bool(true))
-    for text in ["1", "0", "TRUE", "on", "yes", #""true""#, "null", "[true]"] {
+    #expect(value(#""true""#, lock) == .bool(true))
+    for text in ["1", "0", "TRUE", "on", "yes", "null", "[true]"] {
       #expect(reason(text, lock)?.hasSuffix("is not true or false") == true, "\(text)")
     }
   }
@@ -136,7 +137,7 @@ import Testing
     let raw = try property("raw", .scalar(.init(.bytes)), maxLength: 2)
     #expect(value("0102", raw) == .bytes([1, 2]))
     #expect(reason("010203", raw) == "raw has 3 bytes, the maximum is 2")
-    #expect(reason(#"{"value":7}"#, raw) == #"value: "7" is not bytes in hexadecimal digits"#)
+    #expect(reason(#"{"value":7}"#, raw) == #""7" is not bytes in hexadecimal digits"#)
   }
 
   // MARK: Numbers
@@ -190,7 +191,7 @@ import Testing
     let long = try parse(
       #"{"value":{"red":1,"green":2,"tag":"0aff"},"ttl":9,"transaction":"t"}"#, colour
     ).get()
-    #expect(long.value.value == expected && long.ttl == 9 && long.transaction == "t")
+    #expect(long.value == expected && long.ttl == 9 && long.transaction == "t")
   }
 
   @Test(arguments: [
@@ -199,9 +200,9 @@ import Testing
     ("[1,2]", #""[1,2]" is not an object of red, green, tag"#), ("{}", "red: missing"),
     (#"{"red":1,"tag":""}"#, "green: missing"),
     (#"{"red":256,"green":2,"tag":""}"#, "red: 256 is outside 0…255"),
-    (#"{"value":7,"transaction":"t"}"#, #"value: "7" is not an object of red, green, tag"#),
+    (#"{"value":7,"transaction":"t"}"#, #""7" is not an object of red, green, tag"#),
     (#"{"value":{"red":1},"x":1}"#, #"unknown key "x"; allowed: value, ttl, transaction"#),
-    (#"{"value":{"red":1,"blue":2}}"#, #"value: "{"red":1,"blue":2}" is not an object of red, green, tag"#),
+    (#"{"value":{"red":1,"blue":2}}"#, #""{"red":1,"blue":2}" is not an object of red, green, tag"#),
   ])
   func otherPayloadsAreNotRecords(text: String, expected: String) throws {
     #expect(reason(text, try colour()) == expected)
@@ -217,9 +218,9 @@ import Testing
   @Test func aRecordMayHaveAFieldNamedValue() throws {
     let limit = try property("limit", .record([.init("value", .uint8), .init("ttl", .uint8)]))
     let short = try parse(#"{"value":5,"ttl":60}"#, limit).get()
-    #expect(short.value.value == .record([5, 60]) && short.ttl == nil)
+    #expect(short.value == .record([5, 60]) && short.ttl == nil)
     let long = try parse(#"{"value":{"value":5,"ttl":6},"ttl":60}"#, limit).get()
-    #expect(long.value.value == .record([5, 6]) && long.ttl == 60)
+    #expect(long.value == .record([5, 6]) && long.ttl == 60)
   }
 
   // MARK: Lists

@@ -4,24 +4,25 @@ import Testing
 @testable import Bridge
 
 @Suite struct CommandPayloadTests {
-  func parse(_ payload: [UInt8]) -> Result<CommandPayload, Rejection> {
+  func parse(_ payload: [UInt8]) -> Result<ParsedCommand, Rejection> {
     do throws(Rejection) {
-      return .success(try CommandPayload(payload, for: .microbitPeriod))
+      return .success(try ParsedCommand(payload, for: .microbitPeriod))
     } catch {
       return .failure(error)
     }
   }
-  func accepted(_ text: String) -> CommandPayload? { try? parse(Array(text.utf8)).get() }
+  func accepted(_ text: String) -> ParsedCommand? { try? parse(Array(text.utf8)).get() }
   func rejection(_ payload: [UInt8]) -> Rejection? {
     if case .failure(let rejection) = parse(payload) { rejection } else { nil }
   }
 
   @Test(arguments: [
     ("2000", 2000), ("20", 20), ("65535", 65535), ("2000\n", 2000), (" \t2000\r\n", 2000),
-    (#"{"value":2000}"#, 2000), ("{ \"value\" : 65535 }\n", 65535),
+    (#""2000""#, 2000), (#"{"value":2000}"#, 2000), (#"{"value":"2000"}"#, 2000),
+    ("{ \"value\" : 65535 }\n", 65535),
   ])
   func numbersAreAccepted(text: String, value: Int) {
-    #expect(accepted(text)?.value.value == .integer(value))
+    #expect(accepted(text)?.value == .integer(value))
     #expect(accepted(text)?.transaction == nil)
   }
 
@@ -65,14 +66,12 @@ import Testing
     ("٢", #""٢" is not a whole number in plain digits"#),
     ("true", #""true" is not a whole number in plain digits"#),
     ("null", #""null" is not a whole number in plain digits"#),
-    ("\"2000\"", "\"\"2000\"\" is not a whole number in plain digits"),
     ("[2000]", #""[2000]" is not a whole number in plain digits"#),
     ("2000\0", #""2000·" is not a whole number in plain digits"#),
     ("{}", "the key value is missing"),
-    (#"{"value":"2000"}"#, "value: \"\"2000\"\" is not a whole number in plain digits"),
-    (#"{"value":100.5}"#, #"value: "100.5" is not a whole number in plain digits"#),
-    (#"{"value":null}"#, #"value: "null" is not a whole number in plain digits"#),
-    (#"{"value":{"value":1}}"#, #"value: "{"value":1}" is not a whole number in plain digits"#),
+    (#"{"value":100.5}"#, #""100.5" is not a whole number in plain digits"#),
+    (#"{"value":null}"#, #""null" is not a whole number in plain digits"#),
+    (#"{"value":{"value":1}}"#, #""{"value":1}" is not a whole number in plain digits"#),
     (#"{"value":0}"#, "0 is below the smallest period, 20 ms"),
     (#"{"value":65536}"#, "65536 is above the largest period, 65535 ms"),
     (#"{"value":-1e300}"#, "-1e+300 is below the smallest period, 20 ms"),
@@ -107,7 +106,7 @@ import Testing
     #expect(rejection(million) == Rejection("the payload has 1048576 bytes, the maximum is 4096"))
     let digits = [UInt8](repeating: UInt8(ascii: "9"), count: 4000)
     #expect(rejection(digits)?.reason.utf8.count ?? .max < 120)
-    #expect(accepted(String(repeating: " ", count: 4094) + "77")?.value.value == 77)
+    #expect(accepted(String(repeating: " ", count: 4094) + "77")?.value == 77)
   }
 
   @Test(arguments: [257, 1000, 4000, 10_000])
@@ -142,9 +141,9 @@ import Testing
     let offset = Property(
       name: "offset", service: .microbitTemperatureService, characteristic: .microbit(1),
       access: [.read, .write], codec: .int8, unit: "°C")
-    #expect(try CommandPayload(Array("-128".utf8), for: offset).value.value == -128)
+    #expect(try ParsedCommand(Array("-128".utf8), for: offset).value == -128)
     #expect(throws: Rejection("128 is above the largest offset, 127 °C")) {
-      try CommandPayload(Array("128".utf8), for: offset)
+      try ParsedCommand(Array("128".utf8), for: offset)
     }
   }
 }

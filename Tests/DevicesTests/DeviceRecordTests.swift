@@ -36,6 +36,9 @@ import Testing
       "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request, isUnapplied: true),
       "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
     ]
+    record.waiting = [
+      "period": DeviceRecord.Waiting(value: 700, sender: ["transaction": "t"])
+    ]
     return record
   }
 
@@ -59,7 +62,7 @@ import Testing
         + #""properties":["keys"],"enabled":false,"gateway":"attic","connect":"on_demand","every":900},"#
         + #""added":true,"removed":true,"#
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request","pending":true},"#
-        + #""period":{"value":5000}}}"#)
+        + #""period":{"value":5000}},"waiting":{"period":{"value":700,"sender":{"transaction":"t"}}}}"#)
   }
 
   @Test func keysOfOtherVersionsAreIgnored() {

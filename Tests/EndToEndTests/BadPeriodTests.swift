@@ -127,7 +127,7 @@ import Testing
         try await fixture.publish("microbit/\(id)/\(property)/set", payload, correlation: "\(index)")
         let reply = try await fixture.reply(to: "\(index)").json()
         #expect(reply["status"]?.string == "rejected")
-        #expect(reply["reason"]?.string?.hasPrefix("there is no property ") == true)
+        #expect(reply["reason"]?.string?.hasPrefix("\(id) has no property ") == true)
         try await fixture.message("\(id)/\(property)/result") {
           (try? $0.json())?["transaction"]?.string == "\(index)"
         }

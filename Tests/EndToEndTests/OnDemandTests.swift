@@ -77,7 +77,7 @@ import Testing
           == "no device is called metre: did you mean meter?")
       #expect(
         try await fixture.refusal("device/sequence", #"{"id":"meter","steps":[{"read":"button_a"}]}"#)
-          .hasPrefix(#"steps[0].read: meter has no property "button_a""#))
+          .hasPrefix("steps[0]: meter does not use button_a"))
 
       // Out of range: it cannot be connected in time.
       try await fixture.simulator.control("vanish", 0)
