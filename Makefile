@@ -36,7 +36,7 @@ deb: ## build the Debian packages for amd64 and arm64 (ARCH=… for one of them)
 test-deb: ## install, set up, break, repair, upgrade and remove them in clean Debian 12 and 13 roots (needs root or sudo)
 	@scripts/test-deb
 
-bench: ## measure CPU, latency, memory and throughput, by signals and by sockets, beside C programs
+bench: ## measure CPU, latency, memory and throughput, beside a C program
 	@scripts/bench
 
 clean: ## remove what was built here (not the caches outside the tree)

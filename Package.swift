@@ -5,8 +5,7 @@ import PackageDescription
 /// Swift 6 language mode everywhere, and a warning is an error, so that none is ever "known".
 ///
 /// Accesses are checked for exclusivity at run time in debug builds, hence by all tests; in release builds the checks
-/// would be a twentieth of the instructions on the path of a reading that comes as a signal, and a quarter of one that
-/// comes by a socket.
+/// would be a twentieth of the instructions on the path of a reading.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6), .unsafeFlags(["-warnings-as-errors"]),
   .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
@@ -74,7 +73,8 @@ let package = Package(
       swiftSettings: strict),
 
     module("Peripherals", ["JSON", "GATT", "Configuration"]),
-    module("BlueZSimulator", ["EventLoop", "Sockets", "DBus", "GATT", "Peripherals"]),
+    module(
+      "BlueZSimulator", ["EventLoop", "Sockets", "DBus", "JSON", "GATT", "Configuration", "Peripherals"]),
     .executableTarget(
       name: "microbit-simulator",
       dependencies: ["BlueZSimulator", "Peripherals", "Configuration", "GATT", "EventLoop", "CLinux"],
@@ -138,7 +138,8 @@ let package = Package(
         "GATTServer", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport", "microbit-peripheral",
       ]),
     tests(
-      "BlueZSimulatorTests", ["BlueZSimulator", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport"],
+      "BlueZSimulatorTests",
+      ["BlueZSimulator", "Configuration", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport"],
       exclude: ["bleak", "recordings"]),
     tests(
       "EndToEndTests",

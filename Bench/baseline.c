@@ -1,16 +1,15 @@
 // What the gateway does for its measure: the same work done by a plain C program.
 //
 // Finds micro:bits by org.bluez, connects to one after the other, reads the temperature (or the acceleration) once and
-// then takes its notifications, by AcquireNotify or by StartNotify, publishes each as a retained QoS 0 message, and
-// confirms a period command by WriteValue and ReadValue. No configuration, no reconnecting, no time-outs, no logs, no hostile input:
-// whatever the gateway costs beyond this program is the price of those.
+// then takes its notifications by StartNotify, publishes each as a retained QoS 0 message, and confirms a period command
+// by WriteValue and ReadValue. No configuration, no reconnecting, no time-outs, no logs, no hostile input: whatever the
+// gateway costs beyond this program is the price of those.
 //
-//   baseline PORT socket|signal temperature|accelerometer
+//   baseline PORT temperature|accelerometer
 //
 // PORT is that of MQTT on 127.0.0.1; the bus is $DBUS_SYSTEM_BUS_ADDRESS.
 #include <ctype.h>
 #include <dbus/dbus.h>
-#include <fcntl.h>
 #include <mosquitto.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,23 +36,21 @@ struct device {
   char *sensor, *period;            // object paths of the characteristics, once they are there
   char topic[48];
   int wanted;                       // the period being written, 0 when none is
-  int socket;
   struct device *next;              // in the queue for a connection
 };
 
 static sd_bus *bus;
-static DBusConnection *signals;          // by signal: for those of notifications alone
+static DBusConnection *signals;         // for those of notifications alone
 static DBusWatch *signals_readable;
 static struct mosquitto *broker;
 static struct device *devices[1024];
 static int device_count, epoll;
-static bool by_signal;                  // how notifications come; else by socket
 static bool is_accelerometer;           // the sensor; else the temperature
-static struct device *notifying[4096];  // by signal: a hash table, the key is the path of the sensor
+static struct device *notifying[4096];  // a hash table, the key is the path of the sensor
 static struct device *queue, **queue_end = &queue, *connecting;
 static enum { OFF, CHANGING, ON } scan;
 
-// Marks in epoll's data; everything else there is a device.
+// Marks in epoll's data.
 static char on_bus, on_signals, on_broker, on_signal;
 
 #define CHECK(call) \
@@ -98,13 +95,6 @@ static void publish_reading(struct device *device, const uint8_t *bytes, int cou
 }
 
 // ---- Notifications.
-
-static void socket_readable(struct device *device) {
-  uint8_t value[20];
-  ssize_t length = read(device->socket, value, sizeof value);
-  if (length > 0) publish_reading(device, value, length);
-  if (length == 0) close(device->socket);
-}
 
 // Where in the table a path is, or would be: at most a quarter of the places are taken.
 static struct device **notifying_at(const char *path) {
@@ -157,14 +147,7 @@ static void take_signals(void) {
 static void next_step(void);
 
 static int subscribed(sd_bus_message *reply, void *data, sd_bus_error *error) {
-  struct device *device = data;
-  int fd;
-  if (!failed(reply, "notifications") && !by_signal && sd_bus_message_read(reply, "h", &fd) >= 0) {
-    device->socket = fcntl(fd, F_DUPFD_CLOEXEC, 0);  // the message closes its own
-    fcntl(device->socket, F_SETFL, O_NONBLOCK);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = device};
-    epoll_ctl(epoll, EPOLL_CTL_ADD, device->socket, &event);
-  }
+  failed(reply, "StartNotify");
   connecting = NULL;
   next_step();
   return 0;
@@ -177,14 +160,9 @@ static int first_value(sd_bus_message *reply, void *data, sd_bus_error *error) {
   if (!failed(reply, "ReadValue") && sd_bus_message_read_array(reply, 'y', &bytes, &count) >= 0 &&
       count > 0)
     publish_reading(device, bytes, count);
-  if (by_signal) {
-    *notifying_at(device->sensor) = device;
-    CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->sensor, "org.bluez.GattCharacteristic1",
-                                   "StartNotify", subscribed, device, ""));
-  } else {
-    CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->sensor, "org.bluez.GattCharacteristic1",
-                                   "AcquireNotify", subscribed, device, "a{sv}", 0));
-  }
+  *notifying_at(device->sensor) = device;
+  CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", device->sensor, "org.bluez.GattCharacteristic1",
+                                 "StartNotify", subscribed, device, ""));
   return 0;
 }
 
@@ -394,13 +372,11 @@ static void watch(int fd, void *mark) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4 || (strcmp(argv[2], "socket") && strcmp(argv[2], "signal")) ||
-      (strcmp(argv[3], "temperature") && strcmp(argv[3], "accelerometer"))) {
-    fprintf(stderr, "baseline PORT socket|signal temperature|accelerometer\n");
+  if (argc != 3 || (strcmp(argv[2], "temperature") && strcmp(argv[2], "accelerometer"))) {
+    fprintf(stderr, "baseline PORT temperature|accelerometer\n");
     return 64;
   }
-  by_signal = !strcmp(argv[2], "signal");
-  is_accelerometer = !strcmp(argv[3], "accelerometer");
+  is_accelerometer = !strcmp(argv[2], "accelerometer");
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTERM);
@@ -422,16 +398,14 @@ int main(int argc, char **argv) {
   CHECK(sd_bus_match_signal(bus, NULL, "org.bluez", NULL, "org.freedesktop.DBus.ObjectManager", "InterfacesAdded",
                             added, NULL));
   CHECK(sd_bus_add_match(bus, NULL, PROPERTIES_CHANGED "'org.bluez.Device1'", changed, NULL));
-  if (by_signal) {
-    int fd;
-    signals = dbus_bus_get_private(DBUS_BUS_SYSTEM, NULL);
-    if (!signals) return 1;
-    dbus_bus_add_match(signals, PROPERTIES_CHANGED "'org.bluez.GattCharacteristic1'", NULL);
-    dbus_connection_flush(signals);
-    dbus_connection_set_watch_functions(signals, add_watch, remove_watch, NULL, NULL, NULL);
-    dbus_connection_get_unix_fd(signals, &fd);
-    watch(fd, &on_signals);
-  }
+  int fd;
+  signals = dbus_bus_get_private(DBUS_BUS_SYSTEM, NULL);
+  if (!signals) return 1;
+  dbus_bus_add_match(signals, PROPERTIES_CHANGED "'org.bluez.GattCharacteristic1'", NULL);
+  dbus_connection_flush(signals);
+  dbus_connection_set_watch_functions(signals, add_watch, remove_watch, NULL, NULL, NULL);
+  dbus_connection_get_unix_fd(signals, &fd);
+  watch(fd, &on_signals);
   CHECK(sd_bus_call_method_async(bus, NULL, "org.bluez", "/", "org.freedesktop.DBus.ObjectManager",
                                  "GetManagedObjects", objects, NULL, ""));
   watch(sd_bus_get_fd(bus), &on_bus);
@@ -458,11 +432,9 @@ int main(int argc, char **argv) {
         busy = 1;
       } else if (mark == &on_signals) {
         take_signals();
-      } else if (mark == &on_broker) {
+      } else {
         if (mosquitto_loop_read(broker, 1)) return 1;
         busy = 1;  // a command may have made a call
-      } else {
-        socket_readable(mark);
       }
     }
   }

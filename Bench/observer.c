@@ -45,7 +45,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORDS 258  // of the trace, for each device: sent, dropped, the time of each value
+#define WORDS 257  // of the trace, for each device: the number sent, the time of each value
 #define MOST_DEVICES 256
 
 static int port, device_count = 1, qos, command_count, request_count, seconds = 3, period = 100;
@@ -106,7 +106,7 @@ static void reading(int device, uint8_t value, uint64_t now) {
       latency_room = latency_room ? 2 * latency_room : 65536;
       latencies = realloc(latencies, latency_room * sizeof *latencies);
     }
-    uint64_t sent_at = trace[device * WORDS + 2 + value];
+    uint64_t sent_at = trace[device * WORDS + 1 + value];
     latencies[latency_count++] = now > sent_at ? now - sent_at : 0;
   }
   last[device] = value;
@@ -283,18 +283,18 @@ static uint64_t machine_ns(void) {
 // ---- A window: everything as it is at its start, and what has come of it at its end.
 
 struct window {
-  uint64_t begin, cpu, own, machine, others[8], sent, dropped, received, lost;
+  uint64_t begin, cpu, own, machine, others[8], sent, received, lost;
   long switches;
 };
 
-static uint64_t trace_sum(int word) {
+static uint64_t sent_count(void) {
   uint64_t sum = 0;
-  for (int i = 0; i < device_count; i++) sum += trace[i * WORDS + word];
+  for (int i = 0; i < device_count; i++) sum += trace[i * WORDS];
   return sum;
 }
 
 static struct window take_stock(void) {
-  struct window w = {.machine = machine_ns(), .own = cpu_ns(getpid()), .sent = trace_sum(0), .dropped = trace_sum(1)};
+  struct window w = {.machine = machine_ns(), .own = cpu_ns(getpid()), .sent = sent_count()};
   for (int i = 0; i < watched_count; i++) w.others[i] = cpu_ns(watched[i].pid);
   w.switches = proc_number(program, "status", "voluntary_ctxt_switches:");
   w.cpu = cpu_ns(program);
@@ -324,9 +324,9 @@ static bool measure(const char *what, double duration, int period_ms) {
   uint64_t count = b.received - a.received, sent = b.sent - a.sent, known = b.cpu - a.cpu + b.own - a.own;
   qsort(latencies, latency_count, sizeof *latencies, ascending);
   double p99 = quantile_us(latencies, latency_count, .99);
-  printf("%s period=%d sent=%.1f received=%.1f lost=%lu dropped=%lu cpu_us=%.3f wakes=%.3f p50=%.1f p99=%.1f "
+  printf("%s period=%d sent=%.1f received=%.1f lost=%lu cpu_us=%.3f wakes=%.3f p50=%.1f p99=%.1f "
          "cpu_program=%.1f cpu_observer=%.1f",
-         what, period_ms, sent / elapsed * 1e9, count / elapsed * 1e9, b.lost - a.lost, b.dropped - a.dropped,
+         what, period_ms, sent / elapsed * 1e9, count / elapsed * 1e9, b.lost - a.lost,
          count ? (b.cpu - a.cpu) / 1e3 / count : 0, count ? (double)(b.switches - a.switches) / count : 0,
          quantile_us(latencies, latency_count, .5), p99, (b.cpu - a.cpu) * share, (b.own - a.own) * share);
   for (int i = 0; i < watched_count; i++) {
@@ -335,7 +335,7 @@ static bool measure(const char *what, double duration, int period_ms) {
   }
   uint64_t busy = b.machine - a.machine;
   // A backlog shows as messages that are late by many periods, or missing at the end of the window.
-  bool good = b.lost == a.lost && b.dropped == a.dropped && count >= sent * 0.97 && p99 < 100000;
+  bool good = b.lost == a.lost && count >= sent * 0.97 && p99 < 100000;
   printf(" cpu_foreign=%.1f good=%d\n", busy > known ? (busy - known) * share : 0, good);
   fflush(stdout);
   return good;

@@ -3,12 +3,15 @@
     table.py RESULTS MACHINE PROGRAM…
 
 RESULTS has a line for each thing measured: program, TAB, number of micro:bits, TAB, sensor and rate, TAB, the
-observer's line. A program is C-WAY, gateway-WAY or gateway-defaults, WAY being signal or socket: how it takes notifications. A gateway is compared
-with the C program that takes them the same way, if that is there; the defaults are signals.
+observer's line. A program is C, gateway or gateway-defaults; the others are compared with C, if that is there.
 """
 import os
 import sys
 from statistics import median
+
+
+BASE = "C"
+"""The program that the others are compared with."""
 
 
 def read(path):
@@ -27,19 +30,14 @@ def values(runs, name):
     return [run[name] for run in runs if name in run]
 
 
-def base_of(program):
-    """The program that this one is compared with."""
-    return "C-socket" if program.endswith("-socket") else "C-signal"
-
-
 def title(program):
     return program.replace("-", ", ")
 
 
 def ratio(table, program, count, what, name, select=lambda runs: runs):
     """The median over the runs and how many times that of the C program it is, or None."""
-    mine, theirs = (values(select(table.get((one, count, what), [])), name) for one in (program, base_of(program)))
-    if program == base_of(program) or not theirs or not median(theirs):
+    mine, theirs = (values(select(table.get((one, count, what), [])), name) for one in (program, BASE))
+    if program == BASE or not theirs or not median(theirs):
         return median(mine), None
     return median(mine), median(mine) / median(theirs)
 
@@ -63,11 +61,6 @@ def show(header, rows):
     print()
 
 
-def numbers_of_runs(numbers):
-    """How many runs the medians of a table are of: of signals, and of sockets if that is another number."""
-    return " or ".join(str(number) for number in sorted(set(numbers), reverse=True))
-
-
 def starts(table, programs, counts):
     def alone(runs):
         return [run for run in runs if "all_ms" not in run]
@@ -75,7 +68,7 @@ def starts(table, programs, counts):
     def together(runs):
         return [run for run in runs if "all_ms" in run]
 
-    rows, numbers = [], []
+    rows, number = [], 0
     for count in [1] + [count for count in counts if count > 1]:
         name, select = ("first", alone) if count == 1 else ("all", together)
         for program in programs:
@@ -85,18 +78,18 @@ def starts(table, programs, counts):
             rows.append([str(count) if program == programs[0] else "", title(program),
                          cell(*one, f"{name}_ms", select=select), f"{min(times):.1f}–{max(times):.1f}",
                          cell(*one, f"{name}_cpu_ms", select=select)])
-            numbers.append(len(times))
+            number = len(times)
     print("From fork until a first reading of each has come to the subscriber, medians of "
-          f"{numbers_of_runs(numbers)} starts")
+          f"{number} starts")
     show(["micro:bits", "", "ms", "least–most", "CPU ms till then"], rows)
 
 
 def steady(table, programs, counts):
-    rows, numbers = [], []
+    rows, number = [], 0
     for count in counts:
         for program in programs:
             runs, commands = table[program, count, "steady"], table[program, count, "commands"]
-            missing = sum(values(runs, "lost")) + sum(values(runs, "dropped"))
+            missing = sum(values(runs, "lost"))
             unanswered = sum(values(commands, "sent")) - sum(values(commands, "applied"))
             memory = table[program, count, "memory"]
             one = (table, program, count)
@@ -107,8 +100,8 @@ def steady(table, programs, counts):
                 cell(*one, "commands", "p50", "{:.0f}"), cell(*one, "commands", "p99", "{:.0f}"),
                 *(f"{median(values(memory, name)) / 1024:.1f}" for name in ("private", "pss", "rss", "peak")),
                 f"{missing:.0f}" + (f", {unanswered:.0f} commands" if unanswered else "")])
-            numbers.append(len(commands))
-    print(f"10 Hz each, medians of {numbers_of_runs(numbers)}; µs a notification, µs from the notification to the "
+            number = len(commands)
+    print(f"10 Hz each, medians of {number}; µs a notification, µs from the notification to the "
           "subscriber, µs from a\nperiod command to its confirmation, MiB of memory: private, proportional, resident, and the most that "
           "was\nresident")
     show(["micro:bits", "", "CPU", "spread", "waits", "p50", "p99", "command p50", "p99", "private", "PSS", "RSS",
@@ -120,7 +113,7 @@ def records(tables, programs):
     (simple, table), (record, other) = ((name, tables[name]) for name in
                                         ("temperature at 50 Hz", "accelerometer at 50 Hz"))
     count = next(count for _, count, _ in table)
-    rows, numbers = [], []
+    rows, number = [], 0
     for name, one in ((simple, table), (record, other)):
         for program in programs:
             if (program, count, "steady") not in one:
@@ -132,15 +125,15 @@ def records(tables, programs):
                 name if program == programs[0] else "", title(program), cell(one, *key), spread(runs, "cpu_us"),
                 f"{mine / plain:.2f}" if mine and plain and one is other else "",
                 *(cell(one, *key[:3], quantile, "{:.0f}") for quantile in ("p50", "p99")),
-                f"{sum(values(runs, 'lost')) + sum(values(runs, 'dropped')):.0f}"])
-            numbers.append(len(runs))
-    print(f"{count} micro:bits at 50 Hz each, medians of {numbers_of_runs(numbers)}; µs as above; \"to temperature\": how "
+                f"{sum(values(runs, 'lost')):.0f}"])
+            number = len(runs)
+    print(f"{count} micro:bits at 50 Hz each, medians of {number}; µs as above; \"to temperature\": how "
           "many times\nthat of a temperature the ratio of CPU is")
     show(["", "", "CPU", "spread", "to temperature", "p50", "p99", "lost"], rows)
 
 
 def requests(table, programs, counts):
-    programs, rows, numbers = [program for program in programs if program != base_of(program)], [], []
+    programs, rows, number = [program for program in programs if program != BASE], [], 0
     for count in counts:
         for program in programs:
             runs, starts = table[program, count, "requests"], table[program, count, "start"]
@@ -149,11 +142,11 @@ def requests(table, programs, counts):
                 str(count) if program == programs[0] else "", title(program),
                 *(f"{median(values(runs, name)) / 1000:.2f}" for name in ("p50", "p99")),
                 f"{median(values(starts, 'discovery_ms')):.0f}", f"{unanswered:.0f}"])
-            numbers.append(len(runs))
+            number = len(runs)
     if not rows:
         return
     print(f"Requests for the list of devices at 10 Hz each, ms, and ms from fork to the announcements of all to "
-          f"Home\nAssistant, medians of {numbers_of_runs(numbers)}")
+          f"Home\nAssistant, medians of {number}")
     show(["micro:bits", "", "p50", "p99", "announcements", "unanswered"], rows)
 
 
@@ -167,8 +160,8 @@ def climb(table, programs):
         end = runs[-1]
         if end.get("good"):
             reason = "no higher one was tried"
-        elif end["lost"] or end["dropped"]:
-            reason = f"{end['lost']:.0f} lost, {end['dropped']:.0f} did not fit the socket"
+        elif end["lost"]:
+            reason = f"{end['lost']:.0f} lost"
         else:
             reason = f"fell behind, p99 {end['p99'] / 1000:.0f} ms"
         if last:

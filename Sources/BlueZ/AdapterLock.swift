@@ -34,11 +34,7 @@ enum AdapterLock {
   /// The process that owns the lock; nil: none. 0: it is not known.
   static func owner(of adapter: String, on bus: DBusConnection) async throws(DBusError) -> Int32? {
     do throws(DBusError) {
-      let reply = try await bus.call(
-        DBusCall(
-          "GetConnectionUnixProcessID", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-          [.string(name(of: adapter))]),
-        timeout: .seconds(10))
+      let reply = try await bus.callBus("GetConnectionUnixProcessID", .string(name(of: adapter)))
       return Int32(clamping: reply.first?.integer ?? 0)
     } catch {
       switch error.name {

@@ -31,7 +31,6 @@ enum BlueZName {
     static let rejected = "org.bluez.Error.Rejected"
     // Errors of the bus.
     static let accessDenied = "org.freedesktop.DBus.Error.AccessDenied"
-    static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
     static let serviceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
     static let nameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
     static let processUnknown = "org.freedesktop.DBus.Error.UnixProcessIdUnknown"

@@ -18,8 +18,8 @@ enum BluetoothdEvent: Sendable {
   case disconnected
 }
 
-/// A connection to bluetoothd's bus: notices when bluetoothd starts and ends, lists its objects, reports their changes,
-/// and calls its methods.
+/// A connection to bluetoothd's bus: notices when bluetoothd starts and ends, lists its objects, and reports their
+/// changes.
 ///
 /// Not reusable after ``BluetoothdEvent/disconnected``. Events are passed to the handler synchronously on the loop.
 actor BluetoothdConnection {
@@ -33,7 +33,6 @@ actor BluetoothdConnection {
   private let handler: @Sendable (BluetoothdEvent) -> Void
   private var bus: DBusConnection?
   private let ended = Waiter<Void>()
-  private(set) var hasEnded = false
   /// bluetoothd's unique name; nil: it is not running.
   private var owner: String?
   /// Whether a signal has reported the owner of `org.bluez`.
@@ -73,7 +72,7 @@ actor BluetoothdConnection {
     return try await AdapterLock.acquire(adapter, on: bus)
   }
 
-  /// Returns when the connection has to be closed, or has ended.
+  /// Throws why the connection has ended.
   func waitForEnd() async throws { try await ended.value() }
 
   /// Closes the connection; no event follows.
@@ -84,6 +83,9 @@ actor BluetoothdConnection {
     backlog = nil
     feed.setSender(nil)
   }
+
+  /// For calls of bluetoothd; nil while it is not running.
+  var callable: DBusConnection? { owner == nil ? nil : bus }
 
   // MARK: bluetoothd
 
@@ -115,12 +117,7 @@ actor BluetoothdConnection {
 
   private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {
     do throws(DBusError) {
-      let reply = try await bus.call(
-        DBusCall(
-          "GetNameOwner", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-          [.string(BlueZName.busName)]),
-        timeout: limits.local)
-      return reply.first?.text
+      return try await bus.callBus("GetNameOwner", .string(BlueZName.busName)).first?.text
     } catch {
       guard error.name == BlueZName.Failure.nameHasNoOwner else { throw error }
       return nil
@@ -142,10 +139,9 @@ actor BluetoothdConnection {
     case .call(let call) where call.sender == owner:
       handler(.call(call))
     case .call(let call):
-      reply(to: call, error: DBusName.unknownMethod, "no such method")
-    case .disconnected:
-      hasEnded = true
-      ended.resume(.success(()))
+      bus?.assumeIsolated { try? $0.reply(to: call, error: DBusName.unknownMethod, "no such method") }
+    case .disconnected(let error):
+      ended.resume(.failure(error))
       handler(.disconnected)
     }
   }
@@ -180,40 +176,5 @@ actor BluetoothdConnection {
         try? await loop.sleep(for: limits.retry)
       }
     }
-  }
-
-  // MARK: Calls
-
-  /// Calls a method of bluetoothd; `done` is called with the answer.
-  func call(
-    _ member: String, on interface: String, of path: String, _ arguments: [DBusValue], timeout: Duration,
-    _ done: @escaping @Sendable (DBusAnswer) -> Void
-  ) {
-    guard let bus, owner != nil else { return done(.failure(.disconnected)) }
-    let call = DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments)
-    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
-      if case .failure(let error) = answer, error.name == BlueZName.Failure.limitsExceeded {
-        self?.assumeIsolated { $0.tooManyCalls() }
-      }
-      done(answer)
-    }
-    bus.assumeIsolated { $0.call(call, timeout: timeout, answered) }
-  }
-
-  /// The bus counts calls that bluetoothd never answered; a new connection resets the count.
-  private func tooManyCalls() {
-    // Once: every call in flight may fail.
-    guard ended.resume(.success(())) else { return }
-    log.warning("too many D-Bus calls were never answered: reconnecting to the bus")
-  }
-
-  /// Replies to a call of bluetoothd.
-  func reply(to call: DBusCall, _ arguments: [DBusValue]) {
-    bus?.assumeIsolated { try? $0.reply(to: call, arguments) }
-  }
-
-  /// Replies to a call with an error.
-  func reply(to call: DBusCall, error name: String, _ text: String) {
-    bus?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
   }
 }

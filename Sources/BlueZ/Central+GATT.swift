@@ -28,7 +28,7 @@ extension Central {
   public func write(
     _ bytes: [UInt8], to characteristic: Characteristic
   ) async throws(CentralError) -> Result<[UInt8], CentralError> {
-    let both = await exchange([.write(bytes, withResponse: true), .read(nil)], on: characteristic)
+    let both = try await exchange([.write(bytes, withResponse: true), .read(nil)], on: characteristic)
     _ = try both[0].get()
     switch both[1] {
     case .success(let reply) where both.isInOrder && reply.first?.byteArray == bytes: return .success(bytes)
@@ -54,56 +54,20 @@ extension Central {
 
   /// Subscribes to a characteristic: `handler` is called on the loop with each notified value until the link ends.
   ///
-  /// - Parameter method: overrides the central's method.
-  /// - Returns: the method in use. By signals, each read of the value is notified as well.
+  /// Each read of the value is notified as well.
   /// - Throws: ``CentralError/notifyAcquired`` if another program has acquired the notifications: use
   ///   ``pollUntilSubscribed`` then.
-  @discardableResult
   public func subscribe(
-    to characteristic: Characteristic, by method: NotificationMethod? = nil,
-    _ handler: @escaping @Sendable ([UInt8]) -> Void
-  ) async throws(CentralError) -> NotificationMethod {
-    if (method ?? notifications) == .socket, try await acquire(characteristic, handler) { return .socket }
+    to characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
+  ) async throws(CentralError) {
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic, handler)
     do throws(CentralError) {
       _ = try await operate(.startNotify, on: characteristic)
       link.subscribed(to: characteristic)
-      return .signal
     } catch {
       link.stopListening(to: characteristic)
       throw error
-    }
-  }
-
-  /// Subscribes by a socket (`AcquireNotify`); false if bluetoothd does not provide one.
-  ///
-  /// If its first write of the client configuration fails, bluetoothd before 5.84 never answers AcquireNotify, and
-  /// refuses all notifications from then on. So that write is tried by StartNotify first, which reports the failure.
-  private func acquire(
-    _ characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
-  ) async throws(CentralError) -> Bool {
-    _ = try await operate(.startNotify, on: characteristic)
-    do throws(CentralError) {
-      _ = try await operate(.stopNotify, on: characteristic)
-      // Not retried if bluetoothd is busy: then another program is subscribed by signals.
-      let reply = try await operate(.acquireNotify, on: characteristic, retries: 0)
-      guard let descriptor = reply.first?.descriptor else {
-        throw .transient("the reply to AcquireNotify has no socket")
-      }
-      guard let link = links[characteristic.peripheral] else { throw .disconnected }
-      link.add(
-        NotificationStream(
-          descriptor, loop: loop,
-          onEnd: { [weak self] in self?.assumeIsolated { $0.streamEnded(characteristic, link) } }, handler))
-      return true
-    } catch {
-      switch error {
-      case .disconnected, .gone, .unavailable, .timedOut: throw error
-      case .refused, .transient, .busy, .unlikely, .notifyAcquired, .keyMissing: break
-      }
-      log.debug("no socket for notifications: using signals", ["error": error])
-      return false
     }
   }
 
@@ -112,9 +76,8 @@ extension Central {
     guard let link = links[id] else { return }
     for characteristic in link.endNotifications() {
       link.unsubscribing += 1
-      call(
-        "StopNotify", on: BlueZName.characteristic, of: characteristic.path, [], timeout: limits.local
-      ) { [weak self] _ in
+      call("StopNotify", on: BlueZName.characteristic, of: characteristic.path, timeout: limits.local) {
+        [weak self] _ in
         link.unsubscribing -= 1
         self?.assumeIsolated { $0.checkConditions() }
       }
@@ -135,25 +98,24 @@ extension Central {
   /// - Parameters:
   ///   - pause: returns the time to wait before the next read.
   ///   - handler: called with each value, or the reason why the read failed.
-  /// - Returns: the method in use once subscribed, when `handler` is called with notified values; nil when the link has
-  ///   ended.
+  /// - Returns: true once subscribed, when `handler` is called with notified values; false when the link has ended.
   public func pollUntilSubscribed(
-    _ characteristic: Characteristic, by method: NotificationMethod? = nil,
-    every pause: @Sendable () -> Duration,
+    _ characteristic: Characteristic, every pause: @Sendable () -> Duration,
     _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
-  ) async -> NotificationMethod? {
+  ) async -> Bool {
     var nextSubscription = Moment.now + limits.notifyRetry
     while let result = await read(characteristic, after: pause()) {
       handler(result)
       guard nextSubscription <= .now else { continue }
       nextSubscription = .now + limits.notifyRetry
       do throws(CentralError) {
-        return try await subscribe(to: characteristic, by: method) { handler(.success($0)) }
+        try await subscribe(to: characteristic) { handler(.success($0)) }
+        return true
       } catch {
         log.debug("notifications are still unavailable", ["error": error])
       }
     }
-    return nil
+    return false
   }
 
   /// Reads the value every `interval`, until the link ends.
@@ -183,44 +145,28 @@ extension Central {
     }
   }
 
-  /// Usually the link or the characteristic is gone and the signal follows. Otherwise the link is useless without
-  /// notifications.
-  private func streamEnded(_ characteristic: Characteristic, _ link: Link) {
-    loop.task(of: self) { central in
-      if await central.wait(
-        central.limits.treeUpdate, until: { link.hasEnded || !$0.tree.contains(characteristic) })
-      {
-        return
-      }
-      central.log.notice("bluetoothd has ended the notifications: ending the link")
-      await central.disconnect(characteristic.peripheral)
-    }
-  }
-
   /// A single operation.
   private func operate(
-    _ operation: Operation, on characteristic: Characteristic, retries: Int? = nil
+    _ operation: Operation, on characteristic: Characteristic
   ) async throws(CentralError) -> [DBusValue] {
-    try await exchange([operation], on: characteristic, retries: retries)[0].get()
+    try await exchange([operation], on: characteristic)[0].get()
   }
 
   /// Performs operations on a link, one exchange at a time; retries them while bluetoothd is busy.
+  /// - Throws: if they cannot be requested.
   private func exchange(
-    _ operations: [Operation], on characteristic: Characteristic, retries: Int? = nil
-  ) async -> Exchange {
-    if characteristic.isFirmwareUpdate, operations.contains(where: \.isWrite) {
-      return .failed(
-        operations.count, on: characteristic,
-        .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written"))
+    _ operations: [Operation], on characteristic: Characteristic
+  ) async throws(CentralError) -> Exchange {
+    let isWrite = operations.contains(where: \.isWrite)
+    if isWrite, characteristic.isFirmwareUpdate {
+      throw .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written")
     }
-    guard let link = links[characteristic.peripheral] else {
-      return .failed(operations.count, on: characteristic, .disconnected)
-    }
+    guard let link = links[characteristic.peripheral] else { throw .disconnected }
     // A write goes before reads that wait.
-    await link.mutex.lock(isPreferred: operations.contains(where: \.isWrite))
+    await link.mutex.lock(isPreferred: isWrite)
     var exchange = await exchangeOnce(operations, on: characteristic, over: link)
     var backOff = limits.busyBackOff
-    for _ in 0..<(retries ?? limits.busyRetries) {
+    for _ in 0..<limits.busyRetries {
       guard case .failure(.busy) = exchange[0] else { break }
       try? await loop.sleep(for: backOff.next())
       exchange = await exchangeOnce(operations, on: characteristic, over: link)
@@ -248,7 +194,10 @@ extension Central {
           of: operation.descriptor?.path ?? characteristic.path, operation.arguments,
           // The operations run one after the other.
           timeout: limits.operation * (index + 1)
-        ) { link.receive($0, to: index, of: exchange) }
+        ) { answer in
+          link.receive(
+            answer.mapError { CentralError($0, during: operation.method) }, to: index, of: exchange)
+        }
       }
     }
   }
@@ -266,9 +215,7 @@ private struct Operation {
   static func read(_ descriptor: Descriptor?) -> Operation {
     Operation(method: "ReadValue", arguments: [.properties([:])], descriptor: descriptor)
   }
-  static let acquireNotify = Operation(method: "AcquireNotify", arguments: [.properties([:])])
   static let startNotify = Operation(method: "StartNotify", arguments: [])
-  static let stopNotify = Operation(method: "StopNotify", arguments: [])
 
   static func write(_ bytes: [UInt8], withResponse: Bool) -> Operation {
     let type = DBusValue.string(withResponse ? "request" : "command")

@@ -99,12 +99,12 @@ extension Central {
       try await unpair(id)
     } catch .gone {
     } catch {
-      log.warning("cannot delete its bond: \(error)", ["path": id.path])
+      log.warning("cannot delete its pairing: \(error)", ["path": id.path])
     }
   }
 
   private func callPair(_ id: PeripheralID, _ pairing: Pairing) async -> Result<Void, PairingError> {
-    request("Pair", on: BlueZName.device, of: id.path, [], timeout: limits.pair + limits.connect) {
+    call("Pair", on: BlueZName.device, of: id.path, timeout: limits.pair + limits.connect) {
       [weak self] answer in
       pairing.finish(answer)
       self?.assumeIsolated { $0.checkConditions() }

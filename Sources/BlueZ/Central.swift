@@ -28,7 +28,6 @@ public actor Central {
 
   private struct Options {
     let adapter: String
-    let notifications: NotificationMethod
     let bus: DBusAddress
     let isExclusive: Bool
     let limits: Limits
@@ -36,16 +35,13 @@ public actor Central {
 
   /// - Parameters:
   ///   - adapter: BlueZ's name of the adapter: `hci0`.
-  ///   - notifications: how bluetoothd delivers notifications.
   ///   - bus: bluetoothd's bus; another than the system bus only in tests.
   ///   - isExclusive: whether to lock the adapter, and to wait while another exclusive central holds the lock.
   package init(
-    adapter: String, notifications: NotificationMethod = .signal, bus: DBusAddress = .system,
-    isExclusive: Bool = true, limits: Limits = Limits(), loop: EventLoop,
-    handler: @escaping @Sendable (CentralEvent) -> Void
+    adapter: String, bus: DBusAddress = .system, isExclusive: Bool = true, limits: Limits = Limits(),
+    loop: EventLoop, handler: @escaping @Sendable (CentralEvent) -> Void
   ) {
-    options = Options(
-      adapter: adapter, notifications: notifications, bus: bus, isExclusive: isExclusive, limits: limits)
+    options = Options(adapter: adapter, bus: bus, isExclusive: isExclusive, limits: limits)
     tree = ObjectTree(adapter: "/org/bluez/" + adapter)
     scanner = Scanner(resetBackOff: limits.scanReset)
     self.loop = loop
@@ -54,7 +50,6 @@ public actor Central {
 
   var adapterName: String { options.adapter }
   var adapterPath: String { tree.adapterPath }
-  var notifications: NotificationMethod { options.notifications }
   var limits: Limits { options.limits }
   var isExclusive: Bool { options.isExclusive }
   var state: CentralState { status.state }
@@ -90,7 +85,6 @@ public actor Central {
     try await bluetoothd.watch(adapterPath: adapterPath)
     backOff.reset()
     try await bluetoothd.waitForEnd()
-    throw DBusError.disconnected
   }
 
   private func closeBus() {

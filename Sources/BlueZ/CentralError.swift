@@ -29,7 +29,7 @@ public enum CentralError: Error, Sendable, Equatable {
   init(_ error: DBusError, during operation: String) {
     switch error {
     case .timedOut: self = .timedOut("\(operation): no answer in time")
-    case .disconnected, .unreachable: self = .unavailable
+    case .disconnected, .tooManyCalls, .unreachable: self = .unavailable
     case .invalid(let what): self = .refused("\(operation): \(what)")
     case .remote(let name, let message):
       let short = name.split(separator: ".").last.map(String.init) ?? name
@@ -46,7 +46,7 @@ public enum CentralError: Error, Sendable, Equatable {
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.unknownMethod:
         self = .refused(text)
       case BlueZName.Failure.serviceUnknown, BlueZName.Failure.nameHasNoOwner, BlueZName.Failure.noReply,
-        BlueZName.Failure.limitsExceeded:
+        DBusName.limitsExceeded:
         // Reported by the bus when bluetoothd ended during the call, or when too many calls are pending.
         self = .unavailable
       // The bus could not start bluetoothd.
@@ -70,8 +70,8 @@ extension CentralError: CustomStringConvertible {
       text
     case .gone: "bluetoothd no longer knows it"
     case .disconnected: "the link is gone"
-    case .notifyAcquired: "another program has acquired the notifications"
-    case .keyMissing: "the link ended at once: it may have lost its bond"
+    case .notifyAcquired: "another Bluetooth program receives its values"
+    case .keyMissing: "the link ended at once: it may have lost its pairing"
     case .unavailable: "the Bluetooth adapter is missing or off"
     }
   }

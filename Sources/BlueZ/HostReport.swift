@@ -40,9 +40,6 @@ package struct HostReport: Sendable, Equatable {
 
   package init() {}
 
-  /// For each call.
-  private static let timeLimit = Duration.seconds(5)
-
   package static func read(_ address: DBusAddress = .system, on loop: EventLoop) async -> HostReport {
     var report = HostReport()
     let bus: DBusConnection
@@ -67,15 +64,11 @@ package struct HostReport: Sendable, Equatable {
   }
 
   private mutating func read(_ bus: DBusConnection) async throws(DBusError) {
-    let process = try await bus.call(
-      DBusCall(
-        "GetConnectionUnixProcessID", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-        [.string(BlueZName.busName)]),
-      timeout: Self.timeLimit)
+    let process = try await bus.callBus("GetConnectionUnixProcessID", .string(BlueZName.busName))
     bluetoothd = Int32(clamping: process.first?.integer ?? 0)
     let reply = try await bus.call(
       DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName),
-      timeout: Self.timeLimit)
+      timeout: .seconds(5))
     add(reply.first?.map ?? [:])
     for index in adapters.indices {
       adapters[index].gateway = try await AdapterLock.owner(of: adapters[index].name, on: bus)

@@ -1,6 +1,5 @@
 import DBus
 import EventLoop
-import Glibc
 
 /// The link to a peripheral: the lock for its operations, those in progress, and its notifications.
 final class Link: @unchecked Sendable {
@@ -13,9 +12,8 @@ final class Link: @unchecked Sendable {
   private var unanswered = 0
   /// Runs while the peripheral changes its services.
   private var servicesTimer: LoopTimer?
-  /// In progress. Weak: retained by its calls, so that the replies, with their descriptors, are released with it.
+  /// In progress. Weak: retained by its calls.
   private weak var exchange: Exchange?
-  private var streams: [NotificationStream] = []
   private let feed: ByteFeed
   /// The characteristics whose signals are delivered.
   private var listening: Set<Characteristic> = []
@@ -58,10 +56,6 @@ final class Link: @unchecked Sendable {
     for characteristic in listening where isRemoved(characteristic) { stopListening(to: characteristic) }
   }
 
-  func add(_ stream: NotificationStream) {
-    if hasEnded { stream.drain() } else { streams.append(stream) }
-  }
-
   /// Values of `characteristic` that arrive as signals are passed to `handler`.
   func listen(to characteristic: Characteristic, _ handler: @escaping ByteFeed.Handler) {
     guard !hasEnded else { return }
@@ -79,21 +73,16 @@ final class Link: @unchecked Sendable {
     if listening.contains(characteristic) { subscribed.insert(characteristic) }
   }
 
-  /// Closes the sockets, after the values in them. Values that arrive as signals are still delivered.
-  /// - Returns: the characteristics to unsubscribe from.
+  /// The characteristics to unsubscribe from. Values that are still signalled are delivered.
   func endNotifications() -> Set<Characteristic> {
-    for stream in streams { stream.drain() }
-    streams.removeAll()
     defer { subscribed.removeAll() }
     return subscribed
   }
 
-  /// The link has ended: operations fail, and after values already received none follow.
+  /// The link has ended: operations fail, and no values follow.
   func end() {
     hasEnded = true
     exchange?.end()
-    for stream in streams { stream.drain() }
-    streams.removeAll()
     for characteristic in listening { feed.stopListening(to: characteristic.path) }
     listening.removeAll()
     subscribed.removeAll()
@@ -120,13 +109,6 @@ final class Exchange: @unchecked Sendable {
   }
 
   var unansweredCount: Int { answers.count { $0 == nil } }
-
-  /// An exchange that is not begun.
-  static func failed(_ count: Int, on characteristic: Characteristic, _ error: CentralError) -> Exchange {
-    let exchange = Exchange(of: count, on: characteristic) { _ in }
-    exchange.end(error)
-    return exchange
-  }
 
   /// Only valid when all operations are answered.
   subscript(index: Int) -> Answer { answers[index]! }
@@ -163,78 +145,5 @@ final class Exchange: @unchecked Sendable {
     guard let done, !answers.contains(where: { $0 == nil }) else { return }
     self.done = nil
     done(self)
-  }
-}
-
-/// Notifications by a socket (BlueZ's `AcquireNotify`): each packet is a value, and the end of file is the end of the
-/// link.
-final class NotificationStream: @unchecked Sendable {
-  // @unchecked: accessed on the loop's thread only.
-  private let descriptor: FileDescriptor
-  private let onEnd: @Sendable () -> Void
-  private let handler: @Sendable ([UInt8]) -> Void
-  private var watch: Watch?
-
-  /// The longest value of an attribute (Core Specification Vol 3, Part F, 3.2.9).
-  private static let longestValue = 512
-  /// More packets than a socket of the usual size (212992 bytes) holds.
-  private static let mostPackets = 1024
-
-  /// - Parameter onEnd: called when bluetoothd closes the socket.
-  init(
-    _ descriptor: FileDescriptor, loop: EventLoop, onEnd: @escaping @Sendable () -> Void,
-    _ handler: @escaping @Sendable ([UInt8]) -> Void
-  ) {
-    self.descriptor = descriptor
-    self.onEnd = onEnd
-    self.handler = handler
-    let fd = descriptor.raw
-    _ = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)
-    // One packet per call, for fairness between peripherals: the loop calls again while there are more.
-    watch = loop.watch(fd, for: .readable) { [weak self] readiness in self?.receive(readiness) }
-  }
-
-  private enum Packet {
-    case value([UInt8])
-    /// No packet available.
-    case none
-    /// An empty value, or the end of the socket.
-    case empty
-    case failed
-  }
-
-  private func receive(_ readiness: Readiness) {
-    switch next() {
-    case .value(let bytes): handler(bytes)
-    // A notification may be empty: a packet of no bytes means the end only if the socket is closed.
-    case .empty where readiness.isDisjoint(with: .closed): handler([])
-    case .none: break
-    case .empty, .failed:
-      close()
-      onEnd()
-    }
-  }
-
-  private func next() -> Packet {
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.longestValue) { buffer in
-      let length = recv(descriptor.raw, buffer.baseAddress, buffer.count, 0)
-      if length < 0 { return errno == EAGAIN || errno == EINTR ? .none : .failed }
-      return length == 0 ? .empty : .value(Array(buffer[..<length]))
-    }
-  }
-
-  /// Delivers the packets still in the socket, and stops. The descriptor is closed with the object.
-  func drain() {
-    guard watch != nil else { return }
-    close()
-    for _ in 0..<Self.mostPackets {
-      guard case .value(let bytes) = next() else { return }
-      handler(bytes)
-    }
-  }
-
-  private func close() {
-    watch?.cancel()
-    watch = nil
   }
 }

@@ -7,7 +7,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/timex.h>
 #include <sys/xattr.h>
 
 static inline char *clinux_optarg(void) { return optarg; }
@@ -17,11 +16,3 @@ static inline void clinux_reset_getopt(void) { optind = 0; opterr = 0; }
 
 // glibc 2.34, hidden without _GNU_SOURCE, which the module Glibc is built without.
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
-
-// adjtimex(2), which is hidden without _GNU_SOURCE: 1 if the kernel's clock is synchronised, 0 if not, -1 if unknown.
-int adjtimex(struct timex *);
-static inline int clinux_is_clock_synchronised(void) {
-  struct timex state = {0};
-  int result = adjtimex(&state);
-  return result < 0 ? -1 : result != TIME_ERROR;
-}

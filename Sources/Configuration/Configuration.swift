@@ -43,8 +43,6 @@ extension Configuration {
     package var adapter: String?
     /// How many links an adapter can have: with another adapter, that one gets the rest.
     package var links = 7
-    /// How notifications are received.
-    package var notify = NotificationMethod.signal
 
     /// The adapters to use, as BlueZ names them; at least one, each once.
     package var adapters: [String] {
@@ -63,7 +61,7 @@ extension Configuration {
 
     /// Whichever key names the adapters.
     package static func == (one: Self, other: Self) -> Bool {
-      one.adapters == other.adapters && one.links == other.links && one.notify == other.notify
+      one.adapters == other.adapters && one.links == other.links
     }
   }
 

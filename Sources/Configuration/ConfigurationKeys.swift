@@ -37,7 +37,6 @@ extension Configuration.Bluetooth: ConfigurationSection {
       ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
       ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
       ConfigurationKey("links", \.links, .integer(1...64)),
-      ConfigurationKey("notify", \.notify, .choice),
     ]
   }
 

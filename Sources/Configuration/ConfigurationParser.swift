@@ -1,12 +1,35 @@
 import GATT
 import JSON
 
-extension Configuration {
-  /// Reads a configuration, or finds all its errors.
-  package static func parse(_ bytes: [UInt8]) -> Result<Configuration, ConfigurationErrors> {
-    document(bytes).flatMap { parse($0) }
+extension ConfigurationSection {
+  /// Reads a JSON text, or finds all its errors.
+  package static func parse(_ bytes: [UInt8]) -> Result<Self, ConfigurationErrors> {
+    Configuration.document(bytes).flatMap { read($0, Self()) }
   }
 
+  /// Reads a JSON file.
+  package static func parse(file: String) throws(ConfigurationFailure) -> Self {
+    do throws(ConfigurationErrors) {
+      return try read(try Configuration.document(file: file), Self()).get()
+    } catch {
+      throw ConfigurationFailure(file: file, errors: error.errors, isUnreadable: error.isUnreadable)
+    }
+  }
+
+  /// - Parameter initial: has the values of the keys that are left out.
+  fileprivate static func read(
+    _ document: JSONDocument, _ initial: Self
+  ) -> Result<Self, ConfigurationErrors> {
+    var errors: [ConfigurationError] = []
+    let section = ConfigurationRule<Self>.section.read(document.value, initial, .root, &errors)
+    guard let section, errors.isEmpty else {
+      return .failure(ConfigurationErrors(errors: errors.map { $0.located(in: document) }))
+    }
+    return .success(section)
+  }
+}
+
+extension Configuration {
   /// Reads JSON.
   static func document(_ bytes: [UInt8]) -> Result<JSONDocument, ConfigurationErrors> {
     do {
@@ -17,19 +40,25 @@ extension Configuration {
     }
   }
 
+  /// Reads a JSON file.
+  static func document(file: String) throws(ConfigurationErrors) -> JSONDocument {
+    let bytes: [UInt8]
+    do throws(FileProblem) {
+      bytes = try FileProblem.read(file, limit: 1 << 20)
+    } catch {
+      throw ConfigurationErrors(errors: [ConfigurationError(problem: error.description)], isUnreadable: true)
+    }
+    return try document(bytes).get()
+  }
+
   /// Reads a configuration from JSON.
   /// - Parameter profiles: those of its ``profilesDirectory``.
   static func parse(
     _ document: JSONDocument, profiles: [Profile] = []
   ) -> Result<Configuration, ConfigurationErrors> {
-    var errors: [ConfigurationError] = []
     var initial = Configuration()
     initial.profiles = profiles
-    let configuration = ConfigurationRule<Configuration>.section.read(document.value, initial, .root, &errors)
-    guard let configuration, errors.isEmpty else {
-      return .failure(ConfigurationErrors(errors: errors.map { $0.located(in: document) }))
-    }
-    return .success(configuration)
+    return read(document, initial)
   }
 
   /// The configuration as JSON: every key that has a value, defaults as well.

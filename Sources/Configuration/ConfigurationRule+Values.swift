@@ -66,7 +66,7 @@ extension JSONValue {
 
 extension ConfigurationRule<BluetoothUUID> {
   /// A UUID of 4, 8 or 36 characters, in either case.
-  static var uuid: Self {
+  package static var uuid: Self {
     .text(
       1...36, pattern: "^([0-9A-Fa-f]{4}){1,2}$|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
       parse: { text throws(ConfigurationProblem) in

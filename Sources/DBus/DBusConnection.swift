@@ -50,8 +50,7 @@ public actor DBusConnection {
       if let self { loop.enter(self, received) { $0.receive($1) } }
     }
     do {
-      let reply = try await call(
-        DBusCall("Hello", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus), timeout: .seconds(10))
+      let reply = try await callBus("Hello")
       guard let name = reply.first?.text else { throw DBusError.invalid("the reply to Hello has no name") }
       // The connection may have ended since the reply.
       guard let handle else { throw DBusError.disconnected }
@@ -117,24 +116,23 @@ public actor DBusConnection {
     call.done(answer())
   }
 
+  /// Calls a method of the bus itself.
+  public func callBus(_ member: String, _ arguments: DBusValue...) async throws(DBusError) -> [DBusValue] {
+    try await call(
+      DBusCall(member, on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus, arguments),
+      timeout: .seconds(10))
+  }
+
   /// Subscribes to the signals that match `rule`; returns when the bus has confirmed it.
   public func addMatch(_ rule: String) async throws(DBusError) {
-    _ = try await call(
-      DBusCall(
-        "AddMatch", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus, [.string(rule)]),
-      timeout: .seconds(10))
+    _ = try await callBus("AddMatch", .string(rule))
   }
 
   // MARK: Serving
 
   /// Acquires the well-known name `name`; false if another connection owns it.
   public func requestName(_ name: String) async throws(DBusError) -> Bool {
-    let doNotQueue = UInt32(DBUS_NAME_FLAG_DO_NOT_QUEUE)
-    let reply = try await call(
-      DBusCall(
-        "RequestName", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus,
-        [.string(name), .uint32(doNotQueue)]),
-      timeout: .seconds(10))
+    let reply = try await callBus("RequestName", .string(name), .uint32(UInt32(DBUS_NAME_FLAG_DO_NOT_QUEUE)))
     return reply.first?.integer == Int(DBUS_REQUEST_NAME_REPLY_PRIMARY_OWNER)
   }
 
@@ -172,23 +170,30 @@ public actor DBusConnection {
     case DBUS_MESSAGE_TYPE_METHOD_RETURN:
       end(message.answeredSerial, .success(message.arguments))
     case DBUS_MESSAGE_TYPE_ERROR:
+      let name = message.errorName
       end(
-        message.answeredSerial,
-        .failure(.remote(name: message.errorName, message: message.arguments.first?.text ?? "")))
+        message.answeredSerial, .failure(.remote(name: name, message: message.arguments.first?.text ?? "")))
+      // The bus counts the calls that were never answered; for a new connection it starts at zero.
+      if name == DBusName.limitsExceeded { lost(.tooManyCalls) }
     case DBUS_MESSAGE_TYPE_METHOD_CALL:
       handler(.call(DBusCall(message)))
     case DBUS_MESSAGE_TYPE_SIGNAL:
       if feed?.deliver(message) == true { return }
       let signal = DBusSignal(message)
       if signal.interface == DBusName.local, signal.member == "Disconnected", signal.sender == nil {
-        close()
-        handler(.disconnected)
+        lost(.disconnected)
       } else {
         handler(.signal(signal))
       }
     default:
       break
     }
+  }
+
+  private func lost(_ error: DBusError) {
+    guard handle != nil else { return }
+    close()
+    handler(.disconnected(error))
   }
 }
 
@@ -210,4 +215,6 @@ public enum DBusName {
   public static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
   /// The error of a call to a method that the interface does not have.
   public static let unknownMethod = "org.freedesktop.DBus.Error.UnknownMethod"
+  /// The error of a call beyond the maximum that the bus allows to wait for replies.
+  public static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
 }

@@ -6,6 +6,8 @@ public enum DBusError: Error, Sendable, Hashable {
   case timedOut
   /// The connection to the bus has ended.
   case disconnected
+  /// The bus takes no more calls of this connection, as too many were never answered.
+  case tooManyCalls
   /// The bus could not be reached, or rejected the connection.
   case unreachable(address: String, reason: String)
   /// The message cannot be expressed in D-Bus (an invalid path, a NUL in a string).
@@ -24,6 +26,7 @@ extension DBusError: CustomStringConvertible {
     case .remote(let name, let message): message.isEmpty ? name : "\(name): \(message)"
     case .timedOut: "no reply in time"
     case .disconnected: "the D-Bus connection was lost"
+    case .tooManyCalls: "too many D-Bus calls were never answered"
     case .unreachable(let address, let reason): "cannot connect to \(address): \(reason)"
     case .invalid(let what): "not a valid D-Bus message: \(what)"
     }

@@ -88,8 +88,8 @@ public enum DBusEvent: Sendable {
   case signal(DBusSignal)
   /// To be answered by ``DBusConnection/reply(to:_:)``.
   case call(DBusCall)
-  /// The connection was closed by the other side. No events follow.
-  case disconnected
+  /// The connection has ended, and why. No events follow.
+  case disconnected(DBusError)
 }
 
 /// The address of a bus.

@@ -26,12 +26,7 @@ final class Channel: @unchecked Sendable {
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
   private var frameTimer: LoopTimer?
-  /// Those who wait for the next read, which is one for all of them.
-  private var readers: [@Sendable (Outcome) -> Void] = []
-  /// Further reads fail.
-  private static let mostReaders = 64
-  /// Whether a read for earlier readers is not answered yet.
-  private var isReading = false
+  private lazy var reader = PropertyReader(of: self, on: device)
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -82,20 +77,17 @@ final class Channel: @unchecked Sendable {
   func subscribe(on central: isolated Central) async throws(CentralError) {
     guard let characteristic else { return }
     if isReadHere { received(try await central.read(characteristic)) }
-    guard property.isSubscribed else {
-      if let interval = property.pollInterval { poll(characteristic, every: interval) }
-      return
-    }
-    let method = method
+    if let interval = property.poll { return poll(characteristic, every: interval) }
+    guard property.isNotifying else { return }
     do throws(CentralError) {
       // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
-      let used = try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
+      try await central.subscribe(to: characteristic) { [self, device] bytes in
         withExtendedLifetime(device) { received(bytes) }
       }
-      isReadNotified = used == .signal
+      isReadNotified = true
       areNotificationsTaken = false
     } catch .notifyAcquired where property.isReadable && property.kind == .state {
-      pollInstead(characteristic, by: method)
+      pollInstead(characteristic)
     }
   }
 
@@ -110,20 +102,11 @@ final class Channel: @unchecked Sendable {
     }
     guard property.isNotifying else { return nil }
     let first = Waiter<Void>()
-    try await central.subscribe(to: characteristic, by: method) { [self, device] bytes in
+    try await central.subscribe(to: characteristic) { [self, device] bytes in
       withExtendedLifetime(device) { received(bytes) }
       first.resume(.success(()))
     }
     return first
-  }
-
-  /// Nil: the central's.
-  private var method: NotificationMethod? {
-    switch property.notify {
-    case .signal: .signal
-    case .socket: .socket
-    case .poll, nil: nil
-    }
   }
 
   /// The property could not be subscribed to: it is not used on this link.
@@ -133,7 +116,7 @@ final class Channel: @unchecked Sendable {
   }
 
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.
-  private func pollInstead(_ characteristic: Characteristic, by method: NotificationMethod?) {
+  private func pollInstead(_ characteristic: Characteristic) {
     if !areNotificationsTaken {
       let finding = Finding.notificationsTaken(of: property.name)
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
@@ -141,10 +124,9 @@ final class Channel: @unchecked Sendable {
     areNotificationsTaken = true
     let deliver = deliverPolled
     device.task { [self] central in
-      let used = await central.pollUntilSubscribed(
-        characteristic, by: method, every: { self.device.pollInterval }, deliver)
-      guard let used else { return }
-      isReadNotified = used == .signal
+      guard await central.pollUntilSubscribed(characteristic, every: { self.device.pollInterval }, deliver)
+      else { return }
+      isReadNotified = true
       areNotificationsTaken = false
       context.log.notice("\(property.name) is notified again", device.fields)
     }
@@ -167,7 +149,7 @@ final class Channel: @unchecked Sendable {
   private func polled(_ result: Result<[UInt8], CentralError>) {
     switch result {
     case .success(let bytes): received(bytes)
-    case .failure(.timedOut): device.session.unresponsive()
+    case .failure(.timedOut): device.handle(.unresponsive)
     case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
     }
   }
@@ -175,7 +157,7 @@ final class Channel: @unchecked Sendable {
   /// Called for every notification, and with the bytes of a read.
   private func received(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
-    guard device.session.isReceiving else { return }
+    guard device.isReceiving else { return }
     if frames == nil { decode(bytes) } else { assemble(bytes) }
   }
 
@@ -231,42 +213,17 @@ final class Channel: @unchecked Sendable {
 
   /// Reads the value now; connects to a device that is connected on demand.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
-    device.session.withLink { [self, device] obstacle in
+    device.withLink { [self, device] obstacle in
       withExtendedLifetime(device) {
         if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }
       }
     }
   }
 
-  /// Reads the value on the link that there is. While one read is requested, all further ones wait for the next, so that
-  /// each gets a value that was read after it was requested.
-  func read(_ reply: @escaping @Sendable (Outcome) -> Void) {
-    guard readers.count < Self.mostReaders else {
-      return reply(.failed(reason: "\(Self.mostReaders) reads of \(property.name) are waiting already"))
-    }
-    readers.append(reply)
-    if !isReading { readNext() }
-  }
+  /// Reads the value on the link that there is.
+  func read(_ reply: @escaping @Sendable (Outcome) -> Void) { reader.read(reply) }
 
-  private func readNext() {
-    let replies = readers
-    readers = []
-    guard !replies.isEmpty else { return }
-    guard let characteristic, device.isLive else {
-      let outcome = Outcome.failed(reason: obstacle ?? "the device is offline")
-      for reply in replies { reply(outcome) }
-      return
-    }
-    isReading = true
-    device.task { [self] central in
-      let outcome = await read(characteristic, on: central)
-      isReading = false
-      for reply in replies { reply(outcome) }
-      readNext()
-    }
-  }
-
-  private func read(_ characteristic: Characteristic, on central: isolated Central) async -> Outcome {
+  func read(_ characteristic: Characteristic, on central: isolated Central) async -> Outcome {
     do throws(CentralError) {
       let bytes = try await central.read(characteristic)
       guard let value = try? property.codec.decode(bytes) else {
@@ -275,7 +232,7 @@ final class Channel: @unchecked Sendable {
       if !isReadNotified { deliver(value) }
       return .read(actual: value)
     } catch {
-      if case .timedOut = error { device.session.unresponsive() }
+      if case .timedOut = error { device.handle(.unresponsive) }
       return .failed(reason: "\(error)")
     }
   }
@@ -289,14 +246,6 @@ final class Channel: @unchecked Sendable {
   /// notifies it as well: then it is a reading already.
   func wasReadBack(_ value: Value) {
     keep(value)
-    if !isReadNotified { device.reportReadBack(value, of: self) }
+    if !isReadNotified { device.handle(.readBack(value, property: index)) }
   }
-}
-
-extension Property {
-  /// Whether the link subscribes to the characteristic.
-  fileprivate var isSubscribed: Bool { isNotifying && notify != .poll }
-
-  /// How often the value is read on a link that lasts; nil: not repeatedly.
-  var pollInterval: Duration? { isSubscribed ? nil : poll ?? (notify == .poll ? .seconds(1) : nil) }
 }

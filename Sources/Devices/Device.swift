@@ -9,13 +9,13 @@ final class Device: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   let context: DeviceContext
-  private(set) var description: DeviceDescription
+  var description: DeviceDescription
   /// The advertised data accumulated in this run and earlier ones.
   private(set) var advertisement: Advertisement
   /// The last advertisement, to notice changes.
   private var lastAdvertisement = Advertisement()
   private(set) var settings: DeviceSettings
-  private(set) var owner = Owner.unknown
+  var owner = Owner.unknown
   /// One for each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
   private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
@@ -49,8 +49,14 @@ final class Device: @unchecked Sendable {
 
   var id: DeviceID { description.id }
   var address: BluetoothAddress { description.address }
-  var isLive: Bool { session.state == .live }
-  var state: PeripheralSession.State { session.state }
+  var state: SessionState { session.machine.state.published }
+  var isLive: Bool { session.machine.state.isLive }
+  /// Whether values that arrive are readings.
+  var isReceiving: Bool { session.machine.state.isReceiving }
+  /// Whether a link can be made on demand.
+  var isConnectable: Bool { session.isConnectable }
+  /// Calls `body` when there is a link, or with the reason why there is none.
+  func withLink(_ body: @escaping LinkWaiters.Body) { session.withLink(body) }
   /// Whether it has to be found before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
 
@@ -95,7 +101,7 @@ final class Device: @unchecked Sendable {
   }
 
   func report(_ change: DeviceChange) {
-    description.session = session.state
+    description.session = state
     description.lastError = session.machine.lastError?.text(description.profile)
     for (observer, _) in observers { observer.changed(change, description) }
   }
@@ -196,30 +202,12 @@ final class Device: @unchecked Sendable {
 
   /// Why commands cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? {
-    guard session.state == .stopped else { return nil }
+    guard state == .stopped else { return nil }
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
   }
 
   func abandonWrites(reason: String) {
     for channel in channels { channel.writer?.abandon(reason: reason) }
-  }
-
-  // MARK: Desired state
-
-  func desiredChanged() {
-    let before = description
-    describeDesired()
-    if description != before { report(.description) }
-  }
-
-  private func describeDesired() {
-    description.desired = [:]
-    description.configured = []
-    for channel in channels {
-      guard let desired = channel.writer?.desired, let shown = desired.shown else { continue }
-      description.desired[channel.property.name] = shown
-      if desired.isConfigured { description.configured.insert(channel.property.name) }
-    }
   }
 
   // MARK: Values
@@ -245,13 +233,6 @@ final class Device: @unchecked Sendable {
       ])
   }
 
-  /// Passes on a value that the engine has read for itself, without a sequence number: it is not a reading.
-  func reportReadBack(_ value: Value, of channel: Channel) {
-    for (observer, _) in observers {
-      observer.received(Reading(property: channel.index, value: value, time: .now, sequence: nil))
-    }
-  }
-
   /// The value read may be the period of the readings that keep the link alive.
   func learnPeriod(_ value: Value, of channel: Channel) {
     guard channel.index == description.profile.alive?.period, case .integer(let milliseconds) = value else {
@@ -266,62 +247,5 @@ final class Device: @unchecked Sendable {
       case .integer(let milliseconds) = channels[index].value
     else { return .seconds(1) }
     return .milliseconds(max(1000, milliseconds))
-  }
-
-  // MARK: The link
-
-  /// - Parameter hasInformation: whether the link offers device information.
-  func becameOnline(hasInformation: Bool) {
-    if description.isOnline {
-      context.log.debug("visited", fields)
-    } else {
-      context.log.notice("online", fields)
-    }
-    description.isOnline = true
-    description.lastConnected = .now
-    description.offlineSince = nil
-    description.adapter = session.adapter.name
-    owner = .this
-    learnOffered()
-    context.store.change(address) { record in
-      record.id = id
-      record.advertisement = advertisement
-      record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
-    }
-    // Not awaited if an earlier link or run has read it.
-    description.isInformationPending = hasInformation && !description.hasInformation
-    report(.availability)
-  }
-
-  func becameOffline() {
-    context.log.notice("offline", fields)
-    description.isOnline = false
-    description.offlineSince = .now
-    description.adapter = nil
-    report(.availability)
-  }
-
-  /// The peripheral has changed its services: the link offers other properties.
-  func offeredChanged() {
-    learnOffered()
-    report(.description)
-  }
-
-  private func learnOffered() {
-    description.learn(
-      offered: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)))
-    context.store.change(address) { $0.offered = description.offered }
-  }
-
-  /// - Parameter texts: the values of the Device Information Service, by characteristic.
-  func learn(information texts: [BluetoothUUID: String]) {
-    let before = description
-    description.isInformationPending = false
-    description.model = texts[DeviceInformation.modelNumber] ?? description.model
-    description.firmware = texts[DeviceInformation.firmwareRevision] ?? description.firmware
-    description.serial = texts[DeviceInformation.serialNumber] ?? description.serial
-    guard description != before else { return }
-    context.store.change(address) { $0.learn(description) }
-    report(.description)
   }
 }

@@ -16,7 +16,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var rssi: Int?
   /// Whether bluetoothd has a bond with it.
   package internal(set) var isPaired = false
-  package internal(set) var session = PeripheralSession.State.absent
+  package internal(set) var session = SessionState.absent
   /// Why it is not connected, as far as is known; nil once it is.
   package internal(set) var lastError: String?
   /// Whether it has a link and sends readings; if it is connected on demand: whether no visit is overdue.
@@ -57,5 +57,13 @@ package struct DeviceDescription: Sendable, Equatable {
     let all = (offered ?? []).union(now)
     offered = all
     missing = all.subtracting(now)
+  }
+
+  /// - Parameter texts: the values of the Device Information Service, by characteristic.
+  mutating func learn(information texts: [BluetoothUUID: String]) {
+    isInformationPending = false
+    model = texts[DeviceInformation.modelNumber] ?? model
+    firmware = texts[DeviceInformation.firmwareRevision] ?? firmware
+    serial = texts[DeviceInformation.serialNumber] ?? serial
   }
 }

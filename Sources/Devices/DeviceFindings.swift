@@ -69,8 +69,8 @@ extension PeripheralSession.Trouble {
     case .endsLinks: "its link ends whenever a value is read: it may require pairing"
     case .pairingFailed(let reason): "cannot pair: \(reason)"
     case .bondLost(pairsAgain: true):
-      "it has lost its bond, as after a new program was flashed: pairing again"
-    case .bondLost(pairsAgain: false): "it has lost its bond, as after a new program was flashed"
+      "it has lost its pairing, as after a new program was flashed: pairing again"
+    case .bondLost(pairsAgain: false): "it has lost its pairing, as after a new program was flashed"
     case .silent(let limit): "no reading for \(limit): reconnecting"
     case .unresponsive: "does not respond: reconnecting"
     case .servicesLost: "it or bluetoothd has removed its services: reconnecting"
@@ -122,7 +122,7 @@ extension Finding {
   package static func notificationsTaken(of property: String, device: String? = nil) -> Finding {
     .fault(
       .device,
-      (device.map { "\($0): " } ?? "") + "another program has acquired the notifications of \(property)",
+      (device.map { "\($0): " } ?? "") + "another Bluetooth program receives the values of \(property)",
       remedy:
         "stop the other program; if there is none, bluetoothd is stuck (a fault before its version 5.84): "
         + "sudo systemctl restart bluetooth")
@@ -139,8 +139,8 @@ extension Finding {
     .warning(
       .device, "\(device): not in range",
       remedy:
-        "move it closer, check its power, and see whether microbit-gateway scan finds it: a paired one only "
-        + "advertises to its partner, and one that another program is connected to does not advertise")
+        "move it closer, check its power, and see whether microbit-gateway scan finds it: one that is paired can be "
+        + "found only by the computer that it is paired with, and one that is connected by none")
   }
 }
 
@@ -181,7 +181,7 @@ extension Device {
   fileprivate var wantsPairing: Bool {
     if case .other = owner { return false }
     return settings.isEnabled.value && settings.pairing != .never
-      && session.machine.lastTrouble?.wantsPairing == true
+      && session.machine.lastError?.wantsPairing == true
   }
 
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
@@ -189,12 +189,14 @@ extension Device {
     if case .other = owner { return nil }
     guard settings.isEnabled.value else { return nil }
     let name = id.description
-    if let trouble = session.machine.lastTrouble {
-      return trouble.finding(name, description.profile, settings.pairing)
+    switch session.machine.lastError {
+    // It may be connected again at once.
+    case nil, .linkEnded: break
+    case .some(let trouble): return trouble.finding(name, description.profile, settings.pairing)
     }
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    return session.state == .absent ? .notInRange(name) : nil
+    return state == .absent ? .notInRange(name) : nil
   }
 }

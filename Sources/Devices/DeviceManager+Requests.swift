@@ -122,7 +122,7 @@ extension DeviceManager {
   }
 
   /// - Returns: the state of its session after it.
-  package func reconnect(_ id: DeviceID) throws(RequestError) -> PeripheralSession.State {
+  package func reconnect(_ id: DeviceID) throws(RequestError) -> SessionState {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
     device.session.reconnect()

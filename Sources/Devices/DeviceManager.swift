@@ -53,7 +53,7 @@ package actor DeviceManager {
     let receiver = EventReceiver()
     let bluetooth = configuration.bluetooth
     let adapters = bluetooth.adapters.enumerated().map { index, name in
-      let central = Central(adapter: name, notifications: bluetooth.notify, bus: bus, loop: loop) { event in
+      let central = Central(adapter: name, bus: bus, loop: loop) { event in
         receiver.manager?.assumeIsolated { $0.handle(event, of: index) }
       }
       return Adapter(name: name, central: central)

@@ -21,11 +21,11 @@ extension DeviceSession {
     guard !requests.isPairing else {
       return reply(.failure(RequestError("pairing is already in progress")))
     }
-    if !occupiesLink { adapters.dropBondsOfAbsentAdapters() }
-    machine.seen(isPaired: adapters.isPaired)
-    if machine.pairing.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
+    if !machine.state.occupiesLink { adapters.dropBondsOfAbsentAdapters() }
+    if adapters.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
     begin(passkey, reply)
-    perform(machine.pair(device.settings.pairing))
+    let mode = device.settings.pairing
+    feed { $0.pair(mode, $1) }
     rangeChanged()
   }
 
@@ -44,35 +44,39 @@ extension DeviceSession {
   /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
   func unpair(reply: @escaping UnpairingReply) {
     if requests.isUnpairing { return requests.unpair(reply) }
-    if !occupiesLink { adapters.chooseBonded() }
+    if !machine.state.occupiesLink { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
-      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: there is no bond")))
+      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: it is not paired")))
     }
     endPairing(.failure(RequestError("cancelled by a request to unpair")))
     requests.unpair(reply)
-    perform(machine.unpair())
+    feed { session, _ in session.unpair() }
   }
 
   /// Pairs before connecting, if that is due.
   /// - Returns: why it failed.
   func pairFirst(
-    _ peripheral: PeripheralID, _ restart: Int, on central: isolated Central
+    _ peripheral: PeripheralID, on central: isolated Central, while isWanted: @escaping @Sendable () -> Bool
   ) async -> PairingError? {
-    guard machine.pairing.pairsFirst else {
-      // The adapter that was chosen may have a bond already.
-      if machine.pairing.isPaired { endPairing(.success(.paired)) }
+    if adapters.isPaired {
+      // The adapter that was chosen has a bond already.
+      endPairing(.success(.paired))
       return nil
     }
+    guard machine.pairing.pairsFirst else { return nil }
     context.log.notice("pairing", device.fields)
     do throws(PairingError) {
       try await central.pair(
-        peripheral, passkey: requests.passkey ?? device.settings.passkey,
-        while: { self.restartCount == restart && self.machine.state == .connecting },
+        peripheral, passkey: requests.passkey ?? device.settings.passkey, while: isWanted,
         passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)
       endPairing(.success(.paired))
-      // The device was removed or disabled meanwhile: nothing else would end the link.
-      if machine.state == .stopped || restartCount != restart { await central.disconnect(peripheral) }
+      if isWanted() {
+        pairingEnded()
+      } else {
+        // The device was removed or disabled meanwhile: nothing else would end the link.
+        await central.disconnect(peripheral)
+      }
       return nil
     } catch {
       context.log.info("not paired: \(error)", device.fields)
@@ -94,11 +98,11 @@ extension DeviceSession {
   func endPairing(_ result: Result<PairingProgress, RequestError>) { requests.takePairing()?(result) }
 
   /// Removes the peripheral from bluetoothd, with its bond and its services.
-  func forget() {
-    linkEnded()
+  func forget() -> @Sendable (isolated Central) async -> Void {
+    endLink()
     let isUnpairing = requests.isUnpairing
     let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)
-    device.task { [self] _ in
+    return { [self] _ in
       var result = Result<Void, RequestError>.success(())
       for (adapter, peripheral) in objects {
         do throws(CentralError) {
@@ -113,11 +117,11 @@ extension DeviceSession {
         }
       }
       if case .failure(let error) = result, adapters.isPaired {
-        machine.bondRemains()
+        // Pairing again is pointless.
+        pairingEnded()
         endPairing(.failure(error))
       }
       if isUnpairing { for reply in requests.takeUnpairing() { reply(result) } }
-      perform(machine.disconnectCompleted())
     }
   }
 }

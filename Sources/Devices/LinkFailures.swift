@@ -19,7 +19,10 @@ struct LinkFailures: Sendable {
     ended = 0
   }
 
-  mutating func becameLive() { unusable = 0 }
+  mutating func becameLive() {
+    answered()
+    unusable = 0
+  }
 
   /// - Returns: whether it probably requires pairing.
   mutating func wasUnreadable() -> Bool {

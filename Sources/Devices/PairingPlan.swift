@@ -4,8 +4,6 @@ import Configuration
 struct PairingPlan: Sendable {
   /// A request to unpair sets it to `ask`.
   var mode: Configuration.PairingMode
-  /// Whether bluetoothd has a bond.
-  var isPaired = false
   /// The next attempt to connect pairs first, whatever the mode.
   var isDue = false
   /// Links in a row that ended at once although bluetoothd has a bond.
@@ -16,10 +14,11 @@ struct PairingPlan: Sendable {
 
   init(_ mode: Configuration.PairingMode) { self.mode = mode }
 
-  /// Whether the next attempt to connect pairs first.
-  var pairsFirst: Bool { !isPaired && (isDue || mode == .always) }
+  /// Whether the next attempt to connect pairs first, if there is no bond.
+  var pairsFirst: Bool { isDue || mode == .always }
 
-  mutating func failed() { isDue = false }
+  /// A bond was made, or could not be, or cannot be deleted: nothing is due any more.
+  mutating func ended() { isDue = false }
 
   /// An attempt to connect failed in another way.
   mutating func linkFailed() { refusedLinks = 0 }
@@ -36,16 +35,11 @@ struct PairingPlan: Sendable {
   }
 
   /// A user wants to pair.
-  /// - Returns: whether to delete the bond first, because the peripheral seems to have lost it.
-  mutating func request(_ configured: Configuration.PairingMode) -> Bool {
+  mutating func request(_ configured: Configuration.PairingMode) {
     mode = configured
     isDue = true
-    return isPaired && refusedLinks > 0
   }
 
   /// The bond is deleted.
-  mutating func forget() {
-    isPaired = false
-    refusedLinks = 0
-  }
+  mutating func forget() { refusedLinks = 0 }
 }

@@ -1,18 +1,31 @@
 import BlueZ
+import EventLoop
 
 extension PeripheralSession {
+  /// What holds when an input arrives. Asked for each time, as the adapters own these facts.
+  struct Snapshot: Sendable {
+    var now: Moment
+    /// Whether an attempt to connect may succeed.
+    var isInRange = true
+    /// Whether its advertisements are received: a bonded one is in range even if they are not.
+    var isReceived = true
+    /// Whether bluetoothd has a bond with it.
+    var isPaired = false
+  }
+
   enum Action: Sendable, Equatable {
+    /// Connect, then call ``PeripheralSession/connected(_:_:)``.
     case connect
-    /// Read, subscribe, then call ``PeripheralSession/subscribed(_:at:)``.
+    /// Read, subscribe, then call ``PeripheralSession/subscribed(_:_:)``.
     case subscribe
-    /// End the link, then call ``PeripheralSession/disconnectCompleted()``.
+    /// End the link, then call ``PeripheralSession/disconnectCompleted(_:)``.
     case disconnect
-    /// Delete what bluetoothd knows of it, bond and services, then call ``PeripheralSession/disconnectCompleted()``.
+    /// Delete what bluetoothd knows of it, bond and services, then call ``PeripheralSession/disconnectCompleted(_:)``.
     case forget
+    /// Delete the same, whatever else is in progress.
+    case unpair
     case online
     case offline
-    case setTimer(Duration)
-    case cancelTimer
     /// For the user, once for each kind of trouble in a row.
     case report(Trouble)
   }
@@ -49,6 +62,18 @@ extension PeripheralSession {
     case unsuitable
     case failed(CentralError)
     case notPaired(PairingError)
+  }
+
+  /// How subscribing ended.
+  enum Subscription: Sendable {
+    case subscribed
+    case failed(CentralError)
+    /// No value could be read, though the services are known and the link lasts.
+    ///
+    /// This happens if the peripheral requires pairing: bluetoothd 5.66 never answers the read, 5.82 fails it
+    /// at once, and both keep the link (tested). One that no longer responds does the same once; on the next
+    /// link its services are not resolved.
+    case unreadable(CentralError)
   }
 }
 

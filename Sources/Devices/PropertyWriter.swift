@@ -8,14 +8,9 @@ import Log
 final class PropertyWriter: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private struct Expiry {
-    let deadline: Moment
-    let timer: LoopTimer
-  }
-
   private(set) var desired: DesiredValue
   private var machine: any WriteMachine
-  private var expiry: Expiry?
+  private var timer = DeadlineTimer()
   private unowned let channel: Channel
   private unowned let device: Device
 
@@ -69,8 +64,7 @@ final class PropertyWriter: @unchecked Sendable {
   func execute(_ command: EncodedCommand) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
-    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.session.isConnectable
-    {
+    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
       command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
     }
     feed { [command] in $0.command(command) }
@@ -99,7 +93,7 @@ final class PropertyWriter: @unchecked Sendable {
   private func applyDesired(supersedesCommands: Bool = false) {
     let value = desired.effective.flatMap { try? property.encode($0) }
     feed { $0.setDesired(value, supersedesCommands: supersedesCommands) }
-    device.desiredChanged()
+    device.handle(.desired)
   }
 
   /// Another gateway serves the device now: commands here are ended, or left to it.
@@ -135,7 +129,7 @@ final class PropertyWriter: @unchecked Sendable {
       $0.desired[property.name] = override
       $0.waiting[property.name] = waiting
     }
-    device.desiredChanged()
+    device.handle(.desired)
   }
 
   // MARK: The machine
@@ -143,7 +137,7 @@ final class PropertyWriter: @unchecked Sendable {
   /// Gives the machine an input, and performs the actions that it returns.
   private func feed(_ input: (inout any WriteMachine) -> [WriteAction]) {
     for action in input(&machine) { perform(action) }
-    watchDeadline()
+    timer.set(machine.deadline, on: context.loop) { [weak self] in self?.feed { $0.expire(at: .now) } }
   }
 
   private func perform(_ action: WriteAction) {
@@ -164,11 +158,11 @@ final class PropertyWriter: @unchecked Sendable {
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       if property.kind == .state { updateDesired(command, outcome, isDesired) }
       command.reply(outcome)
-      if outcome == .pending { device.session.demand(before: command.timeToLive?.deadline) }
+      if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
-      device.session.unresponsive()
+      device.handle(.unresponsive)
     }
   }
 
@@ -178,29 +172,14 @@ final class PropertyWriter: @unchecked Sendable {
     case .pending, .deferred:
       desired.waiting =
         command.outlivesRun ? DesiredValue.Waiting(value: value, sender: command.sender) : nil
-    case .failed, .timeout: desired.waiting = nil
+    case .failed, .timeout, .superseded: desired.waiting = nil
     case .applied, .adjusted, .accepted, .sent:
       guard isDesired else { return }
       desired.override = DesiredValue.Override(value: value, source: .command)
       desired.waiting = nil
-    case .read, .rejected, .superseded: return
+    case .read, .rejected: return
     }
     persistDesired()
-  }
-
-  /// Sets the timer for the machine's deadline.
-  private func watchDeadline() {
-    let deadline = machine.deadline
-    guard deadline != expiry?.deadline else { return }
-    expiry?.timer.cancel()
-    expiry = deadline.map { deadline in
-      let timer = context.loop.timer(after: Moment.now.duration(to: deadline)) { [weak self] in
-        guard let self else { return }
-        expiry = nil
-        feed { $0.expire(at: .now) }
-      }
-      return Expiry(deadline: deadline, timer: timer)
-    }
   }
 
   // MARK: The characteristic

@@ -10,17 +10,11 @@ final class Visits: @unchecked Sendable {
   private var schedule: VisitSchedule
   private var timer: LoopTimer?
   private let waiters: LinkWaiters
-  /// That of the link, or of the next one.
-  private(set) var current: Visit
   private unowned let session: DeviceSession
-
-  private var device: Device { session.device }
-  private var loop: EventLoop { session.context.loop }
 
   init(every interval: Duration, of session: DeviceSession) {
     schedule = VisitSchedule(interval: interval)
     waiters = LinkWaiters(session.context.loop)
-    current = Visit(session.context.loop)
     self.session = session
   }
 
@@ -30,15 +24,7 @@ final class Visits: @unchecked Sendable {
   // MARK: Inputs
 
   /// The device is connected, and its values are read.
-  func visited() {
-    perform(schedule.visited(at: .now))
-  }
-
-  /// The link has ended, or the attempt to make one.
-  func linkEnded() {
-    current.end()
-    current = Visit(loop)
-  }
+  func visited() { perform(schedule.visited(at: .now)) }
 
   /// What waits for the link can be done.
   func linkUp() { waiters.resume(nil) }
@@ -56,10 +42,10 @@ final class Visits: @unchecked Sendable {
       switch action {
       case .connect: session.demanded()
       case .online: session.becameOnline()
-      case .offline: device.becameOffline()
+      case .offline: session.device.handle(.offline)
       case .setTimer(let delay):
         timer?.cancel()
-        timer = loop.timer(after: delay) { [weak self] in
+        timer = session.context.loop.timer(after: delay) { [weak self] in
           guard let self else { return }
           perform(schedule.timer(at: .now))
         }

@@ -10,7 +10,6 @@ package struct Finding: Sendable, Equatable {
     case bus
     case bluetoothd
     case adapter
-    case kernel
     case wifi
     case broker
     case topics

@@ -115,7 +115,7 @@ extension Property {
   /// one place), so the bearing is polled instead.
   public static let microbitBearing = Property(
     name: "bearing", service: .microbitMagnetometerService, characteristic: .microbit(0x9715),
-    access: [.read, .notify], codec: .uint16, unit: "°", notify: .poll, poll: .seconds(1),
+    access: [.read, .notify], codec: .uint16, unit: "°", poll: .seconds(1),
     report: Report(minInterval: .milliseconds(200), change: 1),
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Bearing")])
 

@@ -41,7 +41,6 @@ extension Property {
   private func checkEvent() throws(PropertyError) {
     guard !isReadable else { throw .event(key: "access") }
     guard poll == nil else { throw .event(key: "poll") }
-    guard notify != .poll else { throw .event(key: "notify") }
     guard report == nil else { throw .event(key: "report") }
     guard initial == nil else { throw .event(key: "initial") }
   }
@@ -59,11 +58,6 @@ extension Property {
   }
 
   private func checkReading() throws(PropertyError) {
-    switch notify {
-    case nil: break
-    case .signal, .socket: guard isNotifying else { throw .needs(access: "notify", key: "notify") }
-    case .poll: guard isReadable else { throw .needs(access: "read", key: "notify") }
-    }
     if let poll {
       guard isReadable else { throw .needs(access: "read", key: "poll") }
       guard poll > .zero else { throw .poll }

@@ -47,16 +47,6 @@ public struct Property: Sendable, Hashable {
     }
   }
 
-  /// How the values of a property that can notify are obtained.
-  public enum NotifyMode: String, Sendable, Hashable, CaseIterable {
-    /// By D-Bus signals: BlueZ's `StartNotify`.
-    case signal
-    /// Through a socket: BlueZ's `AcquireNotify`.
-    case socket
-    /// By reading at the interval ``Property/poll``, without a subscription.
-    case poll
-  }
-
   /// The name, as used in topics: `[a-z][a-z0-9_]*`.
   public let name: String
   /// The service that the characteristic belongs to.
@@ -88,9 +78,7 @@ public struct Property: Sendable, Hashable {
   public let frame: String?
   /// A value is written in pieces of at most this many bytes; nil: in one.
   public let chunk: Int?
-  /// Nil: the configuration's `bluetooth.notify`.
-  public let notify: NotifyMode?
-  /// The interval between two reads; nil: none, or 1 s with ``NotifyMode/poll``.
+  /// The interval at which the value is read, instead of being notified; nil: it is notified, or not read repeatedly.
   public let poll: Duration?
   /// Nil: every value is published.
   public let report: Report?
@@ -107,7 +95,7 @@ public struct Property: Sendable, Hashable {
     instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
     settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
     maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
-    notify: NotifyMode? = nil, poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
+    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
     homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name
@@ -125,7 +113,6 @@ public struct Property: Sendable, Hashable {
     self.maxLength = maxLength
     self.frame = frame
     self.chunk = chunk
-    self.notify = notify
     self.poll = poll
     self.report = report
     self.initial = initial

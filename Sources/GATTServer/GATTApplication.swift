@@ -24,7 +24,7 @@ struct GATTApplication: Sendable {
   private let order: [String]
 
   /// Services that bluetoothd adds by itself, and refuses from others.
-  private static let reserved = [0x1800, 0x1801].map { BluetoothUUID(short: $0).description }
+  private static let reserved = [0x1800, 0x1801].map { BluetoothUUID(short: $0) }
 
   init(_ database: GATTDatabase) {
     var services: [(path: String, uuid: String)] = []
@@ -33,7 +33,7 @@ struct GATTApplication: Sendable {
     var order: [String] = []
     for service in database.services where !Self.reserved.contains(service.uuid) {
       let servicePath = "\(Self.path)/service\(Self.digits(service.handle))"
-      services.append((servicePath, service.uuid))
+      services.append((servicePath, service.uuid.description))
       for characteristic in service.characteristics {
         let path = "\(servicePath)/char\(Self.digits(characteristic.handle))"
         characteristics[path] = Characteristic(path: path, service: servicePath, content: characteristic)
@@ -77,8 +77,9 @@ struct GATTApplication: Sendable {
       (
         BlueZName.characteristic,
         [
-          ("UUID", .string(characteristic.content.uuid)), ("Service", .objectPath(characteristic.service)),
-          ("Flags", .strings(characteristic.content.flags)),
+          ("UUID", .string(characteristic.content.uuid.description)),
+          ("Service", .objectPath(characteristic.service)),
+          ("Flags", .strings(characteristic.content.flagNames)),
         ]
       )
     ]

@@ -12,9 +12,6 @@ actor Gateway {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// A notification socket for each device, and some more.
-  static let mostOpenFiles = DeviceManager.capacity + 64
-
   nonisolated let id: GatewayID
   private let log = Logger(component: "gateway")
   private let path: String
@@ -44,7 +41,7 @@ actor Gateway {
       reload: { reply in reloader.gateway?.assumeIsolated { $0.reload(reply) } })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
-    bridge.configurationFile = (Setup.absolute(file.path), file.digest)
+    bridge.configurationFile = (file.path.absolutePath, file.digest)
     control = ControlServer(bridge.requests, engine, loop: loop)
     bridge.report.onPublished = { [serviceManager] in serviceManager.status($0) }
     reloader.gateway = self
@@ -139,7 +136,7 @@ actor Gateway {
     let plan = file.configuration.changes(from: configuration)
     configuration = plan.configuration
     bridge.configure(plan.configuration)
-    bridge.configurationFile = (Setup.absolute(file.path), file.digest)
+    bridge.configurationFile = (file.path.absolutePath, file.digest)
     engine.assumeIsolated { $0.configure(plan.configuration) }
     homeAssistant.configure(plan.configuration)
     if plan.waiting.isEmpty {

@@ -63,18 +63,24 @@ public enum GatewayCommand: Sendable, Equatable {
   /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
   /// Called once, with signals blocked (``Signals/block(_:)``).
   public func execute(on loop: EventLoop) async -> ExitStatus {
-    switch self {
-    case .run(let path): await Self.run(path, on: loop)
-    case .check(let path): await Self.check(path, on: loop)
-    case .doctor(let doctor): await doctor.run(on: loop)
-    case .scan(let scan): await scan.run(on: loop)
-    case .device(let command): await command.run(on: loop)
-    case .bonds: await Bonds(loop: loop).run()
-    case .profiles(let name, let path): Self.profiles(name, path)
-    case .checkProfiles(let file): Self.checkProfiles(file)
-    case .forget(let forget): await forget.run(on: loop)
-    case .setUp(let setup): await setup.run(on: loop)
-    case .version: Self.version()
+    do throws(CommandFailure) {
+      switch self {
+      case .run(let path): return await Self.run(path, on: loop)
+      case .check(let path): return await Self.check(path, on: loop)
+      case .doctor(let doctor): return await doctor.run(on: loop)
+      case .scan(let scan): return try await scan.run(on: loop)
+      case .device(let command): return try await command.run(on: loop)
+      case .bonds: try await Bonds(loop: loop).run()
+      case .profiles(let name, let path): return try Self.profiles(name, path)
+      case .checkProfiles(let file): return Self.checkProfiles(file)
+      case .forget(let forget): try await forget.run(on: loop)
+      case .setUp(let setup): try await setup.run(on: loop)
+      case .version: print("microbit-gateway \(Version.current)")
+      }
+      return .done
+    } catch {
+      printError(error.text)
+      return error.status
     }
   }
 
@@ -89,7 +95,6 @@ public enum GatewayCommand: Sendable, Equatable {
     }
     let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
-    OpenFiles.allow(Gateway.mostOpenFiles)
     let interruption = Interruption([SIGTERM, SIGINT], on: loop)
     // Until the gateway exists there is nothing to end.
     interruption.action = { _ in exit(0) }
@@ -135,6 +140,7 @@ public enum GatewayCommand: Sendable, Equatable {
     for warning in file.warnings { printError(warning.description(in: file.path)) }
     print("\(file.path): valid")
     let id = StateFolder.gatewayID(of: file.configuration)
+    if let unknown = StateFolder.unknownID(of: file.configuration) { printError(unknown.line) }
     let state = state(of: id)
     let report = CheckReport(
       file.configuration, document: file.document, records: DeviceRecord.records(state["devices"] ?? [:]),
@@ -179,19 +185,12 @@ public enum GatewayCommand: Sendable, Equatable {
   static let installedProfiles = "/usr/share/microbit-gateway/profiles"
 
   /// - Parameter folder: that of the installed profiles.
-  static func profiles(_ name: String?, _ path: String?, installed folder: String = installedProfiles)
-    -> ExitStatus
-  {
+  static func profiles(
+    _ name: String?, _ path: String?, installed folder: String = installedProfiles
+  ) throws(CommandFailure) -> ExitStatus {
     var profiles = [Profile.microbit]
     // The built-in profile needs no configuration.
-    if name != Profile.microbit.name {
-      do throws(CommandFailure) {
-        profiles += try GatewayAccess.configuration(path).profiles
-      } catch {
-        printError(error.text)
-        return error.status
-      }
-    }
+    if name != Profile.microbit.name { profiles += try GatewayAccess.configuration(path).profiles }
     let used = Set(profiles.map(\.name))
     let installed = (try? ProfilesDirectory.profiles(in: folder)) ?? []
     let others = installed.filter { !used.contains($0.name) }
@@ -223,11 +222,6 @@ public enum GatewayCommand: Sendable, Equatable {
       for error in error.errors { printError(error.description(in: file)) }
       return .configuration
     }
-  }
-
-  private static func version() -> ExitStatus {
-    print("microbit-gateway \(Version.current)")
-    return .done
   }
 
   /// The configuration; nil, with its errors printed, when it is not valid.

@@ -44,10 +44,13 @@ enum RuntimeFolder {
   ) -> [(gateway: String, path: String)] {
     var folders = [path(environment)].compactMap { $0 }
     if environment["RUNTIME_DIRECTORY"] == nil, !folders.contains(service) { folders.append(service) }
-    return folders.flatMap { folder in
-      names(in: folder).filter { $0.hasSuffix(suffix) }.sorted()
-        .map { (String($0.dropLast(suffix.count)), "\(folder)/\($0)") }
-    }
+    return folders.flatMap(gateways)
+  }
+
+  /// The gateways that have a socket in a folder.
+  static func gateways(in folder: String) -> [(gateway: String, path: String)] {
+    names(in: folder).filter { $0.hasSuffix(suffix) }.sorted()
+      .map { (String($0.dropLast(suffix.count)), "\(folder)/\($0)") }
   }
 
   /// Why a socket is refused, and what to do.

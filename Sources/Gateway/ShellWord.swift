@@ -1,3 +1,5 @@
+import Glibc
+
 extension String {
   /// As one word of a command that the user gives to a shell: in quotation marks if it contains more than letters,
   /// digits and a few harmless characters.
@@ -12,5 +14,12 @@ extension String {
       }
     return isPlain
       ? self : "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"
+  }
+
+  /// The path as it is from any folder.
+  var absolutePath: String {
+    guard !hasPrefix("/"), let folder = getcwd(nil, 0) else { return self }
+    defer { free(folder) }
+    return "\(String(cString: folder))/\(self)"
   }
 }

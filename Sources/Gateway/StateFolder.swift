@@ -1,4 +1,5 @@
 import Configuration
+import Findings
 import Glibc
 
 /// The folder of the state database.
@@ -51,23 +52,36 @@ enum StateFolder {
 
   /// The id by the configuration; without one there, that of the first start, else the host's name. A gateway would be a
   /// second one, in MQTT and Home Assistant, if its id followed a new name of the host.
+  ///
+  /// The service's folder is closed to most users: while the service runs, the name of its socket tells them the id.
   static func gatewayID(
-    of configuration: Configuration, _ environment: [String: String] = environment, service: String = service
+    of configuration: Configuration, _ environment: [String: String] = environment,
+    service: String = service, runtime: String = RuntimeFolder.service
   ) -> GatewayID {
     if let id = configuration.gateway.id { return id }
-    var folders = [path(environment)].compactMap { $0 }
-    if environment["STATE_DIRECTORY"] == nil { folders.append(service) }
-    return folders.lazy.compactMap(storedID).first ?? .ofThisHost
+    if let own = path(environment).flatMap(storedID) { return own }
+    guard environment["STATE_DIRECTORY"] == nil else { return .ofThisHost }
+    let running = RuntimeFolder.gateways(in: runtime).first.flatMap { GatewayID($0.gateway) }
+    return storedID(in: service) ?? running ?? .ofThisHost
+  }
+
+  /// That the service's gateway may have another id than ``gatewayID(of:_:service:runtime:)``; nil: it has not.
+  static func unknownID(of configuration: Configuration) -> Finding? {
+    guard configuration.gateway.id == nil, environment["STATE_DIRECTORY"] == nil,
+      path(environment).flatMap(storedID) == nil, access(below(service, idFile), F_OK) != 0, errno == EACCES,
+      RuntimeFolder.gateways(in: RuntimeFolder.service).isEmpty
+    else { return nil }
+    return .warning(
+      .gateway,
+      "\(service) is closed to you: the service's gateway may have another id than \(GatewayID.ofThisHost)",
+      remedy: "use sudo, or set gateway.id in config.json")
   }
 
   /// Stores the id for later starts, unless there is one.
   static func store(_ id: GatewayID, _ environment: [String: String] = environment) {
     guard let folder = path(environment), storedID(in: folder) == nil else { return }
-    let bytes = Array("\(id)\n".utf8)
-    let descriptor = open(below(folder, idFile), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
-    guard descriptor >= 0 else { return }
-    _ = write(descriptor, bytes, bytes.count)
-    close(descriptor)
+    // Without it the id follows the host's name, as before.
+    try? NewFile(at: below(folder, idFile), Array("\(id)\n".utf8), mode: 0o644).replace()
   }
 
   private static let idFile = "gateway-id"

@@ -2,60 +2,81 @@ import GATT
 
 /// The services of a peripheral as discovered by bluetoothd: handles, UUIDs, flags.
 package struct GATTDatabase: Sendable {
-  package struct Service: Sendable {
+  /// A service with its characteristics. Several may have the same UUID.
+  package struct Service: Sendable, Hashable {
     package fileprivate(set) var handle: UInt16 = 0
-    package let uuid: String
-    package fileprivate(set) var characteristics: [Characteristic]
+    package var uuid: BluetoothUUID
+    /// In the order of their handles.
+    package var characteristics: [Characteristic]
 
-    package init(_ uuid: String, _ characteristics: [Characteristic]) {
+    package init(_ uuid: BluetoothUUID, _ characteristics: [Characteristic]) {
       self.uuid = uuid
       self.characteristics = characteristics
     }
   }
 
-  package struct Characteristic: Sendable {
+  /// A characteristic; with a client configuration if it notifies or indicates.
+  package struct Characteristic: Sendable, Hashable {
     package fileprivate(set) var handle: UInt16 = 0
-    package let uuid: String
-    package let flags: [String]
-    package let content: Content
-    /// The initial value.
-    package let value: [UInt8]
+    package var uuid: BluetoothUUID
+    /// The supported operations.
+    package var flags: Set<Flag>
+    package var content: Content
+    /// The initial value, also after a reset.
+    package var value: [UInt8]
     /// The handle of the client characteristic configuration, if there is one.
     package fileprivate(set) var configuration: UInt16?
     /// Other descriptors.
-    package fileprivate(set) var descriptors: [Descriptor] = []
+    package var descriptors: [Descriptor] = []
 
     package init(
-      _ uuid: String, _ flags: [String], _ content: Content, _ value: [UInt8] = [],
-      descriptors: [Descriptor] = []
+      _ uuid: BluetoothUUID, _ flags: Set<Flag>, _ content: Content = .stored(0...GATTDatabase.longestValue),
+      value: [UInt8] = []
     ) {
-      self.descriptors = descriptors
       self.uuid = uuid
       self.flags = flags
       self.content = content
       self.value = value
     }
 
-    package var notifies: Bool { flags.contains("notify") }
-    package var indicates: Bool { flags.contains("indicate") }
-    package var isReadable: Bool { flags.contains("read") }
-    package var isWritable: Bool { flags.contains("write") }
-    package var takesCommands: Bool { flags.contains("write-without-response") }
+    package var notifies: Bool { flags.contains(.notify) }
+    package var indicates: Bool { flags.contains(.indicate) }
+    package var isReadable: Bool { flags.contains(.read) }
+    package var isWritable: Bool { flags.contains(.write) }
+    package var takesCommands: Bool { flags.contains(.command) }
+
+    /// As bluetoothd names them.
+    package var flagNames: [String] { Flag.allCases.filter(flags.contains).map(\.rawValue) }
   }
 
-  package struct Descriptor: Sendable {
-    package fileprivate(set) var handle: UInt16 = 0
-    package let uuid: String
-    package let value: [UInt8]
+  /// The operations of a characteristic, in bluetoothd's terms and order (`chrc_prop_data` in `src/gatt-client.c`).
+  package enum Flag: String, Sendable, Hashable, CaseIterable {
+    case read
+    /// Can be written without response.
+    case command = "write-without-response"
+    /// Can be written with response.
+    case write
+    case notify
+    case indicate
+  }
 
-    package init(_ uuid: String, _ value: [UInt8]) {
+  /// A descriptor, whose value can be read.
+  package struct Descriptor: Sendable, Hashable {
+    package fileprivate(set) var handle: UInt16 = 0
+    package var uuid: BluetoothUUID
+    package var value: [UInt8]
+
+    package init(_ uuid: BluetoothUUID, value: [UInt8]) {
       self.uuid = uuid
       self.value = value
     }
   }
 
+  /// The maximum length of a value in ATT (Core Specification Vol 3, Part F, 3.2.9).
+  package static let longestValue = 512
+
   /// How a characteristic's value is determined.
-  package enum Content: Sendable, Equatable {
+  package enum Content: Sendable, Hashable {
     /// The initial value, whatever is written.
     case fixed
     /// The same, but read by bluetoothd itself while it resolves the services: its Value is known from the start.
@@ -106,7 +127,7 @@ package struct GATTDatabase: Sendable {
       }
     }
     self.services = services
-    uuids = Set([Self.short(0x1800)] + services.map(\.uuid)).sorted()
+    uuids = Set(([.genericAccess] + services.map(\.uuid)).map(\.description)).sorted()
     let all = services.flatMap(\.characteristics)
     sampled = Sensor.allCases.map { sensor in all.first { $0.content == sensor.content }?.handle }
   }
@@ -129,7 +150,9 @@ package struct GATTDatabase: Sendable {
 
   /// The characteristic with this UUID and index (`instance`, from 0) among those with the same UUID; optionally of one
   /// service only.
-  package func characteristic(_ uuid: String, instance: Int, in service: String?) -> Characteristic? {
+  package func characteristic(
+    _ uuid: BluetoothUUID, instance: Int = 0, in service: BluetoothUUID? = nil
+  ) -> Characteristic? {
     let all = services.filter { service == nil || $0.uuid == service }.flatMap(\.characteristics)
     return all.filter { $0.uuid == uuid }.dropFirst(instance).first
   }
@@ -144,7 +167,7 @@ package struct GATTDatabase: Sendable {
 
   /// Whether a characteristic requires no encryption: those of the GATT service and the device information.
   package func isOpen(_ handle: UInt16) -> Bool {
-    [Self.short(0x1801), Self.short(0x180A)].contains(service(of: handle)?.uuid)
+    [.genericAttribute, DeviceInformation.service].contains(service(of: handle)?.uuid)
   }
 }
 
@@ -166,30 +189,31 @@ extension GATTDatabase {
   package static let decoy = GATTDatabase([information(model: "Decoy", serial: "0", firmware: "1.0")])
 
   private static let attributes = Service(
-    short(0x1801),
+    .genericAttribute,
     [
-      Characteristic(short(0x2A05), ["indicate"], .fixed),
+      Characteristic(BluetoothUUID(short: 0x2A05), [.indicate], .fixed),
       // Written by bluetoothd; without effect here.
-      Characteristic(short(0x2B29), ["read", "write"], .fixed, [0]),
+      Characteristic(BluetoothUUID(short: 0x2B29), [.read, .write], .fixed, value: [0]),
       Characteristic(
-        short(0x2B2A), ["read"], .fixedAndCached,
-        [
+        BluetoothUUID(short: 0x2B2A), [.read], .fixedAndCached,
+        value: [
           0x0E, 0x1C, 0x1F, 0xAD, 0x2B, 0x33, 0xE0, 0x8C, 0xE7, 0x65, 0x73, 0x23, 0xBD, 0xB6, 0xFD, 0x98,
         ]),
     ])
 
   package static func information(model: String, serial: String, firmware: String) -> Service {
     Service(
-      short(0x180A),
+      DeviceInformation.service,
       [
-        Characteristic(short(0x2A24), ["read"], .fixed, Array(model.utf8)),
-        Characteristic(short(0x2A25), ["read"], .fixed, Array(serial.utf8)),
-        Characteristic(short(0x2A26), ["read"], .fixed, Array(firmware.utf8)),
-      ])
+        (DeviceInformation.modelNumber, model), (DeviceInformation.serialNumber, serial),
+        (DeviceInformation.firmwareRevision, firmware),
+      ].map { uuid, text in
+        Characteristic(uuid, [.read], .fixed, value: Array(text.utf8))
+      })
   }
+}
 
-  /// A 16-bit UUID in full, on the Bluetooth base UUID.
-  private static func short(_ uuid: Int) -> String {
-    "0000\(Hexadecimal.text(uuid, bytes: 2))-0000-1000-8000-00805f9b34fb"
-  }
+extension BluetoothUUID {
+  fileprivate static let genericAccess = BluetoothUUID(short: 0x1800)
+  fileprivate static let genericAttribute = BluetoothUUID(short: 0x1801)
 }

@@ -26,76 +26,69 @@ extension MicroBitService {
     typealias Characteristic = GATTDatabase.Characteristic
     switch self {
     case .temperature:
-      let period = Characteristic(Self.uuid(0x1B25), ["read", "write"], .temperaturePeriod)
+      let period = Characteristic(.microbit(0x1B25), [.read, .write], .temperaturePeriod)
       return GATTDatabase.Service(
-        Self.uuid(0x6100),
-        [Characteristic(Self.uuid(0x9250), ["read", "notify"], .temperature)] + (hasPeriod ? [period] : []))
+        .microbit(0x6100),
+        [Characteristic(.microbit(0x9250), [.read, .notify], .temperature)] + (hasPeriod ? [period] : []))
     case .buttons:
       return GATTDatabase.Service(
-        Self.uuid(0x9882),
+        .microbit(0x9882),
         [
-          Characteristic(Self.uuid(0xDA90), ["read", "notify"], .stored(1...1), [0]),
-          Characteristic(Self.uuid(0xDA91), ["read", "notify"], .stored(1...1), [0]),
+          Characteristic(.microbit(0xDA90), [.read, .notify], .stored(1...1), value: [0]),
+          Characteristic(.microbit(0xDA91), [.read, .notify], .stored(1...1), value: [0]),
         ])
     case .accelerometer:
       return GATTDatabase.Service(
-        Self.uuid(0x0753),
+        .microbit(0x0753),
         [
           // At rest, display up.
-          Characteristic(Self.uuid(0xCA4B), ["read", "notify"], .acceleration, [0, 0, 0, 0, 0x00, 0xFC]),
-          Characteristic(Self.uuid(0xFB24), ["read", "write"], .accelerationPeriod),
+          Characteristic(
+            .microbit(0xCA4B), [.read, .notify], .acceleration, value: [0, 0, 0, 0, 0x00, 0xFC]),
+          Characteristic(.microbit(0xFB24), [.read, .write], .accelerationPeriod),
         ])
     case .led:
       return GATTDatabase.Service(
-        Self.uuid(0xD91D),
+        .microbit(0xD91D),
         [
-          Characteristic(Self.uuid(0x7B77), ["read", "write"], .rows, [0, 0, 0, 0, 0]),
-          Characteristic(Self.uuid(0x93EE), ["write"], .stored(0...20)),
-          Characteristic(Self.uuid(0x0D2D), ["read", "write"], .stored(2...2), [120, 0]),
+          Characteristic(.microbit(0x7B77), [.read, .write], .rows, value: [0, 0, 0, 0, 0]),
+          Characteristic(.microbit(0x93EE), [.write], .stored(0...20)),
+          Characteristic(.microbit(0x0D2D), [.read, .write], .stored(2...2), value: [120, 0]),
         ])
     case .magnetometer:
       return GATTDatabase.Service(
-        Self.uuid(0xF2D8),
+        .microbit(0xF2D8),
         [
-          Characteristic(Self.uuid(0xFB11), ["read", "notify"], .fixed, [0, 0, 0, 0, 0, 0]),
-          Characteristic(Self.uuid(0x9715), ["read", "notify"], .fixed, [0, 0]),
-          Characteristic(Self.uuid(0x386C), ["read", "write"], .magnetometerPeriod),
-          Characteristic(Self.uuid(0xB358), ["write", "notify"], .stored(1...1), [0]),
+          Characteristic(.microbit(0xFB11), [.read, .notify], .fixed, value: [0, 0, 0, 0, 0, 0]),
+          Characteristic(.microbit(0x9715), [.read, .notify], .fixed, value: [0, 0]),
+          Characteristic(.microbit(0x386C), [.read, .write], .magnetometerPeriod),
+          Characteristic(.microbit(0xB358), [.write, .notify], .stored(1...1), value: [0]),
         ])
     case .pins:
       return GATTDatabase.Service(
-        Self.uuid(0x127B),
+        .microbit(0x127B),
         [
-          Characteristic(Self.uuid(0x5899), ["read", "write"], .stored(4...4), [0, 0, 0, 0]),
-          Characteristic(Self.uuid(0xB9FE), ["read", "write"], .stored(4...4), [0, 0, 0, 0]),
-          Characteristic(Self.uuid(0xD822), ["write"], .stored(7...14)),
-          Characteristic(Self.uuid(0x8D00), ["read", "write", "notify"], .stored(2...20)),
+          Characteristic(.microbit(0x5899), [.read, .write], .stored(4...4), value: [0, 0, 0, 0]),
+          Characteristic(.microbit(0xB9FE), [.read, .write], .stored(4...4), value: [0, 0, 0, 0]),
+          Characteristic(.microbit(0xD822), [.write], .stored(7...14)),
+          Characteristic(.microbit(0x8D00), [.read, .write, .notify], .stored(2...20)),
         ])
     case .uart:
       return GATTDatabase.Service(
-        Self.uart(1),
+        .microbitUART(1),
         [
-          Characteristic(Self.uart(2), ["indicate"], .fixed),
-          Characteristic(Self.uart(3), ["write-without-response", "write"], .stored(1...20)),
+          Characteristic(.microbitUART(2), [.indicate], .fixed),
+          Characteristic(.microbitUART(3), [.command, .write], .stored(1...20)),
         ])
     case .events:
       return GATTDatabase.Service(
-        Self.uuid(0x93AF),
+        .microbit(0x93AF),
         [
-          Characteristic(Self.uuid(0x9775), ["read", "notify"], .fixed, [0, 0, 0, 0]),
-          Characteristic(Self.uuid(0x5404), ["write-without-response", "write"], .stored(4...4)),
-          Characteristic(Self.uuid(0x23C4), ["write"], .stored(4...4)),
-          Characteristic(Self.uuid(0xB84C), ["read", "notify"], .fixed),
+          Characteristic(.microbit(0x9775), [.read, .notify], .fixed, value: [0, 0, 0, 0]),
+          Characteristic(.microbit(0x5404), [.command, .write], .stored(4...4)),
+          Characteristic(.microbit(0x23C4), [.write], .stored(4...4)),
+          Characteristic(.microbit(0xB84C), [.read, .notify], .fixed),
         ])
     }
-  }
-
-  private static func uart(_ number: Int) -> String {
-    "6e40\(Hexadecimal.text(number, bytes: 2))-b5a3-f393-e0a9-e50e24dcca9e"
-  }
-
-  private static func uuid(_ number: Int) -> String {
-    "e95d\(Hexadecimal.text(number, bytes: 2))-251d-470a-a062-fa1922dfa9a8"
   }
 }
 

@@ -134,7 +134,6 @@ package struct ServedPeripheral: Sendable {
 extension GATTDatabase {
   /// The characteristic of a property.
   package func characteristic(of property: Property) -> Characteristic? {
-    characteristic(
-      property.characteristic.description, instance: property.instance, in: property.service.description)
+    characteristic(property.characteristic, instance: property.instance, in: property.service)
   }
 }

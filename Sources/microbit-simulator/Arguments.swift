@@ -44,7 +44,6 @@ struct Arguments: Sendable {
                            (temperature)
       --bus ADDRESS        address of the bus ($DBUS_SYSTEM_BUS_ADDRESS)
       --system-bus         allow this machine's real system bus
-      --name-prefix TEXT   beginning of the micro:bits' names (BBC micro:bit)
       --name I=NAME        full name of micro:bit I, counted from 0
       --address I=ADDRESS  address of micro:bit I
       --period MS          initial period (1000)
@@ -89,7 +88,6 @@ struct Arguments: Sendable {
       {"op":"silent","i":I,"on":true} stop the notifications
       {"op":"vanish","i":I}, {"op":"return","i":I}
       {"op":"disconnect","i":I}, {"op":"reset","i":I}
-      {"op":"adv","i":I,"on":false}   stop advertising
       {"op":"strength","i":I,"adapter":1,"v":-60}
                                       how well an adapter (default 0) receives it; without v: out of its range
       {"op":"forget","i":I}           lose the bond, as when a new program is flashed
@@ -97,7 +95,7 @@ struct Arguments: Sendable {
       {"op":"period","i":I,"v":20}    set the period; without v show it
       {"op":"subscription","i":I,"fault":"drop","count":N}
                                       drop the link at each of the next N (default 1) writes of the client
-                                      configuration; 0: no more; "skip":N: after N successful ones
+                                      configuration; 0: no more
       {"op":"subscription","i":I,"fault":"error","code":14}
                                       answer that write with this ATT error
       {"op":"subscription","i":I,"fault":"silence","ms":3000}
@@ -106,7 +104,7 @@ struct Arguments: Sendable {
                                       passkey that it displays; "pairs":false: refuse it; "fault":"drop" or
                                       "silence": the next pairing fails
     Other commands:
-      {"op":"list"}, {"op":"count"}, {"op":"counters"}
+      {"op":"list"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}, each with "adapter":N (default 0)
       {"op":"le","on":false}          the adapter has no Bluetooth LE when it is added next by "plug"
       {"op":"restart","how":"term","ms":100}, or how: kill
@@ -118,7 +116,6 @@ struct Arguments: Sendable {
     case directory = "profiles-directory"
     case generate, services, bus
     case systemBus = "system-bus"
-    case namePrefix = "name-prefix"
     case name, address, period
     case minimumPeriod = "minimum-period"
     case noPeriod = "no-period"
@@ -183,8 +180,8 @@ struct Arguments: Sendable {
     case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
     case .decoys: options.decoys = Int(try Self.number(kind, text, 0...10_000))
     case .peripheral:
-      do throws(DescriptionError) {
-        options.described.append(try PeripheralDescription(file: text))
+      do throws(ConfigurationFailure) {
+        options.described.append(try PeripheralDescription.parse(file: text))
       } catch {
         throw CommandLineError("--peripheral: \(error)")
       }
@@ -198,7 +195,6 @@ struct Arguments: Sendable {
         }
         return service
       }
-    case .namePrefix: options.namePrefix = text
     case .name:
       let (index, name) = try Self.indexed(kind, text)
       options.names[index] = name

@@ -55,32 +55,10 @@ func packet(from descriptor: FileDescriptor) async throws -> [UInt8]? {
   return bytes.isEmpty ? nil : bytes
 }
 
-/// A connection to a control socket: a line out, a line in.
+/// The answer of a control socket to a line.
 func ask(_ path: String, _ line: String) async throws -> String {
-  let answer = await EventLoop.blocking { () -> String? in
-    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    defer { close(descriptor) }
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    let connected = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    guard connected == 0 else { return nil }
-    let text = line + "\n"
-    guard write(descriptor, text, text.utf8.count) == text.utf8.count else { return nil }
-    var bytes: [UInt8] = []
-    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    while bytes.last != 10, poll(&wanted, 1, Int32(patience / .milliseconds(1))) == 1 {
-      var buffer = [UInt8](repeating: 0, count: 4096)
-      let count = read(descriptor, &buffer, buffer.count)
-      guard count > 0 else { return nil }
-      bytes += buffer[..<count]
-    }
-    return bytes.last == 10 ? String(decoding: bytes.dropLast(), as: UTF8.self) : nil
+  guard let answer = try await LineClient(path).request(line) else {
+    throw Failure("no answer at \(path) to \(line)")
   }
-  guard let answer else { throw Failure("no answer at \(path) to \(line)") }
   return answer
 }

@@ -138,14 +138,4 @@ import Testing
     fixture.advance(by: .seconds(60))
     #expect(!fixture.takeLines().contains { $0.contains("InterfacesRemoved") })
   }
-
-  @Test func everythingIsIntrospectable() throws {
-    let fixture = LinkTests.linked()
-    for path in ["/", "/org", "/org/bluez", LinkTests.adapter, LinkTests.temperature] {
-      fixture.call("A", path, "org.freedesktop.DBus.Introspectable.Introspect")
-    }
-    #expect(fixture.takeLines() == Array(repeating: "<\tA\tIntrospect\tok", count: 5))
-    fixture.call("A", "/net", "org.freedesktop.DBus.Introspectable.Introspect")
-    #expect(fixture.takeLines().first?.contains("UnknownObject") == true)
-  }
 }

@@ -64,7 +64,7 @@ final class Fixture {
       case .open(let channel, let id):
         channels.append(channel)
         answer(id, ["ok"], [])
-      case .packet(_, let bytes, from: _): packets.append(bytes)
+      case .packet(_, let bytes): packets.append(bytes)
       case .hangUp(let channel): channels.removeAll { $0 == channel }
       case .crash:
         lines.append("crash")

@@ -29,12 +29,11 @@ import Testing
     var options = SimulatorOptions()
     options.devices = 2
     options.decoys = 1
-    options.namePrefix = "Bit"
     options.names = [1: "a/b+#\u{1F600}"]
     options.addresses = [0: "C0:00:00:00:00:01"]
     var random = SplitMix(seed: 1)
     let fleet = options.peripherals(at: .now, random: &random)
-    #expect(fleet.map(\.name) == ["Bit [zugev]", "a/b+#\u{1F600}", "Polar H7 1"])
+    #expect(fleet.map(\.name) == ["BBC micro:bit [zugev]", "a/b+#\u{1F600}", "Polar H7 1"])
     #expect(fleet.map(\.address) == ["C0:00:00:00:00:01", "D1:5A:00:01:C0:DE", "E5:7A:00:00:00:01"])
     #expect(fleet.map { $0.values.microBit == nil } == [false, false, true])
   }

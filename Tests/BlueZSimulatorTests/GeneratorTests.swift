@@ -84,7 +84,7 @@ import Testing
     let (arguments, reason) = Self.wrong[index]
     let bus = try await PrivateBus()
     let child = try ChildProcess(
-      ProgramTests.program,
+      try program("microbit-simulator"),
       ["--bus", bus.address, "--profiles-directory", repositoryPath("deploy/profiles")] + arguments)
     #expect(try await child.exitStatus() == 64)
     #expect(child.text.contains(reason), "\(child.text)")

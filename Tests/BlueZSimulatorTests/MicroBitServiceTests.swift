@@ -1,4 +1,5 @@
 import DBus
+import GATT
 import Peripherals
 import Testing
 
@@ -33,8 +34,8 @@ import Testing
   }
 
   private func find(_ uuid: String, _ fixture: Fixture) throws -> GATTDatabase.Characteristic {
-    let uuid = "e95d\(uuid)-251d-470a-a062-fa1922dfa9a8"
-    return try #require(fixture.model.peripherals[0].database.characteristic(uuid, instance: 0, in: nil))
+    let uuid = try #require(BluetoothUUID("e95d\(uuid)-251d-470a-a062-fa1922dfa9a8"))
+    return try #require(fixture.model.peripherals[0].database.characteristic(uuid))
   }
 
   /// The flags and descriptors are those that a real bluetoothd showed of Tests/RealBlueZ's micro:bits; the handles

@@ -109,17 +109,6 @@ import Testing
     #expect(lines.filter { $0.contains("{Value=ay:") }.count >= 2)
   }
 
-  @Test func theFirstOnesMaySucceed() {
-    let fixture = LinkTests.linked()
-    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .drop, skip: 1, count: 1)
-    fixture.call("A", LinkTests.temperature, Self.start)
-    fixture.call("A", LinkTests.temperature, Self.stop)
-    #expect(fixture.takeLines().last == "<\tA\tStopNotify\tok")
-    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
-    #expect(fixture.takeLines().last == LinkTests.lost)
-    #expect(fixture.model.isStuck(DeviceKey(adapter: 0, peripheral: 0)))
-  }
-
   @Test func requestedErrorIsReturned() {
     let fixture = Self.fixture(.error(0x05))
     fixture.call("A", LinkTests.temperature, Self.start)

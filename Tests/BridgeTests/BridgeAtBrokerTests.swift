@@ -64,6 +64,58 @@ import Testing
     #expect(answered == ["replies", "microbits/replies"])
   }
 
+  @Test func aRequestIsAnsweredOnItsResponseTopicToo() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    for (verb, keys) in [("devices", ""), ("device/remove", #""id":"nobody","#)] {
+      let payload = "{\(keys)\"transaction\":\"ü/+#\\n\"}"
+      try await tested.publish("bridge/here/request/\(verb)", payload, responseTopic: "replies")
+      let response = try await tested.message("bridge/here/response/\(verb)", #""transaction":"ü/+#\n""#)
+      #expect(!response.retain)
+      _ = try await tested.messages.first(within: patience, "a reply") {
+        $0.topic.string == "replies" && $0.payload == response.payload
+      }
+    }
+  }
+
+  /// Requests for devices and adapters that do not exist, for ids that are in use, and for devices of others.
+  private static let impossible: [(verb: String, payload: String, reason: String)] = [
+    ("device/rename", #"{"id":"kitchn","to":"x"}"#, "no device is called kitchn: did you mean kitchen?"),
+    ("device/rename", #"{"id":"kitchen","to":"cellar"}"#, "the id cellar is in use by C5:A1:B2:C3:D4:E6"),
+    (
+      "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E7","id":"kitchen"}"#,
+      "kitchen is in use by C5:A1:B2:C3:D4:E5"
+    ),
+    ("device/add", #"{"identifier":"C5:A1:B2:C3:D4:E8","name":"Mine"}"#, "is pinned to another gateway"),
+    ("device/remove", #"{"id":"celar"}"#, "did you mean cellar?"),
+    ("device/options", #"{"id":"nobody","options":{}}"#, "no device is called nobody"),
+    ("device/pair", #"{"id":"nobody"}"#, "no device is called nobody"),
+    ("device/pair", #"{"identifier":"C5:A1:B2:C3:D4:FF"}"#, "no device has the address"),
+    ("device/pair", #"{"id":"kitchen","identifier":"C5:A1:B2:C3:D4:FF"}"#, "named twice"),
+    ("device/pair", #"{"id":"kitchen","passkey":1000000}"#, "passkey"),
+    ("device/pair", "{}", "this is missing"),
+    ("adapter/reset", #"{"adapter":"hci9"}"#, "hci0"),
+  ]
+
+  @Test func impossibleRequestsAreRefusedAndStoreNothing() async throws {
+    let configuration = BridgeUnderTest.kitchen.replacing(
+      #"{"devices":["#,
+      with: #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"id":"cellar"},"#
+        + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E8"},"gateway":"attic"},"#)
+    let tested = try await BridgeUnderTest(broker, configuration)
+    for (verb, payload, reason) in Self.impossible {
+      let start = tested.messages.count
+      try await tested.publish("bridge/here/request/\(verb)", payload)
+      let response = try await tested.message("bridge/here/response/\(verb)", "", from: start)
+      let text = String(decoding: response.payload, as: UTF8.self)
+      #expect(text.contains(#""status":"error""#) && text.contains(reason), "\(verb) \(payload): \(text)")
+    }
+    for last: UInt64 in 0xE5...0xE8 {
+      let record = await tested.record(of: BluetoothAddress(truncating: 0xC5A1_B2C3_D400 + last))
+      #expect(record?.id == nil && record?.changes.name == nil, "\(String(describing: record))")
+      #expect(record?.isAdded != true && record?.isRemoved != true, "\(String(describing: record))")
+    }
+  }
+
   @Test func requestRejectsTheLongFormOfAValue() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.publish(
@@ -110,15 +162,19 @@ import Testing
       broker, state: path, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
     let result = try await next.message("kitchen/period/result", #""status":"failed","requested":2000"#)
     #expect(String(decoding: result.payload, as: UTF8.self).contains(#""transaction":"a1""#))
-    _ = try await next.messages.first(within: BridgeUnderTest.patience, "the reply") {
+    _ = try await next.messages.first(within: patience, "the reply") {
       $0.topic.string == "replies" && $0.payload == result.payload
     }
   }
 
   @Test func aGroupCommandReachesDevicesThatCanCarryItOut() async throws {
     let tested = try await BridgeUnderTest(broker)
-    for property in ["temperature", "x", "period"] { try await tested.publish("all/\(property)/set", "500") }
+    for property in ["temperature", "x", "PERIOD", "period"] {
+      try await tested.publish("all/\(property)/set", "500")
+    }
     #expect(try await tested.payloads("kitchen/period/result").count == 1)
+    try await tested.publish("all/period/set", "0")
+    #expect(try await tested.payloads("kitchen/period/result").last?.contains("0 is below") == true)
     #expect(try await tested.payloads("kitchen/temperature/result") == [])
     #expect(try await tested.payloads("kitchen/x/result") == [])
   }
@@ -495,7 +551,7 @@ import Testing
   @Test func firstReadingsAfterATakeoverFollowTheInfo() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])
     // A link that ends before the device is online: what it read is not published later.
-    for (value, next) in [(20, PeripheralSession.State.waiting), (21, .live)] {
+    for (value, next) in [(20, SessionState.waiting), (21, .live)] {
       try await tested.session(.subscribing)
       try await tested.receive(0, .integer(value), sequence: UInt64(value))
       try await tested.receive(1, 500, sequence: nil)

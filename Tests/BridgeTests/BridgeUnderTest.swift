@@ -14,7 +14,6 @@ import TestSupport
 /// and tests call their observers as the engine would.
 final class BridgeUnderTest: Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
-  static let patience = Duration.seconds(60)
 
   private static let observerLoop = EventLoop.onNewThread()
 
@@ -94,7 +93,7 @@ final class BridgeUnderTest: Sendable {
       topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain,
       responseTopic: responseTopic.map(topicName))
     Self.observerLoop.onLoop { [observer] in observer.publish(message) }
-    _ = try await messages.first(from: start, within: Self.patience, topic) {
+    _ = try await messages.first(from: start, within: patience, topic) {
       $0.topic.string == "microbit/" + topic
     }
   }
@@ -102,7 +101,7 @@ final class BridgeUnderTest: Sendable {
   /// Waits for a message below the base topic.
   @discardableResult
   func message(_ topic: String, _ text: String, from start: Int = 0) async throws -> MQTTReceived {
-    try await messages.first(from: start, within: Self.patience, "\(topic) \(text)") {
+    try await messages.first(from: start, within: patience, "\(topic) \(text)") {
       $0.topic.string == "microbit/" + topic && String(decoding: $0.payload, as: UTF8.self).contains(text)
     }
   }
@@ -179,7 +178,7 @@ final class BridgeUnderTest: Sendable {
   /// Waits until the session is admitted, or no longer admitted.
   func admitted(_ isAdmitted: Bool) async throws {
     let bridge = bridge
-    let end = ContinuousClock.now + Self.patience
+    let end = ContinuousClock.now + patience
     while await engine.perform({ bridge.isAdmitted }) != isAdmitted {
       guard ContinuousClock.now < end else { throw Failure("isAdmitted is not \(isAdmitted)") }
       try await loop.sleep(for: .milliseconds(10))
@@ -199,7 +198,7 @@ final class BridgeUnderTest: Sendable {
   }
 
   /// The state of the device's session changes.
-  func session(_ state: PeripheralSession.State) async throws {
+  func session(_ state: SessionState) async throws {
     try await device { publisher in
       var description = publisher.device
       description.session = state

@@ -39,4 +39,12 @@ struct ParsedCommand {
       throw Rejection(error.reason, command.transaction)
     }
   }
+
+  static func parse(_ payload: [UInt8], for property: Property) -> Result<ParsedCommand, Rejection> {
+    do throws(Rejection) {
+      return .success(try ParsedCommand(payload, for: property))
+    } catch {
+      return .failure(error)
+    }
+  }
 }

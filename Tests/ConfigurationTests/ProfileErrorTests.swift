@@ -194,10 +194,6 @@ import Testing
     ),
     (property(#""access":["notify"],"poll":1,"type":"uint8""#), "a.poll", #"poll needs "read" in access"#),
     (
-      property(#""access":["read"],"notify":"signal","type":"uint8""#), "a.notify",
-      #"notify needs "notify" in access"#
-    ),
-    (
       property(#""access":["read","write"],"initial":256,"type":"uint8""#), "a.initial",
       "not a valid initial value: 256 is outside 0…255"
     ),

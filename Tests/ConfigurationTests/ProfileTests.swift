@@ -55,7 +55,7 @@ import Testing
     #expect(heart.defaultProperties == ["heart_rate", "battery"])
     #expect(heart.requires == [BluetoothUUID(short: 0x180D)])
     let battery = heart.properties[1]
-    #expect(battery.poll == .seconds(3600) && battery.unit == "%" && battery.access == [.read, .notify])
+    #expect(battery.poll == .seconds(3600) && battery.unit == "%" && battery.access == .read)
     let codec = heart.properties[0].codec
     for (bytes, json) in [
       ([0x00, 72], #"{"bpm":72}"#), ([0x06, 72], #"{"bpm":72}"#),
@@ -78,7 +78,7 @@ import Testing
           "properties": {
             "a": { "service": "0000180F-0000-1000-8000-00805F9B34FB", "characteristic": "00002a19", "instance": 1,
                    "kind": "state", "access": ["notify", "read"], "type": "int16", "scale": 0.5, "offset": -40,
-                   "endian": "big", "notify": "socket", "unit": "°C", "poll": 0.5,
+                   "endian": "big", "unit": "°C", "poll": 0.5,
                    "report": { "min_interval": 200, "change": 0.25 },
                    "home_assistant": { "platform": "sensor", "name": "A", "device_class": "temperature",
                                        "state_class": "measurement", "unit": "C", "category": "diagnostic" } },
@@ -105,7 +105,7 @@ import Testing
       Property(
         name: "a", service: battery, characteristic: uuid(0x2A19), instance: 1, access: [.read, .notify],
         codec: try Codec(.scalar(.init(.int16, scale: 0.5, offset: -40, endian: .big))), unit: "°C",
-        notify: .socket, poll: .milliseconds(500),
+        poll: .milliseconds(500),
         report: Property.Report(minInterval: .milliseconds(200), change: 0.25),
         homeAssistant: [
           HomeAssistantEntity(

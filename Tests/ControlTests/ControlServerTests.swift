@@ -36,7 +36,7 @@ import Testing
     "A failing request gets an error with its code, and the next one is answered", arguments: refused)
   func refusals(line: String, reason: String, code: String) async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     let answer = try #require(try await client.request(line))
     #expect(
       answer.hasPrefix(#"{"status":"error","code":"\#(code)","error":""#) && answer.contains(reason),
@@ -47,7 +47,7 @@ import Testing
   @Test("A transaction is returned, also with an error")
   func transactions() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     #expect(
       try await client.request(#"{"request":"health","transaction":"a"}"#)
         == #"{"status":"ok","data":{"healthy":true},"transaction":"a"}"#)
@@ -58,7 +58,7 @@ import Testing
   @Test("Several lines at once are all answered, in order")
   func pipelining() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     let count = 300
     client.send((0..<count).map { #"{"request":"health","transaction":"\#($0)"}"# + "\n" }.joined())
     for index in 0..<count {
@@ -70,9 +70,9 @@ import Testing
   @Test("A line that is received in pieces is parsed as one")
   func pieces() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     client.send(#"{"request":"#)
-    let other = try TestClient(server.path)
+    let other = try LineClient(server.path)
     _ = try await other.request(#"{"request":"health"}"#)
     client.send(#""health"}"# + "\n")
     #expect(try await client.line() == #"{"status":"ok","data":{"healthy":true}}"#)
@@ -81,8 +81,8 @@ import Testing
   @Test("A line that is too long disconnects its client only")
   func longLine() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
-    let other = try TestClient(server.path)
+    let client = try LineClient(server.path)
+    let other = try LineClient(server.path)
     let text = String(repeating: "x", count: 32 << 10)
     for _ in 0...4 { client.send(text) }
     #expect(try await client.line() == nil)
@@ -92,7 +92,7 @@ import Testing
   @Test("A client that stops sending gets its answers, and is then disconnected")
   func halfClosed() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     client.send(#"{"request":"health"}"# + "\n")
     client.endSending()
     #expect(try await client.line() != nil)
@@ -103,20 +103,20 @@ import Testing
   func hangUp() async throws {
     let server = try await ServerUnderTest()
     for text in [#"{"request":"hea"#, #"{"request":"health"}"# + "\n", #"{"request":"watch"}"# + "\n"] {
-      let client = try TestClient(server.path)
+      let client = try LineClient(server.path)
       client.send(text)
       client.hangUp()
     }
-    let other = try TestClient(server.path)
+    let other = try LineClient(server.path)
     #expect(try await other.request(#"{"request":"health"}"#) != nil)
   }
 
   @Test("Clients beyond the maximum wait until another one disconnects")
   func tooManyClients() async throws {
     let server = try await ServerUnderTest()
-    var clients = try (0..<ControlServer.mostClients).map { _ in try TestClient(server.path) }
+    var clients = try (0..<ControlServer.mostClients).map { _ in try LineClient(server.path) }
     for client in clients { _ = try await client.request(#"{"request":"health"}"#) }
-    let late = try TestClient(server.path)
+    let late = try LineClient(server.path)
     late.send(#"{"request":"health","transaction":"late"}"# + "\n")
     _ = try await clients[0].request(#"{"request":"health"}"#)
     clients.removeFirst().hangUp()
@@ -136,16 +136,11 @@ import Testing
 
   /// Binds a socket that never listens. If it did, a child process of another test could keep it listening.
   private static func leaveSocket(at path: String) throws {
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
-    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let result = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) }
+    guard withUnixAddress(path, { bind(descriptor, $0, $1) }) == 0 else {
+      throw Failure("bind: errno \(errno)")
     }
-    guard result == 0 else { throw Failure("bind: errno \(errno)") }
   }
 
   @Test("A stale socket is replaced; that of a running gateway is not")
@@ -165,15 +160,15 @@ import Testing
     // No connection is accepted, and the queue is full.
     let full = server.folder.path + "/full.sock"
     let listener = try UnixSocket.listen(at: full, mode: 0o600)
-    var waiting: [TestClient] = []
-    while let client = try? TestClient(full) { waiting.append(client) }
+    var waiting: [LineClient] = []
+    while let client = try? LineClient(full) { waiting.append(client) }
     #expect(!waiting.isEmpty)
     await #expect(throws: ControlError.self) { try await server.onLoop { try second.listen(at: full) } }
     close(listener)
     let left = server.folder.path + "/left.sock"
     try Self.leaveSocket(at: left)
     try await server.onLoop { try second.listen(at: left) }
-    let client = try TestClient(left)
+    let client = try LineClient(left)
     #expect(try await client.request(#"{"request":"health"}"#) != nil)
   }
 }

@@ -2,9 +2,7 @@ import Bridge
 import Configuration
 import EventLoop
 import GATT
-import Glibc
 import JSON
-import Sockets
 import Store
 import Synchronization
 import TestSupport
@@ -16,7 +14,6 @@ import TestSupport
 /// its observers as the engine would.
 final class ServerUnderTest: RequestHost, Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
-  static let patience = Duration.seconds(30)
 
   let loop = EventLoop.onNewThread()
   let folder: TemporaryFolder
@@ -77,55 +74,5 @@ extension DeviceManager {
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {
     registry.byAddress[address]?.observers.count ?? 0
-  }
-}
-
-/// A client with blocking calls, on a thread of the test.
-final class TestClient: Sendable {
-  private let descriptor: Int32
-  private let rest = Mutex<[UInt8]>([])
-
-  init(_ path: String) throws {
-    descriptor = try UnixSocket.connect(to: path)
-    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
-    var limit = timeval(tv_sec: 30, tv_usec: 0)
-    setsockopt(
-      descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-  }
-
-  deinit { close(descriptor) }
-
-  func send(_ text: String) {
-    let bytes = Array(text.utf8)
-    _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-  }
-
-  func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
-  func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }
-
-  /// The next line; nil: the server has closed the socket.
-  func line() async throws -> String? {
-    try await EventLoop.blocking { [self] in
-      Result {
-        while true {
-          let line = rest.withLock { rest -> String? in
-            guard let end = rest.firstIndex(of: 10) else { return nil }
-            defer { rest.removeSubrange(...end) }
-            return String(decoding: rest[..<end], as: UTF8.self)
-          }
-          if let line { return line }
-          var buffer = [UInt8](repeating: 0, count: 65536)
-          let count = read(descriptor, &buffer, buffer.count)
-          if count < 0, errno == EAGAIN { throw Failure("no line in time") }
-          if count <= 0 { return nil }
-          rest.withLock { $0 += buffer[..<count] }
-        }
-      }
-    }.get()
-  }
-
-  func request(_ text: String) async throws -> String? {
-    send(text + "\n")
-    return try await line()
   }
 }

@@ -9,7 +9,7 @@ import Testing
   @Test("Readings are sent as lines, after the state of the devices")
   func readings() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     #expect(try await client.request(#"{"request":"watch","id":"kitchen"}"#) == #"{"status":"ok","data":{}}"#)
     let state =
       #"{"device":"kitchen","identifier":"C5:A1:B2:C3:D4:E5","session":"absent","online":false}"#
@@ -25,7 +25,7 @@ import Testing
   @Test("A renamed device is still watched after a change of its properties")
   func renamed() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     _ = try await client.request(#"{"request":"watch","id":"kitchen"}"#)
     _ = try await client.line()
     try await server.engine.rename(DeviceID("kitchen"), to: DeviceID("den"))
@@ -39,7 +39,7 @@ import Testing
   @Test("Only readings of the requested property are sent")
   func oneProperty() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
+    let client = try LineClient(server.path)
     _ = try await client.request(#"{"request":"watch","id":"kitchen","property":"period"}"#)
     _ = try await client.line()
     await server.receive([21])
@@ -51,8 +51,8 @@ import Testing
   func observed() async throws {
     let server = try await ServerUnderTest()
     #expect(await server.observers() == 0)
-    let client = try TestClient(server.path)
-    let other = try TestClient(server.path)
+    let client = try LineClient(server.path)
+    let other = try LineClient(server.path)
     _ = try await client.request(#"{"request":"watch"}"#)
     _ = try await other.request(#"{"request":"watch","id":"hall"}"#)
     #expect(await server.observers() == 1)
@@ -70,8 +70,8 @@ import Testing
   @Test("A watcher that does not read loses readings, gets their number, and blocks nobody")
   func slow() async throws {
     let server = try await ServerUnderTest()
-    let client = try TestClient(server.path)
-    let other = try TestClient(server.path)
+    let client = try LineClient(server.path)
+    let other = try LineClient(server.path)
     _ = try await client.request(#"{"request":"watch","id":"kitchen"}"#)
     _ = try await client.line()
     let count = 20_000

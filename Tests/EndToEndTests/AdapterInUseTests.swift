@@ -1,5 +1,3 @@
-import DBus
-import EventLoop
 import Glibc
 import TestSupport
 import Testing
@@ -43,6 +41,11 @@ import Testing
       // The first gateway is unaffected.
       let sent = try await fixture.simulator.device(0).sent
       try await fixture.simulator.waitUntil(0, hasSent: sent + 20)
+      // A scan on the command line works meanwhile.
+      let scanning = try ChildProcess(
+        try program("microbit-gateway"), ["scan", "--timeout", "1"], environment: fixture.environment)
+      #expect(try await scanning.exitStatus() == 0)
+      #expect(scanning.text.contains("D0:5A:00:00:C0:DE"))
       #expect(try fixture.observer.messages(on: "microbit/\(id)/availability", after: mark).isEmpty)
 
       let end = try fixture.observer.mark
@@ -80,34 +83,6 @@ import Testing
       #expect(try await ownerProcess.exitStatus(within: Fixture.patience) == 0)
       try await fixture.message("\(id)/info", after: mark) { (try? $0.json())?["owner"]?.string == other }
       try await fixture.online(id, after: mark)
-    }
-  }
-
-  @Test("An adapter used by another program is reported with its process id, and used once it is free")
-  func adapterUsedByAnotherProgram() async throws {
-    try await withFixture(Self.plan) { fixture in
-      let loop = EventLoop.onNewThread()
-      let program = try await DBusConnection.open(.at(fixture.bus.address), on: loop) { _ in }
-      try #require(try await program.requestName("org.microbit_gateway.hci0"))
-      let gateway = try fixture.startGateway()
-      try await fixture.bridgeOnline()
-      _ = try await gateway.line(within: Fixture.patience) { $0.contains("(process \(getpid()))") }
-      try await Self.waitForAdapter(of: Fixture.gatewayID, is: "in_use", in: fixture)
-      #expect(try await fixture.simulator.device(0).isConnected == false)
-      await program.close()
-      try await fixture.online(try await fixture.id())
-      loop.stop()
-    }
-  }
-
-  @Test("A scan on the command line works while a gateway uses the adapter")
-  func scan() async throws {
-    try await withFixture { fixture in
-      try await fixture.online(try await fixture.id())
-      let scan = try ChildProcess(
-        try program("microbit-gateway"), ["scan", "--timeout", "1"], environment: fixture.environment)
-      #expect(try await scan.exitStatus(within: Fixture.patience) == 0)
-      #expect(scan.text.contains("D0:5A:00:00:C0:DE"))
     }
   }
 }

@@ -3,37 +3,42 @@ import Testing
 
 /// The bus, bluetoothd, the adapter or a micro:bit disappears and returns.
 @Suite struct BluetoothTests {
-  @Test("A missing bus is reported once, and devices come online when the bus appears")
-  func busAbsentAtStart() async throws {
+  @Test("A missing bus is reported once, also when it was killed; devices come online when it appears")
+  func bus() async throws {
     var plan = Plan(devices: 2)
     plan.absent = [.bus]
     try await withFixture(plan) { fixture in
+      func expectDevices(after mark: Int) async throws -> [String] {
+        try await fixture.startSimulator()
+        let ids = try await fixture.simulator.devices().map(\.id)
+        for id in ids { try await fixture.online(id, after: mark) }
+        return ids
+      }
       try await fixture.logged("no D-Bus")
       try await fixture.message("bridge/\(Fixture.gatewayID)/info") {
         (try? $0.json())?["adapters"]?.array?.first?["state"]?.string == "absent"
       }
       try await fixture.bus.start()
       try await fixture.logged("bluetoothd is not running")
-      try await fixture.startSimulator()
-      for index in 0..<2 { try await fixture.online(try await fixture.id(index)) }
+      let ids = try await expectDevices(after: 0)
       try #require(try fixture.lines(with: "no D-Bus").count == 1)
       try #require(try fixture.lines(with: "bluetoothd is not running").count == 1)
-    }
-  }
 
-  @Test("A micro:bit reconnects after the bus was killed and restarted")
-  func busKilledAndBack() async throws {
-    try await withFixture { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      var mark = try fixture.observer.mark
+      let mark = try fixture.observer.mark
       fixture.bus.kill()
-      try await fixture.offline(id, after: mark)
-      try await fixture.logged("no D-Bus")
-      mark = try fixture.observer.mark
+      var offline = 0
+      for id in ids { offline = max(offline, try await fixture.offline(id, after: mark).number) }
       try await fixture.bus.start()
-      try await fixture.startSimulator()
-      try await fixture.online(id, after: mark)
+      _ = try await expectDevices(after: offline)
+      try #require(try fixture.lines(with: "no D-Bus").count == 2)
+
+      // Without bus and broker it ends as quickly.
+      fixture.bus.kill()
+      try await fixture.broker.kill()
+      try await fixture.logged("Connection refused")
+      let start = ContinuousClock.now
+      try #require(try await fixture.stopGateway() == 0)
+      #expect(start.duration(to: .now) < .seconds(5))
     }
   }
 
@@ -56,22 +61,6 @@ import Testing
       // Commands still reach the micro:bits.
       try #require(try await fixture.setPeriod(ids[1], "45")["status"]?.string == "applied")
       try await fixture.expectContiguousReadings(ids)
-    }
-  }
-
-  @Test("After a restart of bluetoothd with reset micro:bits, the period is written again")
-  func simulatorKilledAndBack() async throws {
-    try await withFixture(Plan(period: 1000)) { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      try #require(try await fixture.setPeriod(id, "40")["status"]?.string == "applied")
-      let mark = try fixture.observer.mark
-      try await fixture.killSimulator()
-      let offline = try await fixture.offline(id, after: mark)
-      try await fixture.startSimulator()
-      try await fixture.online(id, after: offline.number)
-      try await fixture.message("\(id)/period", "40", after: offline.number)
-      try #require(try await fixture.simulator.device(0).period == 40)
     }
   }
 
@@ -99,50 +88,34 @@ import Testing
     }
   }
 
-  @Test("A micro:bit leaves the range and returns; the other one is unaffected")
-  func vanish() async throws {
-    try await withFixture(Plan(devices: 2)) { fixture in
-      let id = try await fixture.id(0)
-      let other = try await fixture.id(1)
-      try await fixture.online(id)
-      try await fixture.online(other)
-      let mark = try fixture.observer.mark
-      try await fixture.simulator.control("vanish", 0)
-      let offline = try await fixture.offline(id, after: mark)
-      try await fixture.moreReadings(other, 10)
-      try await fixture.simulator.control("return", 0)
-      let online = try await fixture.online(id, after: offline.number)
-      try await fixture.reading(id, after: online.number) { _ in true }
-      try await fixture.expectContiguousReadings([id, other])
-      let states = try fixture.observer.messages(on: "microbit/\(other)/availability", after: mark)
-      try #require(states.isEmpty)
-    }
-  }
-
-  @Test("A micro:bit that disconnects is connected again")
-  func microbitDisconnects() async throws {
-    try await withFixture { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      let mark = try fixture.observer.mark
-      try await fixture.simulator.control("disconnect", 0)
-      let offline = try await fixture.offline(id, after: mark)
-      let online = try await fixture.online(id, after: offline.number)
-      try await fixture.reading(id, after: online.number) { _ in true }
-    }
-  }
-
-  @Test("Ten micro:bits that are reset at once are all connected again")
-  func resetAll() async throws {
+  @Test("A micro:bit that disconnects or was out of range is connected again; the others are unaffected")
+  func lostLinks() async throws {
     try await withFixture(Plan(devices: 10, period: 200)) { fixture in
-      let devices = try await fixture.simulator.devices()
-      for device in devices { try await fixture.online(device.id) }
-      let mark = try fixture.observer.mark
-      for device in devices { try await fixture.simulator.control("reset", device.index) }
-      for device in devices {
-        let offline = try await fixture.offline(device.id, after: mark)
-        try await fixture.online(device.id, after: offline.number)
+      let ids = try await fixture.simulator.devices().map(\.id)
+      for id in ids { try await fixture.online(id) }
+      var mark = try fixture.observer.mark
+      try await fixture.simulator.control("vanish", 0)
+      try await fixture.simulator.control("disconnect", 1)
+      let offline = try await fixture.offline(ids[0], after: mark)
+      try await fixture.moreReadings(ids[2], 2)
+      try await fixture.simulator.control("return", 0)
+      let online = try await fixture.online(ids[0], after: offline.number)
+      try await fixture.reading(ids[0], after: online.number) { _ in true }
+      let disconnected = try await fixture.offline(ids[1], after: mark)
+      try await fixture.online(ids[1], after: disconnected.number)
+      for id in ids.dropFirst(2) {
+        try #require(
+          try fixture.observer.messages(on: "microbit/\(id)/availability", after: mark).isEmpty)
       }
+      // All of them at once.
+      mark = try fixture.observer.mark
+      for index in ids.indices { try await fixture.simulator.control("reset", index) }
+      for id in ids {
+        let offline = try await fixture.offline(id, after: mark)
+        let online = try await fixture.online(id, after: offline.number)
+        try await fixture.reading(id, after: online.number) { _ in true }
+      }
+      try await fixture.expectContiguousReadings(ids)
     }
   }
 }

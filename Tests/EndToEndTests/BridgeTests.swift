@@ -53,6 +53,21 @@ import Testing
           "readings", "malformed", "commands", "over_limit", "sent", "queued", "lost", "rejected_by_broker",
         ])
 
+      let device = try await fixture.simulator.device(0)
+      let described = try await fixture.message("kitchen/info") { $0.text.contains("serial") }.json()
+      #expect(
+        described.keys == [
+          "name", "bluetooth_name", "area", "identifier", "owner", "profile", "properties", "enabled", "rssi",
+          "last_connected", "connected_since", "model", "firmware", "serial",
+        ])
+      #expect(described["name"]?.string == "Kitchen")
+      #expect(described["bluetooth_name"]?.string == device.name)
+      #expect(described["identifier"]?.string == device.address)
+      #expect(described["owner"]?.string == Fixture.gatewayID)
+      #expect(described["profile"]?.string == "microbit")
+      #expect((-100 ... -20).contains(described["rssi"]?.int ?? 0))
+      #expect(isTimestamp(described["connected_since"]?.string))
+
       let kept = try await fixture.retained()
       #expect(kept["\(Self.bridge)/state"]?.text == "online")
       #expect(kept["\(Self.bridge)/info"] != nil)
@@ -62,6 +77,17 @@ import Testing
         #expect(properties.allSatisfy { kept["\(id)/\($0)"] != nil })
       }
       #expect(kept.count == 11 + 3, "11 topics and three announcements to Home Assistant")
+      let mark = try fixture.observer.mark
+      try await fixture.vanish(0, "kitchen")
+      // The list says why it has no link.
+      try await fixture.message("\(Self.bridge)/devices", after: mark) { message in
+        (try? message.json())?.array?.contains {
+          $0["id"]?.string == "kitchen" && $0["last_error"]?.string?.contains("the link ended") == true
+        } == true
+      }
+      try await fixture.message("kitchen/info", after: mark) {
+        (try? $0.json())?["connected_since"] == nil
+      }
     }
   }
 
@@ -81,32 +107,6 @@ import Testing
       // Measured on arrival: messages may be delivered closer together than they were sent.
       #expect(Double(bytes) < (seconds + 0.5) * 32 * 1024, "\(lists.count) lists in \(seconds) s")
       for (first, second) in zip(lists, lists.dropFirst()) { #expect(first.payload != second.payload) }
-    }
-  }
-
-  @Test("The info of a device has its name, address, gateway, signal strength and connection time")
-  func deviceInfo() async throws {
-    try await withFixture { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
-      let info = try await fixture.message("\(device.id)/info").json()
-      #expect(
-        info.keys == [
-          "name", "bluetooth_name", "identifier", "owner", "profile", "properties", "enabled", "rssi",
-          "last_connected", "connected_since",
-        ])
-      #expect(info["name"]?.string == device.name)
-      #expect(info["identifier"]?.string == device.address)
-      #expect(info["owner"]?.string == Fixture.gatewayID)
-      #expect(info["profile"]?.string == "microbit")
-      #expect((-100 ... -20).contains(info["rssi"]?.int ?? 0))
-      #expect(isTimestamp(info["connected_since"]?.string))
-      let mark = try fixture.observer.mark
-      try await fixture.simulator.control("vanish", 0)
-      try await fixture.offline(device.id, after: mark)
-      try await fixture.message("\(device.id)/info", after: mark) {
-        (try? $0.json())?["connected_since"] == nil
-      }
     }
   }
 }

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The broker is absent, restarts, rejects the login, or is another program.
+/// The broker is absent, restarts, rejects the login, or is no broker.
 @Suite struct BrokerTests {
   @Test("A broker that starts after the gateway receives all readings from the first on")
   func absentAtStart() async throws {
@@ -79,24 +79,6 @@ import Testing
     }
   }
 
-  @Test("The gateway reconnects within 5 s each time the broker restarts")
-  func flapping() async throws {
-    try await withThreeAttempts { fixture in
-      try await fixture.bridgeOnline()
-      let gateway = try fixture.gateway
-      var longest = Duration.zero
-      for _ in 1...4 {
-        try await fixture.broker.kill()
-        _ = try await gateway.line(within: Fixture.patience) { $0.contains("Connection refused") }
-        let back = ContinuousClock.now
-        try await fixture.broker.start()
-        _ = try await gateway.line(within: Fixture.patience) { $0.contains("connected again") }
-        longest = max(longest, back.duration(to: .now))
-      }
-      return longest < .seconds(5)
-    }
-  }
-
   /// User `fixture` with the password `secret`, as written by mosquitto_passwd.
   private static let passwords = """
     fixture:$7$101$HE8HDFYMmlF1Jpv/$jtvTvbBwb4XrHEBlv1b4aHopv4zB2qLLGRR042T2g2UHmpbHpEFos+wFv4LSo+A7/r5qCtHbh5m4qzBEIFVM3w==
@@ -113,17 +95,8 @@ import Testing
     return plan
   }
 
-  @Test("The gateway connects with the right password, and does not log it")
-  func rightPassword() async throws {
-    try await withFixture(Self.planWithLogin(password: "secret\n")) { fixture in
-      try fixture.startGateway()
-      try await fixture.online(try await fixture.id())
-      try #require(try !fixture.gateway.text.contains("secret"))
-    }
-  }
-
-  @Test("A password file that comes only after the start: the gateway runs meanwhile, and connects then")
-  func passwordFileAway() async throws {
+  @Test("A missing password file and a wrong password are logged once; with the right one it connects")
+  func login() async throws {
     var plan = Self.planWithLogin(password: "")
     plan.files["password"] = nil
     try await withFixture(plan) { fixture in
@@ -135,75 +108,34 @@ import Testing
       try #require(
         doctor.contains("the running gateway is not connected to the broker: cannot use")
           && doctor.contains("mqtt.password_file: "), "\(doctor)")
+      try fixture.folder.write("Secret\n", to: "password")
+      try await fixture.logged("(check mqtt.username and mqtt.password_file)")
+      for _ in 0..<2 {
+        try await fixture.broker.logLine(within: Fixture.patience) { $0.contains("not authorised") }
+      }
+      try #require(try fixture.lines(with: "the broker rejected").count == 1)
       try fixture.folder.write("secret\n", to: "password")
       try await fixture.online(try await fixture.id())
       try #require(fixture.gateway.pid == gateway.pid)
       try #require(try fixture.lines(with: "No such file or directory").count == 1)
+      for password in ["secret", "Secret"] { try #require(!gateway.text.contains(password)) }
     }
   }
 
-  @Test("A wrong password is logged once, and the gateway keeps trying")
-  func wrongPassword() async throws {
-    try await withFixture(Self.planWithLogin(password: "Secret\n")) { fixture in
-      try fixture.startGateway()
-      try await fixture.logged("(check mqtt.username and mqtt.password_file)")
-      for _ in 0..<3 {
-        try await fixture.broker.logLine(within: Fixture.patience) { $0.contains("not authorised") }
-      }
-      try #require(try fixture.lines(with: "the broker rejected").count == 1)
-      try #require(try fixture.lines(with: "Secret").isEmpty)
-      // Bluetooth is unaffected.
-      try await fixture.simulator.waitUntil(0, hasSent: 5)
-      try #require(try await fixture.stopGateway() == 0)
-    }
-  }
-
-  @Test("A server that accepts the connection but never answers is logged once and retried")
-  func silentServer() async throws {
-    var plan = Plan()
-    plan.absent = [.broker, .gateway]
-    try await withFixture(plan) { fixture in
-      let fakeBroker = try FakeBroker(port: fixture.broker.port, .silent)
-      try fixture.startGateway()
-      try await fakeBroker.connected(times: 2)
-      try #require(try fixture.lines(with: "does not answer as a broker").count == 1)
-      try await fixture.simulator.waitUntil(0, hasSent: 5)
-      try #require(try await fixture.stopGateway() == 0)
-    }
-  }
-
-  @Test(
-    "A server that sends invalid MQTT is logged once and retried",
-    arguments: [
-      Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
-      // A CONNACK with an unterminated length field.
-      [0x20, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
-      // A PUBLISH before the CONNACK.
-      [0x30, 0x03, 0x00, 0x01, 0x61],
-    ] as [[UInt8]])
-  func serverSendsInvalidMQTT(bytes: [UInt8]) async throws {
-    var plan = Plan()
-    plan.absent = [.broker, .gateway]
-    try await withFixture(plan) { fixture in
-      let fakeBroker = try FakeBroker(port: fixture.broker.port, .nonsense(bytes))
-      try fixture.startGateway()
-      try await fakeBroker.connected(times: 3)
-      try #require(try fixture.lines(with: " mqtt: ").count == 1)
-      try #require(try fixture.lines(with: "trying again").count == 1)
-      try await fixture.simulator.waitUntil(0, hasSent: 5)
-      try #require(try await fixture.stopGateway() == 0)
-    }
-  }
-
-  @Test("The gateway connects once a broker replaces a server that is none")
+  @Test("A server that is no broker is logged once and retried, until a broker replaces it")
   func brokerReplacesOtherServer() async throws {
     var plan = Plan()
     plan.absent = [.broker, .gateway]
     try await withFixture(plan) { fixture in
       do {
-        let fakeBroker = try FakeBroker(port: fixture.broker.port, .nonsense(Array("hello".utf8)))
+        let server = try StubServer(port: fixture.broker.port, sending: Array("hello".utf8))
         try fixture.startGateway()
-        try await fakeBroker.connected(times: 1)
+        // A CONNECT of each attempt.
+        _ = try await server.received.first(3)
+        try #require(try fixture.lines(with: " mqtt: ").count == 1)
+        try #require(try fixture.lines(with: "trying again").count == 1)
+        try await fixture.simulator.waitUntil(0, hasSent: 5)
+        try #require(server.received.count >= 3)
       }
       try await fixture.broker.start()
       try await fixture.startObserver()

@@ -3,13 +3,32 @@ import Testing
 
 /// What is logged at the level `debug` only.
 @Suite struct DebugLogTests {
-  @Test("Readings, commands and replies are logged once the level is set to debug at run time")
-  func atRunTime() async throws {
-    try await withFixture { fixture in
+  @Test("At the level debug, readings, commands, replies, characteristics and subscriptions are logged")
+  func levels() async throws {
+    var plan = Plan()
+    plan.absent = [.gateway]
+    try await withFixture(plan) { fixture in
+      try fixture.startGateway(["--log-level", "debug"])
       let id = try await fixture.id()
       try await fixture.online(id)
+      for (uuid, flags, property) in [
+        ("e95d9250", "read,notify", "temperature"), ("e95d1b25", "read,write", "period"),
+        ("00002a26", "read", "-"),
+      ] {
+        let lines = try fixture.lines(with: " uuid=\(uuid)")
+        #expect(lines.count == 1)
+        #expect(lines.first?.contains("characteristic device=\(id) address=") == true)
+        #expect(lines.first?.hasSuffix(" flags=\(flags) property=\(property)") == true, "\(lines)")
+      }
+      try await fixture.logged("mqtt: subscribed to microbit/\(fixture.bridge)/request/#")
+      try await fixture.logged("mqtt: subscribed to microbit/\(id)/+/set")
+
+      // The level can be changed at run time.
+      #expect(try await fixture.perform("log_level", #"{"level":"info"}"#)["level"]?.string == "info")
+      let before = try fixture.lines(with: " debug ").count
+      try await fixture.moreReadings(id, 5)
       #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
-      #expect(try fixture.lines(with: " debug ").isEmpty)
+      #expect(try fixture.lines(with: " debug ").count == before)
 
       try await fixture.perform("log_level", #"{"level":"debug"}"#)
       let reading = try await fixture.gateway.line(within: Fixture.patience) {
@@ -30,33 +49,6 @@ import Testing
       _ = try await fixture.request("devices", long)
       try await fixture.logged("request/devices")
       #expect(try fixture.lines(with: "request/devices").allSatisfy { $0.utf8.count < 300 })
-
-      try await fixture.perform("log_level", #"{"level":"info"}"#)
-      let before = try fixture.lines(with: " debug ").count
-      try await fixture.moreReadings(id, 5)
-      #expect(try fixture.lines(with: " debug ").count == before)
-    }
-  }
-
-  @Test("A gateway started at the level debug logs characteristics and MQTT subscriptions")
-  func atStart() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
-      try fixture.startGateway(["--log-level", "debug"])
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      for (uuid, flags, property) in [
-        ("e95d9250", "read,notify", "temperature"), ("e95d1b25", "read,write", "period"),
-        ("00002a26", "read", "-"),
-      ] {
-        let lines = try fixture.lines(with: " uuid=\(uuid)")
-        #expect(lines.count == 1)
-        #expect(lines.first?.contains("characteristic device=\(id) address=") == true)
-        #expect(lines.first?.hasSuffix(" flags=\(flags) property=\(property)") == true, "\(lines)")
-      }
-      try await fixture.logged("mqtt: subscribed to microbit/\(fixture.bridge)/request/#")
-      try await fixture.logged("mqtt: subscribed to microbit/\(id)/+/set")
     }
   }
 }

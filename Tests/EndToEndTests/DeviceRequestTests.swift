@@ -16,19 +16,26 @@ import Testing
 
   // MARK: Add
 
-  @Test("A micro:bit without an entry comes online when it is added, and is still known after a restart")
+  @Test("A micro:bit without an entry is used when it is added, in range or not, and known after a restart")
   func add() async throws {
     try await withFixture(Self.plan(devices: 2)) { fixture in
       try await fixture.online("kitchen")
+      try await fixture.simulator.control("vanish", 1)
       let other = try await fixture.simulator.device(1)
+      try await fixture.perform("device/add", #"{"identifier":"\#(other.address)"}"#)
+      #expect(try await fixture.listed(other.id)?["session"]?.string == "absent")
+      try await fixture.offline(other.id)
+      // Again, with options.
       let data = try await fixture.perform(
         "device/add",
         #"{"identifier":"\#(other.address.lowercased())","id":"cellar","area":"Home","period":70}"#)
       #expect(data["id"]?.string == "cellar")
       #expect(data["identifier"]?.string == other.address)
+      try await fixture.simulator.control("return", 1)
       try await fixture.online("cellar")
       try await fixture.message("cellar/period", "70")
       #expect(try await fixture.simulator.device(1).period == 70)
+      #expect(try await fixture.retained(of: other.id).isEmpty)
       let mark = try fixture.observer.mark
       try await fixture.restartGateway()
       try await fixture.online("cellar", after: mark)
@@ -78,71 +85,13 @@ import Testing
     try #require(try await monitor.calls(of: "StopNotify") == count)
   }
 
-  private static let button = #"""
-    "button":{"properties":{"button":{"service":"e95d9882-251d-470a-a062-fa1922dfa9a8",
-      "characteristic":"e95dda90-251d-470a-a062-fa1922dfa9a8","access":["read","notify"],"type":"uint8"}}}
-    """#
-
-  @Test("If a reload removes the profile that a request has set, the entry's is used, and this is logged")
-  func reloadRemovesRequestedProfile() async throws {
-    var plan = Self.plan(devices: 2)
-    plan.profiles = Self.button
-    plan.simulator = ["--services", "temperature,buttons"]
-    try await withFixture(plan) { fixture in
-      try await fixture.online("kitchen")
-      let other = try await fixture.simulator.device(1)
-      try await fixture.perform("device/add", #"{"identifier":"\#(other.address)","profile":"button"}"#)
-      try await fixture.online(other.id)
-      let text = fixture.configuration(fixture.plan.entries).replacing(Self.button, with: "")
-      try fixture.folder.write(text, to: "config.json")
-      let mark = try fixture.observer.mark
-      try await fixture.perform("reload")
-      try await fixture.reading(other.id, after: mark) { _ in true }
-      try #require(
-        try fixture.lines(with: "the profile that a request named is gone: using microbit").count == 1)
-    }
-  }
-
-  @Test("An absent device can be added, and added again with other options")
-  func addAbsent() async throws {
-    try await withFixture(Self.plan(devices: 2)) { fixture in
-      try await fixture.online("kitchen")
-      try await fixture.simulator.control("vanish", 1)
-      let other = try await fixture.simulator.device(1)
-      try await fixture.perform("device/add", #"{"identifier":"\#(other.address)"}"#)
-      #expect(try await fixture.listed(other.id)?["session"]?.string == "absent")
-      try await fixture.offline(other.id)
-      try await fixture.perform(
-        "device/add", #"{"identifier":"\#(other.address)","name":"Keller","period":70}"#)
-      let mark = try fixture.observer.mark
-      try await fixture.simulator.control("return", 1)
-      try await fixture.online(other.id, after: mark)
-      try await fixture.message("\(other.id)/period", "70")
-      #expect(try await fixture.listed(other.id)?["name"]?.string == "Keller")
-    }
-  }
-
-  @Test("A device pinned to another gateway cannot be added, and the attempt stores nothing")
-  func addPinned() async throws {
-    let attic = #"{"match":{"identifier":"D1:5A:00:01:C0:DE"},"id":"attic","gateway":"attic"}"#
-    try await withFixture(Self.plan(devices: 2, entries: "\(Self.kitchen),\(attic)")) { fixture in
-      try await fixture.online("kitchen")
-      let error = try await fixture.refusal(
-        "device/add", #"{"identifier":"D1:5A:00:01:C0:DE","name":"Mine"}"#)
-      #expect(error.contains("pinned to another gateway"))
-      try await fixture.reload(
-        entries: "\(Self.kitchen),\(attic.replacing(#","gateway":"attic""#, with: ""))")
-      try await fixture.online("attic")
-      #expect(try await fixture.listed("attic")?["label"] == nil)
-    }
-  }
-
   // MARK: Remove
 
   @Test("A removed device has no topics, stays removed despite a matching entry, and can be added again")
   func remove() async throws {
     var plan = Self.plan(entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)
-    plan.period = 5
+    // So that notifications are always in flight.
+    plan.period = 1
     plan.simulator = ["--disconnect-ms", "300"]
     try await withFixture(plan) { fixture in
       let device = try await fixture.simulator.device(0)
@@ -151,12 +100,14 @@ import Testing
       _ = try await fixture.observer.message(Self.discovery(device.id), within: Fixture.patience) {
         !$0.payload.isEmpty
       }
+      try await fixture.perform(
+        "device/options", #"{"id":"\#(device.id)","options":{"name":"K","area":"A","period":70}}"#)
       try await fixture.perform("device/remove", #"{"id":"\#(device.id)"}"#)
       _ = try await fixture.observer.message(
         Self.discovery(device.id), within: Fixture.patience, where: \.payload.isEmpty)
       try await fixture.simulator.waitUntil(0, "it is disconnected") { !$0.isConnected }
       #expect(try await fixture.retained(of: device.id).isEmpty)
-      #expect(try await fixture.retainedMessage(on: Self.discovery(device.id)) == nil)
+      #expect(try await fixture.retained()[Self.discovery(device.id)] == nil)
       #expect(try await fixture.perform("devices").array?.isEmpty == true)
 
       try await fixture.restartGateway()
@@ -171,43 +122,20 @@ import Testing
       try await fixture.perform("device/add", #"{"identifier":"\#(device.address)"}"#)
       try await fixture.online(device.id, after: mark)
       try await fixture.message("\(device.id)/temperature", after: mark)
+      // Its settings from requests are gone.
+      let listed = try await fixture.listed(device.id)
+      #expect(listed?["name"]?.string == device.name)
+      #expect(listed?["area"] == nil && listed?["desired"] == nil)
       _ = try await fixture.observer.message(Self.discovery(device.id), after: mark, within: Fixture.patience)
       {
         !$0.payload.isEmpty
       }
-    }
-  }
-
-  @Test("Removing a device discards its settings from requests and commands")
-  func removeDiscardsSettings() async throws {
-    try await withFixture(Self.plan()) { fixture in
-      try await fixture.online("kitchen")
-      try await fixture.perform(
-        "device/options", #"{"id":"kitchen","options":{"name":"K","area":"A","period":70}}"#)
-      try await fixture.message("kitchen/period", "70")
-      try await fixture.perform("device/remove", #"{"id":"kitchen"}"#)
-      let mark = try fixture.observer.mark
-      try await fixture.perform("device/add", #"{"identifier":"\#(Self.first)"}"#)
-      try await fixture.online("kitchen", after: mark)
-      let listed = try await fixture.listed("kitchen")
-      #expect(listed?["label"] == nil)
-      #expect(listed?["area"] == nil)
-      #expect(listed?["desired"] == nil)
-    }
-  }
-
-  @Test("A device can be removed while notifications arrive")
-  func removeDuringNotifications() async throws {
-    var plan = Self.plan()
-    // So that notifications are always in flight.
-    plan.period = 1
-    try await withFixture(plan) { fixture in
-      try await fixture.bridgeOnline()
-      for _ in 0..<20 {
+      // While notifications arrive.
+      for _ in 0..<10 {
         let mark = try fixture.observer.mark
-        try await fixture.perform("device/add", #"{"identifier":"\#(Self.first)"}"#)
-        try await fixture.message("kitchen/readings", after: mark)
-        try await fixture.perform("device/remove", #"{"id":"kitchen"}"#)
+        try await fixture.perform("device/remove", #"{"id":"\#(device.id)"}"#)
+        try await fixture.perform("device/add", #"{"identifier":"\#(device.address)"}"#)
+        try await fixture.message("\(device.id)/readings", after: mark)
       }
     }
   }
@@ -251,25 +179,17 @@ import Testing
       try await fixture.online("kitchen", after: restart)
       #expect(try await fixture.retained(of: device.id).isEmpty)
       #expect(try await fixture.check().contains(/id +kitchen +request/))
-    }
-  }
 
-  @Test("Retained topics are right after several renames, online and offline")
-  func severalRenames() async throws {
-    try await withFixture(Self.plan()) { fixture in
-      try await fixture.online("kitchen")
-      try await fixture.message("kitchen/period")
+      // Several renames, online and offline.
       for (from, to) in [("kitchen", "a"), ("a", "kitchen"), ("kitchen", "a"), ("a", "b"), ("b", "kitchen")] {
         try await fixture.perform("device/rename", #"{"id":"\#(from)","to":"\#(to)"}"#)
       }
       try await fixture.moreReadings("kitchen", 2)
-      let kept = try await fixture.retained()
-      #expect(kept["kitchen/availability"]?.text == "online")
-      #expect(kept["kitchen/info"] != nil && kept["kitchen/period"] != nil)
-      #expect(kept.keys.allSatisfy { !$0.hasPrefix("a/") && !$0.hasPrefix("b/") })
-      let mark = try fixture.observer.mark
-      try await fixture.simulator.control("vanish", 0)
-      try await fixture.offline("kitchen", after: mark)
+      let last = try await fixture.retained()
+      #expect(last["kitchen/availability"]?.text == "online")
+      #expect(last["kitchen/info"] != nil && last["kitchen/period"] != nil)
+      #expect(last.keys.allSatisfy { !$0.hasPrefix("a/") && !$0.hasPrefix("b/") })
+      try await fixture.vanish(0, "kitchen")
       try await fixture.perform("device/rename", #"{"id":"kitchen","to":"cellar"}"#)
       try await fixture.offline("cellar")
       #expect(try await fixture.retained(of: "kitchen").isEmpty)
@@ -314,27 +234,6 @@ import Testing
     }
   }
 
-  @Test("A requested period is written, confirmed and stored; null restores the configured one")
-  func period() async throws {
-    let entries = #"{"match":{"identifier":"\#(Self.first)"},"id":"kitchen","period":80}"#
-    try await withFixture(Self.plan(entries: entries)) { fixture in
-      try await fixture.online("kitchen")
-      try await fixture.message("kitchen/period", "80")
-      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":70}}"#)
-      try await fixture.message("kitchen/period", "70")
-      #expect(try await fixture.simulator.device(0).period == 70)
-      try await fixture.message("kitchen/info") { (try? $0.json())?["desired"]?["period"]?.int == 70 }
-      try await fixture.stored(#""desired":{"period":{"value":70,"source":"request"}}"#)
-      #expect(try await fixture.check().contains(/period +70 ms +request/))
-      let mark = try fixture.observer.mark
-      try await fixture.perform("device/options", #"{"id":"kitchen","options":{"period":null}}"#)
-      try await fixture.message("kitchen/period", "80", after: mark)
-      #expect(try await fixture.simulator.device(0).period == 80)
-      // There was no command, so there is no result.
-      #expect(try fixture.observer.messages(on: "microbit/kitchen/period/result").isEmpty)
-    }
-  }
-
   @Test("A disabled device is disconnected, also after a restart, and reconnects when it is enabled")
   func enabled() async throws {
     try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
@@ -369,52 +268,5 @@ import Testing
     }
   }
 
-  // MARK: Errors
-
-  @Test("The list of devices says why a device has no link")
-  func lastError() async throws {
-    var plan = Self.plan()
-    plan.simulator = ["--timeout-ms", "100"]
-    try await withFixture(plan) { fixture in
-      try await fixture.online("kitchen")
-      try await fixture.simulator.control("vanish", 0)
-      try await fixture.offline("kitchen")
-      func list(_ error: String) async throws {
-        try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { message in
-          (try? message.json())?.array?.first?["last_error"]?.string?.contains(error) == true
-        }
-      }
-      try await list("the link ended")
-      try #require(
-        try fixture.observer.messages.last { $0.topic.hasSuffix("kitchen/info") }?.text.contains("last_error")
-          == false)
-      try await fixture.simulator.control("return", 0)
-      try await fixture.message("bridge/\(Fixture.gatewayID)/devices", after: try fixture.observer.mark) {
-        message in
-        let device = (try? message.json())?.array?.first
-        return device?["session"]?.string == "live" && device?["last_error"] == nil
-      }
-    }
-  }
-
   // MARK: Reconnect
-
-  @Test("A reconnect ends the link and makes another; the other device is unaffected")
-  func reconnect() async throws {
-    try await withFixture(Self.plan(devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"}}"#)) {
-      fixture in
-      let id = try await fixture.id(0)
-      let other = try await fixture.id(1)
-      for id in [id, other] { try await fixture.online(id) }
-      let monitor = try await BusMonitor(fixture.bus)
-      let mark = try fixture.observer.mark
-      try await fixture.perform("device/reconnect", #"{"id":"\#(id)"}"#)
-      let offline = try await fixture.offline(id, after: mark)
-      let online = try await fixture.online(id, after: offline.number)
-      try await fixture.reading(id, after: online.number) { _ in true }
-      #expect(try await monitor.calls(of: "Connect") == 1)
-      #expect(try await monitor.calls(of: "Disconnect") == 1)
-      #expect(try fixture.stayedOnline(other, after: mark))
-    }
-  }
 }

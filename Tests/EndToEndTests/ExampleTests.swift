@@ -25,7 +25,7 @@ import Testing
 
   private static let setups: [String: Setup] = [
     "A temperature": Setup(
-      online: ["kitchen"], simulator: ["--address", "0=C5:A1:B2:C3:D4:E5"], devices: 1),
+      online: ["window"], simulator: ["--address", "0=C5:A1:B2:C3:D4:E5"], devices: 1),
     "The keys of several SensorTags": Setup(
       online: ["door", "e67a00000002"],
       peripherals: [("SensorTag", "sensortag_keys"), ("SensorTag 2.0", "sensortag_keys")],

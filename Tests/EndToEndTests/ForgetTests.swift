@@ -31,6 +31,10 @@ import Testing
         Set(try await fixture.retained().keys) == ["hall/info", "homeassistant/device/other/config"])
       let again = try await fixture.command(["forget", "--yes"])
       #expect(again.status == 0 && again.text.contains("retains nothing of the gateway fixture"))
+      try fixture.folder.write(
+        #"{"gateway":{"id":"fixture"},"mqtt":{"host":"127.0.0.1","port":1}}"#, to: "config.json")
+      let refused = try await fixture.command(["forget", "--yes"])
+      #expect(refused.status == 69 && refused.text.contains("refused"), "\(refused.text)")
     }
   }
 
@@ -48,19 +52,6 @@ import Testing
       let unasked = try await fixture.command(["forget"], prefix: ["/usr/bin/setsid", "-w"])
       #expect(unasked.status == 64 && unasked.text.contains("--yes"), "\(unasked.text)")
       #expect(try await fixture.retained()["kitchen/info"] != nil)
-    }
-  }
-
-  @Test("forget says why the broker cannot be used")
-  func noBroker() async throws {
-    var plan = Self.plan()
-    plan.absent = [.gateway]
-    plan.mqtt = #""username": "nobody""#
-    try await withFixture(plan) { fixture in
-      try fixture.folder.write(
-        #"{"gateway":{"id":"fixture"},"mqtt":{"host":"127.0.0.1","port":1}}"#, to: "config.json")
-      let (status, text) = try await fixture.command(["forget", "--yes"])
-      #expect(status == 69 && text.contains("refused"), "\(text)")
     }
   }
 

@@ -16,7 +16,9 @@ import Testing
     try await fixture.observer.message(topic, after: mark, within: Fixture.patience, where: condition)
   }
 
-  @Test("The gateway is announced before its micro:bits, and all are announced again at each birth message")
+  @Test(
+    "The gateway is announced before its micro:bits, all of them at each birth message, and if it was deleted"
+  )
   func announcementOrder() async throws {
     try await withFixture(Plan(devices: 3)) { fixture in
       let topics = try await fixture.simulator.devices().map { topic($0.id) }
@@ -31,6 +33,21 @@ import Testing
         try await fixture.observer.publish(Self.status, "online")
         for topic in topics + [Self.gateway] { _ = try await document(fixture, topic, after: mark) }
       }
+
+      // Deleted by a user, no device refers to it, until it has been announced again.
+      var mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.gateway, [], retain: true)
+      // Earlier documents may still be in flight.
+      _ = try await document(fixture, topics[0], after: mark) {
+        !$0.payload.isEmpty && !$0.text.contains("via_device")
+      }
+      #expect(try await fixture.stopGateway() == 0)
+      mark = try fixture.observer.mark
+      try fixture.startGateway()
+      let again = try await document(fixture, Self.gateway, after: mark)
+      let device = try await document(fixture, topics[0], after: mark)
+      #expect(again.number < device.number)
+      #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_fixture")
     }
   }
 
@@ -111,18 +128,21 @@ import Testing
   }
 
   /// If Home Assistant was offline when the topic was cleared, it still has the device in its registry.
-  @Test("A removed device is announced and removed once more at the next birth message")
+  @Test("A device that another one has replaced is announced and removed once more at the next birth message")
   func removal() async throws {
-    try await withFixture(Plan(devices: 2)) { fixture in
+    var plan = Plan(devices: 2)
+    plan.entries = Self.kitchen
+    try await withFixture(plan) { fixture in
       let topic = topic(try await fixture.id())
       _ = try await document(fixture, topic)
       try await fixture.stored("announced")
+      try await fixture.stored("kitchen")
       #expect(try await fixture.stopGateway() == 0)
-      try fixture.configure(
-        entries: #"{"match":{"identifier":"\#(try await fixture.simulator.device(1).address)"}}"#)
+      try fixture.configure(entries: Self.kitchen.replacing("D0:5A:00:00", with: "D1:5A:00:01"))
       var mark = try fixture.observer.mark
       try fixture.startGateway()
       _ = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
+      _ = try await document(fixture, self.topic(try await fixture.id(1)), after: mark)
       #expect(try await fixture.stopGateway() == 0)
       // The removal is still known after a restart.
       mark = try fixture.observer.mark
@@ -144,25 +164,6 @@ import Testing
       try await fixture.observer.publish(Self.status, "online")
       _ = try await document(fixture, self.topic(try await fixture.id(1)), after: mark)
       #expect(try fixture.observer.messages(on: topic, after: mark).isEmpty)
-    }
-  }
-
-  @Test("A micro:bit is removed if another one got its id while the gateway was stopped")
-  func replaced() async throws {
-    var plan = Plan(devices: 2)
-    plan.entries = Self.kitchen
-    try await withFixture(plan) { fixture in
-      let (old, new) = (topic(try await fixture.id()), topic(try await fixture.id(1)))
-      _ = try await document(fixture, old)
-      try await fixture.stored("announced")
-      try await fixture.stored("kitchen")
-      #expect(try await fixture.stopGateway() == 0)
-      let mark = try fixture.observer.mark
-      try fixture.configure(entries: Self.kitchen.replacing("D0:5A:00:00", with: "D1:5A:00:01"))
-      try fixture.startGateway()
-      _ = try await document(fixture, old, after: mark) { $0.payload.isEmpty }
-      _ = try await document(fixture, new, after: mark)
-      #expect(try await fixture.retained()[old] == nil)
     }
   }
 
@@ -266,27 +267,6 @@ import Testing
       try await fixture.synchronizeGateway()
       #expect(try fixture.lines(with: "deleted in Home Assistant").isEmpty)
       #expect(try await fixture.retained()[topic] != nil)
-    }
-  }
-
-  @Test("Devices refer to a gateway deleted by a user only after it has been announced again")
-  func gatewayDeleted() async throws {
-    try await withFixture { fixture in
-      let topic = topic(try await fixture.id())
-      _ = try await document(fixture, topic)
-      var mark = try fixture.observer.mark
-      try await fixture.observer.publish(Self.gateway, [], retain: true)
-      // Earlier documents may still be in flight.
-      _ = try await document(fixture, topic, after: mark) {
-        !$0.payload.isEmpty && !$0.text.contains("via_device")
-      }
-      #expect(try await fixture.stopGateway() == 0)
-      mark = try fixture.observer.mark
-      try fixture.startGateway()
-      let gateway = try await document(fixture, Self.gateway, after: mark)
-      let device = try await document(fixture, topic, after: mark)
-      #expect(gateway.number < device.number)
-      #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_fixture")
     }
   }
 }

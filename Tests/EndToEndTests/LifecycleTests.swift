@@ -54,31 +54,6 @@ import Testing
     }
   }
 
-  @Test("SIGTERM during a connection attempt leaves no link behind")
-  func stopWhileConnecting() async throws {
-    var plan = Plan()
-    plan.simulator = ["--connect-ms", "30000"]
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
-      let monitor = try await BusMonitor(fixture.bus)
-      try fixture.startGateway()
-      try await monitor.called("Connect")
-      try #require(try await fixture.timeToStop() < .seconds(5))
-      try #require(try await monitor.calls(of: "Disconnect") >= 1)
-    }
-  }
-
-  @Test("SIGTERM without bus and broker ends the gateway within 5 s")
-  func stopWithoutBusAndBroker() async throws {
-    var plan = Plan()
-    plan.absent = [.bus, .broker]
-    try await withFixture(plan) { fixture in
-      try await fixture.logged("no D-Bus")
-      try await fixture.logged("the broker cannot be reached")
-      try #require(try await fixture.timeToStop() < .seconds(5))
-    }
-  }
-
   @Test(
     "SIGTERM ends the gateway within 5 s while the broker or bluetoothd hangs",
     arguments: [[true, false], [false, true], [true, true]])
@@ -89,21 +64,6 @@ import Testing
       if hanging[0] { fixture.broker.freeze(true) }
       if hanging[1] { bluetoothd.signal(SIGSTOP) }
       return try await fixture.timeToStop() < .seconds(5)
-    }
-  }
-
-  @Test("A command that waits for its micro:bit is answered before the gateway ends")
-  func stopWithPending() async throws {
-    var plan = Plan()
-    plan.entries = #"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}"#
-    try await withFixture(plan) { fixture in
-      try await fixture.bridgeOnline()
-      try #require(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "pending")
-      let mark = try fixture.observer.mark
-      try #require(try await fixture.stopGateway() == 0)
-      let result = try await fixture.message("kitchen/period/result", after: mark).json()
-      try #require(result["status"]?.string == "failed")
-      try #require(result["reason"]?.string?.isEmpty == false)
     }
   }
 
@@ -132,17 +92,10 @@ import Testing
     }
   }
 
-  @Test(
-    "Stale availability left by a killed gateway is corrected at the next start",
-    arguments: [
-      #"{"match":{"name_prefix":"BBC micro:bit"}}"#,
-      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#,
-    ])
-  func staleAvailability(entry: String) async throws {
-    var plan = Plan()
-    plan.entries = entry
-    try await withFixture(plan) { fixture in
-      let id = entry.contains("kitchen") ? "kitchen" : try await fixture.id()
+  @Test("Stale availability left by a killed gateway is corrected at the next start")
+  func staleAvailability() async throws {
+    try await withFixture { fixture in
+      let id = try await fixture.id()
       try await fixture.online(id)
       // Without this record the next start could not correct it.
       try await fixture.stored(#""name":"BBC micro:bit"#)
@@ -166,83 +119,36 @@ import Testing
     }
   }
 
-  @Test("The micro:bit that has the id of a prefix keeps it after a restart")
-  func idOfPrefixAfterRestart() async throws {
-    var plan = Plan(devices: 3)
-    // It is sorted after the ids made from addresses.
-    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"zoo"}"#
-    try await withFixture(plan) { fixture in
-      try await fixture.online("zoo")
-      let owner = try await fixture.message("zoo/info").json()["identifier"]?.string
-      try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { message in
-        (try? message.json())?.array?.count == 3
-      }
-      try #require(try await fixture.stopGateway() == 0)
-      let mark = try fixture.observer.mark
-      try fixture.startGateway()
-      let info = try await fixture.message("zoo/info", after: mark) { $0.text.contains("connected_since") }
-      try #require(try info.json()["identifier"]?.string == owner)
-    }
-  }
-
-  @Test("Topics under an id that is no longer configured are removed at the next start")
-  func topicsUnderOldIDAreRemoved() async throws {
-    var plan = Plan()
-    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
-    try await withFixture(plan) { fixture in
-      try await fixture.online("kitchen")
-      try await fixture.stored(#""id":"kitchen""#)
-      let gateway = try fixture.gateway
-      gateway.signal(SIGKILL)
-      try await gateway.exitStatus(within: Fixture.patience)
-      try #require(try await fixture.retained()["kitchen/availability"]?.text == "online")
-      try fixture.configure(entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"cellar"}"#)
-      let mark = try fixture.observer.mark
-      try fixture.startGateway()
-      for topic in ["availability", "info", "temperature", "period"] {
-        try await fixture.message("kitchen/\(topic)", "", after: mark)
-      }
-      try await fixture.online("cellar", after: mark)
-      try #require(try await fixture.retained().keys.allSatisfy { !$0.hasPrefix("kitchen/") })
-    }
-  }
-
   @Test("The service manager is notified of readiness, life and stop")
   func notify() async throws {
     var plan = Plan()
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
       let socket = try NotifySocket(in: fixture.folder)
-      let gateway = try fixture.startGateway(environment: [
-        "NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "200000",
-      ])
-      try await socket.received("READY=1")
-      for count in 1...3 {
-        let marks = socket.lines.elements.indices.filter { socket.lines.elements[$0] == "WATCHDOG=1" }
-        try await socket.received("WATCHDOG=1", from: marks.count < count ? 0 : marks[count - 1] + 1)
-      }
-      _ = try await socket.lines.first(within: Fixture.patience, "a status") {
-        $0.hasPrefix("STATUS=1 of 1 devices online")
-      }
-      try #require(!socket.lines.elements.contains("STOPPING=1"))
-      gateway.signal(SIGTERM)
-      try await socket.received("STOPPING=1")
-      try #require(try await gateway.exitStatus(within: Fixture.patience) == 0)
-      try #require(socket.lines.elements.filter { $0 == "READY=1" }.count == 1)
-    }
-  }
-
-  @Test("Without WATCHDOG_USEC there are no watchdog notifications")
-  func noWatchdog() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
-      let socket = try NotifySocket(in: fixture.folder)
+      // Without WATCHDOG_USEC it does not say that it is alive.
       try fixture.startGateway(environment: ["NOTIFY_SOCKET": socket.path])
       try await socket.received("READY=1")
       _ = try await fixture.stopGateway()
       try await socket.received("STOPPING=1")
       try #require(!socket.lines.elements.contains("WATCHDOG=1"))
+      let before = socket.lines.count
+
+      let gateway = try fixture.startGateway(environment: [
+        "NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "200000",
+      ])
+      try await socket.received("READY=1", from: before)
+      for count in 1...3 {
+        let marks = socket.lines.elements.indices.filter { socket.lines.elements[$0] == "WATCHDOG=1" }
+        try await socket.received("WATCHDOG=1", from: marks.count < count ? 0 : marks[count - 1] + 1)
+      }
+      _ = try await socket.lines.first(from: before, within: Fixture.patience, "a status") {
+        $0.hasPrefix("STATUS=1 of 1 devices online")
+      }
+      try #require(!socket.lines.elements.dropFirst(before).contains("STOPPING=1"))
+      gateway.signal(SIGTERM)
+      try await socket.received("STOPPING=1", from: before)
+      try #require(try await gateway.exitStatus(within: Fixture.patience) == 0)
+      try #require(socket.lines.elements.dropFirst(before).count { $0 == "READY=1" } == 1)
     }
   }
 

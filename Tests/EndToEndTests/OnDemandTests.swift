@@ -54,17 +54,21 @@ import Testing
       #expect(try result.json()["status"]?.string == "applied")
       #expect(try await fixture.simulator.device(0).period == 700)
       try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
-      try await fixture.observer.publish("microbit/meter/temperature/get", "")
-      let read = try await fixture.message("meter/temperature/result", after: mark)
-      #expect(try read.json()["status"]?.string == "read")
+      try await fixture.observer.publish("microbit/meter/period/get", #"{"transaction":"g1"}"#)
+      let read = try await fixture.message("meter/period/result", after: result.number).json()
+      #expect(read["status"]?.string == "read" && read["actual"]?.int == 700)
+      #expect(read["transaction"]?.string == "g1")
       try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
       #expect(try fixture.stayedOnline("meter", after: mark))
     }
   }
 
-  @Test("A sequence has one answer with the results of all steps, or the reason why it is refused")
+  @Test("A sequence has one answer with the results of its steps, or the reason why it is refused")
   func sequence() async throws {
-    try await withFixture(Self.plan(every: 3600)) { fixture in
+    var plan = Self.plan(every: 3600)
+    plan.entries = plan.entries.replacing(
+      #""every""#, with: #""properties":["temperature","period","led_text"],"every""#)
+    try await withFixture(plan) { fixture in
       try await Self.waitForFirstVisit(fixture)
       let steps = #"[{"write":{"property":"period","value":700}},{"read":"temperature"},{"read":"period"}]"#
       let data = try await fixture.perform("device/sequence", #"{"id":"meter","steps":\#(steps)}"#)
@@ -79,31 +83,20 @@ import Testing
         try await fixture.refusal("device/sequence", #"{"id":"meter","steps":[{"read":"button_a"}]}"#)
           .hasPrefix("steps[0]: meter does not use button_a"))
 
+      // A step that fails ends the sequence.
+      let answer = try await fixture.request(
+        "device/sequence",
+        #"{"id":"meter","steps":[{"read":"temperature"},"#
+          + #"{"write":{"property":"led_text","value":"Hi"}},{"read":"period"}]}"#)
+      #expect(answer["error"]?.string == "step 2 of 3, led_text: the device does not offer led_text")
+      #expect(answer["data"]?.array?.map { $0["status"]?.string } == ["read", "failed"])
+      try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
+
       // Out of range: it cannot be connected in time.
       try await fixture.simulator.control("vanish", 0)
       #expect(
         try await fixture.refusal("device/sequence", #"{"id":"meter","steps":\#(steps),"timeout":1}"#)
           .hasPrefix("meter: timed out after 1 s"))
-    }
-  }
-
-  @Test("A step that fails ends the sequence; its answer has the results up to that step")
-  func failedStep() async throws {
-    try await withFixture(Plan(devices: 1)) { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      let mark = try fixture.observer.mark
-      try await fixture.perform(
-        "device/options", #"{"id":"\#(id)","options":{"properties":["temperature","period","led_text"]}}"#)
-      // It is connected again with the new properties.
-      try await fixture.online(id, after: mark)
-      let answer = try await fixture.request(
-        "device/sequence",
-        #"{"id":"\#(id)","steps":[{"read":"temperature"},{"write":{"property":"led_text","value":"Hi"}},{"read":"period"}]}"#
-      )
-      #expect(answer["status"]?.string == "error")
-      #expect(answer["error"]?.string == "step 2 of 3, led_text: the device does not offer led_text")
-      #expect(answer["data"]?.array?.map { $0["status"]?.string } == ["read", "failed"])
     }
   }
 }

@@ -1,52 +1,77 @@
 import TestSupport
 import Testing
 
-/// Valid period commands.
+/// Period commands.
 @Suite struct PeriodTests {
-  @Test("A plain number is applied, and the interval of readings changes")
-  func plainNumber() async throws {
+  @Test("A command is applied, answered on both topics, and retained; the interval of readings changes")
+  func applied() async throws {
     try await withFixture(Plan(period: 1000)) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
-      let json = try await fixture.setPeriod(id, "40")
+      let json = try await fixture.setPeriod(id, "60")
       #expect(json.keys == ["status", "requested", "actual", "time"])
       #expect(json["status"]?.string == "applied")
-      #expect(json["requested"]?.int == 40)
-      #expect(json["actual"]?.int == 40)
+      #expect(json["requested"]?.int == 60)
+      #expect(json["actual"]?.int == 60)
       #expect(isTimestamp(json["time"]?.string))
+      let mark = try fixture.observer.mark
+      let payload = Array(#"{"value":40,"transaction":"Grüße \"\\ \n/+#"}"#.utf8)
+      try await fixture.publish("microbit/\(id)/period/set", payload, correlation: "\0\u{1}ü")
+      let reply = try await fixture.reply(to: "\0\u{1}ü")
+      #expect(try reply.json()["actual"]?.int == 40)
+      #expect(try reply.json()["transaction"]?.string == "Grüße \"\\ \n/+#")
+      let result = try await fixture.message("\(id)/period/result", after: mark)
+      #expect(result.payload == reply.payload)
       let state = try await fixture.message("\(id)/period", "40")
-      try #require(state.qos == .atLeastOnce)
+      #expect(state.qos == .atLeastOnce)
       try #require(try await fixture.simulator.device(0).period == 40)
       try await fixture.expectInterval(id, milliseconds: 40)
       let kept = try await fixture.retained()
-      try #require(kept["\(id)/period"]?.text == "40")
-      try #require(kept["\(id)/period/result"] == nil)
+      #expect(kept["\(id)/period"]?.text == "40")
+      #expect(kept["\(id)/period/result"] == nil)
     }
   }
 
-  @Test("The result includes the transaction", arguments: ["a1", "", "Grüße \"\\ \n/+#"])
-  func transaction(text: String) async throws {
-    try await withFixture { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      let quoted = text.map { $0 == "\n" ? "\\n" : $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }.joined()
-      let json = try await fixture.setPeriod(id, #"{"value":60,"transaction":"\#(quoted)"}"#)
-      try #require(json["status"]?.string == "applied")
-      try #require(json["transaction"]?.string == text)
-    }
-  }
+  /// Without a valid value, for a read-only property, and for one that does not exist.
+  private static let invalid: [(property: String, payload: String, reason: String)] = [
+    ("period", "", "empty"), ("period", "abc", "abc"),
+    ("period", "19", "19 is below the smallest period, 20 ms"),
+    ("period", #"{"value":100"#, "JSON"), ("period", "[100]", "[100]"),
+    ("temperature", "1", "temperature"), ("colour", "1", "colour"),
+    ("PERIOD", "60", " has no property PERIOD"),
+  ]
 
-  @Test(
-    "The result is also published on the response topic, with the correlation data", arguments: [20, 65535])
-  func responseTopic(period: Int) async throws {
-    try await withFixture { fixture in
-      let id = try await fixture.id()
+  @Test("An invalid command is rejected with a reason; nothing is written, and other devices are unaffected")
+  func rejected() async throws {
+    try await withFixture(Plan(devices: 2)) { fixture in
+      let id = try await fixture.id(0)
+      let other = try await fixture.id(1)
       try await fixture.online(id)
-      try await fixture.publish("microbit/\(id)/period/set", Array("\(period)".utf8), correlation: "\0\u{1}ü")
-      let reply = try await fixture.reply(to: "\0\u{1}ü")
-      try #require(try reply.json()["actual"]?.int == period)
-      let result = try await fixture.message("\(id)/period/result")
-      try #require(result.payload == reply.payload)
+      try await fixture.online(other)
+      try await fixture.message("\(id)/period", "50")
+      let monitor = try await BusMonitor(fixture.bus)
+      // No such devices, and no such property of a group.
+      for topic in ["c5a1b2c3d4e5/period", "area/period", "bridge/period", "KITCHEN/period", "all/PERIOD"] {
+        try await fixture.observer.publish("microbit/\(topic)/set", "60")
+      }
+      for (property, payload, reason) in Self.invalid {
+        let name = "\(property) \(payload)"
+        try await fixture.publish("microbit/\(id)/\(property)/set", Array(payload.utf8), correlation: name)
+        let json = try await fixture.reply(to: name).json()
+        try #require(json["status"]?.string == "rejected", "\(name)")
+        let text = try #require(json["reason"]?.string)
+        try #require(text.contains(reason) && (1...300).contains(text.count), "\(name): \(text)")
+        try #require(json["actual"] == nil && json["requested"] == nil, "\(name)")
+      }
+      try await fixture.moreReadings(id, 3)
+      try await fixture.moreReadings(other, 3)
+      try #require(try await fixture.simulator.device(0).period == 50)
+      try #require(try fixture.observer.messages(on: "microbit/\(id)/period").map(\.text) == ["50"])
+      try #require(try await monitor.calls(of: "WriteValue") == 0)
+      // Each rejection is also published on the result topic, once; the others are ignored.
+      let results = try fixture.observer.messages.filter { $0.topic.hasSuffix("/result") }
+      try #require(results.map(\.topic) == Self.invalid.map { "microbit/\(id)/\($0.property)/result" })
+      try #require(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
     }
   }
 
@@ -84,37 +109,6 @@ import Testing
     }
   }
 
-  @Test("The latest command for an absent micro:bit is pending, and applied when the micro:bit returns")
-  func pending() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
-    try await withFixture(plan) { fixture in
-      try await fixture.simulator.control("vanish", 0)
-      try fixture.startGateway()
-      try await fixture.offline("kitchen")
-      try await fixture.bridgeOnline()
-      let set = "microbit/kitchen/period/set"
-      try await fixture.publish(set, Array("70".utf8), correlation: "first")
-      let first = try await fixture.reply(to: "first")
-      try #require(try first.json()["status"]?.string == "pending")
-      try await fixture.publish(set, Array("80".utf8), correlation: "second")
-      let superseded = try await fixture.reply(to: "first", after: first.number)
-      try #require(try superseded.json()["status"]?.string == "superseded")
-      let second = try await fixture.reply(to: "second")
-      try #require(try second.json()["status"]?.string == "pending")
-      try #require(try second.json()["actual"] == nil)
-      try await fixture.simulator.control("return", 0)
-      try await fixture.online("kitchen")
-      let applied = try await fixture.reply(to: "second", after: second.number)
-      try #require(try applied.json()["status"]?.string == "applied")
-      try #require(try applied.json()["actual"]?.int == 80)
-      try #require(try await fixture.simulator.device(0).period == 80)
-      try await fixture.message("kitchen/period", "80")
-      try #require(try fixture.observer.messages(on: "replies").count == 4)
-    }
-  }
-
   @Test("A command whose link is lost is pending, and applied when the micro:bit returns")
   func linkLost() async throws {
     var plan = Plan()
@@ -134,95 +128,6 @@ import Testing
       try #require(try second.json()["status"]?.string == "applied")
       try #require(try await fixture.simulator.device(0).period == 70)
       try #require(try fixture.observer.messages(on: "replies").count == 2)
-    }
-  }
-
-  @Test("A command retained before the gateway's start is applied")
-  func retainedCommand() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
-      let id = try await fixture.id()
-      try await fixture.observer.publish("microbit/\(id)/period/set", "70", retain: true)
-      try await fixture.observer.synchronize()
-      try fixture.startGateway()
-      let applied = try await fixture.message("\(id)/period/result") { $0.text.contains("applied") }
-      try #require(try applied.json()["actual"]?.int == 70)
-      try #require(try await fixture.simulator.device(0).period == 70)
-    }
-  }
-
-  @Test("A retained command is executed once, even if the broker sends it again")
-  func retainedCommandRepeated() async throws {
-    try await withFixture { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      try await fixture.observer.publish("microbit/\(id)/period/set", "70", retain: true)
-      try await fixture.message("\(id)/period", "70")
-      try await fixture.restartSubscriptions()
-      let mark = try fixture.observer.mark
-      try #require(try await fixture.setPeriod(id, "90")["status"]?.string == "applied")
-      try await fixture.restartSubscriptions()
-      try #require(try await fixture.setPeriod(id, "95")["actual"]?.int == 95)
-      let results = try fixture.observer.messages(on: "microbit/\(id)/period/result", after: mark)
-      try #require(try results.map { try $0.json()["requested"]?.int } == [90, 95])
-    }
-  }
-
-  @Test("The period is written again after the micro:bit was reset")
-  func resetMicrobit() async throws {
-    try await withFixture { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      try #require(try await fixture.setPeriod(id, "40")["status"]?.string == "applied")
-      let mark = try fixture.observer.mark
-      let device = try await fixture.simulator.control("reset", 0)
-      try #require(device.period == 1000)
-      let offline = try await fixture.offline(id, after: mark)
-      try await fixture.online(id, after: offline.number)
-      try await fixture.message("\(id)/period", "40", after: offline.number)
-      try #require(try await fixture.simulator.device(0).period == 40)
-      try await fixture.expectInterval(id, milliseconds: 40)
-      // There was no new command, so there is no new result.
-      try #require(try fixture.observer.messages(on: "microbit/\(id)/period/result").count == 1)
-    }
-  }
-
-  @Test("The configured period is applied on connect")
-  func configured() async throws {
-    var plan = Plan(devices: 2, period: 1000)
-    plan.entries = """
-      {"match":{"identifier":"D0:5A:00:00:C0:DE"},"period":40}, {"match":{"name_prefix":"BBC micro:bit"}}
-      """
-    try await withFixture(plan) { fixture in
-      let id = try await fixture.id()
-      try await fixture.message("\(id)/period", "40")
-      try #require(try await fixture.simulator.device(0).period == 40)
-      try await fixture.expectInterval(id, milliseconds: 40)
-      try await fixture.message("\(try await fixture.id(1))/period", "1000")
-      try #require(try await fixture.simulator.device(1).period == 1000)
-    }
-  }
-
-  @Test("A command to a micro:bit that does not answer times out, and the link is made again")
-  func timeout() async throws {
-    var plan = Plan()
-    // Out of range, with a link that does not time out: there is no answer.
-    plan.simulator = ["--attribute-ms", "1", "--supervision-ms", "60000"]
-    try await withFixture(plan) { fixture in
-      let id = try await fixture.id()
-      let online = try await fixture.online(id)
-      try await fixture.message("\(id)/period")
-      try await fixture.message("\(id)/info") { (try? $0.json())?["firmware"] != nil }
-      try await fixture.simulator.control("vanish", 0)
-      let result = try await fixture.setPeriod(id, #"{"value":60,"transaction":"t"}"#)
-      try #require(result["status"]?.string == "timeout")
-      try #require(result["reason"]?.string?.isEmpty == false)
-      try #require(result["transaction"]?.string == "t")
-      let offline = try await fixture.offline(id, after: online.number)
-      try await fixture.simulator.control("return", 0)
-      try await fixture.online(id, after: offline.number)
-      try #require(try await fixture.setPeriod(id, "70")["status"]?.string == "applied")
     }
   }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -20,7 +19,7 @@ import Testing
       #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","properties":["button_a"]}"#
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
-      try fixture.press(Self.button, 1...1)
+      try await fixture.press(Self.button, 1...1)
       let first = try await fixture.message("kitchen/button_a")
       let reading = try await fixture.message("kitchen/readings")
       let sequence = try #require(try reading.json()["sequence"]?.int)
@@ -31,7 +30,7 @@ import Testing
       let memory = try fixture.anonymousKilobytes
       let mark = try fixture.observer.mark
       let count = Self.queueLimit + 1000
-      try fixture.press(Self.button, 2...(count + 1))
+      try await fixture.press(Self.button, 2...(count + 1))
       // The gateway is notified of this after the last press.
       try await fixture.simulator.control("disconnect", 0)
       try await fixture.logged("offline")
@@ -58,7 +57,7 @@ import Testing
       #expect((count - Self.queueLimit...count - Self.queueLimit + 3).contains(lost), "\(lost)")
       // The next press is an event again, and the only one since.
       try await fixture.online("kitchen", after: mark)
-      try fixture.press(Self.button, (count + 2)...(count + 2))
+      try await fixture.press(Self.button, (count + 2)...(count + 2))
       let next = try await fixture.message("kitchen/button_a", after: mark)
       #expect(try next.json()["sequence"]?.int == end + 1)
       #expect(try fixture.observer.messages(on: "microbit/kitchen/button_a", after: mark).count == 1)
@@ -68,30 +67,16 @@ import Testing
 
 extension Fixture {
   /// Presses (odd numbers) and releases (even ones) a button of the first micro:bit, all over one connection.
-  fileprivate func press(_ characteristic: String, _ numbers: ClosedRange<Int>) throws {
-    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
-    defer { close(descriptor) }
-    var limit = timeval(tv_sec: Int(Fixture.patience.components.seconds), tv_usec: 0)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    guard withUnixAddress(folder.path + "/control", { connect(descriptor, $0, $1) }) == 0 else {
-      throw Failure("the simulator's control socket: errno \(errno)")
-    }
-    var buffer = [UInt8](repeating: 0, count: 65536)
+  fileprivate func press(_ characteristic: String, _ numbers: ClosedRange<Int>) async throws {
+    let simulator = try LineClient(folder.path + "/control")
     for start in stride(from: numbers.lowerBound, through: numbers.upperBound, by: 100) {
       let batch = start...min(start + 99, numbers.upperBound)
       let lines = batch.map {
         #"{"op":"value","i":0,"characteristic":"\#(characteristic)","hex":"0\#($0 % 2)"}"# + "\n"
       }
-      let bytes = Array(lines.joined().utf8)
-      guard send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
-        throw Failure("the simulator's control socket: errno \(errno)")
-      }
-      var answers = 0
-      while answers < batch.count {
-        let count = recv(descriptor, &buffer, buffer.count, 0)
-        guard count > 0 else { throw Failure("the simulator does not answer: errno \(errno)") }
-        answers += buffer[..<count].count { $0 == 10 }
+      simulator.send(lines.joined())
+      for _ in batch {
+        guard try await simulator.line() != nil else { throw Failure("the simulator does not answer") }
       }
     }
   }

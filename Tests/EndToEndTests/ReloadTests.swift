@@ -76,12 +76,12 @@ import Testing
     }
   }
 
-  @Test("Removing an entry removes its topics; adding one brings its micro:bit online")
+  @Test("Entries can be removed, added and given other ids; the devices that stay are not disconnected")
   func entries() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in ["room-0", "room-1"] { try await fixture.online(id) }
       let monitor = try await BusMonitor(fixture.bus)
-      let mark = try fixture.observer.mark
+      var mark = try fixture.observer.mark
       try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(2))")
       try await fixture.online("room-2")
       try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
@@ -93,20 +93,14 @@ import Testing
       try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1))")
       try await fixture.message("room-1/availability", "online", after: mark)
       #expect(try await fixture.retained(of: "room-2").isEmpty)
-    }
-  }
+      let disconnects = try await monitor.calls(of: "Disconnect")
 
-  @Test("Ids can be changed and swapped without disconnecting a device")
-  func ids() async throws {
-    try await withFixture(Self.plan) { fixture in
-      for id in ["room-0", "room-1"] { try await fixture.online(id) }
-      let monitor = try await BusMonitor(fixture.bus)
       try await fixture.reload(
         entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"hall"},\#(Self.entry(1))"#)
       try await fixture.online("hall")
       #expect(try await fixture.retained(of: "room-0").isEmpty)
-      #expect(try await monitor.calls(of: "Disconnect") == 0)
-      let mark = try fixture.observer.mark
+      // Swapped.
+      mark = try fixture.observer.mark
       try await fixture.reload(
         entries: """
           {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"room-1"},
@@ -120,7 +114,7 @@ import Testing
         try await fixture.moreReadings(id, 3)
         #expect(try await fixture.retained(of: id)["\(id)/availability"]?.text == "online")
       }
-      #expect(try await monitor.calls(of: "Disconnect") == 0)
+      #expect(try await monitor.calls(of: "Disconnect") == disconnects)
       // No device was removed from Home Assistant.
       for address in ["d05a0000c0de", "d15a0001c0de"] {
         let topic = "homeassistant/device/ble_\(address)/config"
@@ -129,78 +123,30 @@ import Testing
     }
   }
 
-  @Test("A device disabled in the configuration is not connected, at the start and after a reload")
-  func disabled() async throws {
-    var plan = Self.plan
-    plan.entries = "\(Self.entry(0, #","enabled":false"#)),\(Self.entry(1))"
-    try await withFixture(plan) { fixture in
-      try await fixture.online("room-1")
-      // A scan finds both.
-      let found = try await fixture.perform("scan", #"{"timeout":4}"#).array ?? []
-      #expect(found.contains { $0["device"]?.string == "room-0" })
-      #expect(try await fixture.simulator.devices().map(\.isConnected) == [false, true, false])
-      #expect(try await fixture.listed("room-0")?["session"]?.string == "disabled")
-      try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1, #","enabled":false"#))")
-      try await fixture.online("room-0")
-      try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
-      #expect(try await fixture.retained(of: "room-1")["room-1/availability"]?.text == "offline")
-    }
-  }
-
-  @Test(
-    "An invalid file is refused with the error's position, and changes nothing", arguments: Trigger.allCases,
-    [
-      (#"{"match":{"identifier":"C5:A1"},"id":"x"}"#, "devices[0].match.identifier: "),
-      (#"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"perod":7}"#, "devices[0].perod: unknown key"),
-      (#"{"match":"#, "config.json:5:24: expected a value"),
-    ])
-  private func invalidFile(trigger: Trigger, bad: (entries: String, position: String)) async throws {
+  @Test("A missing or invalid file is refused with the error's position, and changes nothing")
+  func invalidFile() async throws {
     try await withFixture(Self.plan) { fixture in
       for id in ["room-0", "room-1"] { try await fixture.online(id) }
       let mark = try fixture.observer.mark
-      try fixture.configure(entries: bad.entries)
-      switch trigger {
-      case .request:
-        #expect(try await fixture.refusal("reload").contains(bad.position))
-      case .signal:
+      unlink(fixture.folder.path + "/config.json")
+      #expect(try await fixture.refusal("reload").contains("config.json"))
+      for (entries, position) in [
+        (#"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"perod":7}"#, "devices[0].perod: unknown key"),
+        (#"{"match":"#, "config.json:5:24: expected a value"),
+      ] {
+        try fixture.configure(entries: entries)
+        #expect(try await fixture.refusal("reload").contains(position))
         try fixture.gateway.signal(SIGHUP)
+        let line = try await fixture.gateway.line { $0.contains("configuration not reloaded") }
+        #expect(line.contains(position))
       }
-      try await fixture.logged("configuration not reloaded")
-      #expect(
-        try fixture.lines(with: "configuration not reloaded").allSatisfy { $0.contains(bad.position) })
       for id in ["room-0", "room-1"] {
         try await fixture.moreReadings(id, 2)
         #expect(try fixture.stayedOnline(id, after: mark))
       }
       // A valid file is applied again.
-      try await Self.reload(fixture, Self.entry(0), by: trigger)
+      try await fixture.reload(entries: Self.entry(0))
       try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
-    }
-  }
-
-  @Test("A missing file is reported, and changes nothing")
-  func missingFile() async throws {
-    try await withFixture(Self.plan) { fixture in
-      try await fixture.online("room-0")
-      unlink(fixture.folder.path + "/config.json")
-      #expect(try await fixture.refusal("reload").contains("config.json"))
-      try await fixture.moreReadings("room-0", 2)
-    }
-  }
-
-  @Test("Changed keys that require a restart are named in the answer and the log")
-  func restartRequired() async throws {
-    try await withFixture(Self.plan) { fixture in
-      try await fixture.online("room-0")
-      let text = fixture.configuration("\(Self.entry(0, #","name":"Hall""#)),\(Self.entry(1))")
-        .replacing(#""host": "127.0.0.1""#, with: #""host": "nowhere.invalid", "base_topic": "other""#)
-        .replacing(#""id": "fixture""#, with: #""id": "shed""#)
-      try fixture.folder.write(text, to: "config.json")
-      let keys = try await fixture.perform("reload")["restart_required"]
-      #expect(keys == .array(["gateway.id", "mqtt.host", "mqtt.base_topic"].map(JSON.string)))
-      try await fixture.logged("need a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
-      // The other changes are applied.
-      try await fixture.message("room-0/info") { $0.text.contains(#""name":"Hall""#) }
     }
   }
 
@@ -227,11 +173,22 @@ import Testing
       _ = try await fixture.observer.message(
         "ha/device/ble_d05a0000c0de/config", after: mark, within: Fixture.patience
       ) { $0.text.contains("Attic") }
-      #expect(try await fixture.retainedMessage(on: discovery) == nil)
+      #expect(try await fixture.retained()[discovery] == nil)
       // Two values, so that one of them is new.
       try await fixture.simulator.control("temp", 0, #""v":41"#)
       try await fixture.message("room-0/temperature", "41", after: answer)
       #expect(try fixture.readings("room-0", after: answer).isEmpty)
+
+      // Keys that require a restart are named; the other changes are applied.
+      let others = text.replacing(
+        #""host": "127.0.0.1""#, with: #""host": "nowhere.invalid", "base_topic": "other""#
+      ).replacing(#""id": "fixture""#, with: #""id": "shed""#)
+        .replacing(#""id":"room-0""#, with: #""id":"room-0","name":"Hall""#)
+      try fixture.folder.write(others, to: "config.json")
+      let keys = try await fixture.perform("reload")["restart_required"]
+      #expect(keys == .array(["gateway.id", "mqtt.host", "mqtt.base_topic"].map(JSON.string)))
+      try await fixture.logged("need a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
+      try await fixture.message("room-0/info") { $0.text.contains(#""name":"Hall""#) }
     }
   }
 }

@@ -2,8 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Retained commands that are rejected (for a state with MQTT 3.1.1, for an event with either version), and crashes of
-/// the gateway before a retained command is carried out.
+/// Retained commands that are rejected, and crashes of the gateway before a retained command is carried out.
 @Suite struct RetainedCommandTests {
   private static func plan(_ version: String) -> Plan {
     var plan = Plan()
@@ -15,11 +14,12 @@ import Testing
     return plan
   }
 
-  @Test("With MQTT 3.1.1, a retained command for a state is rejected once per run of the gateway")
-  func state() async throws {
+  @Test("With MQTT 3.1.1, retained commands are rejected once per run of the gateway, and never written")
+  func rejected() async throws {
     try await withFixture(Self.plan("3.1.1")) { fixture in
       let payload = #"{"value":70,"transaction":"kept"}"#
       try await fixture.observer.publish("microbit/kitchen/period/set", payload, retain: true)
+      try await fixture.observer.publish("microbit/kitchen/led_text/set", "kept", retain: true)
       try await fixture.observer.synchronize()
       try fixture.startGateway()
       func expectRejection(after mark: Int = 0) async throws {
@@ -28,6 +28,10 @@ import Testing
         #expect(
           result["reason"]?.string
             == "retained commands require MQTT 5: publish it without the retain flag")
+        // A state and an event alike.
+        let event = try await fixture.message("kitchen/led_text/result", after: mark).json()
+        #expect(event["status"]?.string == "rejected")
+        #expect(event["reason"]?.string?.contains("retained") == true)
       }
       try await expectRejection()
       try await fixture.online("kitchen")
@@ -35,43 +39,29 @@ import Testing
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
       #expect(try fixture.observer.messages(on: "microbit/kitchen/period/result").count == 2)
       #expect(try await fixture.simulator.device(0).period == 60)
-      let mark = try fixture.observer.mark
-      try await fixture.restartGateway()
-      try await expectRejection(after: mark)
-    }
-  }
-
-  @Test("A retained command for an event is rejected once and never written", arguments: ["5", "3.1.1"])
-  func event(version: String) async throws {
-    try await withFixture(Self.plan(version)) { fixture in
-      try await fixture.observer.publish("microbit/kitchen/led_text/set", "kept", retain: true)
-      try await fixture.observer.synchronize()
-      try fixture.startGateway()
-      let rejected = try await fixture.message("kitchen/led_text/result").json()
-      #expect(rejected["status"]?.string == "rejected")
-      #expect(rejected["reason"]?.string?.contains("retained") == true)
-      try await fixture.restartSubscriptions()
-      try await fixture.online("kitchen")
       try await fixture.observer.publish("microbit/kitchen/led_text/set", "live")
       try await fixture.message("kitchen/led_text/result") { $0.text.contains("accepted") }
       #expect(try fixture.observer.messages(on: "microbit/kitchen/led_text/result").count == 2)
       let writes = try await fixture.simulator.control(
         #"{"op":"writes","i":0,"characteristic":"e95d93ee-251d-470a-a062-fa1922dfa9a8"}"#)
       #expect(writes["writes"]?.array?.compactMap(\.string) == ["6c697665"])
+      let mark = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await expectRejection(after: mark)
     }
   }
 
   /// Kills the gateway once what has changed so far is in its state database.
-  private static func crash(_ fixture: Fixture) async throws {
+  private static func crash(_ fixture: Fixture, after change: String) async throws {
     // Stored after all earlier changes.
-    try await fixture.perform("device/options", #"{"id":"kitchen","options":{"name":"Last change"}}"#)
-    try await fixture.stored("Last change")
+    try await fixture.perform("device/options", #"{"id":"kitchen","options":{"name":"\#(change)"}}"#)
+    try await fixture.stored(change)
     try fixture.gateway.signal(SIGKILL)
     try await fixture.gateway.exitStatus(within: Fixture.patience)
   }
 
-  @Test("A retained command whose write a crash interrupts is carried out after the next start, once")
-  func crashDuringWrite() async throws {
+  @Test("A retained command that is being written or waits survives a crash, and is carried out once")
+  func crash() async throws {
     try await withFixture(Self.plan("5")) { fixture in
       try fixture.startGateway()
       try await fixture.online("kitchen")
@@ -83,7 +73,7 @@ import Testing
       let payload = #"{"value":70,"transaction":"kept"}"#
       try await fixture.observer.publish("microbit/kitchen/period/set", payload, retain: true)
       try await monitor.called("WriteValue")
-      try await Self.crash(fixture)
+      try await Self.crash(fixture, after: "first change")
       // The micro:bit has not received the write.
       try await fixture.killSimulator()
       try await fixture.startSimulator()
@@ -97,25 +87,22 @@ import Testing
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
       let later = try fixture.observer.messages(on: "microbit/kitchen/period/result", after: applied.number)
       #expect(later.count == 1, "\(later.map(\.text))")
-    }
-  }
 
-  @Test("A retained command that waits for its device survives a crash, and is carried out once")
-  func crashWhileWaiting() async throws {
-    try await withFixture(Self.plan("5")) { fixture in
-      try fixture.startGateway()
-      try await fixture.online("kitchen")
+      // One that waits for its device.
       try await fixture.vanish(0, "kitchen")
-      try await fixture.observer.publish("microbit/kitchen/period/set", "70", retain: true)
-      let pending = try await fixture.message("kitchen/period/result") { $0.text.contains("pending") }
-      try await Self.crash(fixture)
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/kitchen/period/set", "80", retain: true)
+      let pending = try await fixture.message("kitchen/period/result", after: mark) {
+        $0.text.contains("pending")
+      }
+      try await Self.crash(fixture, after: "second change")
       try fixture.startGateway()
       try await fixture.bridgeOnline(after: pending.number)
       try await fixture.simulator.control("return", 0)
-      try await fixture.message("kitchen/period", "70", after: pending.number)
+      try await fixture.message("kitchen/period", "80", after: pending.number)
       #expect(try await fixture.setPeriod("kitchen", "60")["status"]?.string == "applied")
-      let later = try fixture.observer.messages(on: "microbit/kitchen/period/result", after: pending.number)
-      #expect(later.count == 1, "\(later.map(\.text))")
+      let last = try fixture.observer.messages(on: "microbit/kitchen/period/result", after: pending.number)
+      #expect(last.count == 1, "\(last.map(\.text))")
     }
   }
 }

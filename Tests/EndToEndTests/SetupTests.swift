@@ -167,41 +167,6 @@ import Testing
     }
   }
 
-  @Test("A broker that does not answer is reported, and can be written anyway")
-  func silentBroker() async throws {
-    try await withFixture(Self.plan()) { fixture in
-      let (port, descriptor) = try boundPort()
-      defer { close(descriptor) }
-      // Connections are accepted by the kernel alone.
-      try #require(listen(descriptor, 16) == 0)
-      let path = fixture.folder.path + "/silent.json"
-      let setup = try start(
-        fixture, ["--config", path, "--all", "--broker", "127.0.0.1", "--port", "\(port)", "--username", ""])
-      try await setup.answer("TLS", "")
-      try await setup.shows("does not answer as a broker")
-      try await setup.answer("t = try again", "k")
-      try await setup.answer("Write this?", "y")
-      #expect(try await setup.exitStatus() == 0, "\(setup.text)")
-      #expect(text(path)?.contains("\"port\": \(port)") == true)
-    }
-  }
-
-  @Test("Without a micro:bit in range, an entry for every micro:bit can be written")
-  func noMicrobitInRange() async throws {
-    var plan = Self.plan()
-    plan.devices = 0
-    try await withFixture(plan) { fixture in
-      let path = fixture.folder.path + "/later.json"
-      let setup = try start(fixture, ["--config", path, "--broker", "127.0.0.1", "--no-test"])
-      try await setup.answer("No micro:bit was found", "again")
-      try await setup.shows("Looking for micro:bits")
-      try await setup.answer("No micro:bit was found", "every")
-      for question in ["TLS", "Port", "User name", "Write this?"] { try await setup.answer(question, "") }
-      #expect(try await setup.exitStatus() == 0, "\(setup.text)")
-      #expect(text(path)?.contains(#"{"match":{"name_prefix":"BBC micro:bit"}}"#) == true)
-    }
-  }
-
   @Test("An adapter that cannot scan is reported instead of a missing micro:bit")
   func cannotScan() async throws {
     try await withFixture(Self.plan()) { fixture in

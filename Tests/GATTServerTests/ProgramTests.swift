@@ -7,18 +7,8 @@ import Testing
 
 /// Runs microbit-peripheral.
 @Suite struct ProgramTests {
-  private static func program() throws -> String {
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    let count = buffer.withUnsafeMutableBytes {
-      readlink("/proc/self/exe", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
-    }
-    let own = String(decoding: buffer[..<max(0, count)], as: UTF8.self)
-    guard let slash = own.lastIndex(of: "/") else { throw Failure("no folder: \(own)") }
-    return own[...slash] + "microbit-peripheral"
-  }
-
   private static func expect(_ arguments: [String], exits status: Int32, printing part: String) async throws {
-    let process = try ChildProcess(try program(), arguments)
+    let process = try ChildProcess(try program("microbit-peripheral"), arguments)
     #expect(try await process.exitStatus() == status)
     #expect(process.text.contains(part), "\(process.text)")
   }
@@ -72,7 +62,7 @@ import Testing
     // Standard input is a file: the values are kept after its end.
     try folder.write("# battery\nbattery 55\nbatery 1\nbattery 300", to: "values")
     let command = """
-      exec '\(try Self.program())' --adapter hci1 --profile battery \
+      exec '\(try program("microbit-peripheral"))' --adapter hci1 --profile battery \
       --profiles-directory '\(repositoryPath("deploy/profiles"))' <'\(folder.path)/values'
       """
     let process = try ChildProcess(

@@ -7,14 +7,14 @@ import Testing
     _ name: String = "level", characteristic: UInt32 = 1, instance: Int = 0, kind: Property.Kind = .state,
     access: Property.Access = [.read, .notify, .write], writeMode: Property.WriteMode? = nil,
     settle: Duration? = nil, codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
-    frame: String? = nil, chunk: Int? = nil, notify: Property.NotifyMode? = nil, poll: Duration? = nil,
+    frame: String? = nil, chunk: Int? = nil, poll: Duration? = nil,
     report: Property.Report? = nil,
     initial: Value? = nil, homeAssistant: [HomeAssistantEntity] = []
   ) -> Property {
     Property(
       name: name, service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: characteristic),
       instance: instance, kind: kind, access: access, writeMode: writeMode, settle: settle, codec: codec,
-      range: range, maxLength: maxLength, frame: frame, chunk: chunk, notify: notify, poll: poll,
+      range: range, maxLength: maxLength, frame: frame, chunk: chunk, poll: poll,
       report: report,
       initial: initial,
       homeAssistant: homeAssistant)
@@ -35,7 +35,6 @@ import Testing
     (property(access: []), .noAccess),
     (property(access: Property.Access(rawValue: 1 << 7)), .noAccess),
     (property(kind: .event, access: [.read, .notify]), .event(key: "access")),
-    (property(kind: .event, access: event, notify: .poll), .event(key: "notify")),
     (property(kind: .event, access: event, poll: .seconds(1)), .event(key: "poll")),
     (property(kind: .event, access: event, report: Property.Report(change: 1)), .event(key: "report")),
     (property(kind: .event, access: event, initial: .integer(0)), .event(key: "initial")),
@@ -50,9 +49,6 @@ import Testing
     (property(access: .read, codec: .utf8, maxLength: 1), .needs(access: "write", key: "max_length")),
     (property(maxLength: 1), .maxLength(1)),
     (property(codec: .utf8, maxLength: 0), .maxLength(0)),
-    (property(access: .read, notify: .signal), .needs(access: "notify", key: "notify")),
-    (property(access: .read, notify: .socket), .needs(access: "notify", key: "notify")),
-    (property(access: .notify, notify: .poll), .needs(access: "read", key: "notify")),
     (property(access: .notify, poll: .seconds(1)), .needs(access: "read", key: "poll")),
     (property(access: .read, poll: .zero), .poll),
     (property(access: .write, report: Property.Report()), .needs(access: "notify", key: "report")),
@@ -93,7 +89,7 @@ import Testing
     property("a"), property("button_a"), property("pm2_5"),
     property(access: .write), property(access: .write, writeMode: .command),
     property(kind: .event, access: .write), property(kind: .event, access: [.notify, .write]),
-    property(access: [.read, .notify], poll: .seconds(3600)), property(access: .read, notify: .poll),
+    property(access: [.read, .notify], poll: .seconds(3600)), property(access: .read, poll: .seconds(1)),
     property(range: 0...255), property(range: 0.5...1), property(codec: .bytes, maxLength: 20),
     property(initial: .integer(0)), property(report: Property.Report()),
   ])

@@ -49,7 +49,6 @@ import Testing
       bluetooth.adapters        ["hci0"]             default
       bluetooth.adapter         –                    default
       bluetooth.links           7                    default
-      bluetooth.notify          signal               default
       mqtt.host                 broker.example       config.json
       mqtt.port                 1883                 default
       mqtt.protocol             5                    default
@@ -146,6 +145,26 @@ import Testing
     let report = try report(#"{"mqtt":{"tls":{"ca_file":"/ca.pem"}}}"#)
     #expect(try columns(report, "mqtt.tls.ca_file") == ["mqtt.tls.ca_file", "/ca.pem", "config.json"])
     #expect(try columns(report, "mqtt.tls.key_file") == ["mqtt.tls.key_file", "–", "default"])
+  }
+
+  @Test func patternsAndProfilesAreDescribed() throws {
+    let heart =
+      #"{"heart":{"requires":["180d"],"properties":{"rate":{"service":"180d","characteristic":"2a37","#
+      + #""access":["notify"],"type":"uint8"},"battery":{"service":"180f","characteristic":"2a19","#
+      + #""access":["read"],"type":"uint8"}}}}"#
+    let report = try report(
+      #"{"devices":[{"match":{"service":"180d"},"profile":"heart","id":"pulse"},"#
+        + #"{"match":{"name_contains":"ount","manufacturer":76,"min_rssi":-80},"profile":"heart"}],"#
+        + #""profiles":\#(heart)}"#)
+    let title = "every device with the service 0000180d-0000-1000-8000-00805f9b34fb"
+    #expect(try columns(report, "id", below: title) == ["id", "pulse", "config.json"])
+    #expect(try columns(report, "profile", below: title) == ["profile", "heart", "config.json"])
+    #expect(try columns(report, "properties", below: title) == ["properties", "rate, battery", "default"])
+    #expect(
+      report.contains(
+        "\n"
+          + #"every device whose name contains "ount" and of the manufacturer 76 and received with -80 dBm or more"#
+          + "\n"))
   }
 
   @Test func passwordsAreNotShown() throws {

@@ -66,6 +66,30 @@ import Testing
     #expect(StateFolder.checked(id, [:], service: named) == nil)
   }
 
+  @Test func theIDIsThatOfTheFirstStartOrOfTheRunningService() throws {
+    let folder = try TemporaryFolder()
+    let environment = ["XDG_STATE_HOME": folder.path]
+    func id(_ more: [String: String] = [:], _ configuration: Configuration = Configuration()) -> String {
+      StateFolder.gatewayID(
+        of: configuration, environment.merging(more) { $1 }, service: folder.path + "/service",
+        runtime: folder.path + "/runtime"
+      ).description
+    }
+    let host = GatewayID.ofThisHost.description
+    #expect(id() == host)
+    for name in ["runtime", "service", "microbit-gateway"] { mkdir("\(folder.path)/\(name)", 0o700) }
+    // Most users see no more of the service than its socket.
+    try folder.write("", to: "runtime/attic.sock")
+    #expect(id() == "attic" && id(["STATE_DIRECTORY": folder.path + "/other"]) == host)
+    try folder.write("cellar\n", to: "service/gateway-id")
+    #expect(id() == "cellar")
+    StateFolder.store(try #require(GatewayID("own")), environment)
+    #expect(id() == "own")
+    var configured = Configuration()
+    configured.gateway.id = GatewayID("configured")
+    #expect(id([:], configured) == "configured")
+  }
+
   @Test func serviceFolderMatchesTheUnit() throws {
     let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
     let name = try #require(unit.firstMatch(of: /\nStateDirectory=(\S+)\n/)?.output.1)

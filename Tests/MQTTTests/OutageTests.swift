@@ -106,7 +106,7 @@ import Testing
     try await client.connected()
     #expect(try await client.texts(100) == (150..<250).map(String.init))
     #expect(
-      client.lines.all.count { $0.line.contains("the oldest are dropped") && $0.level == .warning } == 1)
+      client.lines.elements.count { $0.line.contains("the oldest are dropped") && $0.level == .warning } == 1)
   }
 
   @Test func silentBrokerIsNoticed() async throws {
@@ -126,7 +126,7 @@ import Testing
 
   @Test(arguments: [[0xE0, 0x01, 0x8E], [0xE0, 0x02, 0x8E, 0x00]] as [[UInt8]])
   func disconnectByTheBrokerIsReported(_ disconnect: [UInt8]) async throws {
-    let server = try await StubServer(sending: [0x20, 0x03, 0x00, 0x00, 0x00] + disconnect)
+    let server = try StubServer(sending: [0x20, 0x03, 0x00, 0x00, 0x00] + disconnect)
     let client = await TestClient(.local(server.port))
     try await client.connected()
     let error = try await client.disconnected()
@@ -142,7 +142,7 @@ import Testing
     for _ in 0..<4 { _ = try await client.connectFailed() }
     try await broker.start()
     try await client.connected()
-    let logged = client.lines.all.filter { $0.level > .debug }.map { $0.line }
+    let logged = client.lines.elements.filter { $0.level > .debug }.map { $0.line }
     #expect(logged.count == 4, "\(logged)")
     #expect(logged.first == "connected to 127.0.0.1:\(broker.port)")
     #expect(logged.dropFirst().first?.contains("was lost") == true)

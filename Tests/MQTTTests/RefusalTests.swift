@@ -40,7 +40,7 @@ import Testing
       }
       // It keeps trying, and logs it once.
       _ = try await rejected.connectFailed()
-      #expect(rejected.lines.all.count { $0.level == .error } == 1)
+      #expect(rejected.lines.elements.count { $0.level == .error } == 1)
     }
   }
 
@@ -144,7 +144,7 @@ import Testing
 
   @Test(arguments: [false, true])
   func silentServerTimesOut(_ usesTLS: Bool) async throws {
-    let server = try await StubServer()
+    let server = try StubServer()
     var options = MQTTOptions.local(server.port)
     options.connectTimeout = .seconds(1)
     if usesTLS { options.tls = MQTTOptions.TLS() }
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test func serverThatClosesIsAConnectionLoss() async throws {
-    let server = try await StubServer(thenCloses: true)
+    let server = try StubServer(thenCloses: true)
     let client = await TestClient(.local(server.port))
     #expect(try await client.connectFailed() == .connectionLost(reason: "closed by the other end"))
   }
@@ -174,7 +174,7 @@ import Testing
     [0x20, 0x03, 0x00, 0x00, 0x00, 0x90, 0x00], [0x20, 0x03, 0x00, 0x00, 0x00, 0x40, 0x02, 0x00, 0x00],
   ])
   func invalidPacketsAreAProtocolViolation(_ bytes: [UInt8]) async throws {
-    let server = try await StubServer(sending: bytes)
+    let server = try StubServer(sending: bytes)
     let client = await TestClient(.local(server.port))
     let error = try await client.events.next("an error") { event -> MQTTError? in
       switch event {
@@ -187,7 +187,7 @@ import Testing
   }
 
   @Test func receiveMaximumOfZeroIsInvalid() async throws {
-    let server = try await StubServer(sending: [0x20, 0x06, 0x00, 0x00, 0x03, 0x21, 0x00, 0x00])
+    let server = try StubServer(sending: [0x20, 0x06, 0x00, 0x00, 0x03, 0x21, 0x00, 0x00])
     let client = await TestClient(.local(server.port))
     #expect(try await client.connectFailed().remedy == .retry)
     #expect(client.connections == 0)
@@ -195,7 +195,7 @@ import Testing
 
   @Test func brokerWithOnlyMQTT311IsUnsupported() async throws {
     // What a 3.1.1 broker answers to MQTT 5: CONNACK, unacceptable protocol version.
-    let server = try await StubServer(sending: [0x20, 0x02, 0x00, 0x01])
+    let server = try StubServer(sending: [0x20, 0x02, 0x00, 0x01])
     let client = await TestClient(.local(server.port))
     #expect(try await client.connectFailed() == .unsupportedProtocol)
   }
@@ -215,7 +215,7 @@ import Testing
   /// The broker acknowledges nothing.
   @Test func sentMessageWaitsForTheBrokersReceiveMaximum() async throws {
     // CONNACK with a Receive Maximum of 2.
-    let server = try await StubServer(sending: [0x20, 6, 0, 0, 3, 0x21, 0, 2])
+    let server = try StubServer(sending: [0x20, 6, 0, 0, 3, 0x21, 0, 2])
     let client = await TestClient(.local(server.port))
     try await client.connected()
     for name in ["a", "b"] { await client.publish(MQTTMessage(topic: topic(name), payload: [])) }

@@ -9,8 +9,8 @@ import TestSupport
 final class TestClient: Sendable {
   let client: MQTTClient
   let loop = EventLoop.onNewThread()
-  let events = Inbox<MQTTEvent>()
-  let lines = Inbox<(level: LogLevel, line: String)>()
+  let events = Record<MQTTEvent>()
+  let lines = Record<(level: LogLevel, line: String)>()
   private let task: Task<Void, any Error>
 
   init(_ options: MQTTOptions, prepare: @Sendable (isolated MQTTClient) -> Void = { _ in }) async {
@@ -57,7 +57,7 @@ final class TestClient: Sendable {
 
   /// The number of connections so far.
   var connections: Int {
-    events.all.count { if case .connected = $0 { true } else { false } }
+    events.elements.count { if case .connected = $0 { true } else { false } }
   }
 
   func disconnected() async throws -> MQTTError? {
@@ -113,45 +113,3 @@ extension MQTTOptions {
 
 func topic(_ text: String) -> TopicName { TopicName(text)! }
 func filter(_ text: String) -> TopicFilter { TopicFilter(text)! }
-
-/// Collects elements in order; one task can wait for the next element that it looks for.
-final class Inbox<Element: Sendable>: Sendable {
-  private struct State {
-    var elements: [Element] = []
-    var nextIndex = 0
-    var waiter: Waiter<Void>?
-  }
-
-  private let state = Mutex(State())
-
-  var all: [Element] { state.withLock { $0.elements } }
-
-  func append(_ element: Element) {
-    state.withLock { state in
-      state.elements.append(element)
-      defer { state.waiter = nil }
-      return state.waiter
-    }?.resume(.success(()))
-  }
-
-  /// The result of `pick` for the next element for which it is not nil; elements before that are skipped.
-  func next<R: Sendable>(
-    _ what: String, within limit: Duration = patience, _ pick: @escaping @Sendable (Element) -> R?
-  ) async throws -> R {
-    try await deadline(limit, "\(what); so far: \(self.all)") {
-      while true {
-        let (found, waiter) = self.state.withLock { state -> (R?, Waiter<Void>?) in
-          while state.nextIndex < state.elements.count {
-            state.nextIndex += 1
-            if let found = pick(state.elements[state.nextIndex - 1]) { return (found, nil) }
-          }
-          let waiter = Waiter<Void>()
-          state.waiter = waiter
-          return (nil, waiter)
-        }
-        if let found { return found }
-        try await waiter?.value()
-      }
-    }
-  }
-}

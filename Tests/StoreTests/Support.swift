@@ -33,17 +33,6 @@ final class SQLiteConnection: @unchecked Sendable {
   }
 }
 
-/// The path of a program in the folder of the test runner.
-func program(_ name: String) throws -> String {
-  // Of CChar: Swift 6.0.3 generates code that overwrites an array of another type itself.
-  var buffer = [CChar](repeating: 0, count: 4096)
-  let count = readlink("/proc/self/exe", &buffer, buffer.count)
-  guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
-  let own = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-  guard let slash = own.lastIndex(of: "/") else { throw Failure("/proc/self/exe: \(own)") }
-  return own[...slash] + name
-}
-
 func contents(_ path: String) throws -> [UInt8] {
   guard let stream = fopen(path, "r") else { throw Failure("\(path): errno \(errno)") }
   defer { fclose(stream) }

@@ -243,3 +243,16 @@ private final class Exit: Sendable {
     while !isSet { usleep(1000) }
   }
 }
+
+/// The path of a program of this package, in the folder of the test runner.
+public func program(_ name: String) throws -> String {
+  // Of CChar: Swift 6.0.3 generates code that overwrites an array of another type itself.
+  var buffer = [CChar](repeating: 0, count: 4096)
+  let count = readlink("/proc/self/exe", &buffer, buffer.count)
+  guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
+  let own = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+  guard let slash = own.lastIndex(of: "/") else { throw Failure("/proc/self/exe: \(own)") }
+  let path = own[...slash] + name
+  guard access(String(path), X_OK) == 0 else { throw Failure("\(path) is not built") }
+  return String(path)
+}

@@ -9,11 +9,9 @@ public struct SimulatorOptions: Sendable {
   /// The number of peripherals that are not micro:bits.
   public var decoys = 0
   /// Further peripherals, after the decoys.
-  public var described: [PeripheralDescription] = []
+  package var described: [PeripheralDescription] = []
   /// The services of the micro:bits, in this order.
   public var services: [MicroBitService] = [.temperature]
-  /// The beginning of the micro:bits' names.
-  public var namePrefix = "BBC micro:bit"
   /// Full names, by the index of the micro:bit.
   public var names: [Int: String] = [:]
   /// Addresses instead of the default ones, by the index of the micro:bit.

@@ -35,7 +35,7 @@ struct Peripheral: Sendable {
 
   /// `Device1.UUIDs` once its services are resolved.
   var uuids: [String] {
-    let gone = Set(database.services.map(\.uuid)).subtracting(services.map(\.uuid))
+    let gone = Set(database.services.map(\.uuid)).subtracting(services.map(\.uuid)).map(\.description)
     return database.uuids.filter { !gone.contains($0) }
   }
 
@@ -99,9 +99,7 @@ struct SubscriptionFault: Sendable {
   }
 
   let kind: Kind
-  /// The number of writes that succeed first.
-  var skip = 0
-  /// The number of writes that fail afterwards.
+  /// The number of writes that fail.
   var count: Int
 }
 
@@ -118,7 +116,7 @@ extension SimulatorOptions {
       peripherals.append(
         Peripheral(
           index: index,
-          name: names[index] ?? "\(namePrefix) [\(Identity.friendlyName(index))]",
+          name: names[index] ?? "BBC micro:bit [\(Identity.friendlyName(index))]",
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
           values: PeripheralValues(
             .microBit(serial: 1_234_567_890 + index, services, hasPeriod: hasPeriod),

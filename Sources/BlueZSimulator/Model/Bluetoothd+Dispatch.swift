@@ -3,9 +3,6 @@ import DBus
 /// The dispatch of method calls.
 extension Bluetoothd {
   mutating func dispatch(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
-    if request.interface == DBusName.introspectable, request.member == "Introspect" {
-      return try introspect(request)
-    }
     guard let role = tree.role(of: request.path) else { throw .unknownObject(unknown(request)) }
     switch request.interface {
     case DBusName.properties where role != .root: return try property(request, role, at: now)

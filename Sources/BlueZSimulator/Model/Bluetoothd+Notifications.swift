@@ -205,11 +205,11 @@ extension Bluetoothd {
     _ index: DeviceKey, _ handle: UInt16, _ bytes: [UInt8], _ subscription: Device.Subscription
   ) {
     guard peripherals[index].radio.send() else { return }
-    let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
     if let channel = subscription.channel {
-      emit(.packet(channel, bytes, from: source))
+      emit(.packet(channel, bytes))
     } else if let path = path(of: handle, in: index) {
       let signal = tree.set(path, BlueZName.characteristic, [("Value", .bytes(bytes))])
+      let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
       emit(.notification(signal, bytes, from: source))
     }
   }

@@ -1,6 +1,6 @@
 import DBus
 
-/// org.freedesktop.DBus.Properties and Introspectable.
+/// org.freedesktop.DBus.Properties.
 extension Bluetoothd {
   mutating func property(
     _ request: Request, _ role: ObjectTree.Role, at now: ContinuousClock.Instant
@@ -47,15 +47,5 @@ extension Bluetoothd {
     }
     emit(.reply(request.id, []))
     if property.value != value { emit(.signal(tree.set(request.path, interface, [(name, value)]))) }
-  }
-
-  mutating func introspect(_ request: Request) throws(BlueZError) {
-    let below = tree.names(below: request.path)
-    guard tree.role(of: request.path) != nil || !below.isEmpty else {
-      throw .unknownObject(
-        "Method \"Introspect\" with signature \"\" on interface \"\(request.interface)\" doesn't exist\n")
-    }
-    let text = Introspection.document(tree.interfaces(of: request.path), children: below)
-    emit(.reply(request.id, [.string(text)]))
   }
 }

@@ -46,7 +46,7 @@ extension Bluetoothd {
         }
         let descriptors =
           (configuration.map { [$0] } ?? [])
-          + characteristic.descriptors.map { (handle: $0.handle, uuid: $0.uuid) }
+          + characteristic.descriptors.map { (handle: $0.handle, uuid: $0.uuid.description) }
         for descriptor in descriptors {
           emit(
             .signal(

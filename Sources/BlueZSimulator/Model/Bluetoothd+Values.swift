@@ -102,10 +102,6 @@ extension Bluetoothd {
     case .subscribe, .acquire: break
     }
     guard var fault = peripherals[index].subscriptionFault else { return nil }
-    if fault.skip > 0 {
-      peripherals[index].subscriptionFault?.skip -= 1
-      return nil
-    }
     fault.count -= 1
     peripherals[index].subscriptionFault = fault.count > 0 ? fault : nil
     return fault.kind

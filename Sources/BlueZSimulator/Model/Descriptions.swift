@@ -108,7 +108,7 @@ enum Describe {
       Interface(
         BlueZName.gattService,
         [
-          Property("UUID", .string(service.uuid)),
+          Property("UUID", .string(service.uuid.description)),
           Property("Device", .objectPath(device)),
           Property("Primary", .boolean(true)),
           Property("Includes", .array(of: "o", [])),
@@ -121,7 +121,7 @@ enum Describe {
     -> [Interface]
   {
     var list = [
-      Property("UUID", .string(characteristic.uuid)),
+      Property("UUID", .string(characteristic.uuid.description)),
       Property("Service", .objectPath(service)),
     ]
     let isCached = characteristic.content == .fixedAndCached
@@ -129,7 +129,7 @@ enum Describe {
     if characteristic.notifies || characteristic.indicates {
       list.append(Property("Notifying", .boolean(false)))
     }
-    list.append(Property("Flags", .strings(characteristic.flags)))
+    list.append(Property("Flags", .strings(characteristic.flagNames)))
     if characteristic.takesCommands { list.append(Property("WriteAcquired", .boolean(false))) }
     if characteristic.notifies { list.append(Property("NotifyAcquired", .boolean(false))) }
     list.append(Property("MTU", .uint16(Bluetoothd.mtu)))

@@ -45,7 +45,7 @@ enum Effect: Sendable {
   /// The signal of a notification.
   case notification(DBusSignal, [UInt8], from: Source)
   /// A notification by a socket.
-  case packet(ChannelID, [UInt8], from: Source)
+  case packet(ChannelID, [UInt8])
   case hangUp(ChannelID)
   /// bluetoothd crashes: the last effect.
   case crash

@@ -140,18 +140,6 @@ struct ObjectTree: Sendable {
 
   // MARK: Queries
 
-  func interfaces(of path: String) -> [Interface] { nodes[path]?.interfaces ?? [] }
-
-  /// The names directly below `path`, whether there is an object at `path` or not.
-  func names(below path: String) -> [String] {
-    let prefix = path == "/" ? "/" : path + "/"
-    var names: Set<String> = []
-    for other in nodes.keys where other.hasPrefix(prefix) && other != "/" {
-      if let name = other.dropFirst(prefix.count).split(separator: "/").first { names.insert(String(name)) }
-    }
-    return names.sorted()
-  }
-
   /// The reply to GetManagedObjects: parents first, the newest of siblings first, as bluetoothd orders them.
   func managedObjects() -> DBusValue {
     var entries: [DBusValue.Entry] = []

@@ -1,14 +1,13 @@
-import FoundationEssentials
+import Configuration
 import GATT
+import JSON
 import Peripherals
 
 /// A command of the control socket.
-struct ControlRequest: Decodable, Sendable {
-  enum Operation: String, Decodable, Sendable {
+struct ControlRequest: ConfigurationSection, Sendable {
+  enum Operation: String, CaseIterable, Sendable {
     /// The state of every peripheral.
     case list
-    /// The number of notifications sent by each peripheral.
-    case count
     /// The simulator's counters.
     case counters
     /// Sets the period to `v` ms, as another program would; without `v` only reports the state.
@@ -30,13 +29,10 @@ struct ControlRequest: Decodable, Sendable {
     case `return`
     /// The peripheral ends the link.
     case disconnect
-    /// Advertises (`on`) or not.
-    case adv
     /// The reset button.
     case reset
     /// The next `count` writes of the client configuration fail (`fault`): the link is dropped, there is the ATT error
-    /// `code`, or no answer and the link is dropped after `ms`. `skip` writes before them succeed. With `count` 0 no
-    /// more writes fail.
+    /// `code`, or no answer and the link is dropped after `ms`. With `count` 0 no more writes fail.
     case subscription
     /// Requires pairing for all services but the device information (`on`), or not; with the `passkey` that it
     /// displays, or JustWorks. It refuses to pair unless it `pairs`. The next pairing fails by `fault`: the link is
@@ -59,18 +55,18 @@ struct ControlRequest: Decodable, Sendable {
     case restart
   }
 
-  enum Ending: String, Decodable, Sendable {
+  enum Ending: String, CaseIterable, Sendable {
     case term
     case kill
   }
 
-  enum Fault: String, Decodable, Sendable {
+  enum Fault: String, CaseIterable, Sendable {
     case drop
     case error
     case silence
   }
 
-  let op: Operation
+  var op: Operation?
   var i: Int?
   /// The number of the adapter; 0 if it is left out.
   var adapter: Int?
@@ -78,25 +74,39 @@ struct ControlRequest: Decodable, Sendable {
   var all: Bool?
   var v: Int?
   var on: Bool?
-  var hex: String?
+  var bytes: [UInt8]?
   var how: Ending?
   var ms: Int?
   var fault: Fault?
-  var code: UInt8?
+  /// Of ATT.
+  var code: Int?
   var count: Int?
-  var skip: Int?
-  var service: String?
-  var characteristic: String?
+  var service: BluetoothUUID?
+  var characteristic: BluetoothUUID?
   var instance: Int?
   var passkey: Int?
   var pairs: Bool?
 
-  static func parse(_ line: [UInt8]) -> Result<ControlRequest, ControlFailure> {
-    do {
-      return .success(try JSONDecoder().decode(ControlRequest.self, from: Data(line)))
-    } catch {
-      return .failure(ControlFailure(text: "\(error)"))
-    }
+  static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "op", \.op, .choice),
+      ConfigurationKey("i", \.i, .optional(.integer(0...65535))),
+      ConfigurationKey("adapter", \.adapter, .optional(.integer(0...9))),
+      ConfigurationKey("all", \.all, .optional(.bool)),
+      ConfigurationKey("v", \.v, .optional(.integer(-128...65535))),
+      ConfigurationKey("on", \.on, .optional(.bool)),
+      ConfigurationKey("hex", \.bytes, .optional(.hexadecimal)),
+      ConfigurationKey("how", \.how, .optional(.choice)),
+      ConfigurationKey("ms", \.ms, .optional(.integer(0...86_400_000))),
+      ConfigurationKey("fault", \.fault, .optional(.choice)),
+      ConfigurationKey("code", \.code, .optional(.integer(0...255))),
+      ConfigurationKey("count", \.count, .optional(.integer(0...65535))),
+      ConfigurationKey("service", \.service, .optional(.uuid)),
+      ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
+      ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
+      ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
+      ConfigurationKey("pairs", \.pairs, .optional(.bool)),
+    ]
   }
 
   /// The fault of writes of the client configuration; nil: none.
@@ -104,62 +114,52 @@ struct ControlRequest: Decodable, Sendable {
     let kind: SubscriptionFault.Kind =
       switch fault ?? .drop {
       case .drop: .drop
-      case .error: .error(code ?? 0x0E)
+      case .error: .error(code.map { UInt8($0) } ?? 0x0E)
       case .silence: .silence(.milliseconds(ms ?? 3000))
       }
     let count = count ?? 1
-    return count > 0 ? SubscriptionFault(kind: kind, skip: skip ?? 0, count: count) : nil
-  }
-
-  /// The bytes of `hex`: `.some(nil)` if it is absent, nil if it is not hexadecimal.
-  var bytes: [UInt8]?? {
-    guard let hex else { return .some(nil) }
-    guard let bytes = Hexadecimal.bytes(hex) else { return nil }
-    return .some(bytes)
+    return count > 0 ? SubscriptionFault(kind: kind, count: count) : nil
   }
 
   /// The characteristic identified by `service`, `characteristic` and `instance`; nil if there is none.
   func characteristic(of database: GATTDatabase) -> GATTDatabase.Characteristic? {
-    guard let characteristic, let uuid = BluetoothUUID(characteristic), instance ?? 0 >= 0 else { return nil }
-    let service = service.map { BluetoothUUID($0)?.description ?? $0 }
-    return database.characteristic(uuid.description, instance: instance ?? 0, in: service)
+    characteristic.flatMap {
+      database.characteristic($0, instance: instance ?? 0, in: service)
+    }
   }
-}
-
-struct ControlFailure: Error, Sendable {
-  let text: String
 }
 
 /// The reply to a command.
 enum ControlAnswer: Sendable {
   case devices([DeviceState])
   case device(DeviceState)
-  case numbers([Int])
-  case counters(Counters)
+  /// The calls received, and the crashes of bluetoothd.
+  case counters(calls: Int, crashes: Int)
   case writes(Writes)
   case done
   case error(String)
 
   /// In JSON, without the end of the line.
   var line: [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = .sortedKeys
-    let data: Data? =
+    let json: JSONValue =
       switch self {
-      case .devices(let states): try? encoder.encode(states)
-      case .device(let state): try? encoder.encode(state)
-      case .numbers(let numbers): try? encoder.encode(numbers)
-      case .counters(let counters): try? encoder.encode(counters)
-      case .writes(let writes): try? encoder.encode(WritesState(writes))
-      case .done: try? encoder.encode(["status": "ok"])
-      case .error(let text): try? encoder.encode(["error": text])
+      case .devices(let states): .array(states.map(\.json))
+      case .device(let state): state.json
+      case .counters(let calls, let crashes): ["calls": .integer(calls), "crashes": .integer(crashes)]
+      case .writes(let writes):
+        [
+          "count": .integer(writes.count),
+          "writes": .array(writes.last.map { .string(Hexadecimal.text($0)) }),
+        ]
+      case .done: ["status": "ok"]
+      case .error(let text): ["error": .string(text)]
       }
-    return Array(data ?? Data("{}".utf8))
+    return json.bytes
   }
 }
 
 /// The state of a peripheral, for the control socket.
-struct DeviceState: Encodable, Sendable {
+struct DeviceState: Sendable {
   let i: Int
   let name: String
   let address: String
@@ -184,6 +184,16 @@ struct DeviceState: Encodable, Sendable {
   let stuck: Bool
   /// bluetoothd has a bond with it.
   let bonded: Bool
+
+  fileprivate var json: JSONValue {
+    [
+      "adapter": adapter.map(JSONValue.integer), "address": .string(address), "armed": .integer(armed),
+      "bonded": .bool(bonded), "connected": .bool(connected), "gone": .bool(gone), "i": .integer(i),
+      "name": .string(name), "notifying": .bool(notifying), "period": period.map(JSONValue.integer),
+      "sent": .integer(sent), "stuck": .bool(stuck),
+      "subscribed": .array(subscribed.map(JSONValue.string)), "temp": temp.map(JSONValue.integer),
+    ]
+  }
 }
 
 extension Security {
@@ -200,18 +210,6 @@ extension Security {
   }
 }
 
-/// The writes to a characteristic, for the control socket.
-private struct WritesState: Encodable {
-  let count: Int
-  /// The last ones in hexadecimal, in order.
-  let writes: [String]
-
-  init(_ writes: Writes) {
-    count = writes.count
-    self.writes = writes.last.map { Hexadecimal.text($0) }
-  }
-}
-
 extension Bluetoothd {
   func states(at now: ContinuousClock.Instant) -> [DeviceState] {
     peripherals.indices.map { state(of: $0, at: now) }
@@ -222,11 +220,10 @@ extension Bluetoothd {
     let key = key(ofPeripheral: index)
     let subscriptions = peripheral.radio.linked != nil ? devices[key]?.subscriptions ?? [:] : [:]
     let subscribed = subscriptions.filter(\.value.isConfigured).keys.sorted()
-      .compactMap { peripheral.database.characteristic($0)?.uuid }
+      .compactMap { peripheral.database.characteristic($0)?.uuid.description }
     return DeviceState(
       i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.radio.linked != nil,
-      adapter: peripheral.radio.linked,
-      notifying: !subscribed.isEmpty, subscribed: subscribed,
+      adapter: peripheral.radio.linked, notifying: !subscribed.isEmpty, subscribed: subscribed,
       period: peripheral.values.microBit.map { Int($0.period) },
       temp: peripheral.values.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.radio.sent,
       gone: !peripheral.radio.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(key),

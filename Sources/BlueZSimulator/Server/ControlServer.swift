@@ -78,7 +78,8 @@ public actor ControlServer {
       let answer: ControlAnswer
       switch ControlRequest.parse(line) {
       case .success(let request): answer = await server.simulator.control(request)
-      case .failure(let failure): answer = .error(failure.text)
+      case .failure(let failure):
+        answer = .error(failure.errors.map(\.description).joined(separator: "; "))
       }
       guard let client = server.clients[id] else { return }
       client.send(answer.line)

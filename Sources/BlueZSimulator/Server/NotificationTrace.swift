@@ -3,12 +3,11 @@ import Glibc
 /// The times of each micro:bit's last notifications, in a memory-mapped file: recording one needs no system call, which
 /// would affect the measurement, and another program can read the file meanwhile.
 ///
-/// For each micro:bit, as native 64-bit words: the number of notifications sent, the number of those that did not fit
-/// into the socket, and for each of the 256 values of the first byte the CLOCK_MONOTONIC time in ns at which it was
-/// last sent. The temperature and the acceleration along x count notifications, so that this byte identifies one of the
+/// For each micro:bit, as native 64-bit words: the number of notifications sent, and for each of the 256 values of the
+/// first byte the CLOCK_MONOTONIC time in ns at which it was last sent. The temperature and the acceleration along x count notifications, so that this byte identifies one of the
 /// last 256 of a sensor; only one of the two may be subscribed to.
 final class NotificationTrace {
-  private static let wordsEach = 2 + 256
+  private static let wordsEach = 1 + 256
   private let words: UnsafeMutableBufferPointer<UInt64>
 
   init(path: String, microBits: Int) throws(TraceError) {
@@ -26,20 +25,12 @@ final class NotificationTrace {
 
   /// To be called just before micro:bit `index` sends `bytes`.
   func sends(_ bytes: [UInt8], from index: Int) {
-    guard let slot = slot(index), let value = bytes.first else { return }
+    let slot = index * Self.wordsEach
+    guard slot + Self.wordsEach <= words.count, let value = bytes.first else { return }
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
-    words[slot + 2 + Int(value)] = UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
-  }
-
-  func sent(from index: Int, _ isSent: Bool) {
-    guard let slot = slot(index) else { return }
-    words[slot + (isSent ? 0 : 1)] += 1
-  }
-
-  private func slot(_ index: Int) -> Int? {
-    let slot = index * Self.wordsEach
-    return slot + Self.wordsEach <= words.count ? slot : nil
+    words[slot + 1 + Int(value)] = UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
+    words[slot] += 1
   }
 }
 

@@ -25,10 +25,8 @@ final class NotifySocket {
     return (socket, FileDescriptor(owning: ends[1]))
   }
 
-  /// Sends a value; false if it does not fit, and is lost.
-  func send(_ bytes: [UInt8]) -> Bool {
-    Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
-  }
+  /// Sends a value, which is lost if it does not fit.
+  func send(_ bytes: [UInt8]) { _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
 
   func close() {
     watch?.cancel()

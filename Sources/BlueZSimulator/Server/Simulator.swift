@@ -26,7 +26,7 @@ public actor Simulator {
   private var timer = NextEventTimer()
   /// The signals of sent notifications: values recur, at thousands per second.
   private var notifications: [Notification: PreparedSignal] = [:]
-  private var counters = Counters()
+  private var crashes = 0
   private let trace: NotificationTrace?
   private let ended = Waiter<Void>()
 
@@ -92,7 +92,6 @@ public actor Simulator {
     switch event {
     case .call(let call):
       lastCall += 1
-      counters.calls += 1
       let id = CallID(number: lastCall)
       calls[id] = call
       perform(
@@ -122,7 +121,6 @@ public actor Simulator {
   private func perform(_ effect: Effect) {
     switch effect {
     case .signal(let signal):
-      counters.signals += 1
       // Only fails if the bus has ended, which ends the run.
       connection?.assumeIsolated { try? $0.emit(signal) }
     case .reply(let id, let arguments):
@@ -134,38 +132,28 @@ public actor Simulator {
     case .abandon(let id): calls[id] = nil
     case .open(let channel, let id): open(channel, for: id)
     case .notification(let signal, let bytes, let source):
-      counters.signals += 1
-      let trace = trace(of: source)
-      trace?.sends(bytes, from: source.peripheral)
+      trace(bytes, from: source)
       if let signal = prepared(signal, bytes, from: source) {
         connection?.assumeIsolated { try? $0.emit(signal) }
       }
-      trace?.sent(from: source.peripheral, true)
-    case .packet(let channel, let bytes, let source):
-      let trace = trace(of: source)
-      trace?.sends(bytes, from: source.peripheral)
-      let isSent = sockets[channel]?.send(bytes) == true
-      if isSent { counters.packets += 1 } else { counters.dropped += 1 }
-      trace?.sent(from: source.peripheral, isSent)
+    case .packet(let channel, let bytes): sockets[channel]?.send(bytes)
     case .askPasskey(let agent, let client, let device, let call):
       ask(agent, of: client, about: device, for: call)
     case .hangUp(let channel): sockets.removeValue(forKey: channel)?.close()
     case .crash:
-      counters.crashes += 1
+      crashes += 1
       end()
       // Restarted, as by the service manager.
       loop.task(of: self) { _ = await $0.begin(after: .milliseconds(100)) }
     }
   }
 
-  /// The trace for a notification: only sensors are traced.
-  private func trace(of source: Source) -> NotificationTrace? {
-    guard let trace else { return nil }
-    let database = model.peripherals[source.peripheral].database
-    let isSensor =
-      source.handle == database.handle(of: .temperature)
-      || source.handle == database.handle(of: .acceleration)
-    return isSensor ? trace : nil
+  /// Records a notification of a sensor that is traced.
+  private func trace(_ bytes: [UInt8], from source: Source) {
+    guard let trace, model.peripherals[source.peripheral].database.sensor(of: source.handle) != nil else {
+      return
+    }
+    trace.sends(bytes, from: source.peripheral)
   }
 
   /// The prepared signal of a notification.
@@ -219,14 +207,14 @@ public actor Simulator {
   /// Performs a command of the control socket.
   func control(_ request: ControlRequest) async -> ControlAnswer {
     let now = ContinuousClock.now
-    switch request.op {
+    guard let operation = request.op else { return .error("op is missing") }
+    switch operation {
     case .list: return .devices(model.states(at: now))
-    case .count: return .numbers(model.peripherals.map(\.radio.sent))
-    case .counters: return .counters(counters)
+    case .counters: return .counters(calls: Int(lastCall), crashes: crashes)
     case .power, .plug, .le, .scan:
       let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
       guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
-      switch request.op {
+      switch operation {
       case .power: perform(model.power(adapter, on, at: now))
       case .plug: perform(model.plug(adapter, on, at: now))
       case .le: model.adapters[adapter].hasLE = on
@@ -240,7 +228,7 @@ public actor Simulator {
       let indices = request.all == true ? Array(0..<model.peripherals.count) : [request.i ?? 0]
       for index in indices {
         guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
-        switch request.op {
+        switch operation {
         case .pairing: model.peripherals[index].security.change(by: request)
         case .subscription: model.peripherals[index].subscriptionFault = request.subscriptionFault
         case _: if let period { model.setPeriod(index, period, at: now) }
@@ -255,36 +243,39 @@ public actor Simulator {
         return .error("no such characteristic")
       }
       return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
-    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .adv, .reset, .forget, .strength:
+    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .reset, .forget, .strength:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
-      if let error = control(request, index, at: now) { return .error(error) }
+      if let error = control(operation, request, index, at: now) { return .error(error) }
       return .device(model.state(of: index, at: now))
     }
   }
 
-  private func control(_ request: ControlRequest, _ index: Int, at now: ContinuousClock.Instant) -> String? {
-    switch request.op {
+  private func control(
+    _ operation: ControlRequest.Operation, _ request: ControlRequest, _ index: Int,
+    at now: ContinuousClock.Instant
+  ) -> String? {
+    switch operation {
     case .temp:
       let value = request.v.flatMap { Int8(exactly: $0) }
       guard request.v == nil || value != nil else { return "v: not an int8" }
       model.peripherals[index].values.microBit?.fixedTemperature = value
     case .value:
-      guard let bytes = request.bytes else { return "hex: not hexadecimal" }
       guard request.characteristic != nil else {
-        model.peripherals[index].values.microBit?.raw = bytes
+        model.peripherals[index].values.microBit?.raw = request.bytes
         return nil
       }
       guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {
         return "no such characteristic"
       }
-      guard let bytes, let effects = model.setValue(index, characteristic, bytes, at: now) else {
+      guard let bytes = request.bytes, let effects = model.setValue(index, characteristic, bytes, at: now)
+      else {
         return "hex: not a valid value of this characteristic"
       }
       perform(effects)
     case .serve:
-      let uuid = request.service.flatMap { BluetoothUUID($0) }?.description
-      guard let service = model.peripherals[index].database.services.first(where: { $0.uuid == uuid }) else {
+      let services = model.peripherals[index].database.services
+      guard let service = services.first(where: { $0.uuid == request.service }) else {
         return "no such service: service"
       }
       perform(model.serve(index, service.handle, request.on ?? true))
@@ -296,9 +287,8 @@ public actor Simulator {
     case .vanish: perform(model.vanish(index, at: now))
     case .return: perform(model.comeBack(index, at: now))
     case .disconnect: perform(model.hangUp(index, at: now))
-    case .adv: perform(model.setAdvertising(index, request.on ?? true, at: now))
     case .reset: perform(model.reset(index, at: now))
-    case .period, .writes, .list, .count, .counters, .power, .plug, .le, .scan, .restart, .subscription,
+    case .period, .writes, .list, .counters, .power, .plug, .le, .scan, .restart, .subscription,
       .pairing:
       break
     case .forget: model.peripherals[index].security.hasBond = false
@@ -336,16 +326,4 @@ public actor Simulator {
 private struct Notification: Hashable {
   let source: Source
   let bytes: [UInt8]
-}
-
-/// Counts since the start.
-struct Counters: Sendable, Encodable {
-  var calls = 0
-  var signals = 0
-  /// Notifications written to sockets of AcquireNotify.
-  var packets = 0
-  /// Notifications that did not fit into such a socket.
-  var dropped = 0
-  /// Crashes of bluetoothd.
-  var crashes = 0
 }

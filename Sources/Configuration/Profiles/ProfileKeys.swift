@@ -46,6 +46,21 @@ extension ConfigurationRule<String> {
   package static var propertyName: Self { .text(longest: 64) }
 }
 
+extension ConfigurationRule<Profile> {
+  /// A profile without a name.
+  package static var profile: Self {
+    let section = ConfigurationRule<ProfileKeys>.section
+    return ConfigurationRule(
+      shape: section.shape,
+      read: { json, _, path, errors in
+        let before = errors.count
+        guard let keys = section.read(json, nil, path, &errors), errors.count == before else { return nil }
+        return keys.profile("", at: path, &errors)
+      },
+      write: { section.write(ProfileKeys($0)) })
+  }
+}
+
 extension ConfigurationRule<[Profile]> {
   /// An object of profiles by their names; they are added to those that there are.
   static var profiles: Self {
@@ -75,7 +90,7 @@ extension ConfigurationRule<[Profile]> {
 
 extension Profile {
   /// The profile as in config.json, without what has no key there.
-  package var json: JSONValue? { ConfigurationRule<ProfileKeys>.section.write(ProfileKeys(self)) }
+  package var json: JSONValue? { ConfigurationRule<Profile>.profile.write(self) }
 }
 
 // MARK: Between the keys and the profile

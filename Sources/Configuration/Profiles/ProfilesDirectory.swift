@@ -71,13 +71,7 @@ package enum ProfilesDirectory {
   package static func read(
     _ file: String, _ origins: [String: String] = [:]
   ) throws(ConfigurationErrors) -> [Profile] {
-    let bytes: [UInt8]
-    do throws(FileProblem) {
-      bytes = try FileProblem.read(file, limit: 1 << 20)
-    } catch {
-      throw ConfigurationErrors(errors: [ConfigurationError(problem: error.description)], isUnreadable: true)
-    }
-    let document = try Configuration.document(bytes).get()
+    let document = try Configuration.document(file: file)
     var errors: [ConfigurationError] = []
     let profiles = ConfigurationRule<[Profile]>.profiles.read(document.value, nil, .root, &errors)
     if case .object(let object) = document.value { errors += duplicates(object, origins, at: .root) }

@@ -16,7 +16,6 @@ struct PropertyKeys: ConfigurationSection {
   var flags: [Int: String]?
   var fields: [FieldKeys]?
   var isRepeated: Bool?
-  var notify: Property.NotifyMode?
   var unit: String?
   var range: ClosedRange<Double>?
   var maxLength: Int?
@@ -43,7 +42,6 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
       ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
-      ConfigurationKey("notify", \.notify, .optional(.choice)),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("range", \.range, .optional(.numberRange)),
       ConfigurationKey("max_length", \.maxLength, .optional(.integer(1...Codec.longestValue))),
@@ -159,7 +157,7 @@ extension PropertyKeys {
       name: name, service: service, characteristic: characteristic, alternative: alternative,
       instance: instance ?? 0, kind: kind ?? .state, access: access, writeMode: writeMode,
       settle: settle.map { .seconds($0) }, codec: codec, unit: unit, range: range, maxLength: maxLength,
-      frame: frame, chunk: chunk, notify: notify, poll: poll.map { .seconds($0) }, report: report?.report,
+      frame: frame, chunk: chunk, poll: poll.map { .seconds($0) }, report: report?.report,
       initial: value, homeAssistant: entities)
   }
 
@@ -200,7 +198,6 @@ extension PropertyKeys {
     case .record(let fields): self.fields = fields.map { FieldKeys($0) }
     case .list: preconditionFailure("a codec has no list of lists")
     }
-    notify = property.notify
     unit = property.unit
     range = property.range
     maxLength = property.maxLength

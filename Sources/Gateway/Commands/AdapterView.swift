@@ -10,7 +10,7 @@ final class AdapterView: @unchecked Sendable {
   /// By adapter, in order.
   private(set) var centrals: [(adapter: String, central: Central)] = []
   private let loop: EventLoop
-  private let onSeen: (Peripheral) -> Void
+  private var found = ScanRequest()
   private var states: [CentralState?]
   private let decided = Waiter<Void>()
   private var running: [Task<Void, Never>] = []
@@ -18,10 +18,8 @@ final class AdapterView: @unchecked Sendable {
   /// How long the bus, bluetoothd and the adapters may take to answer.
   private static let timeout = Duration.seconds(5)
 
-  /// - Parameter onSeen: called on the loop with each peripheral, at each change.
-  init(adapters: [String], loop: EventLoop, onSeen: @escaping (Peripheral) -> Void) {
+  init(adapters: [String], loop: EventLoop) {
     self.loop = loop
-    self.onSeen = onSeen
     states = adapters.map { _ in nil }
     centrals = adapters.enumerated().map { index, adapter in
       (
@@ -33,12 +31,27 @@ final class AdapterView: @unchecked Sendable {
     }
   }
 
-  /// Returns when the adapters are on, or one of them if the others do not come on.
+  /// Scans for a while.
+  /// - Returns: the peripherals that were in range, the strongest first, and which adapters cannot scan.
+  static func scan(
+    _ adapters: [String], for limit: Duration, on loop: EventLoop
+  ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
+    let view = AdapterView(adapters: adapters, loop: loop)
+    try await view.start()
+    await view.scan()
+    try? await loop.sleep(for: limit)
+    let faults = await view.scanFindings
+    await view.stop()
+    return (view.found.peripherals, faults)
+  }
+
+  /// Returns when the adapters are on, or one of them if the others do not come on. If none does, it is stopped.
   func start() async throws(CommandFailure) {
     running = centrals.map { _, central in Task(executorPreference: loop) { await central.run() } }
     let decided = decided
     _ = try? await loop.withTimeout(Self.timeout) { try await decided.value() }
     guard states.contains(where: { $0?.isOn == true }) else {
+      await stop()
       throw CommandFailure(
         .unavailable,
         "cannot use Bluetooth: \(states[0]?.finding(adapter: centrals[0].adapter).line ?? "bluetoothd does not answer")"
@@ -90,9 +103,8 @@ final class AdapterView: @unchecked Sendable {
         }
       }
       if isDecided { decided.resume(.success(())) }
-    case .seen(let peripheral): onSeen(peripheral)
+    case .seen(let peripheral): found.add(peripheral)
     case .disconnected, .linkEnded, .servicesChanged, .unusable, .lost: break
     }
   }
-
 }

@@ -7,23 +7,12 @@ import JSON
 struct Bonds {
   let loop: EventLoop
 
-  func run() async -> GatewayCommand.ExitStatus {
-    do throws(CommandFailure) {
-      let adapters = try GatewayAccess.configuration(nil).bluetooth.adapters
-      let view = AdapterView(adapters: adapters, loop: loop) { _ in }
-      do throws(CommandFailure) {
-        try await view.start()
-      } catch {
-        await view.stop()
-        throw error
-      }
-      await list(view)
-      await view.stop()
-      return .done
-    } catch {
-      printError(error.text)
-      return error.status
-    }
+  func run() async throws(CommandFailure) {
+    let adapters = try GatewayAccess.configuration(nil).bluetooth.adapters
+    let view = AdapterView(adapters: adapters, loop: loop)
+    try await view.start()
+    await list(view)
+    await view.stop()
   }
 
   private func list(_ view: AdapterView) async {

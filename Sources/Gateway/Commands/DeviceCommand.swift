@@ -45,39 +45,33 @@ public struct DeviceCommand: Sendable, Equatable {
 
   /// A command of the command line.
   public init(
-    _ action: Action, name: String?, json: Bool = false, timeout: Duration, configuration: String? = nil,
-    gateway: String? = nil
+    _ action: Action, name: String?, json: Bool = false, timeout: Duration? = nil,
+    configuration: String? = nil, gateway: String? = nil
   ) {
     self.action = action
     self.name = name
     self.json = json
-    self.timeout = timeout
+    self.timeout = timeout ?? .seconds(30)
     self.configuration = configuration
     self.gateway = gateway
   }
 
-  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
+  func run(on loop: EventLoop) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     let interruption = Interruption(on: loop)
-    do throws(CommandFailure) {
-      let access = try await GatewayAccess.open(self, on: loop)
-      interruption.action = { signal in
-        loop.task {
-          await access.close()
-          exit(128 + signal)
-        }
-      }
-      let status: GatewayCommand.ExitStatus
-      do throws(CommandFailure) {
-        status = try await perform(with: access, interruption)
-      } catch {
+    let access = try await GatewayAccess.open(self, on: loop)
+    interruption.action = { signal in
+      loop.task {
         await access.close()
-        throw error
+        exit(128 + signal)
       }
+    }
+    do throws(CommandFailure) {
+      let status = try await perform(with: access, interruption)
       await access.close()
       return status
     } catch {
-      printError(error.text)
-      return error.status
+      await access.close()
+      throw error
     }
   }
 

@@ -22,17 +22,7 @@ public struct Forget: Sendable, Equatable {
     self.isConfirmed = isConfirmed
   }
 
-  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
-    do throws(CommandFailure) {
-      try await forget(on: loop)
-      return .done
-    } catch {
-      printError(error.text)
-      return error.status
-    }
-  }
-
-  private func forget(on loop: EventLoop) async throws(CommandFailure) {
+  func run(on loop: EventLoop) async throws(CommandFailure) {
     let configuration = try GatewayAccess.configuration(configuration)
     let id = StateFolder.gatewayID(of: configuration)
     guard isConfirmed || isatty(STDIN_FILENO) != 0 else {
@@ -45,7 +35,7 @@ public struct Forget: Sendable, Equatable {
     }
     let broker = RetainedMessages(configuration, gateway: id, loop: loop)
     do throws(CommandFailure) {
-      try await clear(broker, id, "\(configuration.mqtt.host):\(configuration.mqtt.port)")
+      try await clear(broker, id, loop, "\(configuration.mqtt.host):\(configuration.mqtt.port)")
     } catch {
       await broker.stop()
       throw error
@@ -54,7 +44,7 @@ public struct Forget: Sendable, Equatable {
   }
 
   private func clear(
-    _ broker: RetainedMessages, _ id: GatewayID, _ place: String
+    _ broker: RetainedMessages, _ id: GatewayID, _ loop: EventLoop, _ place: String
   ) async throws(CommandFailure) {
     let found = try await broker.find()
     guard !found.isOnline else { throw Self.running(id) }
@@ -64,8 +54,8 @@ public struct Forget: Sendable, Equatable {
     let text =
       "\(topics.count) retained messages of the gateway \(id) and its \(devices) \(devices == 1 ? "device" : "devices")"
     if !isConfirmed {
-      printError("\(place) has \(text). Clear them? Home Assistant removes the devices too. [y/n]")
-      let answer = await EventLoop.blocking { StandardInput.line() }
+      let question = "\(place) has \(text).\nClear them? Home Assistant removes the devices too. (y/n): "
+      let answer = await Console(on: loop).ask(question)
       guard ["y", "yes"].contains(answer?.lowercased()) else {
         throw CommandFailure(.refused, "nothing was cleared")
       }

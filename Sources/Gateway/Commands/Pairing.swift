@@ -44,14 +44,13 @@ struct Pairing {
         .refused,
         "\(target.label) shows a passkey (a micro:bit after button A was pressed): repeat with --passkey N")
     }
-    printError(
-      "\(target.label) shows a passkey (a micro:bit after button A was pressed). Enter its six digits within 30 s:"
-    )
-    // Not on the loop, which has to keep running meanwhile.
-    while let line = await EventLoop.blocking({ StandardInput.line() }) {
+    let console = Console(on: access.loop)
+    var question =
+      "\(target.label) shows a passkey (a micro:bit after button A was pressed).\nEnter its six digits within 30 s: "
+    while let line = await console.ask(question) {
       let digits = line.filter { !$0.isWhitespace }
       if digits.utf8.count == 6, let passkey = Int(digits), passkey >= 0 { return passkey }
-      printError("A passkey has six digits. Enter it again:")
+      question = "A passkey has six digits. Enter it again: "
     }
     throw CommandFailure(.usage, "no passkey was entered")
   }

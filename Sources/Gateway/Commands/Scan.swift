@@ -3,6 +3,7 @@ import Bridge
 import Configuration
 import Devices
 import EventLoop
+import Findings
 import Glibc
 import JSON
 
@@ -26,45 +27,29 @@ public struct Scan: Sendable, Equatable {
     self.configuration = configuration
   }
 
-  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
+  func run(on loop: EventLoop) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     let interruption = Interruption(on: loop)
-    do throws(CommandFailure) {
-      let configuration = try GatewayAccess.configuration(self.configuration)
-      let gateway = StateFolder.gatewayID(of: configuration)
-      let found = Found()
-      let view = AdapterView(adapters: configuration.bluetooth.adapters, loop: loop) { found.request.add($0) }
-      try await start(view)
-      await view.scan()
-      if live {
-        await showLive(view, configuration, gateway, Pause(interruption, on: loop))
-      } else {
-        let limit = timeout ?? .seconds(10)
-        if !json { printError("scanning for \(limit.components.seconds) s …") }
-        try? await loop.sleep(for: limit)
-        show(found.request.peripherals, configuration, gateway)
-      }
-      let faults = await view.scanFindings
-      await view.stop()
-      for fault in faults { printError(fault.line) }
-      if found.request.peripherals.isEmpty, !faults.isEmpty { return .unavailable }
-      return .done
-    } catch {
-      printError(error.text)
-      return error.status
-    }
-  }
-
-  private final class Found {
-    var request = ScanRequest()
-  }
-
-  private func start(_ view: AdapterView) async throws(CommandFailure) {
-    do throws(CommandFailure) {
+    let configuration = try GatewayAccess.configuration(self.configuration)
+    let gateway = StateFolder.gatewayID(of: configuration)
+    let adapters = configuration.bluetooth.adapters
+    let faults: [Finding]
+    var isEmpty = false
+    if live {
+      let view = AdapterView(adapters: adapters, loop: loop)
       try await view.start()
-    } catch {
+      await view.scan()
+      isEmpty = await showLive(view, configuration, gateway, Pause(interruption, on: loop))
+      faults = await view.scanFindings
       await view.stop()
-      throw error
+    } else {
+      let limit = timeout ?? .seconds(10)
+      if !json { printError("scanning for \(limit.components.seconds) s …") }
+      let scan = try await AdapterView.scan(adapters, for: limit, on: loop)
+      show(scan.found, configuration, gateway)
+      (isEmpty, faults) = (scan.found.isEmpty, scan.faults)
     }
+    for fault in faults { printError(fault.line) }
+    return isEmpty && !faults.isEmpty ? .unavailable : .done
   }
 
   private func show(_ peripherals: [Peripheral], _ configuration: Configuration, _ gateway: GatewayID) {
@@ -76,14 +61,17 @@ public struct Scan: Sendable, Equatable {
     for line in ScanTable(peripherals, configuration, gateway: gateway).lines { print(line) }
   }
 
+  /// - Returns: whether nothing was found.
   private func showLive(
     _ view: AdapterView, _ configuration: Configuration, _ gateway: GatewayID, _ pause: Pause
-  ) async {
+  ) async -> Bool {
     let screen = Screen(on: pause.loop)
     var printed: Set<String> = []
+    var isEmpty = true
     let deadline = timeout.map { Moment.now + $0 }
     while true {
       let peripherals = await view.inRange.sorted(by: Self.precedes)
+      if !peripherals.isEmpty { isEmpty = false }
       let table = ScanTable(peripherals, configuration, gateway: gateway)
       if screen.isTerminal {
         screen.show(
@@ -99,6 +87,7 @@ public struct Scan: Sendable, Equatable {
       if pause.isInterrupted || deadline.map({ $0 <= .now }) == true || screen.isClosed { break }
     }
     await screen.finish()
+    return isEmpty
   }
 
   /// The strongest first; rows do not change places for a few dB.

@@ -10,7 +10,6 @@ struct AdapterCheck {
   let adapters: [String]
   /// Nil: not known.
   let version: BluetoothdVersion?
-  let notify: NotificationMethod
   /// What blocks adapters.
   let blocks: [String: RFKill.Block]
   /// The configured `bluetooth.links`.
@@ -26,7 +25,7 @@ struct AdapterCheck {
     return [bus, bluetoothd] + adapters.flatMap(findings)
   }
 
-  private var bluetoothd: Finding { version?.finding(notify) ?? .ok(.bluetoothd, "bluetoothd is running") }
+  private var bluetoothd: Finding { version?.finding ?? .ok(.bluetoothd, "bluetoothd is running") }
 
   private func refused(_ reason: String) -> Finding {
     report.isDenied
@@ -63,14 +62,13 @@ struct AdapterCheck {
   }
 
   private func on(_ found: HostReport.Adapter) -> Finding {
-    let links = found.links == 1 ? "1 link is in use" : "\(found.links) links are in use"
     if found.links >= mostLinks {
       return .warning(
-        .adapter, "\(links) on \(found.name): no more are made (bluetooth.links)",
+        .adapter, "all \(mostLinks) connections of \(found.name) (bluetooth.links) are in use",
         remedy: #"connect some devices on demand ("connect": "on_demand"), or use another adapter for them"#)
     }
     let state = CentralState.on(adapter: found.name, address: found.address).finding(adapter: found.name)
-    return .ok(.adapter, "\(state.text); \(links)")
+    return .ok(.adapter, "\(state.text); \(found.links) of \(mostLinks) connections are in use")
   }
 
   private func otherPrograms(_ found: HostReport.Adapter) -> [Finding] {

@@ -1,7 +1,6 @@
-import EventLoop
+import Configuration
 import Findings
 import GATT
-import Glibc
 
 /// The version of bluetoothd, and its known faults.
 struct BluetoothdVersion: Comparable, CustomStringConvertible {
@@ -21,53 +20,24 @@ struct BluetoothdVersion: Comparable, CustomStringConvertible {
 
   static func < (a: Self, b: Self) -> Bool { (a.major, a.minor) < (b.major, b.minor) }
 
-  /// - Parameter notify: the configured `bluetooth.notify`.
-  func finding(_ notify: NotificationMethod) -> Finding {
-    let hasStuckNotifications = self < Self(5, 84)
-    if hasStuckNotifications, notify == .socket {
-      return .warning(
-        .bluetoothd,
-        "bluetoothd \(self) may refuse all notifications of a device after a lost link, until it is restarted",
-        remedy: #"set bluetooth.notify to "signal", or install bluetoothd 5.84 or later"#)
-    }
+  var finding: Finding {
     let faults =
-      (hasStuckNotifications ? ["stuck notifications (before 5.84)"] : [])
+      (self < Self(5, 84) ? ["stuck notifications (before 5.84)"] : [])
       + (self >= Self(5, 67) ? ["a crash after a read that waits for pairing (since 5.67)"] : [])
     let known =
       faults.isEmpty ? "" : "; the gateway works around its faults: \(faults.joined(separator: ", "))"
     return .ok(.bluetoothd, "bluetoothd \(self) is running\(known)")
   }
 
-  /// The version of a process; nil if that is not known.
+  /// The version of a process; nil if that is not known. Blocks.
   /// - Parameter processes: `/proc`.
-  static func ofProcess(_ process: Int32, _ processes: String = "/proc") async -> BluetoothdVersion? {
-    await EventLoop.blocking {
-      program(ofProcess: process, processes).flatMap { ofProgram($0) }
+  static func ofProcess(_ process: Int32, _ processes: String = "/proc") -> BluetoothdVersion? {
+    // The file that it was started from: not the simulator's.
+    guard let words = try? FileProblem.read("\(processes)/\(process)/cmdline", limit: 1 << 20) else {
+      return nil
     }
-  }
-
-  /// The file that a process was started from; nil if it is not called bluetoothd, such as the simulator.
-  private static func program(ofProcess process: Int32, _ processes: String) -> String? {
-    guard let file = fopen("\(processes)/\(process)/cmdline", "r") else { return nil }
-    defer { fclose(file) }
-    var buffer = [CChar](repeating: 0, count: 4096)
-    let count = fread(&buffer, 1, buffer.count - 1, file)
-    let path = String(
-      decoding: buffer[..<count].prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    // It is run by the shell.
-    let isPlain = path.unicodeScalars.allSatisfy {
-      $0.properties.isAlphabetic || "0123456789/._-".unicodeScalars.contains($0)
-    }
-    return path.hasPrefix("/") && path.hasSuffix("/bluetoothd") && isPlain ? path : nil
-  }
-
-  /// Runs `bluetoothd --version`. Blocks.
-  static func ofProgram(_ path: String) -> BluetoothdVersion? {
-    guard let output = popen("\(path) --version 2>&1", "r") else { return nil }
-    defer { pclose(output) }
-    var line = [CChar](repeating: 0, count: 64)
-    guard fgets(&line, Int32(line.count), output) != nil else { return nil }
-    return BluetoothdVersion(
-      String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    let path = String(decoding: words.prefix { $0 != 0 }, as: UTF8.self)
+    guard path.hasPrefix("/"), path.hasSuffix("/bluetoothd") else { return nil }
+    return BluetoothdVersion(SystemProgram.run("\(path.shellWord) --version").output)
   }
 }

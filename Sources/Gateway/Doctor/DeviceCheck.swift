@@ -28,21 +28,8 @@ struct DeviceCheck {
 
   /// What is in range, and the findings about what is not.
   func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let view = AdapterView(adapters: configuration.bluetooth.adapters, loop: loop) { _ in }
-    let found: [Peripheral]
-    let faults: [Finding]
-    do throws(CommandFailure) {
-      try await view.start()
-      await view.scan()
-      try? await loop.sleep(for: Self.scanTime)
-      found = await view.inRange
-      faults = await view.scanFindings
-    } catch {
-      await view.stop()
-      throw error
-    }
-    await view.stop()
-    return classify(found, faults)
+    let scan = try await AdapterView.scan(configuration.bluetooth.adapters, for: Self.scanTime, on: loop)
+    return classify(scan.found, scan.faults)
   }
 
   /// - Parameter faults: of the scan: what is not in range is then unknown.

@@ -59,12 +59,16 @@ private final class Checkup: @unchecked Sendable {
       ?? ConfigurationCheck.Result(isUnreadable: true)
     report(file.findings)
     let gateway = file.gateway ?? StateFolder.gatewayID(of: Configuration())
-    report(ClockCheck().run())
+    report([StateFolder.unknownID(of: file.configuration)].compactMap { $0 })
+    await report(.clock) { ClockCheck().run() }
     let presence = GatewayCheck(gateway: file.gateway?.description, environment: environment)
       .connect(on: loop)
-    let isRunning = if case .absent = presence { false } else { true }
-    if case .running = presence {} else { await checkState(gateway) }
-    let isUsable = await checkBluetooth(file.configuration, isRunning: isRunning)
+    if case .running = presence {
+    } else {
+      let check = StateCheck(gateway: gateway, environment: environment)
+      await report(.state) { check.run() }
+    }
+    let isUsable = await checkBluetooth(file.configuration, isRunning: presence.isRunning)
     await checkBroker(file, gateway)
     switch presence {
     case .running(let gateway, let client):
@@ -95,6 +99,11 @@ private final class Checkup: @unchecked Sendable {
     for finding in findings { output.add(finding) }
   }
 
+  /// Reports what a check of this machine finds.
+  private func report(_ name: Finding.Check, _ check: @escaping @Sendable () -> [Finding]) async {
+    report(await within(Self.limit, name) { await EventLoop.blocking(check) } ?? [])
+  }
+
   /// The result of `body`; nil, with a finding, if it takes too long. It is then left alone.
   private func within<T: Sendable>(
     _ limit: Duration, _ check: Finding.Check, _ body: @escaping @Sendable () async -> T
@@ -114,11 +123,6 @@ private final class Checkup: @unchecked Sendable {
     return result
   }
 
-  private func checkState(_ gateway: GatewayID) async {
-    let check = StateCheck(gateway: gateway, environment: environment)
-    report(await within(Self.limit, .state) { await EventLoop.blocking { check.run() } } ?? [])
-  }
-
   /// - Returns: whether an adapter can be used, and no gateway uses one.
   private func checkBluetooth(_ configuration: Configuration, isRunning: Bool) async -> Bool {
     let bluetooth = configuration.bluetooth
@@ -126,7 +130,10 @@ private final class Checkup: @unchecked Sendable {
     guard let host = await within(Self.limit, .bus, { await HostReport.read(on: loop) }) else { return false }
     var version: BluetoothdVersion?
     if let process = host.bluetoothd {
-      version = await within(Self.limit, .bluetoothd) { await BluetoothdVersion.ofProcess(process) } ?? nil
+      version =
+        await within(Self.limit, .bluetoothd) {
+          await EventLoop.blocking { BluetoothdVersion.ofProcess(process) }
+        } ?? nil
     }
     let used = host.adapters.filter { bluetooth.adapters.contains($0.name) }
     let held = used.filter { $0.gateway != nil }
@@ -136,12 +143,11 @@ private final class Checkup: @unchecked Sendable {
     }
     report(
       AdapterCheck(
-        report: host, adapters: bluetooth.adapters, version: version, notify: bluetooth.notify,
+        report: host, adapters: bluetooth.adapters, version: version,
         blocks: blocks,
         mostLinks: bluetooth.links, isGatewayRunning: isRunning || !held.isEmpty
       ).run())
-    report(await within(Self.limit, .kernel) { await EventLoop.blocking { KernelCheck().run() } } ?? [])
-    for adapter in bluetooth.adapters { report(WiFiCheck(adapter: adapter).run()) }
+    for adapter in bluetooth.adapters { await report(.wifi) { WiFiCheck(adapter: adapter).run() } }
     guard !isRunning else { return false }
     for adapter in held { report([self.held(adapter.name, by: adapter.gateway ?? 0)]) }
     return held.isEmpty && used.contains(where: \.isPowered)
@@ -184,10 +190,7 @@ private final class Checkup: @unchecked Sendable {
     do throws(ControlError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
-      let changed = await within(Self.limit, .configuration) {
-        await EventLoop.blocking { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }
-      }
-      report(changed ?? [])
+      await report(.configuration) { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }
       let reported = output.findings.filter { $0.level == .fault }
       report(
         GatewayCheck.findings(gateway, health: health, devices: devices).filter { finding in

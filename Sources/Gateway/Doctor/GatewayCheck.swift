@@ -14,6 +14,8 @@ struct GatewayCheck {
     /// It runs, and this user may not ask it.
     case denied(gateway: String, path: String)
     case running(gateway: String, ControlClient)
+
+    var isRunning: Bool { if case .absent = self { false } else { true } }
   }
 
   /// Nil: any.

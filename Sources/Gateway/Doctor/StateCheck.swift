@@ -29,13 +29,7 @@ struct StateCheck {
     let path = isService && !database.isThere ? "\(service)/\(gateway).db" : database.path
     let folder = String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
     // A folder that does not exist is created in the nearest one that does.
-    var existing = folder
-    while access(existing, F_OK) != 0, errno == ENOENT || errno == ENOTDIR,
-      let slash = existing.lastIndex(of: "/"),
-      existing != "/"
-    {
-      existing = slash == existing.startIndex ? "/" : String(existing[..<slash])
-    }
+    let existing = NewFile.existingFolder(folder)
     // Root may write everything, the service may not.
     if folder == service, existing == folder, user == 0, let serviceAccess,
       let closed = [folder, path, path + ".lock"].first(where: { !serviceAccess.mayWrite($0) })

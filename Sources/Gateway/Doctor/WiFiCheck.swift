@@ -1,15 +1,25 @@
+import Configuration
 import Findings
 import GATT
 import Glibc
 
-/// Whether Wi-Fi disturbs the Bluetooth that is built into a Raspberry Pi: both use one antenna on 2.4 GHz.
+/// Whether Wi-Fi disturbs the Bluetooth that is built into a Raspberry Pi: both use one antenna on 2.4 GHz. Blocks.
 struct WiFiCheck {
   /// The configured one: `hci0`.
   let adapter: String
   /// `/sys` and `/proc` below another folder, for tests.
   var root = ""
   /// In MHz; nil: not connected, or not known.
-  var frequency: (_ interface: String) -> Int? = WirelessExtensions.frequency
+  var frequency: (_ interface: String) -> Int? = { interface in
+    Self.frequency(SystemProgram.run("iw dev \(interface.shellWord) info 2> /dev/null").output)
+  }
+
+  /// - Parameter info: as iw(8) prints it: `channel 6 (2437 MHz), width: 20 MHz, center1: 2437 MHz`.
+  static func frequency(_ info: String) -> Int? {
+    let words = info.split { $0 == " " || $0 == "\n" || $0 == "\t" }
+    guard let word = words.firstIndex(of: "channel"), word + 2 < words.count else { return nil }
+    return Int(words[word + 2].dropFirst())
+  }
 
   func run() -> [Finding] {
     guard isBuiltIntoRaspberryPi,
@@ -24,16 +34,13 @@ struct WiFiCheck {
   }
 
   private var isBuiltIntoRaspberryPi: Bool {
-    guard let file = fopen("\(root)/proc/device-tree/model", "r") else { return false }
-    defer { fclose(file) }
-    var model = [CChar](repeating: 0, count: 256)
-    guard fgets(&model, Int32(model.count), file) != nil,
-      String(decoding: model.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).hasPrefix(
-        "Raspberry Pi")
+    guard let model = try? FileProblem.read("\(root)/proc/device-tree/model", limit: 1 << 10),
+      model.starts(with: "Raspberry Pi".utf8)
     else { return false }
     // The built-in one is on a serial line, others are on USB.
-    return matches("\(root)/sys/class/bluetooth/\(adapter)/device/tty*").isEmpty == false
-      || link("\(root)/sys/class/bluetooth/\(adapter)").hasOccurrence(of: "serial")
+    let adapter = "\(root)/sys/class/bluetooth/\(adapter)"
+    return !matches("\(adapter)/device/tty*").isEmpty
+      || ServiceAccess.real(adapter)?.hasOccurrence(of: "serial") == true
   }
 
   private var interfaces: [String] {
@@ -47,39 +54,5 @@ struct WiFiCheck {
     defer { globfree(&found) }
     guard glob(pattern, 0, nil, &found) == 0 else { return [] }
     return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
-  }
-
-  private func link(_ path: String) -> String {
-    guard let target = realpath(path, nil) else { return "" }
-    defer { free(target) }
-    return String(cString: target)
-  }
-}
-
-/// The Linux Wireless Extensions (linux/wireless.h).
-enum WirelessExtensions {
-  private static let getFrequency: UInt = 0x8B05
-
-  /// In MHz; nil if the interface is not connected, or does not say.
-  static func frequency(_ interface: String) -> Int? {
-    let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    // `struct iwreq`: a name of 16 bytes, then `struct iw_freq`: mantissa (4 bytes), exponent (2 bytes), ….
-    var request = [UInt8](repeating: 0, count: 32)
-    for (index, byte) in interface.utf8.prefix(15).enumerated() { request[index] = byte }
-    guard ioctl(descriptor, getFrequency, &request) == 0 else { return nil }
-    return request.withUnsafeBytes { bytes in
-      megahertz(
-        mantissa: Int(bytes.loadUnaligned(fromByteOffset: 16, as: Int32.self)),
-        exponent: Int(bytes.loadUnaligned(fromByteOffset: 20, as: Int16.self)))
-    }
-  }
-
-  /// Small numbers are channels.
-  static func megahertz(mantissa: Int, exponent: Int) -> Int? {
-    guard mantissa > 0, (0...9).contains(exponent) else { return nil }
-    if exponent == 0, mantissa < 1000 { return mantissa <= 14 ? 2400 : 5000 }
-    return (0..<exponent).reduce(mantissa) { value, _ in value * 10 } / 1_000_000
   }
 }

@@ -1,9 +1,5 @@
-import BlueZ
 import Configuration
-import Devices
 import EventLoop
-import Findings
-import GATT
 import Glibc
 import JSON
 
@@ -15,16 +11,8 @@ public struct Setup: Sendable, Equatable {
   public var devices: [String] = []
   /// Whether every micro:bit in range is used.
   public var usesAll = false
-  /// The broker's name or address.
-  public var broker: String?
-  /// The broker's port.
-  public var port: String?
-  /// Whether the connection uses TLS; false: it is asked for.
-  public var isEncrypted = false
-  /// The certificates trusted to sign the broker's.
-  public var caFile: String?
-  /// The user name at the broker.
-  public var username: String?
+  /// The answers of the command line, by the options `--broker`, `--port`, `--tls`, `--ca-file` and `--username`.
+  public var given: [String: String] = [:]
   /// The file whose first line is the password.
   public var passwordFile: String?
   /// Whether the broker is tried.
@@ -37,154 +25,166 @@ public struct Setup: Sendable, Equatable {
   /// All is asked for.
   public init() {}
 
-  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
-    let console = SetupConsole(on: loop)
+  func run(on loop: EventLoop) async throws(CommandFailure) {
+    let console = Console(on: loop)
     let interruption = Interruption(on: loop)
     interruption.action = { signal in
       console.showTyping()
       printError("\nInterrupted: nothing was changed.")
       exit(128 + signal)
     }
-    let status: GatewayCommand.ExitStatus
     do throws(CommandFailure) {
-      status = try await SetupRun(self, console, interruption, loop).run()
+      let path = configuration ?? (geteuid() == 0 ? SetupFiles.serviceConfiguration : "./config.json")
+      let present = PresentConfiguration(readingFrom: path)
+      try await SetupRun(
+        setup: self, console: console, interruption: interruption, loop: loop, present: present,
+        files: SetupFiles(path: present.path), backup: SetupFiles.backupName(of: present.path)
+      ).run()
       await console.finish()
     } catch {
       await console.finish()
-      printError(error.text)
-      status = error.status
+      throw error
     }
-    return status
+  }
+
+  /// How the user starts the gateway.
+  static func closing(
+    _ service: ServiceUnit.State, _ path: String, program: String, isRunning: Bool = false
+  ) -> String {
+    let run = "\(program.shellWord) run --config \(path.shellWord)"
+    return switch service {
+    case .running: "The running gateway uses this after: sudo systemctl restart microbit-gateway"
+    case .stopped: "Start the gateway with: sudo systemctl enable --now microbit-gateway"
+    case .absent where isRunning:
+      "A gateway is running: to use this, end that one, and start it with: \(run)"
+    case .absent: "Start the gateway with: \(run)"
+    }
+  }
+
+  /// What the command line and the present file answer.
+  func answers(
+    _ present: PresentConfiguration, isOfService: Bool = false
+  ) throws(CommandFailure) -> SetupAnswers {
+    var answers = SetupAnswers(present)
+    answers.given = given
+    if let file = given["--ca-file"] { answers.given["--ca-file"] = file.absolutePath }
+    for text in devices {
+      let device = try SetupDevice(option: text, in: present)
+      guard !answers.devices.contains(where: { $0.address == device.address }) else {
+        throw CommandFailure(.usage, "--device: \(device.address) is given twice")
+      }
+      answers.devices.append(device)
+    }
+    answers.isChosen = usesAll || !devices.isEmpty
+    answers.servesLater = answers.isChosen && (usesAll || present.hasEveryMicrobit)
+    // Those that the command line names are looked for too: a wrong address is noticed.
+    if answers.isChosen, devices.isEmpty { answers.candidates = [] }
+    if isOfService, let access = ServiceAccess() { answers.isReadable = { access.obstacle(to: $0) == nil } }
+    guard let passwordFile else { return answers }
+    guard given["--username"] != nil || answers.mqtt["username"] != nil else {
+      throw CommandFailure(.usage, "--password-file needs --username")
+    }
+    let path = passwordFile.absolutePath
+    do throws(FileProblem) {
+      // The service cannot read what belongs to root or lies in /home: it gets a copy.
+      answers.setGivenPassword(try ConfigurationFile.password(in: path), in: isOfService ? nil : path)
+    } catch {
+      throw CommandFailure(.usage, "--password-file \(passwordFile): \(error)")
+    }
+    return answers
   }
 }
 
-/// A run of `init`: carries out the steps of its dialogue.
-private final class SetupRun {
-  private let setup: Setup
-  private let console: SetupConsole
-  private let interruption: Interruption
-  private let loop: EventLoop
-  private let files: SetupFiles
-  private let present: PresentConfiguration
-  private var dialogue: SetupDialogue
+/// A run of `init`.
+private struct SetupRun {
+  let setup: Setup
+  let console: Console
+  let interruption: Interruption
+  let loop: EventLoop
+  let present: PresentConfiguration
+  let files: SetupFiles
+  let backup: String
 
-  init(
-    _ setup: Setup, _ console: SetupConsole, _ interruption: Interruption, _ loop: EventLoop
-  ) throws(CommandFailure) {
-    self.setup = setup
-    self.console = console
-    self.interruption = interruption
-    self.loop = loop
-    let path = setup.configuration ?? (geteuid() == 0 ? SetupFiles.serviceConfiguration : "./config.json")
-    present = PresentConfiguration(readingFrom: path)
-    files = SetupFiles(path: present.path)
+  func run() async throws(CommandFailure) {
     if let problem = files.problem { throw CommandFailure(.refused, problem) }
-    if setup.isUnattended, let problem = present.problem {
+    if let problem = present.problem, setup.isUnattended {
       throw CommandFailure(
         .configuration, "\(problem)\nNothing was changed: correct it, or move the file away.")
     }
-    dialogue = try setup.dialogue(present, backup: SetupFiles.backupName(of: present.path))
-  }
-
-  func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+    var interview = SetupInterview(
+      answers: try setup.answers(present, isOfService: files.isOfService), isUnattended: setup.isUnattended,
+      triesBroker: setup.triesBroker, backup: backup,
+      reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, scan: scan,
+      tryBroker: trouble)
     if !setup.isUnattended { console.show(introduction) }
-    if let problem = present.problem { console.show(["", "The present file has errors:", problem]) }
-    var step = dialogue.start()
-    while true {
-      switch step {
-      case .ask(let question):
-        guard let answer = await console.ask(question) else {
-          if question.topic == .service {
-            console.show([""] + dialogue.closing)
-            return .done
-          }
-          throw CommandFailure(.refused, "\nThe input has ended: nothing was changed.")
-        }
-        step = dialogue.answer(answer)
-      case .scan: step = await scan()
-      case .tryBroker(let configuration): step = dialogue.brokerTried(await trouble(with: configuration))
-      case .write(let plan):
-        try await write(plan)
-        let files = files
-        step = dialogue.written(
-          await EventLoop.blocking { files.isOfService ? ServiceUnit().state : .absent }, isRunning: isRunning
-        )
-      case .useService(let restart):
-        try await useService(restart)
-        return .done
-      case .end(let lines):
-        console.show(lines)
-        return .done
-      case .fail(let failure): throw failure
-      }
+    guard let plan = try await interview.plan() else { return console.show(["Nothing was changed."]) }
+    try await write(plan)
+    let service = await EventLoop.blocking { [files] in files.isOfService ? ServiceUnit().state : .absent }
+    // Nothing has changed: a restart would only end the links.
+    if plan.isEmpty, service == .running { return }
+    // The configuration is written: that the input ends here is no error.
+    var isAnswered = false
+    if service != .absent {
+      isAnswered = (try? await interview.ask([SetupQuestion.service(service)])) != nil
     }
+    guard isAnswered, interview.answers.isAgreed else {
+      let id = StateFolder.gatewayID(of: try interview.answers.configuration())
+      let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
+        .connect(on: loop)
+      return console.show([
+        Setup.closing(
+          service, present.path, program: ProgramArguments.all.first ?? "microbit-gateway",
+          isRunning: presence.isRunning)
+      ])
+    }
+    guard await EventLoop.blocking({ ServiceUnit().start(again: service == .running) }) else {
+      throw CommandFailure(
+        .unavailable,
+        "the service does not start: see journalctl -u microbit-gateway -n 20"
+          + (present.isThere ? "; the earlier file is kept as \(backup)" : ""))
+    }
+    console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
   }
 
   private var introduction: [String] {
-    [
+    var lines = [
       "This writes the configuration of the gateway: \(present.path)",
       "Press Enter to accept the answer in [brackets]. Ctrl-C ends this;",
       "nothing is changed before the last question.",
     ]
-      + (present.problem == nil
-        ? []
-        : ["To keep what is in it, press Ctrl-C and correct it first; a copy of it is kept in any case."])
-      + (setup.configuration == nil && geteuid() != 0 && access(SetupFiles.serviceConfiguration, F_OK) == 0
-        ? [
-          "The installed service does not use this file, but \(SetupFiles.serviceConfiguration): for that one press",
-          "Ctrl-C, and use: sudo microbit-gateway init",
-        ] : [])
+    if setup.configuration == nil, geteuid() != 0, access(SetupFiles.serviceConfiguration, F_OK) == 0 {
+      lines += [
+        "The installed service does not use this file, but \(SetupFiles.serviceConfiguration):",
+        "for that one press Ctrl-C, and use: sudo microbit-gateway init",
+      ]
+    }
+    guard let problem = present.problem else { return lines }
+    return lines + [
+      "", "The present file has errors. To keep what is in it, press Ctrl-C and correct it first;",
+      "a copy of it is kept in any case.", problem,
+    ]
   }
 
   // MARK: Steps
 
-  private func scan() async -> SetupDialogue.Step {
+  private func scan(_ answers: SetupAnswers) async -> (found: [SetupDevice], problem: String?) {
     let limit = setup.timeout ?? .seconds(10)
     console.show(["", "Looking for micro:bits for \(limit.components.seconds) s …"])
-    let found = Found()
-    let view = AdapterView(adapters: present.configuration.bluetooth.adapters, loop: loop) {
-      found.request.add($0)
-    }
+    var found: [SetupDevice] = []
     var problem: String?
     do throws(CommandFailure) {
-      try await view.start()
-      await view.scan()
-      try? await loop.sleep(for: limit)
-      problem = await view.scanFindings.first?.line
+      let scan = try await AdapterView.scan(present.configuration.bluetooth.adapters, for: limit, on: loop)
+      found = scan.found.map {
+        SetupDevice($0.address, name: $0.name, signal: $0.rssi, in: present)
+      }
+      problem = scan.faults.first?.line
     } catch {
       problem = error.text
     }
-    await view.stop()
-    let candidates = found.request.peripherals.compactMap(candidate)
-    let inRange = Set(found.request.peripherals.map(\.address))
-    for device in dialogue.microbits.devices where !inRange.contains(device.address) {
+    for device in answers.devices where !found.contains(where: { $0.address == device.address }) {
       console.show(["Note: \(device.address) was not found: \(problem ?? "is the address right?")"])
     }
-    if candidates.isEmpty, let problem { return dialogue.scanFailed(problem) }
-    return dialogue.found(candidates)
-  }
-
-  private final class Found {
-    var request = ScanRequest()
-  }
-
-  private func candidate(_ peripheral: Peripheral) -> SetupCandidate? {
-    let isMicrobit =
-      peripheral.name?.hasPrefix(SetupDocument.prefix) == true || present.entry(of: peripheral.address) != nil
-    guard isMicrobit, peripheral.rssi != nil || peripheral.isConnected else { return nil }
-    return SetupCandidate(
-      address: peripheral.address, name: peripheral.name, signal: peripheral.rssi.map { Int($0) })
-  }
-
-  /// Whether a gateway with the id of the written configuration runs.
-  private var isRunning: Bool {
-    guard case .success(let configuration) = dialogue.configuration else { return false }
-    let id = StateFolder.gatewayID(of: configuration)
-    let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
-      .connect(on: loop)
-    if case .running(_, let client) = presence { client.close() }
-    if case .absent = presence { return false }
-    return true
+    return (found.filter(\.isMicrobit), problem)
   }
 
   private func trouble(with configuration: Configuration) async -> [String] {
@@ -193,25 +193,32 @@ private final class SetupRun {
       configuration, gateway: StateFolder.gatewayID(of: configuration), loop: loop
     ).run()
     let lines = findings.flatMap { finding in
-      [Excerpt.harmless(finding.text)]
-        + (finding.remedy.map { ["  " + Excerpt.harmless(SetupBroker.inWords($0))] } ?? [])
-    }
+      [finding.text] + (finding.remedy.map { ["  " + Self.inWords($0)] } ?? [])
+    }.map(Excerpt.harmless)
     if findings.contains(where: { $0.level == .fault }) { return lines }
     console.show(lines)
     return []
+  }
+
+  /// A text for someone who has answered questions and has not seen the keys of config.json.
+  static func inWords(_ text: String) -> String {
+    // In this order: mqtt.tls begins other keys.
+    let words = [
+      ("mqtt.host", "the broker's name"), ("mqtt.port", "the port"), ("mqtt.username", "the user name"),
+      ("mqtt.password_file", "the password"), ("mqtt.tls.ca_file", "the CA certificate"),
+      ("mqtt.tls", "whether it needs TLS"),
+    ]
+    return text.split(separator: " ").map { word in
+      words.first { word.hasPrefix($0.0) }.map { $0.1 + word.dropFirst($0.0.count) } ?? String(word)
+    }.joined(separator: " ")
   }
 
   private func write(_ plan: SetupPlan) async throws(CommandFailure) {
     guard !plan.isEmpty else { return console.show(["Nothing has to be changed in \(present.path)."]) }
     // From here on it is completed.
     interruption.action = { _ in }
-    let (files, backup) = (files, dialogue.backup)
-    let result = await EventLoop.blocking { () -> Result<[String], CommandFailure> in
-      do throws(CommandFailure) {
-        return .success(try files.write(plan, backup: backup))
-      } catch {
-        return .failure(error)
-      }
+    let result = await EventLoop.blocking { [files, backup] in
+      Result { () throws(CommandFailure) in try files.write(plan, backup: backup) }
     }
     interruption.action = { exit(128 + $0) }
     let notes = try result.get()
@@ -223,16 +230,5 @@ private final class SetupRun {
     } catch {
       throw CommandFailure(.configuration, error.description)
     }
-  }
-
-  private func useService(_ restart: Bool) async throws(CommandFailure) {
-    let isRunning = await EventLoop.blocking { ServiceUnit().start(again: restart) }
-    guard isRunning else {
-      throw CommandFailure(
-        .unavailable,
-        "the service does not start: see journalctl -u microbit-gateway -n 20"
-          + (present.isThere ? "; the earlier file is kept as \(dialogue.backup)" : ""))
-    }
-    console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
   }
 }

@@ -54,8 +54,9 @@ import Testing
 
   /// The bus counts the calls that were never answered, and one day takes no more.
   @Test func callsThatWereNeverAnsweredDoNotUseUpTheBus() async throws {
-    let folder = try TemporaryFolder()
-    let bus = try await OwnBus(in: folder, limits: ["max_replies_per_connection": 3])
+    let bus = try await PrivateBus(isStarted: false)
+    try bus.setPolicy(#"<limit name="max_replies_per_connection">3</limit>"#)
+    try await bus.start()
     let loop = EventLoop.onNewThread()
     let fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: ["ReadValue": FakeBlueZ.never])
     var limits = Limits.test

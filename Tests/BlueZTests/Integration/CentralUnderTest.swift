@@ -11,14 +11,9 @@ final class CentralUnderTest: Sendable {
   let events = Record<CentralEvent>()
   private let running: Task<Void, Never>
 
-  init(
-    _ bus: String, adapter: String = "hci0", on loop: EventLoop,
-    notifications: NotificationMethod = .signal, limits: Limits = .test
-  ) {
+  init(_ bus: String, adapter: String = "hci0", on loop: EventLoop, limits: Limits = .test) {
     let events = events
-    let central = Central(
-      adapter: adapter, notifications: notifications, bus: .at(bus), limits: limits, loop: loop
-    ) { events.append($0) }
+    let central = Central(adapter: adapter, bus: .at(bus), limits: limits, loop: loop) { events.append($0) }
     self.central = central
     running = Task { await central.run() }
   }

@@ -177,36 +177,3 @@ final class FakeBlueZ: @unchecked Sendable {
     }
   }
 }
-
-/// A dbus-daemon at an address that stays the same over its end, and with limits of the test's choice.
-final class OwnBus: Sendable {
-  let address: String
-  private let daemon: ChildProcess
-
-  init(in folder: TemporaryFolder, limits: [String: Int] = [:]) async throws {
-    address = "unix:path=\(folder.path)/bus"
-    let configuration = """
-      <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-        "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-      <busconfig>
-        <type>system</type>
-        <listen>\(address)</listen>
-        <policy context="default">
-          <allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/>
-        </policy>
-        \(limits.map { "<limit name=\"\($0.key)\">\($0.value)</limit>" }.joined())
-      </busconfig>
-      """
-    try folder.write(configuration, to: "own.conf")
-    unlink("\(folder.path)/bus")
-    daemon = try ChildProcess(
-      "/usr/bin/dbus-daemon", ["--config-file=\(folder.path)/own.conf", "--nofork", "--print-address=1"])
-    _ = try await daemon.line { $0.hasPrefix("unix:") }
-  }
-
-  /// Kills it, as a crash would.
-  func end() async throws {
-    daemon.signal(SIGKILL)
-    try await daemon.exitStatus()
-  }
-}

@@ -13,14 +13,13 @@ final class Faults: Sendable {
   var central: Central { tested.central }
 
   init(
-    notifications: NotificationMethod = .signal, answers: [String: FakeBlueZ.Answer] = [:],
-    _ change: (inout Limits) -> Void = { _ in }
+    answers: [String: FakeBlueZ.Answer] = [:], _ change: (inout Limits) -> Void = { _ in }
   ) async throws {
     var limits = Limits.test
     change(&limits)
     bus = try await PrivateBus()
     fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: answers)
-    tested = CentralUnderTest(bus.address, on: loop, notifications: notifications, limits: limits)
+    tested = CentralUnderTest(bus.address, on: loop, limits: limits)
     try await tested.isOn()
   }
 

@@ -27,19 +27,15 @@ final class Fixture: Sendable {
   deinit { loop.stop() }
 
   /// A central on this bus, with its adapter on.
-  func central(
-    notifications: NotificationMethod = .signal, limits: Limits = .test
-  ) async throws -> CentralUnderTest {
-    let central = CentralUnderTest(bus.address, on: loop, notifications: notifications, limits: limits)
+  func central(limits: Limits = .test) async throws -> CentralUnderTest {
+    let central = CentralUnderTest(bus.address, on: loop, limits: limits)
     try await central.isOn()
     return central
   }
 
   /// A central that has found the first micro:bit.
-  func centralAndMicroBit(
-    notifications: NotificationMethod = .signal, limits: Limits = .test
-  ) async throws -> (CentralUnderTest, PeripheralID) {
-    let central = try await central(notifications: notifications, limits: limits)
+  func centralAndMicroBit(limits: Limits = .test) async throws -> (CentralUnderTest, PeripheralID) {
+    let central = try await central(limits: limits)
     await central.central.scan(true)
     return (central, try await central.seen().id)
   }
@@ -58,13 +54,13 @@ final class Fixture: Sendable {
     _ = await simulator.control(ControlRequest(op: .restart, how: killed ? .kill : .term, ms: 20))
   }
   func setValue(_ hex: String) async {
-    _ = await simulator.control(ControlRequest(op: .value, i: 0, hex: hex))
+    _ = await simulator.control(ControlRequest(op: .value, i: 0, bytes: Hexadecimal.bytes(hex)))
   }
 
   /// The micro:bit has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)
-    request.service = service.description
+    request.service = service
     _ = await simulator.control(request)
   }
 

@@ -141,17 +141,17 @@ import Testing
 
   @Test func noBusNoBluetoothdAndThenBoth() async throws {
     let loop = EventLoop.onNewThread()
-    let folder = try TemporaryFolder()
-    let tested = CentralUnderTest("unix:path=\(folder.path)/bus", on: loop)
+    let bus = try await PrivateBus(isStarted: false)
+    let tested = CentralUnderTest(bus.address, on: loop)
     guard case .noBus(let reason) = try await tested.state() else {
       Issue.record("a bus where there is none")
       return
     }
-    #expect(reason.contains("\(folder.path)/bus"))
+    #expect(reason.contains(bus.address.dropFirst("unix:path=".count)))
     await #expect(throws: CentralError.unavailable) {
       try await tested.central.connect(PeripheralID(path: "/x"))
     }
-    let bus = try await OwnBus(in: folder)
+    try await bus.start()
     #expect(try await tested.state() == .noBluetoothd)
     let fake = try await FakeBlueZ.start(on: loop, bus: bus.address, objects: [])
     #expect(try await tested.state() == .adapterAbsent)
@@ -219,8 +219,7 @@ import Testing
 
   @Test func theBusEndsAndComesBack() async throws {
     let loop = EventLoop.onNewThread()
-    let folder = try TemporaryFolder()
-    var bus = try await OwnBus(in: folder)
+    let bus = try await PrivateBus()
     var fake = try await FakeBlueZ.start(on: loop, bus: bus.address)
     let tested = CentralUnderTest(bus.address, on: loop)
     try await tested.isOn()
@@ -228,13 +227,13 @@ import Testing
     _ = try await tested.central.connect(Recorded.id)
     for _ in 0..<2 {
       tested.events.skip()
-      try await bus.end()
+      bus.kill()
       _ = try await tested.events.next("no bus") { event -> Bool? in
         if case .state(.noBus) = event { true } else { nil }
       }
       try await tested.disconnected(Recorded.id)
       try await tested.lost(Recorded.id)
-      bus = try await OwnBus(in: folder)
+      try await bus.start()
       fake = try await FakeBlueZ.start(on: loop, bus: bus.address)
       try await tested.isOn()
       try await fake.called("StartDiscovery")

@@ -42,10 +42,9 @@ import Testing
     try await tested.end()
   }
 
-  @Test(arguments: [NotificationMethod.signal, .socket])
-  func returningCharacteristicIsSubscribedToAgain(method: NotificationMethod) async throws {
+  @Test func returningCharacteristicIsSubscribedToAgain() async throws {
     let fixture = try await Fixture()
-    let (tested, id) = try await fixture.centralAndMicroBit(notifications: method, limits: limits)
+    let (tested, id) = try await fixture.centralAndMicroBit(limits: limits)
     let values = Record<[UInt8]>()
     let before = try #require(try await tested.central.connect(id).temperature)
     try await tested.central.subscribe(to: before) { values.append($0) }

@@ -57,6 +57,7 @@ import Testing
   @Test func localErrorsAreClassified() {
     #expect(CentralError(.timedOut, during: "Connect") == .timedOut("Connect: no answer in time"))
     #expect(CentralError(.disconnected, during: "Connect") == .unavailable)
+    #expect(CentralError(.tooManyCalls, during: "Connect") == .unavailable)
     #expect(CentralError(.unreachable(address: "a", reason: "b"), during: "Connect") == .unavailable)
     #expect(CentralError(.invalid("a path"), during: "Connect") == .refused("Connect: a path"))
   }

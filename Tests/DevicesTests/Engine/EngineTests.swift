@@ -43,7 +43,7 @@ import Testing
 
     #expect(online.lastConnected != nil && online.session == .live)
     #expect(online.offered == ["temperature", "period"] && online.missing.isEmpty)
-    let states = events.compactMap { event -> PeripheralSession.State? in
+    let states = events.compactMap { event -> SessionState? in
       if case .changed(.session, let device) = event { device.session } else { nil }
     }
     #expect(states == [.connecting, .subscribing, .live])
@@ -229,20 +229,15 @@ import Testing
     await tested.end()
   }
 
-  /// With signals, bluetoothd also notifies the value of the read; in every mode there is one reading per read.
-  @Test(arguments: [Property.NotifyMode.signal, .socket, .poll])
-  func requestedReadIsPublishedOnce(subscription: Property.NotifyMode) async throws {
+  /// bluetoothd also notifies the value of the read, if it is subscribed to; there is one reading per read.
+  @Test(arguments: [nil, Duration.seconds(3600)])
+  func requestedReadIsPublishedOnce(poll: Duration?) async throws {
     let profile = try Profile(
-      name: "meter",
-      properties: [
-        Self.property(
-          "level", 0x2221, [.read, .notify], notify: subscription,
-          poll: subscription == .poll ? .seconds(3600) : nil)
-      ])
+      name: "meter", properties: [Self.property("level", 0x2221, [.read, .notify], poll: poll)])
     let tested = try await engine(profile)
     try await tested.frontEnd.availability(true)
     await tested.notify(BluetoothUUID(short: 0x2221), "07")
-    if subscription != .poll { try await tested.frontEnd.reading(0, 7) }
+    if poll == nil { try await tested.frontEnd.reading(0, 7) }
     let before = tested.frontEnd.events.count
     #expect(try await tested.get(0).final() == .read(actual: 7))
     try await tested.frontEnd.reading(0, 7, from: before)
@@ -254,14 +249,11 @@ import Testing
     await tested.end()
   }
 
-  /// By signals the reads of the writer are notified; otherwise they are not readings.
-  @Test(arguments: [Property.NotifyMode.signal, .socket])
-  func readBackIsPublishedOnce(subscription: Property.NotifyMode) async throws {
+  /// The reads of the writer are notified if the property is subscribed to; otherwise they are not readings.
+  @Test(arguments: [Property.Access.notify, []])
+  func readBackIsPublishedOnce(notify: Property.Access) async throws {
     let profile = try Profile(
-      name: "lamp",
-      properties: [
-        Self.property("level", 0x2221, [.read, .notify, .write], .confirm, notify: subscription)
-      ])
+      name: "lamp", properties: [Self.property("level", 0x2221, [.read, .write, notify], .confirm)])
     let tested = try await engine(profile)
     try await tested.frontEnd.availability(true)
     #expect(try await tested.command(9, 0).final() == .applied(actual: 9))
@@ -270,7 +262,7 @@ import Testing
     let readings = tested.frontEnd.events.elements.filter { event in
       if case .reading = event { true } else { false }
     }
-    let isReading = subscription == .signal
+    let isReading = notify == .notify
     #expect(
       readings == [
         .reading(0, 9, sequence: isReading ? 1 : nil), .reading(0, 8, sequence: isReading ? 2 : nil),
@@ -454,13 +446,17 @@ import Testing
   }
 
   @Test func neverConnectedDeviceIsDetachedWhenOutOfRange() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
     var configuration = Configuration()
     configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), isEnabled: false)]
-    let tested = try await Engine(configuration) { $0.timing.temporary = .milliseconds(50) }
+    let tested = try await Engine(configuration, state: path) { $0.timing.temporary = .milliseconds(50) }
     try await tested.frontEnd.event("attached") { if case .attached = $0 { true } else { false } }
+    _ = await tested.command(500)
     try await tested.frontEnd.detached(.neverConnected)
     #expect(await tested.engine.deviceCount == 0)
     await tested.end()
+    #expect(try Engine.stored(in: path).isEmpty)
   }
 
   @Test func disabledDeviceIsDisconnected() async throws {
@@ -744,11 +740,11 @@ import Testing
     _ name: String, _ characteristic: UInt32, in service: BluetoothUUID = service,
     kind: Property.Kind = .state,
     _ access: Property.Access, _ mode: Property.WriteMode? = nil, initial: Value? = nil,
-    notify: Property.NotifyMode? = nil, poll: Duration? = nil
+    poll: Duration? = nil
   ) -> Property {
     Property(
       name: name, service: service, characteristic: BluetoothUUID(short: characteristic), kind: kind,
-      access: access, writeMode: mode, codec: .uint8, notify: notify, poll: poll, initial: initial)
+      access: access, writeMode: mode, codec: .uint8, poll: poll, initial: initial)
   }
 
   /// Starts an engine with a peripheral of this profile alone.

@@ -136,13 +136,13 @@ final class EngineUnderTest: Sendable {
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)
-    request.service = service.description
+    request.service = service
     _ = await simulator.control(request)
   }
   /// A characteristic holds and notifies these bytes.
   func notify(_ characteristic: BluetoothUUID, _ hex: String) async {
-    var request = ControlRequest(op: .value, i: 0, hex: hex)
-    request.characteristic = characteristic.description
+    var request = ControlRequest(op: .value, i: 0, bytes: Hexadecimal.bytes(hex))
+    request.characteristic = characteristic
     _ = await simulator.control(request)
   }
   /// The period that the micro:bit itself holds.
@@ -179,7 +179,7 @@ final class EngineUnderTest: Sendable {
   /// What was written to a characteristic, in order.
   func writes(_ characteristic: UInt32) async throws -> [[UInt8]] {
     var request = ControlRequest(op: .writes)
-    request.characteristic = BluetoothUUID(short: characteristic).description
+    request.characteristic = BluetoothUUID(short: characteristic)
     guard case .writes(let writes) = await simulator.control(request) else { throw Failure("no writes") }
     return writes.last
   }

@@ -66,8 +66,7 @@ final class Fixture: Sendable {
   }
   private let running = Mutex(Running())
 
-  /// The time limit of anything that normally takes a moment; long, as the machine may be busy.
-  static let patience = Duration.seconds(60)
+  static let patience = TestSupport.patience
 
   init(_ plan: Plan, beside first: Fixture? = nil) async throws {
     self.plan = plan
@@ -237,7 +236,7 @@ final class Fixture: Sendable {
     let path = folder.path + "/state/\(plan.id).db"
     let deadline = ContinuousClock.now + Self.patience
     while true {
-      let records = try? Self.stateRecords(path)
+      let records = try? StateStore.records(path: path)
       if records?.values.contains(where: { String(decoding: $0, as: UTF8.self).contains(text) }) == true {
         return
       }
@@ -249,19 +248,8 @@ final class Fixture: Sendable {
     }
   }
 
-  /// The records of a gateway's state database.
-  static func stateRecords(_ path: String) throws -> [String: [UInt8]] {
-    try StateStore.records(path: path)
-  }
-
   /// The output of `check`.
-  func check() async throws -> String {
-    let check = try ChildProcess(
-      try program("microbit-gateway"), ["check", "--config", folder.path + "/config.json"],
-      environment: environment)
-    try await check.exitStatus(within: Self.patience)
-    return check.text
-  }
+  func check() async throws -> String { try await command(["check"]).text }
 
   /// The logs of all gateways of this fixture.
   var logs: String {

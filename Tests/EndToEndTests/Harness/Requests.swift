@@ -63,11 +63,6 @@ extension Fixture {
     try await offline(id, after: mark)
   }
 
-  /// The message that the broker retains on a topic, if any.
-  func retainedMessage(on topic: String) async throws -> Observer.Message? {
-    try await Observer(port: broker.port).messages.first { $0.topic == topic && $0.retain }
-  }
-
   /// Writes the configuration with these entries, and reloads it by request.
   /// - Returns: the keys that need a restart.
   @discardableResult

@@ -1,5 +1,3 @@
-import EventLoop
-import Glibc
 import TestSupport
 
 /// A running microbit-simulator: bluetoothd with virtual micro:bits, and its control socket.
@@ -42,9 +40,10 @@ final class VirtualBlueZ: Sendable {
   /// Sends a request, a JSON object on one line; returns the answer.
   @discardableResult
   func control(_ request: String) async throws -> JSON {
-    let socket = socket
-    let answer = await EventLoop.blocking { Result { try Self.exchange(request, over: socket) } }
-    let json = try JSON.parse(try answer.get())
+    guard let answer = try await LineClient(socket).request(request) else {
+      throw Failure("the simulator does not answer \(request)")
+    }
+    let json = try JSON.parse(answer)
     if let error = json["error"] { throw Failure("\(request): \(error)") }
     return json
   }
@@ -88,57 +87,4 @@ final class VirtualBlueZ: Sendable {
       isNotifying: isNotifying,
       period: json["period"]?.int, sent: sent, armed: armed, isStuck: isStuck, isBonded: isBonded)
   }
-
-  /// Blocks, for at most ``Fixture/patience``.
-  private static func exchange(_ request: String, over path: String) throws -> [UInt8] {
-    let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { throw Failure("socket: errno \(errno)") }
-    defer { close(descriptor) }
-    var limit = timeval(tv_sec: Int(Fixture.patience.components.seconds), tv_usec: 0)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
-      throw Failure("the simulator's control socket: errno \(errno)")
-    }
-    let line = Array(request.utf8) + [10]
-    guard send(descriptor, line, line.count, Int32(MSG_NOSIGNAL)) == line.count else {
-      throw Failure("the simulator's control socket: errno \(errno)")
-    }
-    var answer: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65536)
-    while answer.last != 10 {
-      let count = recv(descriptor, &buffer, buffer.count, 0)
-      guard count > 0 else { throw Failure("the simulator does not answer \(request): errno \(errno)") }
-      answer += buffer[..<count]
-    }
-    return answer
-  }
-}
-
-/// Calls `body` with the address of a unix socket.
-func withUnixAddress<T>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> T) rethrows
-  -> T
-{
-  var address = sockaddr_un()
-  address.sun_family = sa_family_t(AF_UNIX)
-  precondition(path.utf8.count < MemoryLayout.size(ofValue: address.sun_path))
-  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-  return try withUnsafePointer(to: &address) { pointer in
-    try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-      try body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-    }
-  }
-}
-
-/// The path of a program of this package, in the folder of the test runner.
-func program(_ name: String) throws -> String {
-  var buffer = [UInt8](repeating: 0, count: 4096)
-  let count = buffer.withUnsafeMutableBytes {
-    readlink("/proc/self/exe", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
-  }
-  guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
-  let own = String(decoding: buffer[..<count], as: UTF8.self)
-  guard let slash = own.lastIndex(of: "/") else { throw Failure("no folder: \(own)") }
-  let path = own[...slash] + name
-  guard access(String(path), X_OK) == 0 else { throw Failure("\(path) is not built") }
-  return String(path)
 }

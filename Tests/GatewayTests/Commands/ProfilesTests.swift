@@ -8,13 +8,13 @@ import Testing
     let folder = try TemporaryFolder()
     try folder.write("{}", to: "config.json")
     let path = folder.path + "/config.json"
-    func status(_ name: String?, installed: String) -> GatewayCommand.ExitStatus {
-      GatewayCommand.profiles(name, path, installed: installed)
+    func status(_ name: String?, installed: String) throws -> GatewayCommand.ExitStatus {
+      try GatewayCommand.profiles(name, path, installed: installed)
     }
-    #expect(status("battery", installed: repositoryPath("deploy/profiles")) == .done)
-    #expect(status(nil, installed: repositoryPath("deploy/profiles")) == .done)
-    #expect(status("wings", installed: repositoryPath("deploy/profiles")) == .configuration)
-    #expect(status("battery", installed: folder.path + "/none") == .configuration)
-    #expect(status("microbit", installed: folder.path + "/none") == .done)
+    #expect(try status("battery", installed: repositoryPath("deploy/profiles")) == .done)
+    #expect(try status(nil, installed: repositoryPath("deploy/profiles")) == .done)
+    #expect(try status("wings", installed: repositoryPath("deploy/profiles")) == .configuration)
+    #expect(try status("battery", installed: folder.path + "/none") == .configuration)
+    #expect(try status("microbit", installed: folder.path + "/none") == .done)
   }
 }

@@ -48,13 +48,13 @@ import Testing
 
   @Test func threeBackupsAreKept() throws {
     let path = try folder.write("old", to: "config.json")
-    for day in 1...4 { try folder.write("\(day)", to: "config.json.bak-2026010\(day)-120000") }
+    for day in 1...4 { try folder.write("\(day)", to: "config.json.bak-2026010\(day)T120000Z") }
     try folder.write("mine", to: "config.json.old")
-    _ = try SetupFiles(path: path).write(Self.plan, backup: "config.json.bak-20260105-120000")
+    _ = try SetupFiles(path: path).write(Self.plan, backup: "config.json.bak-20260105T120000Z")
     #expect(
       try names(in: folder.path) == [
-        "config.json", "config.json.bak-20260103-120000", "config.json.bak-20260104-120000",
-        "config.json.bak-20260105-120000", "config.json.old", "mqtt-password",
+        "config.json", "config.json.bak-20260103T120000Z", "config.json.bak-20260104T120000Z",
+        "config.json.bak-20260105T120000Z", "config.json.old", "mqtt-password",
       ])
   }
 

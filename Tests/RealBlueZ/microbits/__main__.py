@@ -37,9 +37,9 @@ The answer is its state after the operation.
   {"op":"serve","services":["temperature","buttons"],"changed":[26,65535]}
                                       its own services are these from now on; it indicates Service Changed with
                                       these handles; null: no indication
-  {"op":"fail","step":"subscribe","how":"drop","skip":0,"times":1}
-                                      makes the next requests of that step fail, after `skip` successful ones. Steps:
-                                      "resolve", "read" of the temperature, "subscribe" to it, "pair". How: "drop" of the
+  {"op":"fail","step":"subscribe","how":"drop","times":1}
+                                      makes the next requests of that step fail. Steps: "resolve",
+                                      "read" of the temperature, "subscribe" to it, "pair". How: "drop" of the
                                       link, "error", or "silence": no request is answered from then on (with
                                       "seconds": after which the link ends). The state's "faults" counts them
   {"op":"drop","after":20,"linger":2} the next link falls silent after its 20th packet, and ends 2 s later; "drops"
@@ -105,7 +105,6 @@ async def operate(peripheral, request):
             peripheral.fail_next(
                 request["step"],
                 request["how"],
-                request.get("skip", 0),
                 request.get("times", 1),
                 request.get("seconds"),
             )

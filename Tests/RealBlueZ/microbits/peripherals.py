@@ -353,8 +353,8 @@ class Microbit(Peripheral):
                 self.link, self.generic_attribute.service_changed_characteristic, struct.pack("<2H", *changed)
             )
 
-    def fail_next(self, step, how, skip, times, seconds):
-        """What happens instead of an answer to the next requests of that step, after `skip` successful ones:
+    def fail_next(self, step, how, times, seconds):
+        """What happens instead of an answer to the next requests of that step:
 
         - "error": an ATT error.
         - "drop": the link ends.
@@ -362,7 +362,6 @@ class Microbit(Peripheral):
           are given, the link ends.
         """
         self.fault = (step, how, seconds)
-        self.good_left = skip
         self.faults_left = times
 
     def step(self, request):
@@ -383,9 +382,7 @@ class Microbit(Peripheral):
         if link is self.mute:
             return
         if self.fault and self.step(request) == self.fault[0]:
-            if self.good_left == 0:
-                return self.fail(link, request)
-            self.good_left -= 1
+            return self.fail(link, request)
         if self.security != "open" and self.is_protected(request) and not link.is_encrypted:
             self.refuse(link, request, self.pairing_error)
         elif self.is_write_to_declaration(request):  # Bumble would let it change

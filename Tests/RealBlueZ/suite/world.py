@@ -296,11 +296,10 @@ class World:
         peripheral.wait_line("serving")
         return peripheral
 
-    def start_gateway(self, devices, bluetooth=None, **more):
+    def start_gateway(self, devices, **more):
         configuration = {
             "gateway": {"id": GATEWAY_ID},
             "mqtt": {"host": "127.0.0.1", "port": BROKER_PORT, "base_topic": BASE},
-            "bluetooth": bluetooth or {},
             "devices": devices,
             **more,
         }

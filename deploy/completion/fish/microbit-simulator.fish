@@ -12,7 +12,6 @@ complete -c microbit-simulator -l services -x -d 'services of the micro:bits' \
   -a '(__fish_append , temperature buttons accelerometer led magnetometer pins uart events)'
 complete -c microbit-simulator -l bus -x -d 'address of the bus'
 complete -c microbit-simulator -l system-bus -d "allow this machine's real system bus"
-complete -c microbit-simulator -l name-prefix -x -d "beginning of the micro:bits' names"
 complete -c microbit-simulator -l name -x -d 'full name of a micro:bit: I=NAME'
 complete -c microbit-simulator -l address -x -d 'address of a micro:bit: I=ADDRESS'
 complete -c microbit-simulator -l period -x -d 'initial period in ms'

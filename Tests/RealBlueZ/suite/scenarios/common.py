@@ -31,10 +31,10 @@ def scenario(virtual_time=True, debians=(12,)):
     return register
 
 
-def start_one(world, bluetooth=None, **entry):
+def start_one(world, **entry):
     """Starts everything, with one micro:bit that is online."""
     world.start()
-    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}} | entry], bluetooth)
+    world.start_gateway([{"match": {"name_prefix": "BBC micro:bit"}} | entry])
     device = world.devices()[0]
     device.wait_availability("online", CONNECT)
     device.wait_readings(1, CONNECT)

@@ -295,7 +295,7 @@ def bond_lost(world):
     device.wait_availability("offline", CONNECT, after=mark)
     device.wait_availability("online", 3 * RETURN, after=mark)
     expect_paired(world, device, mark)
-    expect(world.gateway.said("has lost its bond"), "the lost bond was not told")
+    expect(world.gateway.said("has lost its pairing"), "the lost pairing was not told")
 
 
 @scenario(debians=BOTH)
@@ -306,7 +306,7 @@ def bond_lost_and_told(world):
     expect_paired(world, device)
     world.microbits.ask("forget")
     world.microbits.ask("reset")
-    world.gateway.wait_line("has lost its bond", 3 * RETURN)
+    world.gateway.wait_line("has lost its pairing", 3 * RETURN)
     expect(world.microbits.ask("state")["bonds"] == 0, "paired by itself")
     pair(world, device)
 

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 
 /// The person at standard input and output.
-final class SetupConsole {
+final class Console {
   private let screen: Screen
   /// The terminal's settings while it does not show what is typed.
   private var shown: termios?
@@ -14,12 +14,12 @@ final class SetupConsole {
   }
 
   /// Shows a question, and waits for a line.
+  /// - Parameter isSecret: whether the answer is not shown while it is typed.
   /// - Returns: nil at the end of the input.
-  func ask(_ question: SetupQuestion) async -> String? {
+  func ask(_ question: String, isSecret: Bool = false) async -> String? {
     // Before the question is seen, and answered.
-    if question.isSecret { hideTyping() }
-    show(question.lines)
-    screen.write(question.text)
+    if isSecret { hideTyping() }
+    screen.write(question)
     await screen.finish()
     // Not on the loop, which has to keep running meanwhile.
     let line = await EventLoop.blocking { StandardInput.line() }

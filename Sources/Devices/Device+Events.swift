@@ -1,0 +1,77 @@
+import BlueZ
+import GATT
+import Log
+
+/// What the session and the properties report.
+extension Device {
+  func handle(_ event: DeviceEvent) {
+    switch event {
+    case .session:
+      report(.session)
+      context.sessionChanged()
+    case .online(let hasInformation): becameOnline(hasInformation: hasInformation)
+    case .offline:
+      context.log.notice("offline", fields)
+      description.isOnline = false
+      description.offlineSince = .now
+      description.adapter = nil
+      report(.availability)
+    case .offered:
+      learnOffered()
+      report(.description)
+    case .information(let texts):
+      let before = description
+      description.learn(information: texts)
+      guard description != before else { return }
+      context.store.change(address) { $0.learn(description) }
+      report(.description)
+    case .readBack(let value, let property):
+      let reading = Reading(property: property, value: value, time: .now, sequence: nil)
+      for (observer, _) in observers { observer.received(reading) }
+    case .desired:
+      let before = description
+      describeDesired()
+      if description != before { report(.description) }
+    case .commandWaits(let deadline): session.demand(before: deadline)
+    case .unresponsive: session.unresponsive()
+    }
+  }
+
+  private func becameOnline(hasInformation: Bool) {
+    if description.isOnline {
+      context.log.debug("visited", fields)
+    } else {
+      context.log.notice("online", fields)
+    }
+    description.isOnline = true
+    description.lastConnected = .now
+    description.offlineSince = nil
+    description.adapter = session.adapter.name
+    owner = .this
+    learnOffered()
+    context.store.change(address) { record in
+      record.id = id
+      record.advertisement = advertisement
+      record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
+    }
+    // Not awaited if an earlier link or run has read it.
+    description.isInformationPending = hasInformation && !description.hasInformation
+    report(.availability)
+  }
+
+  private func learnOffered() {
+    description.learn(
+      offered: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)))
+    context.store.change(address) { $0.offered = description.offered }
+  }
+
+  func describeDesired() {
+    description.desired = [:]
+    description.configured = []
+    for channel in channels {
+      guard let desired = channel.writer?.desired, let shown = desired.shown else { continue }
+      description.desired[channel.property.name] = shown
+      if desired.isConfigured { description.configured.insert(channel.property.name) }
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import EventLoop
+import GATT
+
+/// What the session and the properties of a device report to it. Readings come by ``Device/received(_:of:)``.
+enum DeviceEvent {
+  /// The state of the session has changed, or why its link ended is known.
+  case session
+  /// `hasInformation`: whether the link offers device information.
+  case online(hasInformation: Bool)
+  case offline
+  /// The peripheral has changed its services: the link offers other properties.
+  case offered
+  /// The values of the Device Information Service, by characteristic.
+  case information([BluetoothUUID: String])
+  /// The engine has read a value for itself: it is not a reading.
+  case readBack(Value, property: Int)
+  /// A desired value has changed.
+  case desired
+  /// A command waits for a link, until the end of its time to live.
+  case commandWaits(until: Moment?)
+  /// An operation on the link was not answered in time.
+  case unresponsive
+}

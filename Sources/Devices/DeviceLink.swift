@@ -1,0 +1,183 @@
+import BlueZ
+import EventLoop
+import GATT
+import Log
+
+/// The use of a device's link: its characteristics are assigned to the channels, which are read and subscribed to.
+final class DeviceLink: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
+  private var information: [Characteristic] = []
+  /// Nil: the link is to last, or there is none.
+  private var visit: Visit?
+  private unowned let device: Device
+
+  private var context: DeviceContext { device.context }
+  private var profile: Profile { device.description.profile }
+  private var channels: [Channel] { device.channels }
+
+  init(of device: Device) { self.device = device }
+
+  var hasInformation: Bool { !information.isEmpty }
+
+  /// Assigns the characteristics of a new link to the channels.
+  /// - Returns: whether the link offers what the profile requires.
+  func begin(_ characteristics: [Characteristic]) -> Bool {
+    let resolution = resolve(characteristics)
+    for channel in channels { channel.characteristicChanged(to: resolution.characteristics[channel.index]) }
+    information = resolution.information
+    visit = device.settings.visitInterval.map { _ in Visit(context.loop) }
+    return resolution.isSuitable
+  }
+
+  /// The link has ended, or is being ended.
+  func end() {
+    for channel in channels { channel.linkDown() }
+    information = []
+    visit?.end()
+    visit = nil
+  }
+
+  /// The session is live: what waits for the link is carried out.
+  func up() { for channel in channels { channel.linkUp() } }
+
+  // MARK: Subscribing
+
+  func subscribe(on central: isolated Central) async -> PeripheralSession.Subscription {
+    let before = device.sequence
+    let visit = visit
+    do throws(CentralError) {
+      for channel in channels { try await subscribe(channel, in: visit, on: central) }
+      for property in await visit?.missingValues(on: central) ?? [] {
+        context.log.info("no value of \(property) was notified while it was connected", device.fields)
+      }
+      return .subscribed
+    } catch {
+      return error.leavesLinkUp && device.sequence == before ? .unreadable(error) : .failed(error)
+    }
+  }
+
+  /// Subscribes one channel. A failure that leaves the link usable only excludes the channel, unless the property keeps
+  /// the link alive or is the only one.
+  private func subscribe(
+    _ channel: Channel, in visit: Visit?, on central: isolated Central
+  ) async throws(CentralError) {
+    do throws(CentralError) {
+      try await use(channel, in: visit, on: central)
+    } catch {
+      let isOptional = profile.alive.map { $0.property != channel.index } ?? (channels.count > 1)
+      switch error {
+      case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
+        channel.leaveOut(because: error)
+      case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
+        .keyMissing, .unavailable:
+        throw error
+      }
+    }
+  }
+
+  /// Reads the property, and subscribes to it if the link is to last.
+  private func use(
+    _ channel: Channel, in visit: Visit?, on central: isolated Central
+  ) async throws(CentralError) {
+    if let visit {
+      try await visit.use(channel, on: central)
+    } else {
+      try await channel.subscribe(on: central)
+    }
+  }
+
+  // MARK: Services that change
+
+  /// Stops using removed characteristics.
+  /// - Returns: the channels that have another characteristic now; nil: the link lacks what the profile requires.
+  func changeServices(to characteristics: [Characteristic]) -> [Channel]? {
+    context.log.info("services changed", device.fields)
+    let resolution = resolve(characteristics)
+    let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
+    for channel in changed {
+      channel.linkDown()
+      channel.characteristicChanged(to: resolution.characteristics[channel.index])
+    }
+    return resolution.isSuitable ? changed : nil
+  }
+
+  /// Starts using added characteristics.
+  /// - Parameter isLive: whether the session is still live.
+  /// - Returns: the same.
+  func use(
+    _ changed: [Channel], on central: isolated Central, while isLive: () -> Bool
+  ) async -> Bool {
+    let visit = visit
+    for channel in changed {
+      let characteristic = channel.characteristic
+      do throws(CentralError) {
+        try await use(channel, in: visit, on: central)
+      } catch {
+        if channel.characteristic == characteristic { channel.leaveOut(because: error) }
+      }
+      guard isLive() else { return false }
+      // Otherwise the services have changed again, and another task uses the new characteristic.
+      if channel.characteristic == characteristic || channel.characteristic == nil { channel.linkUp() }
+    }
+    return true
+  }
+
+  // MARK: Device information
+
+  /// Reads model, firmware and serial number.
+  /// - Returns: whether each read was answered.
+  func readInformation(on central: isolated Central) async -> Bool {
+    var texts: [BluetoothUUID: String] = [:]
+    var isAnswered = true
+    for characteristic in information where isAnswered {
+      do throws(CentralError) {
+        texts[characteristic.uuid] = DeviceInformation.text(try await central.read(characteristic))
+      } catch .timedOut {
+        isAnswered = false
+      } catch {
+        context.log.debug("cannot read its device information: \(error)", device.fields)
+      }
+    }
+    device.handle(.information(texts))
+    return isAnswered
+  }
+
+  // MARK: Characteristics
+
+  private static let mostLogged = 100
+
+  /// Logs each characteristic with the property that uses it.
+  private func resolve(_ characteristics: [Characteristic]) -> Resolution {
+    let resolution = Resolution(profile, characteristics)
+    guard Logger.isEnabled(.debug) else { return resolution }
+    for characteristic in characteristics.prefix(Self.mostLogged) {
+      let index = resolution.characteristics.firstIndex(of: characteristic)
+      context.log.debug(
+        "characteristic",
+        [
+          "device": device.id, "address": device.address, "service": characteristic.service,
+          "uuid": characteristic.uuid, "flags": characteristic.flags,
+          "property": index.map { profile.properties[$0].name } ?? "-",
+        ])
+    }
+    let rest = characteristics.count - Self.mostLogged
+    if rest > 0 {
+      context.log.debug(
+        "more characteristics", ["device": device.id, "address": device.address, "count": rest])
+    }
+    return resolution
+  }
+}
+
+extension CentralError {
+  /// Whether the link may still be up after this error. Then a failed read may be due to missing pairing.
+  fileprivate var leavesLinkUp: Bool {
+    switch self {
+    case .timedOut, .unlikely: true
+    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .unavailable:
+      false
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import BlueZ
+import EventLoop
+
+/// The session's link, from the choice of the adapter to its end.
+extension DeviceSession {
+  /// Chooses the adapter, and connects.
+  func connect() {
+    guard case .connecting = machine.state else { return adapters.stopWaiting() }
+    switch adapters.choose(orWait: { [weak self] in self?.connect() }) {
+    case .use(let adapter, let isMove):
+      if isMove { context.log.info("switching to adapter \(adapter.name)", device.fields) }
+      connect(by: adapter)
+    case .wait: break
+    case .none: feed { $0.connected(.failed(.gone), $1) }
+    }
+  }
+
+  private func connect(by adapter: Adapter) {
+    guard let peripheral else { return feed { $0.connected(.failed(.gone), $1) } }
+    context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
+    let isPreferred = context.store.records[device.address]?.id != nil && adapters.isReceived
+    let restart = restartCount
+    let isWanted: @Sendable () -> Bool = { [self] in
+      restartCount == restart && machine.state.published == .connecting
+    }
+    device.task { [self] central in
+      let connection: PeripheralSession.Connection
+      do throws(CentralError) {
+        if let failure = await pairFirst(peripheral, on: central, while: isWanted) {
+          connection = .notPaired(failure)
+        } else {
+          let characteristics = try await central.connect(
+            peripheral, isPreferred: isPreferred, while: isWanted)
+          // The device was removed or disabled meanwhile: nothing else would end the link.
+          guard isWanted() else { return await central.disconnect(peripheral) }
+          connection = link.begin(characteristics) ? .connected : .unsuitable
+        }
+      } catch {
+        connection = .failed(error)
+      }
+      if restartCount == restart { feed { $0.connected(connection, $1) } }
+    }
+  }
+
+  func becameLive() {
+    adapters.becameLive()
+    // A request that came during the attempt to connect, to a peripheral that has a bond.
+    if adapters.isPaired { endPairing(.success(.paired)) }
+    if let visits { visits.visited() } else { becameOnline() }
+    link.up()
+    readInformation()
+    visits?.linkUp()
+    if let changedServices { servicesChanged(changedServices) }
+    changedServices = nil
+  }
+
+  func becameOnline() { device.handle(.online(hasInformation: link.hasInformation)) }
+
+  /// Last, as nothing depends on it.
+  private func readInformation() {
+    guard link.hasInformation else { return }
+    device.task { [self] central in
+      if await !link.readInformation(on: central) { unresponsive() }
+    }
+  }
+
+  func servicesChanged(_ characteristics: [Characteristic]) {
+    guard let changed = link.changeServices(to: characteristics) else {
+      device.handle(.offered)
+      return feed { session, _ in session.servicesLost() }
+    }
+    let restart = restartCount
+    device.task { [self] central in
+      let isUsed = await link.use(changed, on: central) {
+        self.restartCount == restart && self.machine.state.isLive
+      }
+      // Reported last, when commands for the added properties can be carried out.
+      if isUsed { device.handle(.offered) }
+    }
+  }
+
+  /// Resets the state that belongs to a link.
+  func endLink() {
+    link.end()
+    changedServices = nil
+  }
+}

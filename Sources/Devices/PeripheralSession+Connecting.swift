@@ -1,0 +1,91 @@
+import BlueZ
+import EventLoop
+
+/// The begin of a link.
+extension PeripheralSession {
+  mutating func connected(_ connection: Connection, _ seen: Snapshot) -> [Action] {
+    switch state {
+    case .connecting(isWithdrawn: false), .awaitingServices: break
+    case .connecting(isWithdrawn: true):
+      switch connection {
+      case .connected, .unsuitable: return endLink(thenWait: nil)
+      case .failed, .notPaired: return change(to: .idle)
+      }
+    case .absent, .waiting, .subscribing, .live, .leaving, .idle, .stopped: return []
+    }
+    switch connection {
+    // Requested while it was being connected.
+    case .connected where pairing.isDue && !seen.isPaired, .unsuitable where pairing.isDue && !seen.isPaired:
+      return endLink(thenWait: .zero)
+    case .connected:
+      pairing.connected()
+      liveness.linked()
+      return change(to: .subscribing) + [.subscribe]
+    case .unsuitable:
+      pairing.connected()
+      return change(to: .awaitingServices(until: seen.now + Self.servicesLimit))
+    case .notPaired(.failed(.refused(let reason))), .failed(.refused(let reason)):
+      pairing.ended()
+      return trouble(.unusable(reason)) + wait(longBackOff.next(), seen)
+    case .notPaired(let error):
+      let wasDue = pairing.isDue
+      pairing.ended()
+      if wasDue, pairing.mode != .always { return trouble(.wantsPairing) + wait(longBackOff.next(), seen) }
+      return trouble(.pairingFailed(error.description)) + wait(backOff.next(), seen)
+    case .failed(let error): return connectFailed(error, seen)
+    }
+  }
+
+  private mutating func connectFailed(_ error: CentralError, _ seen: Snapshot) -> [Action] {
+    switch error {
+    case .gone, .unavailable:
+      // It may have come back while the attempt failed, which is reported only once.
+      return seen.isInRange ? wait(backOff.next(), seen) : change(to: .absent)
+    case .keyMissing:
+      if pairing.linkWasRefused() { return bondLost(seen) }
+      return trouble(.connectFailed(error.description)) + wait(backOff.next(), seen)
+    // Says nothing about the bond.
+    case .transient: break
+    case .busy, .unlikely, .timedOut, .disconnected, .refused, .notifyAcquired: pairing.linkFailed()
+    }
+    let actions = trouble(.connectFailed(error.description))
+    if seen.isPaired, !seen.isReceived {
+      return actions + awaitAdvertisement(atMost: absenceBackOff.next(), seen)
+    }
+    return actions + wait(backOff.next(), seen)
+  }
+
+  private mutating func bondLost(_ seen: Snapshot) -> [Action] {
+    guard pairing.mode == .always || pairing.isDue else {
+      return trouble(.bondLost(pairsAgain: false)) + wait(longBackOff.next(), seen)
+    }
+    pairing.isDue = true
+    return trouble(.bondLost(pairsAgain: true)) + forget(thenWait: .zero)
+  }
+
+  mutating func subscribed(_ result: Subscription, _ seen: Snapshot) -> [Action] {
+    guard state == .subscribing else { return [] }
+    switch result {
+    case .subscribed:
+      failures.becameLive()
+      liveness.becameLive(at: seen.now)
+      lastError = nil
+      longBackOff.reset()
+      absenceBackOff.reset()
+      return change(to: .live(checkAt: liveness.limit.map { seen.now + $0 }))
+    case .failed(let error):
+      failures.answered()
+      let isCacheOutdated =
+        switch error {
+        case .refused, .transient: failures.wasUnusable(deletingAfter: 2) && !seen.isPaired
+        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .unavailable:
+          false
+        }
+      return trouble(.subscribeFailed(error.description))
+        + (isCacheOutdated ? forget(thenWait: backOff.next()) : endLink(thenWait: backOff.next()))
+    case .unreadable(let error):
+      if failures.wasUnreadable() { return trouble(.wantsPairing) + endLink(thenWait: longBackOff.next()) }
+      return trouble(.subscribeFailed(error.description)) + endLink(thenWait: backOff.next())
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import BlueZ
+
+/// Reads one property of a device on request.
+///
+/// While one read is in flight, all further ones wait for the next, so that each gets a value that was read after it was
+/// requested.
+final class PropertyReader: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private var waiting: [@Sendable (Outcome) -> Void] = []
+  /// Further reads fail.
+  private static let most = 64
+  private var isReading = false
+  private unowned let channel: Channel
+  private unowned let device: Device
+
+  init(of channel: Channel, on device: Device) {
+    self.channel = channel
+    self.device = device
+  }
+
+  func read(_ reply: @escaping @Sendable (Outcome) -> Void) {
+    guard waiting.count < Self.most else {
+      return reply(.failed(reason: "\(Self.most) reads of \(channel.property.name) are waiting already"))
+    }
+    waiting.append(reply)
+    if !isReading { readNext() }
+  }
+
+  private func readNext() {
+    let replies = waiting
+    waiting = []
+    guard !replies.isEmpty else { return }
+    guard let characteristic = channel.characteristic, device.isLive else {
+      let outcome = Outcome.failed(reason: channel.obstacle ?? "the device is offline")
+      for reply in replies { reply(outcome) }
+      return
+    }
+    isReading = true
+    device.task { [self] central in
+      let outcome = await channel.read(characteristic, on: central)
+      isReading = false
+      for reply in replies { reply(outcome) }
+      readNext()
+    }
+  }
+}

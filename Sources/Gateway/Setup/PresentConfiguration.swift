@@ -1,0 +1,68 @@
+import Configuration
+import JSON
+
+/// The configuration that `init` finds.
+struct PresentConfiguration {
+  /// Where it is, or will be.
+  let path: String
+  /// Nil: there is none, or it has errors.
+  var document: JSONValue?
+  var configuration = Configuration()
+  /// The errors of the file that is there.
+  var problem: String?
+  /// Nil: there is none, or it cannot be read.
+  var password: [UInt8]?
+
+  var isThere: Bool { document != nil || problem != nil }
+  var folder: String { ConfigurationFile.folder(of: path) }
+
+  /// The entries of `devices`; if the key is left out, the default.
+  var entries: [JSONValue] { document.map { $0["devices"]?.elements ?? [.everyMicrobit] } ?? [] }
+  /// Whether there are entries besides the one for every micro:bit.
+  var hasOwnEntries: Bool { !entries.allSatisfy(\.isForEveryMicrobit) }
+  var hasEveryMicrobit: Bool { entries.contains(where: \.isForEveryMicrobit) }
+
+  /// As written to the file.
+  static func text(_ document: JSONValue) -> String { document.text(expanded: 2) + "\n" }
+
+  /// The new file; of a present one, the lines that differ, with `-` and `+`.
+  func changes(to text: String) -> [String] {
+    let new = text.split(separator: "\n")
+    guard let document else { return new.map { "  \($0)" } }
+    let old = Self.text(document).split(separator: "\n")
+    let changes = new.difference(from: old)
+    /// Each with how many of the kept lines come before it.
+    func lines(_ changes: [CollectionDifference<Substring>.Change], _ mark: String) -> [(Int, String)] {
+      changes.enumerated().map { index, change in
+        switch change {
+        case .remove(let offset, let line, _), .insert(let offset, let line, _):
+          (offset - index, "  \(mark) \(line)")
+        }
+      }
+    }
+    return (lines(changes.removals, "-") + lines(changes.insertions, "+")).sorted { $0.0 < $1.0 }.map(\.1)
+  }
+}
+
+extension PresentConfiguration {
+  /// - Parameter path: a link is followed, so that the file is replaced and not the link.
+  init(readingFrom path: String) {
+    self.init(path: ServiceAccess.real(path) ?? path)
+    let bytes: [UInt8]
+    do throws(FileProblem) {
+      bytes = try FileProblem.read(self.path, limit: 1 << 20)
+    } catch {
+      if !error.isMissing { problem = "\(self.path): \(error)" }
+      return
+    }
+    do throws(ConfigurationErrors) {
+      (configuration, document) = try ConfigurationFile.parse(bytes, in: folder)
+      if let file = configuration.mqtt.passwordFile?.resolved(in: folder) {
+        password = try? ConfigurationFile.password(in: file)
+      }
+    } catch {
+      let file = error.file ?? self.path
+      problem = error.errors.map { $0.description(in: file) }.joined(separator: "\n")
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import Configuration
+import GATT
+import JSON
+
+/// A micro:bit that was found, or is to be used.
+struct SetupDevice {
+  let address: BluetoothAddress
+  /// Its Bluetooth name; nil: unknown.
+  var name: String?
+  /// In dBm; nil: it is connected, and does not advertise.
+  let signal: Int?
+  /// Its entry in config.json: the present one, or a new one.
+  var entry: JSONValue
+  /// Whether config.json has the entry already.
+  let isConfigured: Bool
+  /// Those of the command line; empty: as they are.
+  private(set) var givenName: String?
+  private(set) var givenArea: String?
+
+  init(
+    _ address: BluetoothAddress, name: String? = nil, signal: Int? = nil, in present: PresentConfiguration
+  ) {
+    (self.address, self.name, self.signal) = (address, name, signal)
+    let entry = present.entries.first { $0.address == address }
+    isConfigured = entry != nil
+    self.entry = entry ?? ["match": ["identifier": .string(address.description)]]
+  }
+
+  /// From the option `--device`: `ADDRESS=NAME,AREA`.
+  init(option text: String, in present: PresentConfiguration) throws(CommandFailure) {
+    let parts = text.split(separator: "=", maxSplits: 1)
+    guard let first = parts.first,
+      let address = BluetoothAddress(first) ?? BluetoothAddress(compact: first.lowercased())
+    else {
+      throw CommandFailure(
+        .usage, "--device \(text): must begin with an address such as C5:A1:B2:C3:D4:E5 (see init or scan)")
+    }
+    self.init(address, in: present)
+    let names = parts.count == 2 ? parts[1].split(separator: ",", maxSplits: 1).map(String.init) : []
+    (givenName, givenArea) = (names.first ?? "", names.count == 2 ? names[1] : "")
+  }
+
+  var isMicrobit: Bool { isConfigured || name?.hasPrefix(JSONValue.microbitPrefix) == true }
+
+  /// The letters in brackets of `BBC micro:bit [zugev]`.
+  var letters: String? {
+    guard let name, name.hasPrefix(JSONValue.microbitPrefix), name.hasSuffix("]"),
+      let bracket = name.lastIndex(of: "[")
+    else { return nil }
+    let letters = name[name.index(after: bracket)...].dropLast()
+    return letters.isEmpty ? nil : String(letters)
+  }
+
+  /// What it is called if no other name is given.
+  var presetName: String { entry["name"]?.text ?? id ?? letters ?? address.compact }
+
+  var id: String? {
+    get { entry["id"]?.text }
+    set { entry.set("id", to: newValue.map(JSONValue.string)) }
+  }
+
+  /// Sets the name or the area.
+  mutating func set(_ key: String, _ text: String?) throws(SetupRefusal) {
+    var errors: [ConfigurationError] = []
+    if let text { _ = ConfigurationRule<String>.label.read(.string(text), nil, .root, &errors) }
+    if let error = errors.first { throw SetupRefusal("The name \(error.problem).") }
+    entry.set(key, to: text.map(JSONValue.string))
+  }
+
+  /// What the list of found micro:bits shows. The signal helps to tell them apart.
+  var row: [String] {
+    let strength = signal.map { "\($0) dBm, " + ($0 >= -60 ? "strong" : $0 >= -80 ? "good" : "weak") }
+    let configured = "configured" + (id.map { " as \(Excerpt.harmless($0))" } ?? "")
+    return [
+      name.map(Excerpt.harmless) ?? "-", address.description, strength ?? "connected",
+      isConfigured ? configured : "",
+    ]
+  }
+}
+
+/// Entries of `devices`.
+extension JSONValue {
+  /// How the names of micro:bits begin.
+  static let microbitPrefix = "BBC micro:bit"
+  static let everyMicrobit: JSONValue = ["match": ["name_prefix": .string(microbitPrefix)]]
+
+  var isForEveryMicrobit: Bool { self["match"] == Self.everyMicrobit["match"] }
+
+  /// Nil: it is for several devices.
+  var address: BluetoothAddress? {
+    self["match"]?["identifier"]?.text.flatMap { BluetoothAddress($0) }
+  }
+
+  mutating func set(_ key: String, to value: JSONValue?) { self = setting(key, to: value) }
+
+  /// The name of the device in topics.
+  var topic: String? { self["id"]?.text ?? address?.compact }
+}

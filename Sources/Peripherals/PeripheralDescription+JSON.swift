@@ -1,0 +1,117 @@
+import Configuration
+import GATT
+import JSON
+
+extension PeripheralDescription: ConfigurationSection {
+  /// Without a name and services.
+  package init() { self.init(name: "", services: []) }
+
+  package static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("name", \.name, .text(longest: 248)),
+      ConfigurationKey("address", \.address, .optional(.address)),
+      ConfigurationKey("advertises", \.advertises, .list(of: .uuid)),
+      ConfigurationKey("manufacturer_data", \.manufacturerData, .data { UInt16($0, radix: 16) }),
+      ConfigurationKey("service_data", \.serviceData, .data { BluetoothUUID($0) }),
+      ConfigurationKey("services", \.services, .list(of: .section)),
+      ConfigurationKey("profile", \.profile, .optional(.profile)),
+    ]
+  }
+
+  /// Adds the services of a profile.
+  private var profile: Profile? {
+    get { nil }
+    set { if let newValue { add(newValue) } }
+  }
+}
+
+extension GATTDatabase.Service: ConfigurationSection {
+  package init() { self.init(.none, []) }
+
+  package static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+      ConfigurationKey("characteristics", \.characteristics, .list(of: .section)),
+    ]
+  }
+}
+
+extension GATTDatabase.Characteristic: ConfigurationSection {
+  package init() { self.init(.none, []) }
+
+  package static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+      ConfigurationKey("flags", \.flags, .flags),
+      ConfigurationKey("value", \.value, .hexadecimal),
+      ConfigurationKey("descriptors", \.descriptors, .list(of: .section)),
+    ]
+  }
+}
+
+extension GATTDatabase.Descriptor: ConfigurationSection {
+  package init() { self.init(.none, value: []) }
+
+  package static var keys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+      ConfigurationKey("value", \.value, .hexadecimal),
+    ]
+  }
+}
+
+extension BluetoothUUID {
+  /// Until the key has been read.
+  fileprivate static let none = BluetoothUUID(short: 0)
+
+  /// For a key that must be given.
+  fileprivate var given: BluetoothUUID? {
+    get { self }
+    set { self = newValue ?? .none }
+  }
+}
+
+extension ConfigurationRule<[UInt8]> {
+  /// Two digits for each byte.
+  package static var hexadecimal: Self {
+    ConfigurationRule(
+      shape: .text(0...1024),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .string(let text) = json else { return nil }
+        guard let bytes = Hexadecimal.bytes(text) else {
+          throw ConfigurationProblem("\(Excerpt(text)) is not hexadecimal")
+        }
+        return bytes
+      },
+      write: { .string(Hexadecimal.text($0)) })
+  }
+}
+
+extension ConfigurationRule {
+  /// Advertised data, `{"004c": "0215"}`, by what `parse` makes of the names.
+  fileprivate static func data<Key: Hashable>(
+    by parse: @escaping (String) -> Key?
+  ) -> Self where Value == [Key: [UInt8]] {
+    let members = ConfigurationRule<[Named<[UInt8]>]>.members(of: .hexadecimal, names: "^[0-9A-Fa-f-]+$") {
+      parse($0) == nil ? ConfigurationProblem("not hexadecimal, or of another length") : nil
+    }
+    return ConfigurationRule(
+      shape: members.shape,
+      read: { json, _, path, errors in
+        members.read(json, nil, path, &errors)?.reduce(into: [:]) { data, member in
+          if let key = parse(member.name) { data[key] = member.value }
+        }
+      },
+      write: { _ in nil })
+  }
+}
+
+extension ConfigurationRule<Set<GATTDatabase.Flag>> {
+  fileprivate static var flags: Self {
+    let words = ConfigurationRule<[GATTDatabase.Flag]>.list(of: .choice)
+    return ConfigurationRule(
+      shape: words.shape,
+      read: { json, _, path, errors in words.read(json, nil, path, &errors).map { Set($0) } },
+      write: { _ in nil })
+  }
+}

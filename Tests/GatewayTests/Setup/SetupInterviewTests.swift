@@ -1,0 +1,423 @@
+import Configuration
+import GATT
+import JSON
+import Testing
+
+@testable import Gateway
+
+/// The dialogue of `init`, without terminal, Bluetooth and broker.
+@Suite struct SetupInterviewTests {
+  private typealias Found = (address: UInt64, name: String?, signal: Int?)
+  private static let zugev: Found = (0xC5A1_B2C3_D4E5, "BBC micro:bit [zugev]", -53)
+  private static let zutip: Found = (0xD05A_0000_C0DE, "BBC micro:bit [zutip]", -77)
+
+  /// What a dialogue has asked, and what came of it.
+  private final class Outcome {
+    var asked: [SetupQuestion] = []
+    var tried: [Configuration] = []
+    var scans = 0
+    /// Nil: nothing is to be written.
+    var plan: SetupPlan?
+    var failure: CommandFailure?
+
+    /// The questions whose prompt begins like this, in order.
+    func questions(_ prompt: String) -> [SetupQuestion] { asked.filter { $0.begins(with: prompt) } }
+
+    func document() throws -> JSONValue {
+      try JSONParser.parse(Array(try #require(plan?.text, "\(String(describing: failure))").utf8))
+    }
+
+    func entries() throws -> [JSONValue] { try document()["devices"]?.elements ?? [] }
+  }
+
+  /// - Parameters:
+  ///   - found: by each scan.
+  ///   - trouble: with the broker, at each trial.
+  ///   - answers: to questions whose prompts begin like this, each once; the others are answered by Enter.
+  private func dialogue(
+    _ present: PresentConfiguration = PresentConfiguration(path: "/tmp/config.json"),
+    _ setup: Setup = Setup(), found: [[Found]] = [[zutip, zugev]], problem: String? = nil,
+    trouble: [[String]] = [], isReadable: @escaping (String) -> Bool = { _ in true },
+    _ answers: KeyValuePairs<String, String> = [:]
+  ) async throws -> Outcome {
+    let outcome = Outcome()
+    var known = try setup.answers(present)
+    known.isReadable = isReadable
+    var rest = Array(answers)
+    var interview = SetupInterview(
+      answers: known, isUnattended: setup.isUnattended, triesBroker: setup.triesBroker,
+      backup: "config.json.bak",
+      reply: { question in
+        outcome.asked.append(question)
+        // The input ends rather than that a question is repeated for ever.
+        if outcome.asked.count > 50 { return nil }
+        guard let index = rest.firstIndex(where: { question.begins(with: $0.key) }) else { return "" }
+        return rest.remove(at: index).value
+      },
+      scan: { _ in
+        defer { outcome.scans += 1 }
+        return (
+          found[min(outcome.scans, found.count - 1)].map {
+            SetupDevice(
+              BluetoothAddress(truncating: $0.address), name: $0.name, signal: $0.signal, in: present)
+          }, problem
+        )
+      },
+      tryBroker: { configuration in
+        outcome.tried.append(configuration)
+        return outcome.tried.count <= trouble.count ? trouble[outcome.tried.count - 1] : []
+      })
+    do throws(CommandFailure) {
+      outcome.plan = try await interview.plan()
+    } catch {
+      outcome.failure = error
+    }
+    #expect(rest.isEmpty, "not asked: \(rest)")
+    return outcome
+  }
+
+  private func present(_ text: String, password: String? = "old") throws -> PresentConfiguration {
+    var present = PresentConfiguration(path: "/tmp/config.json")
+    (present.configuration, present.document) = try ConfigurationFile.parse(Array(text.utf8), in: "/tmp")
+    present.password = password.map { Array($0.utf8) }
+    return present
+  }
+
+  private func unattended(_ given: [String: String] = [:]) -> Setup {
+    var setup = Setup()
+    setup.given = given
+    setup.isUnattended = true
+    return setup
+  }
+
+  // MARK: From beginning to end
+
+  @Test func newConfigurationIsWritten() async throws {
+    let outcome = try await dialogue([
+      "Which": "all", "Name": "Kitchen window", "Area": "Kitchen", "Broker": "broker.local",
+      "User": "gateway",
+      "Password": " secret ",
+    ])
+    let list = try #require(outcome.asked.first).lines
+    #expect(list.contains("  1  BBC micro:bit [zugev]  C5:A1:B2:C3:D4:E5  -53 dBm, strong"))
+    #expect(list.contains("  2  BBC micro:bit [zutip]  D0:5A:00:00:C0:DE  -77 dBm, good"))
+    #expect(outcome.asked.filter(\.isSecret).map(\.prompt) == ["Password (is not shown)"])
+    let mqtt = try #require(outcome.tried.first).mqtt
+    #expect(mqtt.host == "broker.local" && mqtt.port == 1883 && mqtt.username == "gateway")
+    // A password may begin or end with a space.
+    #expect(mqtt.password == Array(" secret ".utf8))
+    #expect(
+      outcome.plan
+        == SetupPlan(
+          text: """
+            {
+              "mqtt": {
+                "host": "broker.local",
+                "port": 1883,
+                "username": "gateway",
+                "password_file": "mqtt-password"
+              },
+              "devices": [
+                {
+                  "match": {"identifier":"C5:A1:B2:C3:D4:E5"},
+                  "id": "kitchen-window",
+                  "name": "Kitchen window",
+                  "area": "Kitchen"
+                },
+                {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"zutip"}
+              ]
+            }
+
+            """, password: Array(" secret ".utf8), passwordFile: "mqtt-password"))
+  }
+
+  @Test func nothingIsWrittenWithoutConfirmation() async throws {
+    let outcome = try await dialogue(["Write this?": "n"])
+    #expect(outcome.plan == nil && outcome.failure == nil)
+  }
+
+  @Test func theEndSaysHowToUseTheConfiguration() {
+    let path = "/tmp/my folder/config.json"
+    let run = "./microbit-gateway run --config '/tmp/my folder/config.json'"
+    for (service, isRunning, text) in [
+      (ServiceUnit.State.absent, false, "Start the gateway with: \(run)"),
+      (.absent, true, "A gateway is running: to use this, end that one, and start it with: \(run)"),
+      (.stopped, false, "Start the gateway with: sudo systemctl enable --now microbit-gateway"),
+      (.running, true, "The running gateway uses this after: sudo systemctl restart microbit-gateway"),
+    ] {
+      #expect(Setup.closing(service, path, program: "./microbit-gateway", isRunning: isRunning) == text)
+    }
+  }
+
+  /// Someone who answers questions has not seen the keys of config.json.
+  @Test func remediesNameNoKeys() {
+    #expect(
+      Setup.inWords("check mqtt.port, mqtt.tls.ca_file, and that mqtt.host is in it")
+        == "check the port, the CA certificate, and that the broker's name is in it")
+    #expect(Setup.inWords("check mqtt.port and mqtt.tls") == "check the port and whether it needs TLS")
+  }
+
+  // MARK: Invalid answers
+
+  private static let wrong: [(String, String, String)] = [
+    ("Which", "3", "numbers 1 to 2"), ("Which", "0", "numbers 1 to 2"),
+    ("Which", "the first", "numbers 1 to 2"),
+    ("Which", "2-1", "numbers 1 to 2"), ("Which", "1-", "numbers 1 to 2"), ("Which", ",", "numbers 1 to 2"),
+    ("Which", "99999999999999999999", "numbers 1 to 2"), ("Which", "none", "numbers 1 to 2"),
+    ("Name", "a\u{7}b", "control character"), ("Area", "a\u{1B}b", "control character"),
+    ("Also use", "perhaps", "y (yes) or n (no)"), ("Broker", "mqtt://broker", "is not a host name"),
+    ("Broker", "broker:1883", "the host alone; the port is asked for later."),
+    ("Broker", "my broker", "white space"), ("Broker", "1884", "the port is asked for later"),
+    ("Do your", "perhaps", "y (yes) or n (no)"), ("Does it", "1", "y (yes) or n (no)"),
+    ("Port", "0", "1 to 65535"), ("Port", "65536", "1 to 65535"), ("Port", "mqtt", "1 to 65535"),
+    ("User", "a\u{7}", "control character"), ("Write", "x", "y (yes) or n (no)"),
+  ]
+
+  @Test(arguments: wrong)
+  func invalidAnswerRepeatsTheQuestionWithTheReason(prompt: String, answer: String, reason: String)
+    async throws
+  {
+    let outcome = try await dialogue(
+      prompt == "Which" ? ["Which": answer] : ["Which": "1", prompt: answer])
+    let questions = outcome.questions(prompt)
+    try #require(questions.count == 2, "\(questions)")
+    #expect(questions[1].lines.joined().contains(reason), "\(questions[1].lines)")
+    #expect(questions[0].prompt == questions[1].prompt && outcome.plan != nil)
+  }
+
+  @Test func namesWithTheSameIDAreRefused() async throws {
+    let outcome = try await dialogue(["Name": "Kitchen", "Name": "kitchen!", "Name": "c5a1b2c3d4e5"])
+    #expect(
+      outcome.questions("Name").last?.lines == [
+        #""kitchen" is already the name of the micro:bit C5:A1:B2:C3:D4:E5 in topics: choose another name."#
+      ])
+    // The first micro:bit's address is free, because its id is kitchen.
+    #expect(try outcome.entries().map { $0["id"] } == ["kitchen", "c5a1b2c3d4e5"])
+    let file = #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:EE"},"id":"kitchen"}]}"#
+    let other = try await dialogue(present(file), ["Which": "1", "Name": "Kitchen", "Name": "Hall"])
+    #expect(
+      other.questions("Name").last?.lines.first?.contains(
+        "already the name of the micro:bit C5:A1:B2:C3:D4:EE")
+        == true)
+  }
+
+  @Test(arguments: [
+    ("Küche am Fenster", "kueche-am-fenster"), ("Hall", "hall"), ("Café", "cafe"), ("Straße 5", "strasse-5"),
+    // The letters of its Bluetooth name, as these cannot be part of an MQTT topic.
+    ("台所", "zugev"), ("All", "zugev"),
+  ])
+  func idFollowsFromTheName(name: String, id: String) async throws {
+    let entry = try #require(try await dialogue(["Which": "1", "Name": name]).entries().first)
+    #expect(entry["id"] == .string(id) && entry["name"] == .string(name))
+  }
+
+  @Test func theListIsSortedByName() async throws {
+    let outcome = try await dialogue(found: [[Self.zutip, (0xE7A0_0000_0001, nil, nil), Self.zugev]])
+    let list = try #require(outcome.asked.first).lines.filter { !$0.isEmpty }
+    #expect(zip(list, ["E7:A0", "zugev", "zutip"]).allSatisfy { $0.contains($1) } && list.count == 3)
+  }
+
+  // MARK: Pairing
+
+  @Test func pairingIsWrittenIntoTheEntriesOfTheChosen() async throws {
+    let outcome = try await dialogue(present(Self.file), ["Which": "all", "Do your": "y", "Also use": "y"])
+    #expect(outcome.questions("Do your").first?.preset == "n")
+    #expect(
+      try outcome.entries() == [
+        [
+          "match": ["identifier": "C5:A1:B2:C3:D4:E5"], "id": "hall", "period": .integer(5000),
+          "pair": .bool(true),
+        ],
+        ["match": ["identifier": "D0:5A:00:00:C0:DE"], "id": "zutip", "pair": .bool(true)],
+        .everyMicrobit,
+      ])
+  }
+
+  @Test func whatIsConfiguredAboutPairingIsNotAsked() async throws {
+    let present = try present(Self.file.replacing(#""period": 5000"#, with: #""pair": false"#))
+    for choice in ["1", "none"] {
+      #expect(try await dialogue(present, ["Which": choice]).questions("Do your").isEmpty)
+    }
+    let outcome = try await dialogue(present, ["Which": "all", "Do your": "y"])
+    #expect(try outcome.entries().map { $0["pair"] } == [.bool(false), .bool(true), nil])
+  }
+
+  // MARK: No micro:bit
+
+  @Test func withoutAMicrobitScanIsRepeatedOrAllAreUsed() async throws {
+    let outcome = try await dialogue(
+      found: [[]], ["What now?": "1", "What now?": "again", "What now?": "every"])
+    let questions = outcome.questions("What now?")
+    #expect(questions[0].lines.joined().contains("No micro:bit was found"))
+    #expect(questions[1].lines == ["Please answer again or every."] && outcome.scans == 2)
+    #expect(try outcome.questions("Also use").isEmpty && outcome.entries() == [.everyMicrobit])
+    // A person has to answer.
+    #expect(try await dialogue(found: [[]]).failure?.text.contains("nothing was changed") == true)
+  }
+
+  @Test func bluetoothErrorIsShown() async throws {
+    let problem = "cannot use Bluetooth: the adapter is off"
+    let outcome = try await dialogue(found: [[]], problem: problem, ["What now?": "every"])
+    #expect(outcome.asked.first?.lines.contains(problem) == true)
+  }
+
+  // MARK: The broker
+
+  @Test func brokerErrorOffersRetryChangeOrKeep() async throws {
+    let rejected = ["the broker rejected the login"]
+    let login: KeyValuePairs = [
+      "User": "gateway", "Password": "wrong", "t = try": "", "t = try": "t", "t = try": "c",
+      "Password": "right",
+    ]
+    let outcome = try await dialogue(trouble: [rejected, rejected], login)
+    let questions = outcome.questions("t = try")
+    #expect(questions.map(\.lines) == [rejected, ["Please answer t, c or k."], rejected])
+    #expect(outcome.questions("Password").last?.prompt.contains("as before") == true)
+    #expect(
+      outcome.tried.map(\.mqtt.password) == ["wrong", "wrong", "right"].map { Array($0.utf8) })
+    #expect(outcome.tried.last?.mqtt.username == "gateway")
+    let kept = try await dialogue(trouble: [rejected], ["t = try": "k"])
+    #expect(kept.plan != nil && kept.tried.count == 1)
+  }
+
+  @Test func certificateUnreadableForTheServiceIsRefused() async throws {
+    let outcome = try await dialogue(
+      isReadable: { $0.hasPrefix("/etc/") },
+      ["Does it": "y", "File with": "/root/ca.pem", "File with": "/etc/microbit-gateway/ca.pem"])
+    let reason = outcome.questions("File with").last?.lines.first
+    #expect(reason?.contains("sudo install -m 600 -o microbit-gateway /root/ca.pem") == true)
+    #expect(try outcome.document()["mqtt"]?["tls"] == ["ca_file": "/etc/microbit-gateway/ca.pem"])
+  }
+
+  @Test func tlsChangesTheDefaultPort() async throws {
+    let outcome = try await dialogue(["Does it": "y", "File with": "/etc/ssl/ca.pem"])
+    #expect(outcome.questions("Port").first?.preset == "8883")
+    let mqtt = try #require(try outcome.document()["mqtt"])
+    #expect(mqtt["port"] == .integer(8883) && mqtt["tls"] == ["ca_file": "/etc/ssl/ca.pem"])
+  }
+
+  // MARK: An existing file
+
+  private static let file = #"""
+    { "$schema": "s", "gateway": { "id": "attic" },
+      "mqtt": { "host": "old", "base_topic": "home", "username": "u", "password_file": "secret" },
+      "devices": [ { "match": { "identifier": "C5:A1:B2:C3:D4:E5" }, "id": "hall", "period": 5000 },
+        { "match": { "name_prefix": "BBC micro:bit" } } ],
+      "profiles": {} }
+    """#
+
+  @Test func keysWithoutAQuestionAreKept() async throws {
+    let outcome = try await dialogue(
+      present(Self.file), ["Which": "all", "Name": "", "Name": "Bedroom", "Broker": "new"])
+    let list = try #require(outcome.asked.first)
+    #expect(list.preset == "1" && list.lines.joined().contains("configured as hall"))
+    let shown = try #require(outcome.questions("Write this?").first).lines
+    #expect(
+      shown == [
+        "", "Changes in /tmp/config.json:", "", #"  -     "host": "old","#, #"  +     "host": "new","#,
+        #"  -     "password_file": "secret""#, #"  +     "password_file": "secret","#,
+        #"  +     "port": 1883"#,
+        #"  +     {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"bedroom","name":"Bedroom"},"#, "",
+        "The present file is kept as config.json.bak.",
+      ])
+    let document = try outcome.document()
+    guard case .object(let object) = document else { return }
+    #expect(object.names == ["$schema", "gateway", "mqtt", "devices", "profiles"])
+    let mqtt = try #require(document["mqtt"])
+    #expect(mqtt["base_topic"] == "home" && mqtt["password_file"] == "secret" && mqtt["host"] == "new")
+    // The new entry is before the one for every micro:bit, which would match first.
+    #expect(
+      document["devices"]?.elements == [
+        ["match": ["identifier": "C5:A1:B2:C3:D4:E5"], "id": "hall", "period": .integer(5000)],
+        ["match": ["identifier": "D0:5A:00:00:C0:DE"], "id": "bedroom", "name": "Bedroom"],
+        .everyMicrobit,
+      ])
+  }
+
+  @Test func theSameAnswersChangeNothing() async throws {
+    let file = Self.file.replacing(#""host": "old","#, with: #""host": "old", "port": 1883,"#)
+    #expect(try await dialogue(present(file)).plan?.isEmpty == true)
+  }
+
+  @Test func newPasswordIsWrittenToTheExistingFile() async throws {
+    let plan = try await dialogue(present(Self.file), ["Password": "new"]).plan
+    #expect(plan?.password == Array("new".utf8) && plan?.passwordFile == "secret")
+  }
+
+  @Test func newUserNameDropsTheOldPassword() async throws {
+    let outcome = try await dialogue(present(Self.file), ["User": "other"])
+    #expect(outcome.questions("Password").first?.prompt == "Password (is not shown)")
+    let mqtt = try #require(outcome.tried.first).mqtt
+    #expect(mqtt.username == "other" && mqtt.password == nil && mqtt.passwordFile == nil)
+  }
+
+  // MARK: Options instead of questions
+
+  @Test func givenOptionsSkipTheirQuestions() async throws {
+    var setup = Setup()
+    setup.given = ["--broker": "broker", "--port": "8883", "--username": "u"]
+    let outcome = try await dialogue(PresentConfiguration(path: "/tmp/config.json"), setup)
+    let prompts = outcome.asked.map { $0.prompt.split(separator: " ").first }
+    #expect(prompts.suffix(4) == ["Does", "File", "Password", "Write"])
+    #expect(outcome.questions("Does it").first?.preset == "y" && outcome.tried.first?.mqtt.port == 8883)
+  }
+
+  @Test(arguments: [("--broker", "mqtt://x"), ("--port", "99999"), ("--username", "a\u{7}")])
+  func invalidOptionsAreUsageErrors(option: String, text: String) async throws {
+    let failure = try await dialogue(
+      PresentConfiguration(path: "/tmp/config.json"), unattended([option: text])
+    ).failure
+    #expect(failure?.status == .usage && failure?.text.hasPrefix("\(option): ") == true)
+  }
+
+  @Test func unattendedSetupUsesAllFoundMicrobits() async throws {
+    let outcome = try await dialogue(PresentConfiguration(path: "/tmp/config.json"), unattended())
+    #expect(outcome.tried.first?.devices.map { $0.id?.description } == ["zugev", "zutip"])
+    #expect(outcome.asked.isEmpty && outcome.plan?.text != nil)
+  }
+
+  @Test func unattendedSetupFailsInsteadOfAsking() async throws {
+    let new = PresentConfiguration(path: "/tmp/config.json")
+    let nobody = try await dialogue(new, unattended(), found: [[]]).failure
+    #expect(nobody?.status == .unavailable && nobody?.text.contains("--device") == true)
+    let refused = try await dialogue(new, unattended(), trouble: [["the broker rejected the login"]]).failure
+    #expect(refused?.status == .unavailable && refused?.text.contains("rejected the login") == true)
+  }
+
+  /// For a user that the existing file does not have.
+  @Test func givenPasswordIsUsedForAGivenUser() async throws {
+    var answers = try unattended(["--username": "gateway"]).answers(PresentConfiguration(path: "/tmp/c.json"))
+    answers.setGivenPassword(Array("secret".utf8), in: "/etc/secret")
+    try answers.setUsername("gateway")
+    let mqtt = try answers.configuration().mqtt
+    #expect(mqtt.password == Array("secret".utf8) && mqtt.passwordFile == "/etc/secret")
+  }
+
+  @Test func commandLineDevicesAreWritten() async throws {
+    let new = PresentConfiguration(path: "/tmp/config.json")
+    var setup = unattended()
+    setup.devices = ["C5:A1:B2:C3:D4:E5=Kitchen window,Kitchen", "d05a0000c0de"]
+    setup.usesAll = true
+    setup.triesBroker = false
+    let outcome = try await dialogue(new, setup, found: [[]])
+    #expect(outcome.scans == 1, "the addresses are looked for")
+    #expect(
+      try outcome.entries() == [
+        [
+          "match": ["identifier": "C5:A1:B2:C3:D4:E5"], "id": "kitchen-window", "name": "Kitchen window",
+          "area": "Kitchen",
+        ],
+        ["match": ["identifier": "D0:5A:00:00:C0:DE"]], .everyMicrobit,
+      ])
+    for devices in [["kitchen"], ["C5:A1:B2:C3:D4:E5", "c5a1b2c3d4e5=a"]] {
+      setup.devices = devices
+      #expect(throws: CommandFailure.self) { try setup.answers(new) }
+    }
+  }
+}
+
+extension SetupQuestion {
+  fileprivate func begins(with text: String) -> Bool {
+    prompt.drop(while: \.isWhitespace).hasPrefix(text.drop(while: \.isWhitespace))
+  }
+}

@@ -1,0 +1,78 @@
+import EventLoop
+import Glibc
+import Synchronization
+
+/// A client of a Unix socket that carries lines, such as the control sockets of the gateway and of the simulator. Its
+/// calls block a thread of their own.
+public final class LineClient: Sendable {
+  private let descriptor: Int32
+  private let rest = Mutex<[UInt8]>([])
+
+  /// Connects at once, or fails, also if the server's queue of connections is full.
+  public init(_ path: String) throws {
+    let descriptor = socket(
+      AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
+      defer { close(descriptor) }
+      throw Failure("\(path): errno \(errno)")
+    }
+    self.descriptor = descriptor
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~Int32(O_NONBLOCK))
+    var limit = timeval(tv_sec: Int(patience.components.seconds), tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  deinit { close(descriptor) }
+
+  /// Sends the text as it is.
+  public func send(_ text: String) {
+    let bytes = Array(text.utf8)
+    _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+  }
+
+  /// Sends no more; lines are still received.
+  public func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// Ends the connection in both directions.
+  public func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+  /// The next line; nil: the server has closed the socket.
+  public func line() async throws -> String? {
+    try await EventLoop.blocking { [self] in
+      Result {
+        while true {
+          let line = rest.withLock { rest -> String? in
+            guard let end = rest.firstIndex(of: 10) else { return nil }
+            defer { rest.removeSubrange(...end) }
+            return String(decoding: rest[..<end], as: UTF8.self)
+          }
+          if let line { return line }
+          var buffer = [UInt8](repeating: 0, count: 65536)
+          let count = read(descriptor, &buffer, buffer.count)
+          if count < 0, errno == EAGAIN { throw Failure("no line in time") }
+          if count <= 0 { return nil }
+          rest.withLock { $0 += buffer[..<count] }
+        }
+      }
+    }.get()
+  }
+
+  /// Sends a line; returns the next one that is received.
+  public func request(_ text: String) async throws -> String? {
+    send(text + "\n")
+    return try await line()
+  }
+}
+
+/// Calls `body` with the address of a Unix socket.
+public func withUnixAddress<T>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  precondition(path.utf8.count < MemoryLayout.size(ofValue: address.sun_path))
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+  return withUnsafePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    }
+  }
+}
