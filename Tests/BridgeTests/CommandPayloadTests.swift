@@ -49,7 +49,7 @@ import Testing
     ("abc", #""abc" is not a whole number in plain digits"#),
     ("19", "19 is below the smallest period, 20 ms"),
     ("99999999999999999999", "1e+20 is above the largest period, 65535 ms"),
-    ("1e3", #""1e3" is not a whole number in plain digits"#),
+    ("1e3", #""1000.0" is not a whole number in plain digits"#),
     ("100.5", #""100.5" is not a whole number in plain digits"#),
     ("0x10", #""0x10" is not a whole number in plain digits"#),
     ("+1", #""+1" is not a whole number in plain digits"#),
