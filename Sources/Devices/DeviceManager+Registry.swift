@@ -210,7 +210,8 @@ extension DeviceManager {
     return DeviceDescription(
       id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
       configuredName: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
-      isOnDemand: settings.visitInterval != nil, offered: record?.offered, model: record?.model,
+      isOnDemand: settings.visitInterval != nil, offered: record?.offered,
+      isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
       firmware: record?.firmware, serial: record?.serial)
   }
 
@@ -309,6 +310,7 @@ extension DeviceManager {
         ? "the device is out of range, and was never connected" : "the device was removed")
     device.session.stop()
     registry.remove(device)
+    if reason == .removed { store.change(device.address) { $0.isDeleted = false } }
     engineChanged()
     device.detach(reason)
   }

@@ -35,7 +35,7 @@ extension DeviceManager {
       throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
     set(desired, of: device)
-    device.report(.added)
+    device.added()
     return device.description
   }
 

@@ -28,6 +28,10 @@ package struct DeviceRecord: Sendable, Equatable {
   var desired: [String: Desired] = [:]
   /// The commands that wait, by property.
   var waiting: [String: Waiting] = [:]
+  /// See ``DeviceDescription/isDeleted``.
+  package var isDeleted = false
+  /// See ``DeviceDescription/revision``.
+  var revision = 0
   /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -35,8 +39,6 @@ package struct DeviceRecord: Sendable, Equatable {
   struct Desired: Sendable, Equatable {
     let value: JSONValue
     let source: ValueSource
-    /// See ``DesiredValue/Override/isUnapplied``.
-    var isUnapplied = false
   }
 
   struct Waiting: Sendable, Equatable {
@@ -47,6 +49,11 @@ package struct DeviceRecord: Sendable, Equatable {
 
   package init(address: BluetoothAddress) {
     self.address = address
+  }
+
+  /// What a command or a request has set last, be it carried out or waiting.
+  func newest(_ property: String) -> Desired? {
+    waiting[property].map { Desired(value: $0.value, source: .command) } ?? desired[property]
   }
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
@@ -93,6 +100,8 @@ extension DeviceRecord {
       "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
       "waiting": waiting.isEmpty
         ? nil : .object(waiting.mapValues { ["value": $0.value, "sender": $0.sender] }),
+      "deleted": isDeleted ? .bool(true) : nil,
+      "revision": revision == 0 ? nil : .integer(revision),
       "last_seen": lastSeen.map(JSONValue.integer),
     ]
     return json.bytes
@@ -131,6 +140,8 @@ extension DeviceRecord {
       guard let value = member.value["value"] else { throw Broken() }
       waiting[member.name] = Waiting(value: value, sender: member.value["sender"])
     }
+    isDeleted = try object.value("deleted", .bool) ?? false
+    revision = try object.member("revision", as: Self.integer) ?? 0
     lastSeen = try object.member("last_seen", as: Self.integer)
   }
 
@@ -212,15 +223,11 @@ extension JSONObject {
 
 extension DeviceRecord.Desired {
   var json: JSONValue {
-    [
-      "value": value, "source": source == .request ? "request" : nil,
-      "pending": isUnapplied ? .bool(true) : nil,
-    ]
+    ["value": value, "source": source == .request ? "request" : nil]
   }
 
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
-    self.init(
-      value: value, source: json["source"] == nil ? .command : .request, isUnapplied: json["pending"] != nil)
+    self.init(value: value, source: json["source"] == nil ? .command : .request)
   }
 }

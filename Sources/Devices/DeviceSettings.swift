@@ -141,7 +141,7 @@ extension DeviceSettings {
     guard let stored = record?.desired[name], let property = profile.property(named: name),
       let encoded = try? property.value(of: stored.value)
     else { return nil }
-    return DesiredValue.Override(value: encoded.value, source: stored.source, isUnapplied: stored.isUnapplied)
+    return DesiredValue.Override(value: encoded.value, source: stored.source)
   }
 
   private static func layered<Value>(_ request: Value?, _ configuration: Value?) -> Sourced<Value?> {

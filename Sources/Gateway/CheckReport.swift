@@ -32,15 +32,13 @@ struct CheckReport: CustomStringConvertible {
   /// - Parameters:
   ///   - document: the JSON that the configuration was read from: what is not in it has its default.
   ///   - records: what the state database has of devices.
-  ///   - deleted: the devices that users have deleted in Home Assistant.
   ///   - gateway: this gateway.
   init(
-    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord],
-    deleted: Set<BluetoothAddress>, gateway: GatewayID
+    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord], gateway: GatewayID
   ) {
     blocks =
       [Block(title: nil, rows: Self.rows(configuration, document, gateway))]
-      + Self.devices(configuration, records, deleted, gateway)
+      + Self.devices(configuration, records, gateway)
   }
 
   var description: String {
@@ -92,12 +90,11 @@ struct CheckReport: CustomStringConvertible {
 
   /// The entries of the configuration in their order, then the other devices of the state database, by address.
   private static func devices(
-    _ configuration: Configuration, _ records: [DeviceRecord], _ deleted: Set<BluetoothAddress>,
-    _ gateway: GatewayID
+    _ configuration: Configuration, _ records: [DeviceRecord], _ gateway: GatewayID
   ) -> [Block] {
     var others = Dictionary(records.map { ($0.address, $0) }, uniquingKeysWith: { first, _ in first })
     func block(_ address: BluetoothAddress, _ record: DeviceRecord?) -> Block {
-      device(address, record, configuration, isDeleted: deleted.contains(address), gateway)
+      device(address, record, configuration, gateway)
     }
     let entries = configuration.devices.map { entry in
       if let address = entry.match.identifier {
@@ -125,12 +122,11 @@ struct CheckReport: CustomStringConvertible {
   }
 
   private static func device(
-    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, isDeleted: Bool,
-    _ gateway: GatewayID
+    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, _ gateway: GatewayID
   ) -> Block {
     let name = record?.name.map { " \(Excerpt($0))" } ?? ""
     func block(_ device: DeviceSettings?, _ remark: String? = nil) -> Block {
-      let remarks = [remark, isDeleted ? "deleted in Home Assistant" : nil]
+      let remarks = [remark, record?.isDeleted == true ? "deleted in Home Assistant" : nil]
         .compactMap { $0 }.map { ": \($0)" }.joined()
       let entry = configuration.device(matching: address, record?.advertisement ?? Advertisement())
       return Block(title: "\(address)\(name)\(remarks)", rows: device.map { rows($0, entry, record) } ?? [])

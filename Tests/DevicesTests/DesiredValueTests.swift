@@ -38,4 +38,12 @@ import Testing
     #expect(desired.shown == 7)
     #expect(!DesiredValue(configured: 5, waiting: waiting).isConfigured)
   }
+
+  @Test func newerHandoverReplacesTheValuesHere() {
+    for (revision, isNewer) in [(4, false), (5, false), (6, true)] {
+      #expect(Handover(revision: revision).isNewer(than: 5, isTakenOver: false) == isNewer)
+    }
+    #expect(Handover(revision: 5).isNewer(than: 5, isTakenOver: true), "the owner is online")
+    #expect(!Handover(revision: 4).isNewer(than: 5, isTakenOver: true), "what was set here last is kept")
+  }
 }

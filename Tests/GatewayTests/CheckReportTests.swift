@@ -9,15 +9,13 @@ import Testing
 @Suite struct CheckReportTests {
   let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
-  func report(
-    _ text: String, _ records: [DeviceRecord] = [], deleted: Set<BluetoothAddress> = []
-  ) throws -> String {
+  func report(_ text: String, _ records: [DeviceRecord] = []) throws -> String {
     let document = try JSONParser.parse(Array(text.utf8))
     var configuration = try Configuration.parse(Array(text.utf8)).get()
     configuration.mqtt.password = Array("secret".utf8)
     let gateway = configuration.gateway.id ?? GatewayID(hostName: "pi")
     let report = CheckReport(
-      configuration, document: document, records: records, deleted: deleted, gateway: gateway)
+      configuration, document: document, records: records, gateway: gateway)
     return "\(report)"
   }
 
@@ -185,9 +183,9 @@ import Testing
       [
         at(5) { $0.name = "other\u{1B}[2J" },
         at(4) { $0.isAdded = true },
-        at(3) { $0.name = "BBC" }, at(1) { $0.isRemoved = true },
-      ],
-      deleted: [BluetoothAddress(truncating: 2), BluetoothAddress(truncating: 3)])
+        at(3) { ($0.name, $0.isDeleted) = ("BBC", true) },
+        at(2) { $0.isDeleted = true }, at(1) { $0.isRemoved = true },
+      ])
     let titles = Array(
       report.split(separator: "\n").filter { !$0.hasPrefix(" ") }.map(String.init).suffix(6))
     #expect(

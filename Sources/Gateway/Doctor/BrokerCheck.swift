@@ -81,7 +81,7 @@ struct BrokerCheck {
   }
 
   /// Whether a message that is retained reaches a later subscription with a wildcard, and before what is published after
-  /// the subscription: on that order ``Ownership`` relies.
+  /// the subscription: on that order ``Admission`` relies.
   private func checkRetained(
     _ session: BrokerSession, _ probes: BrokerProbes
   ) async -> Finding? {
