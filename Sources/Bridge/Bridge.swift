@@ -231,9 +231,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     // Without the passkey.
     let payload = verb == Verb.pairDevice.rawValue ? "" : Excerpt.beginning(of: message.payload)
     context.log.debug("received", ["topic": message.topic, "payload": payload])
-    let address = ReplyAddress(of: message, topic: context.topics.bridgeResponse(to: verb))
+    let sender = Sender(of: message)
     requests.handle(verb, message.payload) { [context] response in
-      context.reply(response.json.bytes, to: address, atOnce: false)
+      context.reply(
+        response.json.bytes, on: context.topics.bridgeResponse(to: verb), to: sender, atOnce: false)
     }
   }
 

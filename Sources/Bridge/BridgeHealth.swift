@@ -30,7 +30,7 @@ extension Bridge: RequestHost {
       },
       "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
-      "adapters": .array(adapters.map { BridgeInfo.Adapter($0).json }),
+      "adapters": .array(adapters.map(\.json)),
       "devices": ["known": .integer(known), "online": .integer(online)],
     ]
   }

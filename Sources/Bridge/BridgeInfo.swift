@@ -1,19 +1,9 @@
+import BlueZ
 import Devices
-import GATT
 import JSON
 
 /// The payload of `{base}/bridge/{gateway}/info`.
 struct BridgeInfo: Sendable {
-  /// A Bluetooth adapter of the host.
-  struct Adapter: Sendable, Equatable {
-    /// As BlueZ names it: `hci0`.
-    let name: String
-    /// `on`, `off`, `blocked`, `in_use`, `absent`, `unauthorized` or `unsupported`.
-    let state: String
-    /// Nil while it is absent.
-    var address: BluetoothAddress?
-  }
-
   /// The connection to the broker.
   struct Broker: Sendable, Equatable {
     let host: String
@@ -26,22 +16,18 @@ struct BridgeInfo: Sendable {
     var connects: UInt64 = 0
   }
 
-  /// How many devices there are.
-  struct Devices: Sendable, Equatable {
-    var known = 0
-    /// With a link, and readings.
-    var online = 0
-    /// The command that pairs with a device that wants it.
-    var pairing: String?
-  }
-
   let version: String
   let started: Timestamp
   let run: RunID
   var area: String?
-  var adapters: [Adapter] = []
+  var adapters: [AdapterStatus] = []
   var broker: Broker
-  var devices = Devices()
+  /// How many devices there are.
+  var known = 0
+  /// How many of them have a link, and readings.
+  var online = 0
+  /// The command that pairs with a device that wants it.
+  var pairing: String?
   /// The events of this run, in order.
   var counters: [(name: String, count: UInt64)] = []
 
@@ -62,8 +48,7 @@ struct BridgeInfo: Sendable {
       "adapters": .array(adapters.map(\.json)),
       "broker": broker.json,
       "devices": [
-        "known": .integer(devices.known), "online": .integer(devices.online),
-        "pairing": devices.pairing.map(JSONValue.string),
+        "known": .integer(known), "online": .integer(online), "pairing": pairing.map(JSONValue.string),
       ],
       "counters": .object(
         JSONObject(
@@ -73,12 +58,32 @@ struct BridgeInfo: Sendable {
   }
 }
 
-extension BridgeInfo.Adapter {
-  var json: JSONValue {
-    [
-      "name": .string(name), "state": .string(state),
-      "address": address.map { .string($0.description) },
-    ]
+extension AdapterStatus {
+  var json: JSONValue { (["name": .string(name)] as JSONValue).merging(stateJSON) }
+
+  /// `state` is `on`, `off`, `blocked`, `in_use`, `absent`, `unauthorized` or `unsupported`.
+  var stateJSON: JSONValue {
+    ["state": .string(state.word), "address": state.address.map(JSONValue.string)]
+  }
+}
+
+extension CentralState {
+  /// In one word.
+  fileprivate var word: String {
+    switch self {
+    case .noBus, .noBluetoothd, .adapterAbsent: "absent"
+    case .adapterInUse: "in_use"
+    case .unauthorized: "unauthorized"
+    case .adapterUnsupported: "unsupported"
+    case .adapterOff: "off"
+    case .adapterBlocked: "blocked"
+    case .on: "on"
+    }
+  }
+
+  /// Of the adapter, once it is on.
+  fileprivate var address: String? {
+    if case .on(_, let address) = self { address } else { nil }
   }
 }
 

@@ -1,8 +1,6 @@
-import BlueZ
 import Configuration
 import Devices
 import EventLoop
-import GATT
 import JSON
 import Log
 import MQTT
@@ -116,8 +114,8 @@ package final class BridgeReport: @unchecked Sendable {
       ($0.adapters, $0.counters, $0.pairingCommand)
     }
     info.area = area
-    info.adapters = adapters.map(BridgeInfo.Adapter.init)
-    info.devices = BridgeInfo.Devices(known: known, online: online, pairing: pairing)
+    info.adapters = adapters
+    (info.known, info.online, info.pairing) = (known, online, pairing)
     info.counters = Self.list(counters, commands: commands, context.mqtt.assumeIsolated { $0.statistics })
     return info
   }
@@ -132,29 +130,6 @@ package final class BridgeReport: @unchecked Sendable {
       ("queued", UInt64(clamping: mqtt.queued)), ("lost", UInt64(clamping: mqtt.lost)),
       ("rejected_by_broker", UInt64(clamping: mqtt.rejected)),
     ]
-  }
-}
-
-extension BridgeInfo.Adapter {
-  init(_ adapter: AdapterStatus) {
-    self.init(
-      name: adapter.name, state: adapter.state.word,
-      address: adapter.state.address.flatMap { BluetoothAddress($0) })
-  }
-}
-
-extension CentralState {
-  /// The adapter's state, in one word.
-  var word: String {
-    switch self {
-    case .noBus, .noBluetoothd, .adapterAbsent: "absent"
-    case .adapterInUse: "in_use"
-    case .unauthorized: "unauthorized"
-    case .adapterUnsupported: "unsupported"
-    case .adapterOff: "off"
-    case .adapterBlocked: "blocked"
-    case .on: "on"
-    }
   }
 }
 

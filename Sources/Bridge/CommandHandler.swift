@@ -77,23 +77,23 @@ final class CommandHandler: @unchecked Sendable {
 
   // MARK: Set
 
-  func set(_ message: MQTTReceived, _ targets: [DevicePublisher], isGroup: Bool, _ name: String) {
+  func set(
+    _ message: MQTTReceived, _ targets: [DevicePublisher], isGroup: Bool, _ property: String
+  ) {
     context.log.debug(
       "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
     // The broker sends it again at the next start.
     if message.retain, bridge.isStopping { return }
     for publisher in targets {
-      let profile = publisher.device.profile
-      let index = profile.index(ofPropertyNamed: name)
-      let property = index.map { profile.properties[$0] }
-      if isGroup, property?.isWritable != true { continue }
-      if message.retain, !acceptRetained(message, publisher, property) { continue }
+      let known = publisher.device.profile.property(named: property)
+      if isGroup, known?.isWritable != true { continue }
+      if message.retain, !acceptRetained(message, publisher, known) { continue }
       guard bridge.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.
         handled(message, publisher.device.address)
         continue
       }
-      execute(message, publisher, name, index)
+      execute(message, publisher, property, known?.codec)
     }
   }
 
@@ -115,9 +115,8 @@ final class CommandHandler: @unchecked Sendable {
       if isNew, bridge.isResponsible(for: publisher) {
         let reason =
           context.isMQTT5 ? "a retained command for an event is not carried out" : Self.retainedReason
-        reject(
-          message, publisher, property.name,
-          Rejection(reason, CommandPayload.transaction(in: message.payload)))
+        let sender = Sender(of: message, transaction: CommandPayload.transaction(in: message.payload))
+        reject(message, publisher, property.name, reason, sender)
       }
       return false
     }
@@ -142,63 +141,58 @@ final class CommandHandler: @unchecked Sendable {
   }
 
   private func execute(
-    _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ index: Int?
+    _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String, _ codec: Codec?
   ) {
     bridge.report.countCommand()
-    let profile = publisher.device.profile
-    guard let index else {
-      let known = profile.properties.filter(\.isWritable).map(\.name).joined(separator: ", ")
-      let shown = TopicWord.isValid(name) ? name : Excerpt(name).description
-      let reason = "there is no property \(shown); settable: \(known)"
-      return reject(
-        message, publisher, name, Rejection(reason, CommandPayload.transaction(in: message.payload)))
-    }
-    let property = profile.properties[index]
+    let payload: CommandPayload
     do throws(Rejection) {
-      let payload = try CommandPayload(message.payload, for: property)
-      let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
-      let (id, device) = (publisher.device.id, publisher.device.address)
-      let command = Command(
-        payload.value, timeToLive: payload.ttl.map { TimeToLive(seconds: $0, from: .now) },
-        reply: { [weak self, context] outcome in
-          let result = outcome.result(
-            requested: payload.value.value, property.codec, transaction: payload.transaction)
-          context.reply(result, to: address, atOnce: true)
-          self?.handled(message, device)
-        })
-      context.engine.assumeIsolated { $0.execute(command, on: index, of: id) }
+      payload = try CommandPayload(message.payload, codec)
     } catch {
-      reject(message, publisher, name, error)
+      let sender = Sender(of: message, transaction: error.transaction)
+      return reject(message, publisher, property, error.reason, sender)
+    }
+    let sender = Sender(of: message, transaction: payload.transaction)
+    let command = Command(
+      publisher.device.id, property, payload.value, timeToLive: payload.ttl, sender: sender.json)
+    let reply: CommandReply = { [weak self] result in
+      guard let self else { return }
+      publish(result, of: publisher, for: sender)
+      handled(message, publisher.device.address)
+    }
+    do throws(RequestError) {
+      try context.engine.call { engine throws(RequestError) in try engine.execute(command, reply: reply) }
+    } catch {
+      reject(message, publisher, property, error.reason, sender)
     }
   }
 
   private func reject(
-    _ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ rejection: Rejection
+    _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String, _ reason: String,
+    _ sender: Sender
   ) {
-    context.log.info("command rejected: \(rejection.reason)", publisher.fields)
-    let address = ReplyAddress(of: message, topic: publisher.topics.result(ofProperty: name))
-    let result = Outcome.rejected(reason: rejection.reason)
-      .result(nil, transaction: rejection.transaction)
-    context.reply(result, to: address, atOnce: true)
+    context.log.info("command rejected: \(reason)", publisher.fields)
+    publish(CommandResult(property, nil, .rejected(reason: reason)), of: publisher, for: sender)
     handled(message, publisher.device.address)
+  }
+
+  private func publish(_ result: CommandResult, of publisher: DevicePublisher, for sender: Sender) {
+    context.publish(result, on: publisher.topics.result(ofProperty: result.property), for: sender)
   }
 
   // MARK: Get
 
-  func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ name: String) {
+  func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String) {
     guard !message.retain, bridge.isResponsible(for: publisher) else { return }
-    let transaction = CommandPayload.transaction(in: message.payload)
-    guard let index = publisher.device.profile.index(ofPropertyNamed: name) else {
-      return reject(message, publisher, name, Rejection("there is no such property", transaction))
-    }
-    let property = publisher.device.profile.properties[index]
-    let address = ReplyAddress(of: message, topic: publisher.topics.properties[index].result)
+    let sender = Sender(of: message, transaction: CommandPayload.transaction(in: message.payload))
     let id = publisher.device.id
-    context.engine.assumeIsolated { [context] in
-      $0.get(index, of: id) { outcome in
-        let result = outcome.result(property.codec, transaction: transaction)
-        context.reply(result, to: address, atOnce: true)
+    do throws(RequestError) {
+      try context.engine.call { engine throws(RequestError) in
+        try engine.get(property, of: id) { [weak self] in
+          self?.publish($0, of: publisher, for: sender)
+        }
       }
+    } catch {
+      reject(message, publisher, property, error.reason, sender)
     }
   }
 }

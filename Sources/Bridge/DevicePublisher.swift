@@ -2,6 +2,7 @@ import Configuration
 import Devices
 import EventLoop
 import GATT
+import JSON
 import Log
 import MQTT
 
@@ -52,6 +53,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package func received(_ reading: Reading) {
     guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading, readings: topics.readings)
+  }
+
+  package func completed(_ result: CommandResult, for sender: JSONValue) {
+    context.publish(result, on: topics.result(ofProperty: result.property), for: Sender(sender))
   }
 
   private func hold(_ reading: Reading) {

@@ -83,10 +83,3 @@ extension PresentationFormat {
     ]
   }
 }
-
-extension CentralState {
-  /// Of the adapter, once it is on.
-  var address: String? {
-    if case .on(_, let address) = self { address } else { nil }
-  }
-}

@@ -83,39 +83,37 @@ package final class RequestHandler: Sendable {
         return .array(found.map { $0.peripheral.json($0.device) })
       }
     case .addDevice(let address, let options):
-      let device = try onEngine { engine throws(RequestError) in try engine.add(address, options) }
+      let device = try engine.call { engine throws(RequestError) in try engine.add(address, options) }
       return host.listing(of: device)
     case .removeDevice(let id):
-      let address = try onEngine { engine throws(RequestError) in try engine.remove(id) }
+      let address = try engine.call { engine throws(RequestError) in try engine.remove(id) }
       return ["id": .string(id.description), "identifier": .string(address.description)]
     case .reconnectDevice(let id):
-      let state = try onEngine { engine throws(RequestError) in try engine.reconnect(id) }
+      let state = try engine.call { engine throws(RequestError) in try engine.reconnect(id) }
       return ["id": .string(id.description), "session": .string(state.rawValue)]
     case .renameDevice(let id, let new):
-      try onEngine { engine throws(RequestError) in try engine.rename(id, to: new) }
+      try engine.call { engine throws(RequestError) in try engine.rename(id, to: new) }
       return ["from": .string(id.description), "to": .string(new.description)]
     case .pairDevice(let device, let passkey): try pair(device, passkey, reply)
     case .unpairDevice(let device): try unpair(device, reply)
     case .setOptions(let id, let options):
-      let device = try onEngine { engine throws(RequestError) in try engine.change(id, options) }
+      let device = try engine.call { engine throws(RequestError) in try engine.change(id, options) }
       return device.map { host.listing(of: $0) } ?? ["id": .string(id.description)]
     case .inspectDevice(let selector):
       later(reply) { [engine] () throws(RequestError) in try await engine.inspect(selector).json }
     case .getProperty(let property, let id): try get(property, of: id, reply)
     case .setProperty(let property, let id, let value, let ttl): try set(property, of: id, value, ttl, reply)
     case .adapterState(let name):
-      let adapter = try onEngine { engine throws(RequestError) in try engine.adapter(named: name) }
-      return [
-        "adapter": .string(adapter.name), "state": .string(adapter.state.word),
-        "address": adapter.state.address.map(JSONValue.string),
-      ]
+      let adapter = try engine.call { engine throws(RequestError) in try engine.adapter(named: name) }
+      return (["adapter": .string(adapter.name)] as JSONValue).merging(adapter.stateJSON)
     case .sequence(let id, let steps, let seconds):
       try usable(id)
       later(reply) { [engine] () throws(RequestError) in
         let results = try await engine.sequence(steps, on: id, within: seconds)
-        let data = JSONValue.array(results.map(\.json))
-        guard let last = results.last, !last.isSuccess else { return data }
-        let step = "step \(results.count) of \(steps.count), \(last.property.name)"
+        let data = JSONValue.array(
+          results.map { (["property": .string($0.property)] as JSONValue).merging($0.json) })
+        guard let last = results.last, !last.outcome.isSuccess else { return data }
+        let step = "step \(results.count) of \(steps.count), \(last.property)"
         throw RequestError(.failed, "\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
       }
     case .resetAdapter(let name): try resetAdapter(name, reply)
@@ -130,14 +128,6 @@ package final class RequestHandler: Sendable {
       }
     }
     return nil
-  }
-
-  func onEngine<Value: Sendable>(
-    _ body: @Sendable (isolated DeviceManager) throws(RequestError) -> Value
-  ) throws(RequestError) -> Value {
-    try engine.assumeIsolated { engine in
-      Result { () throws(RequestError) in try body(engine) }
-    }.get()
   }
 
   /// Replies when `body` has ended.
@@ -164,7 +154,7 @@ package final class RequestHandler: Sendable {
       case .failure(let error): reply(.failure(error))
       }
     }
-    try onEngine { engine throws(RequestError) in
+    try engine.call { engine throws(RequestError) in
       try engine.pair(device, passkey: passkey, reply: paired)
     }
   }
@@ -176,11 +166,11 @@ package final class RequestHandler: Sendable {
       case .failure(let error): reply(.failure(error))
       }
     }
-    try onEngine { engine throws(RequestError) in try engine.unpair(device, reply: unpaired) }
+    try engine.call { engine throws(RequestError) in try engine.unpair(device, reply: unpaired) }
   }
 
   private func resetAdapter(_ name: String?, _ reply: @escaping Reply) throws(RequestError) {
-    let own = try onEngine { engine throws(RequestError) in try engine.adapter(named: name).name }
+    let own = try engine.call { engine throws(RequestError) in try engine.adapter(named: name).name }
     later(reply) { [engine] () throws(RequestError) in
       do throws(CentralError) {
         try await engine.resetAdapter(own)
@@ -189,13 +179,6 @@ package final class RequestHandler: Sendable {
       }
       return ["adapter": .string(own)]
     }
-  }
-}
-
-extension StepResult {
-  fileprivate var json: JSONValue {
-    let name: JSONValue = ["property": .string(property.name)]
-    return name.merging(outcome.json(requested: requested, property.codec))
   }
 }
 

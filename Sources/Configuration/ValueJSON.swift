@@ -127,20 +127,6 @@ extension Property {
     return isReadable && kind == .state ? nil : "\(name) cannot be read"
   }
 
-  /// The value that a payload stands for, if the property can be set to it: a text, a word of an enumeration and bytes
-  /// are the payload itself, other values are JSON.
-  package func value(ofPayload payload: [UInt8]) throws(ValueProblem) -> EncodedValue {
-    guard isWritable else { throw .notWritable(name) }
-    let parsed = Result { () throws(JSONSyntaxError) -> JSONValue in try JSONParser.parse(payload) }
-    if codec.isPlain, !parsed.isString, let text = String(validating: payload, as: UTF8.self) {
-      return try value(of: .string(text))
-    }
-    switch parsed {
-    case .success(let json): return try value(of: json)
-    case .failure(let error): throw .syntax(error, expected: codec.valueDescription)
-    }
-  }
-
   /// The value that `json` stands for, if the property can be set to it.
   package func value(of json: JSONValue) throws(ValueProblem) -> EncodedValue {
     guard isWritable else { throw .notWritable(name) }
@@ -172,12 +158,6 @@ extension Property {
   }
 }
 
-extension Result<JSONValue, JSONSyntaxError> {
-  fileprivate var isString: Bool {
-    if case .success(.string) = self { true } else { false }
-  }
-}
-
 extension JSONValue {
   /// The payload that stands for the value: a string without its quotes, or else JSON.
   package var payload: [UInt8] {
@@ -189,8 +169,6 @@ extension JSONValue {
 package enum ValueProblem: Error, Sendable {
   /// The property of this name cannot be set at all.
   case notWritable(String)
-  /// A payload that had to be JSON is not.
-  case syntax(JSONSyntaxError, expected: String)
   /// JSON of another type.
   case type(expected: String, found: String)
   /// A value that cannot be encoded: out of range, too long …
@@ -199,7 +177,6 @@ package enum ValueProblem: Error, Sendable {
   package var reason: String {
     switch self {
     case .notWritable(let name): "\(name) cannot be set"
-    case .syntax(_, let expected): "expected \(expected), found a string"
     case .type(let expected, let found): "expected \(expected), found \(found)"
     case .value(let reason): reason
     }

@@ -115,11 +115,13 @@ final class ControlSession: @unchecked Sendable {
   private func startWatching(_ keys: WatchKeys) -> Result<JSONValue, RequestError> {
     stopWatching()
     if let id = keys.id {
-      guard let device = engine.assumeIsolated({ $0.device(id) }) else {
-        return .failure(RequestError(.notFound, "no device is called \(id)"))
-      }
-      if let name = keys.property, device.profile.property(named: name) == nil {
-        return .failure(engine.assumeIsolated { $0.noProperty(name, of: device) })
+      do throws(RequestError) {
+        try engine.call { engine throws(RequestError) in
+          _ = try engine.description(of: id)
+          if let name = keys.property { _ = try engine.property(name, of: id) }
+        }
+      } catch {
+        return .failure(error)
       }
     }
     watch = ReadingWatch(keys, engine) { [socket] line in

@@ -208,7 +208,6 @@ final class Channel: @unchecked Sendable {
 
   /// Reads the value now; connects to a device that is connected on demand.
   func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
-    if let problem = property.readProblem { return reply(.rejected(reason: problem)) }
     device.withLink { [self, device] obstacle in
       withExtendedLifetime(device) {
         if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }

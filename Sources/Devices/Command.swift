@@ -1,43 +1,96 @@
+import Configuration
 import EventLoop
 import GATT
+import JSON
 
-/// A value for a property, from any front end.
+/// A value for a property, from any front end: see ``DeviceManager/execute(_:reply:)``.
 package struct Command: Sendable {
-  /// Checked and encoded for the property.
+  let device: DeviceID
+  let property: String
+  /// As the sender wrote it: see ``Property/value(ofCommand:)``.
+  let value: JSONValue
+  /// In seconds. Nil: the value of a state waits without a limit; an event fails if the device is offline, unless it is
+  /// connected on demand for it.
+  let timeToLive: Int?
+  /// Stored with a command that waits, and given to ``DeviceObserver/completed(_:for:)`` if it is completed in a later
+  /// run; nil: nobody waits for that.
+  let sender: JSONValue?
+
+  package init(
+    _ device: DeviceID, _ property: String, _ value: JSONValue, timeToLive: Int? = nil,
+    sender: JSONValue? = nil
+  ) {
+    self.device = device
+    self.property = property
+    self.value = value
+    self.timeToLive = timeToLive
+    self.sender = sender
+  }
+}
+
+/// What has become of a command or a read.
+package struct CommandResult: Sendable {
+  /// The property's name.
+  package let property: String
+  /// Nil if the device has no such property (any more).
+  package let codec: Codec?
+  /// The value that was to be set; nil for a read.
+  package let requested: Value?
+  package let outcome: Outcome
+
+  package init(_ property: Property, requested: Value? = nil, _ outcome: Outcome) {
+    self.init(property.name, property.codec, requested: requested, outcome)
+  }
+
+  package init(_ property: String, _ codec: Codec?, requested: Value? = nil, _ outcome: Outcome) {
+    self.property = property
+    self.codec = codec
+    self.requested = requested
+    self.outcome = outcome
+  }
+}
+
+/// Called on the loop: at most once with ``Outcome/pending``, then once with the final outcome, or with
+/// ``Outcome/deferred`` if the gateway stops before. Exception: if another gateway that has the command too takes the
+/// device over, a waiting command is left to that gateway.
+package typealias CommandReply = @Sendable (CommandResult) -> Void
+
+/// A command that is checked and encoded for its property: what a ``WriteMachine`` gets.
+struct EncodedCommand: Sendable {
   let value: EncodedValue
-  /// Nil: the value of a state waits without a limit; an event fails if the device is offline, unless it is connected
-  /// on demand for it.
   var timeToLive: TimeToLive?
   /// Whether it waits if there is no link, or the link is lost.
   let waitsForLink: Bool
-  let reply: CommandReply
+  /// See ``Command/sender``.
+  let sender: JSONValue?
+  let reply: @Sendable (Outcome) -> Void
 
-  package init(
-    _ value: EncodedValue, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true,
-    reply: @escaping CommandReply
+  init(
+    _ value: EncodedValue, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true, sender: JSONValue? = nil,
+    reply: @escaping @Sendable (Outcome) -> Void
   ) {
     self.value = value
     self.timeToLive = timeToLive
     self.waitsForLink = waitsForLink
+    self.sender = sender
     self.reply = reply
   }
+
+  /// Whether it waits longer than the gateway runs.
+  var outlivesRun: Bool { waitsForLink && timeToLive == nil }
 
   var expired: Outcome {
     .timeout(reason: "not applied within \(timeToLive?.seconds ?? 0) s")
   }
 }
 
-/// Gets at most one ``Outcome/pending``, and exactly one final outcome; called on the loop. Exception: if
-/// another gateway that has the command too takes the device over, a waiting command is left to that gateway.
-package typealias CommandReply = @Sendable (Outcome) -> Void
-
 /// How long a command may wait to be carried out.
-package struct TimeToLive: Sendable, Equatable {
-  package let seconds: Int
-  package let deadline: Moment
+struct TimeToLive: Sendable, Equatable {
+  let seconds: Int
+  let deadline: Moment
 
   /// - Parameter arrival: when the command arrived.
-  package init(seconds: Int, from arrival: Moment) {
+  init(seconds: Int, from arrival: Moment) {
     self.seconds = seconds
     deadline = arrival + .seconds(seconds)
   }
@@ -57,8 +110,10 @@ package enum Outcome: Sendable, Equatable {
   case read(actual: Value)
   /// Refused before any write.
   case rejected(reason: String)
-  /// The device is offline: the command is kept, and a second outcome follows.
+  /// The device is offline: the command is kept, and another outcome follows.
   case pending
+  /// The gateway stops: the command is kept, and another outcome follows after the next start.
+  case deferred
   /// A newer command replaced it before it was carried out.
   case superseded
   /// The write or the read-back failed, or the command will not be carried out any more.
@@ -68,8 +123,20 @@ package enum Outcome: Sendable, Equatable {
 }
 
 extension Outcome {
-  /// Why a command fails that is unknown to the gateway that has taken the device over.
-  package static let takenOverReason = "another gateway has taken the device over"
+  /// A command fails that is unknown to the gateway that has taken the device over.
+  /// - Parameter isDesiredThere: whether that gateway applies its value nevertheless.
+  package static func takenOver(isDesiredThere: Bool = false) -> Outcome {
+    .failed(
+      reason: "another gateway has taken the device over" + (isDesiredThere ? ", and applies the value" : ""))
+  }
+
+  /// Whether what was asked for was done.
+  package var isSuccess: Bool {
+    switch self {
+    case .applied, .adjusted, .accepted, .sent, .read: true
+    case .rejected, .pending, .deferred, .superseded, .failed, .timeout: false
+    }
+  }
 
   /// The word in the `status` of a result.
   package var word: String {
@@ -81,6 +148,7 @@ extension Outcome {
     case .read: "read"
     case .rejected: "rejected"
     case .pending: "pending"
+    case .deferred: "deferred"
     case .superseded: "superseded"
     case .failed: "failed"
     case .timeout: "timeout"
@@ -91,14 +159,14 @@ extension Outcome {
   package var actual: Value? {
     switch self {
     case .applied(let actual), .adjusted(let actual), .read(let actual): actual
-    case .accepted, .sent, .rejected, .pending, .superseded, .failed, .timeout: nil
+    case .accepted, .sent, .rejected, .pending, .deferred, .superseded, .failed, .timeout: nil
     }
   }
 
   package var reason: String? {
     switch self {
     case .rejected(let reason), .failed(let reason), .timeout(let reason): reason
-    case .applied, .adjusted, .accepted, .sent, .read, .pending, .superseded: nil
+    case .applied, .adjusted, .accepted, .sent, .read, .pending, .deferred, .superseded: nil
     }
   }
 }

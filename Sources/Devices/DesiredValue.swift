@@ -1,4 +1,6 @@
+import Configuration
 import GATT
+import JSON
 
 /// The desired value of a device's property, and its source.
 struct DesiredValue: Sendable, Equatable {
@@ -8,19 +10,21 @@ struct DesiredValue: Sendable, Equatable {
     let source: ValueSource
   }
 
+  /// The value of a command that waits, and who gets its outcome if that is in a later run.
+  struct Waiting: Sendable, Equatable {
+    let value: Value
+    let sender: JSONValue?
+  }
+
   var configured: Value?
   var override: Override?
-  /// Of a command without time to live that is not carried out yet: kept for the next start.
-  var waiting: Value?
+  /// Of a command without time to live that is not carried out yet: kept over a restart, as the override is.
+  var waiting: Waiting?
 
   /// What is applied on every link; nil leaves the device as it is.
   var effective: Value? { override?.value ?? configured }
-  /// What is kept over a restart.
-  var persistent: Override? {
-    waiting.map { Override(value: $0, source: .command) } ?? override
-  }
   /// What is published.
-  var shown: Value? { waiting ?? effective }
+  var shown: Value? { waiting?.value ?? effective }
   /// Whether ``shown`` is the configured value.
   var isConfigured: Bool { waiting == nil && override == nil && configured != nil }
 }
@@ -58,5 +62,16 @@ package enum PublishedDesired: Sendable, Equatable {
     case .override(let value): value
     case .noOverride: nil
     }
+  }
+}
+
+extension DeviceSettings {
+  /// The command for the property that was waiting when the last run ended; nil also if its value does not fit the
+  /// property (any more).
+  func waiting(_ name: String, _ record: DeviceRecord?) -> DesiredValue.Waiting? {
+    guard let stored = record?.waiting[name], let property = profile.property(named: name),
+      let encoded = try? property.value(of: stored.value)
+    else { return nil }
+    return DesiredValue.Waiting(value: encoded.value, sender: stored.sender)
   }
 }

@@ -42,7 +42,8 @@ final class Device: @unchecked Sendable {
         index: index, of: self,
         desired: DesiredValue(
           configured: settings.desired[name],
-          override: settings.override(name, context.store.records[description.address])))
+          override: settings.override(name, context.store.records[description.address]),
+          waiting: settings.waiting(name, context.store.records[description.address])))
     }
     describeDesired()
   }

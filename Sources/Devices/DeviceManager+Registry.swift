@@ -178,6 +178,7 @@ extension DeviceManager {
     )
     registry.insert(device)
     for frontEnd in frontEnds { device.attach(frontEnd) }
+    failLostCommands(of: device)
     if !settings.isEnabled { device.session.stop() }
     engineChanged()
     return device

@@ -5,34 +5,6 @@ import JSON
 /// Requests that change devices. What they change is kept in the state database, and the rest follows from
 /// ``DeviceManager/reconcile(_:)``.
 extension DeviceManager {
-  func requireDevice(_ id: DeviceID) throws(RequestError) -> Device {
-    if let device = registry.byID[id] { return device }
-    let near = nearest(to: id.description, among: registry.byID.keys.map(\.description))
-    throw RequestError(.notFound, "no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
-  }
-
-  /// The device that a request names by its id or by its address.
-  private func requireDevice(_ reference: DeviceReference) throws(RequestError) -> Device {
-    switch reference {
-    case .id(let id): return try requireDevice(id)
-    case .address(let address):
-      if let device = registry.byAddress[address] { return device }
-      throw RequestError(.notFound, "no device has the address \(address): add it with device/add")
-    }
-  }
-
-  /// Why a property cannot be used: the device does not use it, or its profile has none of this name.
-  package func noProperty(_ name: String, of device: DeviceDescription) -> RequestError {
-    let used = device.profile.properties.map(\.name).joined(separator: ", ")
-    let whole = configuration.profile(named: device.profile.name)
-    return RequestError(
-      .invalid,
-      whole?.property(named: name) == nil
-        ? "\(device.id) has no property \(name); in use: \(used)"
-        : "\(device.id) does not use \(name): add it to properties of its entry in config.json; in use: \(used)"
-    )
-  }
-
   private func checkFree(_ id: DeviceID, for address: BluetoothAddress) throws(RequestError) {
     if let other = registry.byID[id], other.address != address {
       throw RequestError(.invalid, "the id \(id) is in use by \(other.address)")
@@ -170,13 +142,6 @@ extension DeviceManager {
     _ device: DeviceReference, reply: @escaping UnpairingReply
   ) throws(RequestError) {
     try requireDevice(device).session.unpair(reply: reply)
-  }
-}
-
-extension DeviceDescription {
-  /// - Throws: if the device is disabled.
-  package func checkEnabled() throws(RequestError) {
-    guard isEnabled else { throw RequestError("\(id) is disabled: enable it with device/options") }
   }
 }
 

@@ -5,24 +5,9 @@ import JSON
 
 /// A step of a sequence: reads and writes of one device, on one link.
 package enum SequenceStep: Sendable, Equatable {
-  /// A string is read as the payload of a command: `"2000"` is a number if the property's values are numbers.
+  /// The value as in ``Command``.
   case write(property: String, value: JSONValue)
   case read(property: String)
-}
-
-/// The result of a step.
-package struct StepResult: Sendable {
-  package let property: Property
-  /// The value that was to be written; nil for a read.
-  package let requested: Value?
-  package let outcome: Outcome
-
-  package var isSuccess: Bool {
-    switch outcome {
-    case .applied, .adjusted, .accepted, .sent, .read: true
-    case .rejected, .pending, .superseded, .failed, .timeout: false
-    }
-  }
 }
 
 extension DeviceManager {
@@ -37,7 +22,7 @@ extension DeviceManager {
   /// - Throws: if no step was begun.
   package func sequence(
     _ steps: [SequenceStep], on id: DeviceID, within seconds: Int
-  ) async throws(RequestError) -> [StepResult] {
+  ) async throws(RequestError) -> [CommandResult] {
     let device = try requireDevice(id)
     let steps = try resolve(steps, for: device)
     guard !device.isInSequence else { throw RequestError("another sequence of \(id) is being carried out") }
@@ -47,11 +32,11 @@ extension DeviceManager {
     if let obstacle = await link(to: device, limit) { throw RequestError("\(id): \(obstacle)") }
     // Keeps the link until the end of the sequence.
     defer { device.taskEnded() }
-    var results: [StepResult] = []
+    var results: [CommandResult] = []
     for step in steps {
-      let outcome = await limit.outcome(on: self) { reply in step.begin(on: device, reply) }
-      results.append(StepResult(property: step.property, requested: step.value?.value, outcome: outcome))
-      if results.last?.isSuccess == false { break }
+      let outcome = await limit.outcome(on: self) { reply in step.begin(reply) }
+      results.append(CommandResult(step.channel.property, requested: step.value?.value, outcome))
+      if !outcome.isSuccess { break }
     }
     return results
   }
@@ -70,15 +55,13 @@ extension DeviceManager {
   }
 
   private struct Step: Sendable {
-    let index: Int
-    let property: Property
+    let channel: Channel
     /// Nil: it is read.
     let value: EncodedValue?
 
-    func begin(on device: Device, _ reply: @escaping @Sendable (Outcome) -> Bool) {
-      let channel = device.channels[index]
+    func begin(_ reply: @escaping @Sendable (Outcome) -> Bool) {
       guard let value else { return channel.read { _ = reply($0) } }
-      channel.writer?.execute(Command(value, waitsForLink: false) { _ = reply($0) })
+      channel.writer?.execute(EncodedCommand(value, waitsForLink: false) { _ = reply($0) })
     }
   }
 
@@ -86,41 +69,25 @@ extension DeviceManager {
   private func resolve(_ steps: [SequenceStep], for device: Device) throws(RequestError) -> [Step] {
     var resolved: [Step] = []
     for (index, step) in steps.enumerated() {
-      resolved.append(try resolve(step, at: ConfigurationPath.root.key("steps").index(index), device))
+      let path = ConfigurationPath.root.key("steps").index(index)
+      do throws(RequestError) {
+        resolved.append(try resolve(step, device))
+      } catch {
+        throw error.at(path)
+      }
     }
     return resolved
   }
 
-  private func resolve(
-    _ step: SequenceStep, at path: ConfigurationPath, _ device: Device
-  ) throws(RequestError) -> Step {
-    let profile = device.description.profile
-    func index(_ name: String, _ path: ConfigurationPath) throws(RequestError) -> Int {
-      if let index = profile.index(ofPropertyNamed: name) { return index }
-      let names = profile.properties.map(\.name)
-      let near = nearest(to: name, among: names)
-      let hint = near.map { "did you mean \($0)?" } ?? "properties in use: \(names.joined(separator: ", "))"
-      throw RequestError(
-        .invalid, path.error("\(device.id) has no property \(Excerpt(name))", hint: hint).description)
-    }
+  private func resolve(_ step: SequenceStep, _ device: Device) throws(RequestError) -> Step {
     switch step {
     case .read(let name):
-      let index = try index(name, path.key("read"))
-      let property = profile.properties[index]
-      if let problem = property.readProblem {
-        throw RequestError(.invalid, path.key("read").error(problem).description)
-      }
-      return Step(index: index, property: property, value: nil)
+      let channel = try channel(name, of: device)
+      try channel.property.checkReadable()
+      return Step(channel: channel, value: nil)
     case .write(let name, let json):
-      let path = path.key("write")
-      let index = try index(name, path.key("property"))
-      let property = profile.properties[index]
-      do throws(ValueProblem) {
-        return Step(index: index, property: property, value: try property.value(ofPayload: json.payload))
-      } catch {
-        let key = if case .notWritable = error { "property" } else { "value" }
-        throw RequestError(.invalid, path.key(key).error(error.reason).description)
-      }
+      let channel = try channel(name, of: device)
+      return Step(channel: channel, value: try channel.property.value(ofCommand: json))
     }
   }
 }

@@ -123,8 +123,7 @@ package actor DeviceManager {
   package func endSessions() {
     context.isStopping = true
     for device in registry.all {
-      device.abandonWrites(
-        reason: "the gateway is stopping; a command without ttl is applied after the next start")
+      for channel in device.channels { channel.writer?.stop() }
       device.session.stop()
     }
     store.flush()
@@ -249,28 +248,7 @@ package actor DeviceManager {
     return match.needsAdvertisement && registry.byAddress[address] == nil
   }
 
-  // MARK: Commands
-
-  /// Sets a property.
-  /// - Parameter property: its index in the device's profile.
-  package func execute(_ command: Command, on property: Int, of id: DeviceID) {
-    guard let device = registry.byID[id] else {
-      return command.reply(.failed(reason: "no device is called \(id)"))
-    }
-    let channel = device.channels[property]
-    guard let writer = channel.writer else {
-      return command.reply(.rejected(reason: ValueProblem.notWritable(channel.property.name).reason))
-    }
-    writer.execute(command)
-  }
-
-  /// Reads a property now. A value that is a reading goes to the observers as well.
-  package func get(
-    _ property: Int, of id: DeviceID, reply: @escaping @Sendable (Outcome) -> Void
-  ) {
-    guard let device = registry.byID[id] else { return reply(.failed(reason: "no device is called \(id)")) }
-    device.channels[property].get(reply)
-  }
+  // MARK: Owners
 
   /// Passes to the state database at once what has changed of the devices.
   package func storeChanges() { store.flush() }
@@ -351,33 +329,4 @@ package actor DeviceManager {
     log.notice("powering the adapter off and on", ["adapter": name])
     try await adapter.central.resetAdapter()
   }
-}
-
-/// Why a request cannot be met, for its sender.
-package struct RequestError: Error, Sendable, Equatable {
-  /// The kind of error, for programs.
-  package enum Code: String, Sendable {
-    /// The request is wrong: a key, a value, or a property that the device does not have.
-    case invalid
-    /// There is no such device or bond.
-    case notFound = "not_found"
-    /// It cannot be met now: the device is not in range or disabled, the adapter is off, a limit is reached.
-    case unavailable
-    /// The device has refused, or an operation on it has failed.
-    case failed
-  }
-
-  package let code: Code
-  package let reason: String
-  /// What was done before it failed.
-  package let data: JSONValue?
-
-  package init(_ code: Code, _ reason: String, data: JSONValue? = nil) {
-    self.code = code
-    self.reason = reason
-    self.data = data
-  }
-
-  /// ``Code/unavailable``.
-  package init(_ reason: String) { self.init(.unavailable, reason) }
 }

@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import JSON
 
 /// What a front end (MQTT, Home Assistant) learns from the engine beyond single devices. Called on the loop.
 package protocol FrontEnd: AnyObject, Sendable {
@@ -19,8 +20,16 @@ package protocol DeviceObserver: AnyObject, Sendable {
   /// A reading, or a value that the engine has read for itself. On the path of every reading.
   func received(_ reading: Reading)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
+  /// A command of an earlier run has its outcome.
+  /// - Parameter sender: see ``Command/sender``.
+  func completed(_ result: CommandResult, for sender: JSONValue)
   /// The last call.
   func detach(_ reason: DetachReason)
+}
+
+extension DeviceObserver {
+  /// For a front end that sends no commands.
+  package func completed(_ result: CommandResult, for sender: JSONValue) {}
 }
 
 /// What has changed about a device.

@@ -26,6 +26,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package var isRemoved = false
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
+  /// The commands that wait, by property.
+  var waiting: [String: Waiting] = [:]
   /// See ``DeviceDescription/isDeleted``.
   package var isDeleted = false
   /// See ``DeviceDescription/revision``.
@@ -42,8 +44,19 @@ package struct DeviceRecord: Sendable, Equatable {
     let source: ValueSource
   }
 
+  struct Waiting: Sendable, Equatable {
+    let value: JSONValue
+    /// See ``Command/sender``.
+    let sender: JSONValue?
+  }
+
   package init(address: BluetoothAddress) {
     self.address = address
+  }
+
+  /// What a command or a request has set last, be it carried out or waiting.
+  func newest(_ property: String) -> Desired? {
+    waiting[property].map { Desired(value: $0.value, source: .command) } ?? desired[property]
   }
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
@@ -88,6 +101,8 @@ extension DeviceRecord {
       "added": isAdded ? .bool(true) : nil,
       "removed": isRemoved ? .bool(true) : nil,
       "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
+      "waiting": waiting.isEmpty
+        ? nil : .object(waiting.mapValues { ["value": $0.value, "sender": $0.sender] }),
       "deleted": isDeleted ? .bool(true) : nil,
       "revision": revision == 0 ? nil : .integer(revision),
       "pending": isPending ? .bool(true) : nil,
@@ -122,6 +137,10 @@ extension DeviceRecord {
     for member in try object.member("desired", as: Self.object)?.members ?? [] {
       guard let value = Desired(member.value) else { throw Broken() }
       desired[member.name] = value
+    }
+    for member in try object.member("waiting", as: Self.object)?.members ?? [] {
+      guard let value = member.value["value"] else { throw Broken() }
+      waiting[member.name] = Waiting(value: value, sender: member.value["sender"])
     }
     isDeleted = try object.value("deleted", .bool) ?? false
     revision = try object.member("revision", as: Self.integer) ?? 0

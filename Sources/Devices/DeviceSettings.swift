@@ -137,6 +137,7 @@ extension DeviceSettings {
 
   /// The value that the property is to hold, by the configuration and what commands and requests set.
   package func desired(_ property: String, _ record: DeviceRecord?) -> Sourced<Value?> {
+    if let waiting = waiting(property, record) { return Sourced(waiting.value, .command) }
     if let value = override(property, record) { return Sourced(value.value, value.source) }
     let configured = desired[property]
     return Sourced(configured, configured == nil ? .default : .configuration)

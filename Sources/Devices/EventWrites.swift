@@ -7,7 +7,7 @@ struct EventWrites: WriteMachine {
   static let capacity = 64
 
   private struct WaitingCommand {
-    let command: Command
+    let command: EncodedCommand
     var isPendingReported = false
 
     var timeToLive: TimeToLive? { command.timeToLive }
@@ -15,8 +15,9 @@ struct EventWrites: WriteMachine {
 
   private var isLinked = false
   private var waiting: [WaitingCommand] = []
-  private var inFlight: Command?
-  private var operation = WriteOperation()
+  private var inFlight: EncodedCommand?
+  /// The last one that was begun.
+  private var operation = WriteOperation.none
   /// The outcome of a successful write.
   private let success: Outcome
 
@@ -37,50 +38,51 @@ struct EventWrites: WriteMachine {
     var actions: [WriteAction] = []
     if let inFlight {
       actions.append(
-        .answer(inFlight, .timeout(reason: "the link was lost during the write: it may have taken effect")))
+        .completed(inFlight, .timeout(reason: "the link was lost during the write: it may have taken effect"))
+      )
     }
     inFlight = nil
     for index in waiting.indices {
       let command = waiting[index].command
       if command.timeToLive == nil {
-        actions.append(.answer(command, .failed(reason: "the device went offline")))
+        actions.append(.completed(command, .failed(reason: "the device went offline")))
       } else if !waiting[index].isPendingReported {
         waiting[index].isPendingReported = true
-        actions.append(.answer(command, .pending))
+        actions.append(.completed(command, .pending))
       }
     }
     waiting.removeAll { $0.timeToLive == nil }
     return actions
   }
 
-  mutating func command(_ command: Command) -> [WriteAction] {
+  mutating func command(_ command: EncodedCommand) -> [WriteAction] {
     guard waiting.count < Self.capacity else {
-      return [.answer(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
+      return [.completed(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
     }
     if !isLinked, command.timeToLive == nil {
       return [
-        .answer(
+        .completed(
           command,
           .failed(reason: "the device is offline; with a time limit (ttl, in seconds) the command would wait")
         )
       ]
     }
     waiting.append(WaitingCommand(command: command, isPendingReported: !isLinked))
-    return isLinked ? startNext() : [.answer(command, .pending)]
+    return isLinked ? startNext() : [.completed(command, .pending)]
   }
 
   /// An event has no desired value.
   mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] { [] }
 
   mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
-    abandon(reason: Outcome.takenOverReason)
+    abandon { _ in .takenOver() }
   }
 
   mutating func expire(at now: Moment) -> [WriteAction] {
     var actions: [WriteAction] = []
     waiting.removeAll { waiting in
       guard let timeToLive = waiting.timeToLive, timeToLive.deadline <= now else { return false }
-      actions.append(.answer(waiting.command, waiting.command.expired))
+      actions.append(.completed(waiting.command, waiting.command.expired))
       return true
     }
     return actions
@@ -91,16 +93,16 @@ struct EventWrites: WriteMachine {
     switch result {
     case .holds, .notConfirmed, .notReadBack:
       inFlight = nil
-      return [.answer(command, success)] + startNext()
+      return [.completed(command, success)] + startNext()
     case .notWritten(.linkLost):
       return linkDown()
     case .notWritten(.timeout):
       inFlight = nil
-      return [.answer(command, .timeout(reason: "the write was not answered in time")), .unresponsive]
+      return [.completed(command, .timeout(reason: "the write was not answered in time")), .unresponsive]
         + linkDown()
     case .notWritten(.failed(let reason)):
       inFlight = nil
-      return [.answer(command, .failed(reason: "the write failed: \(reason)"))] + startNext()
+      return [.completed(command, .failed(reason: "the write failed: \(reason)"))] + startNext()
     }
   }
 
@@ -111,18 +113,19 @@ struct EventWrites: WriteMachine {
     []
   }
 
-  mutating func abandon(reason: String) -> [WriteAction] {
+  mutating func abandon(_ outcome: (EncodedCommand) -> Outcome) -> [WriteAction] {
     let all = (inFlight.map { [$0] } ?? []) + waiting.map(\.command)
     inFlight = nil
     waiting = []
     isLinked = false
-    return all.map { .answer($0, .failed(reason: reason)) }
+    return all.map { .completed($0, outcome($0)) }
   }
 
   private mutating func startNext() -> [WriteAction] {
     guard isLinked, inFlight == nil, !waiting.isEmpty else { return [] }
     let command = waiting.removeFirst().command
     inFlight = command
-    return [.write(command.value, operation.next())]
+    operation = operation.next
+    return [.write(command.value, operation)]
   }
 }

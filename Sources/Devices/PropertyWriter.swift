@@ -25,18 +25,36 @@ final class PropertyWriter: @unchecked Sendable {
     switch property.kind {
     case .state:
       machine = StateWrites(
-        desired: desired.effective.flatMap { try? property.encode($0) }, mode: property.writeMode,
+        desired: desired.effective.flatMap { try? property.encode($0) },
+        waiting: Self.restored(desired.waiting, property, device), mode: property.writeMode,
         isReadable: property.isReadable)
     case .event:
       machine = EventWrites(mode: property.writeMode)
     }
   }
 
+  /// The command of an earlier run, of which the front ends know.
+  private static func restored(
+    _ waiting: DesiredValue.Waiting?, _ property: Property, _ device: Device
+  ) -> EncodedCommand? {
+    guard let waiting, let value = try? property.encode(waiting.value) else { return nil }
+    return EncodedCommand(value, sender: waiting.sender) { [weak device] outcome in
+      guard let device, let sender = waiting.sender else { return }
+      let result = CommandResult(property, requested: waiting.value, outcome)
+      for (observer, _) in device.observers { observer.completed(result, for: sender) }
+    }
+  }
+
   func linkUp() { feed { $0.linkUp() } }
   func linkDown() { feed { $0.linkDown() } }
-  func abandon(reason: String) { feed { $0.abandon(reason: reason) } }
+  /// Every command fails.
+  func abandon(reason: String) { feed { $0.abandon { _ in .failed(reason: reason) } } }
+  /// The gateway stops: a command that waits without a limit is kept for the next start.
+  func stop() {
+    feed { $0.abandon { $0.outlivesRun ? .deferred : .failed(reason: "the gateway is stopping") } }
+  }
 
-  func execute(_ command: Command) {
+  func execute(_ command: EncodedCommand) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
@@ -89,21 +107,17 @@ final class PropertyWriter: @unchecked Sendable {
     persistDesired()
   }
 
-  /// A command has set the desired value.
-  private func setOverride(_ value: Value) {
-    desired.override = DesiredValue.Override(value: value, source: .command)
-    desired.waiting = nil
-    persistDesired()
-  }
-
   private func persistDesired() {
-    let stored = desired.persistent.map { value in
-      DeviceRecord.Desired(value: property.codec.json(value.value), source: value.source)
+    let override = desired.override.map {
+      DeviceRecord.Desired(value: property.codec.json($0.value), source: $0.source)
     }
-    if stored != context.store.records[device.address]?.desired[property.name] {
-      context.store.change(device.address) { $0.desired[property.name] = stored }
-      device.revise()
+    let waiting = desired.waiting.map {
+      DeviceRecord.Waiting(value: property.codec.json($0.value), sender: $0.sender)
     }
+    let (name, store) = (property.name, context.store)
+    let before = store.records[device.address]?.newest(name)
+    store.change(device.address) { ($0.desired[name], $0.waiting[name]) = (override, waiting) }
+    if store.records[device.address]?.newest(name) != before { device.revise() }
     device.handle(.desired)
   }
 
@@ -129,13 +143,11 @@ final class PropertyWriter: @unchecked Sendable {
       }
     case .valueRead(let value):
       channel.wasReadBack(value.value)
-    case .answer(let command, let outcome):
+    case .completed(let command, let outcome, let isDesired):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
+      if property.kind == .state { updateDesired(command, outcome, isDesired) }
       command.reply(outcome)
-      if property.kind == .state { updateWaiting(command, outcome) }
       if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
-    case .storeDesired(let value):
-      setOverride(value.value)
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
@@ -143,15 +155,18 @@ final class PropertyWriter: @unchecked Sendable {
     }
   }
 
-  /// Updates the value of a waiting command, which is kept over a restart if it has no time to live.
-  private func updateWaiting(_ command: Command, _ outcome: Outcome) {
+  private func updateDesired(_ command: EncodedCommand, _ outcome: Outcome, _ isDesired: Bool) {
+    let value = command.value.value
     switch outcome {
-    case .pending: desired.waiting = command.timeToLive == nil ? command.value.value : nil
-    // Unfinished when the gateway stops: applied after the next start.
-    case .failed where context.isStopping && command.waitsForLink && command.timeToLive == nil:
-      desired.waiting = command.value.value
-    case .failed, .timeout: desired.waiting = nil
-    case .applied, .adjusted, .accepted, .sent, .read, .rejected, .superseded: return
+    case .pending, .deferred:
+      desired.waiting =
+        command.outlivesRun ? DesiredValue.Waiting(value: value, sender: command.sender) : nil
+    case .failed, .timeout, .superseded: desired.waiting = nil
+    case .applied, .adjusted, .accepted, .sent:
+      guard isDesired else { return }
+      desired.override = DesiredValue.Override(value: value, source: .command)
+      desired.waiting = nil
+    case .read, .rejected: return
     }
     persistDesired()
   }

@@ -20,12 +20,14 @@ struct StateWrites: WriteMachine {
 
   /// A command that waits or is in flight.
   private struct TrackedCommand {
-    let command: Command
+    let command: EncodedCommand
     var isPendingReported = false
     /// A request has set another desired value while this command was in flight.
     var isSuperseded = false
     /// Another gateway may have received it too.
     var isShared = false
+    /// Of an earlier run: other gateways know its value alone.
+    var isRestored = false
   }
 
   private enum State {
@@ -41,7 +43,8 @@ struct StateWrites: WriteMachine {
 
   private var state = State.absent
   private var waiting: TrackedCommand?
-  private var operation = WriteOperation()
+  /// The last one that was begun.
+  private var operation = WriteOperation.none
   /// Whether the desired value is still to be applied on this link.
   private var mustApply = false
 
@@ -53,9 +56,14 @@ struct StateWrites: WriteMachine {
 
   /// - Parameters:
   ///   - desired: the initial desired value; nil leaves the device as it is.
+  ///   - waiting: a command of an earlier run.
   ///   - isReadable: whether the value can be read.
-  init(desired: EncodedValue? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true) {
+  init(
+    desired: EncodedValue? = nil, waiting: EncodedCommand? = nil, mode: Property.WriteMode = .confirm,
+    isReadable: Bool = true
+  ) {
     self.desired = desired
+    self.waiting = waiting.map { TrackedCommand(command: $0, isPendingReported: true, isRestored: true) }
     self.isReadable = isReadable
     unconfirmed =
       switch mode {
@@ -74,7 +82,8 @@ struct StateWrites: WriteMachine {
     mustApply = desired != nil
     guard isReadable else { return startNext() }
     state = .reading
-    return [.read(operation.next())]
+    operation = operation.next
+    return [.read(operation)]
   }
 
   mutating func linkDown() -> [WriteAction] {
@@ -84,15 +93,15 @@ struct StateWrites: WriteMachine {
     case .absent: return []
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
-      if isSuperseded(tracked) { return [.answer(tracked.command, .superseded)] + waitForLink() }
+      if isSuperseded(tracked) { return [.completed(tracked.command, .superseded)] + waitForLink() }
       waiting = tracked
       return waitForLink()
     }
   }
 
-  mutating func command(_ command: Command) -> [WriteAction] {
+  mutating func command(_ command: EncodedCommand) -> [WriteAction] {
     var actions: [WriteAction] = []
-    if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
+    if let superseded = waiting { actions.append(.completed(superseded.command, .superseded)) }
     waiting = TrackedCommand(command: command)
     switch state {
     case .absent: return actions + waitForLink()
@@ -105,13 +114,13 @@ struct StateWrites: WriteMachine {
   mutating func expire(at now: Moment) -> [WriteAction] {
     guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
-    return [.answer(command, command.expired)]
+    return [.completed(command, command.expired)]
   }
 
   mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] {
     var actions: [WriteAction] = []
     if supersedesCommands {
-      if let superseded = waiting { actions.append(.answer(superseded.command, .superseded)) }
+      if let superseded = waiting { actions.append(.completed(superseded.command, .superseded)) }
       waiting = nil
       supersedeCommandInFlight()
     }
@@ -128,10 +137,10 @@ struct StateWrites: WriteMachine {
   /// there. If it is not, a command with a time to live keeps waiting, as its value is published only when it has been
   /// applied; one without fails. All other commands fail.
   mutating func handOver(desired value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
-    var failed: [Command] = []
+    var failed: [EncodedCommand] = []
     if case .writing(.command(let tracked)) = state { failed.append(tracked.command) }
     state = .absent
-    if mayHaveCommands { waiting?.isShared = true }
+    if mayHaveCommands, waiting?.isRestored == false { waiting?.isShared = true }
     if let tracked = waiting {
       let isDesiredThere = tracked.command.value == value
       if !tracked.isShared || !isDesiredThere && tracked.command.timeToLive == nil {
@@ -141,7 +150,7 @@ struct StateWrites: WriteMachine {
         waiting = nil
       }
     }
-    return failed.map { .answer($0, .failed(reason: Outcome.takenOverReason)) }
+    return failed.map { .completed($0, .takenOver(isDesiredThere: $0.value == value)) }
   }
 
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
@@ -181,12 +190,12 @@ struct StateWrites: WriteMachine {
     }
   }
 
-  mutating func abandon(reason: String) -> [WriteAction] {
+  mutating func abandon(_ outcome: (EncodedCommand) -> Outcome) -> [WriteAction] {
     var actions: [WriteAction] = []
     if case .writing(.command(let tracked)) = state {
-      actions = [.answer(tracked.command, isSuperseded(tracked) ? .superseded : .failed(reason: reason))]
+      actions = [.completed(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))]
     }
-    if let waiting { actions.append(.answer(waiting.command, .failed(reason: reason))) }
+    if let waiting { actions.append(.completed(waiting.command, outcome(waiting.command))) }
     waiting = nil
     state = .absent
     return actions
@@ -209,7 +218,8 @@ struct StateWrites: WriteMachine {
       return []
     }
     state = .writing(purpose)
-    return [.write(purpose.value, operation.next())]
+    operation = operation.next
+    return [.write(purpose.value, operation)]
   }
 
   /// The value was written: answers its command, and makes its value the desired one.
@@ -217,13 +227,11 @@ struct StateWrites: WriteMachine {
     switch purpose {
     case .apply: return []
     case .command(let tracked):
-      let answer = WriteAction.answer(tracked.command, outcome)
-      if tracked.isSuperseded { return [answer] }
+      if tracked.isSuperseded { return [.completed(tracked.command, outcome)] }
       // Not written again if the device has adjusted it, as it would adjust it again.
-      let requested = tracked.command.value
-      desired = requested
+      desired = tracked.command.value
       mustApply = false
-      return [answer, .storeDesired(requested)]
+      return [.completed(tracked.command, outcome, isDesired: true)]
     }
   }
 
@@ -257,7 +265,7 @@ struct StateWrites: WriteMachine {
     switch purpose {
     // Not reported if the value is no longer the desired one.
     case .apply(let value): if value == desired { actions = [.applyFailed(value, failure)] }
-    case .command(let tracked): actions = [.answer(tracked.command, outcome)]
+    case .command(let tracked): actions = [.completed(tracked.command, outcome)]
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
@@ -271,10 +279,10 @@ struct StateWrites: WriteMachine {
   private mutating func waitForLink() -> [WriteAction] {
     if let command = waiting?.command, !command.waitsForLink {
       waiting = nil
-      return [.answer(command, .failed(reason: "the link was lost"))]
+      return [.completed(command, .failed(reason: "the link was lost"))]
     }
     guard let tracked = waiting, !tracked.isPendingReported else { return [] }
     waiting?.isPendingReported = true
-    return [.answer(tracked.command, .pending)]
+    return [.completed(tracked.command, .pending)]
   }
 }

@@ -16,7 +16,7 @@ protocol WriteMachine: Sendable {
   mutating func linkUp() -> [WriteAction]
   /// The link has ended, or no longer offers the property. Has no effect when repeated.
   mutating func linkDown() -> [WriteAction]
-  mutating func command(_ command: Command) -> [WriteAction]
+  mutating func command(_ command: EncodedCommand) -> [WriteAction]
   /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
   /// - Parameter supersedesCommands: of commands and requests the latest wins: a command that waits is superseded, and
   ///   one in flight is answered and then undone. Otherwise unfinished commands go on.
@@ -33,19 +33,19 @@ protocol WriteMachine: Sendable {
   /// The result of a ``WriteAction/read(_:)``.
   mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
     -> [WriteAction]
-  /// Stops writing until the next ``linkUp()``: every unfinished command fails with `reason`.
-  mutating func abandon(reason: String) -> [WriteAction]
+  /// Stops writing until the next ``linkUp()``, and ends every unfinished command.
+  /// - Parameter outcome: the final outcome of a command, or ``Outcome/deferred``.
+  mutating func abandon(_ outcome: (EncodedCommand) -> Outcome) -> [WriteAction]
 }
 
 /// Identifies a read or a write among those of the same property.
 struct WriteOperation: Sendable, Hashable {
-  private(set) var number: UInt64 = 0
+  let number: UInt64
 
-  /// - Returns: the next operation.
-  mutating func next() -> WriteOperation {
-    number += 1
-    return self
-  }
+  /// Before the first operation.
+  static let none = WriteOperation(number: 0)
+  /// The one after this.
+  var next: WriteOperation { WriteOperation(number: number + 1) }
 }
 
 /// What the owner of a ``WriteMachine`` is to do.
@@ -54,12 +54,10 @@ enum WriteAction: Sendable {
   case write(EncodedValue, WriteOperation)
   /// Read the property, then call ``WriteMachine/read(_:_:)``.
   case read(WriteOperation)
-  /// Report the outcome to the command's sender.
-  case answer(Command, Outcome)
+  /// A command has this outcome; `isDesired`: its value is the desired one now.
+  case completed(EncodedCommand, Outcome, isDesired: Bool = false)
   /// The value that was read from the device.
   case valueRead(EncodedValue)
-  /// A command has set this desired value: store it.
-  case storeDesired(EncodedValue)
   /// Log that the desired value could not be applied. It is tried again on the next link.
   case applyFailed(EncodedValue, WriteFailure)
   /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.

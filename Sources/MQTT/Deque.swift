@@ -53,8 +53,6 @@ struct Deque<Element> {
     return element
   }
 
-  mutating func removeAll() { self = Deque() }
-
   /// The slot of the element at `index`. The number of slots is a power of two, or 0.
   private func slot(_ index: Int) -> Int { (head &+ index) & (slots.count &- 1) }
 

@@ -24,8 +24,7 @@ struct MessageQueue {
   }
 
   private let limits: OutboxLimits
-  private var live = Deque<Entry>()
-  private var bulk = Deque<Entry>()
+  private var lanes = Lanes<Entry>()
   private var bytes = 0
   /// Counts the connections.
   private var connection: UInt32 = 0
@@ -34,10 +33,10 @@ struct MessageQueue {
 
   init(limits: OutboxLimits) { self.limits = limits }
 
-  var count: Int { live.count + bulk.count }
-  var bulkCount: Int { bulk.count }
+  var count: Int { lanes.count }
+  var bulkCount: Int { lanes.bulkCount }
 
-  func first(_ lane: Outbox.Lane) -> Entry? { lane == .live ? live.first : bulk.first }
+  func first(_ lane: Outbox.Lane) -> Entry? { lanes.first(lane) }
 
   /// Whether it was queued before this connection.
   func isReplay(_ entry: Entry) -> Bool { entry.connection != connection }
@@ -45,10 +44,7 @@ struct MessageQueue {
   mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
     let entry = Entry(message, sequence: sequence, lane: lane, connection: connection)
     bytes += entry.bytes
-    switch lane {
-    case .live: live.append(entry)
-    case .bulk: bulk.append(entry)
-    }
+    lanes.append(entry, to: lane)
     dropOldest()
   }
 
@@ -72,17 +68,14 @@ struct MessageQueue {
 
   /// It becomes the first of its lane again.
   mutating func putBack(_ entry: Entry) {
-    switch entry.lane {
-    case .live: live.prepend(entry)
-    case .bulk: bulk.prepend(entry)
-    }
+    lanes.prepend(entry, to: entry.lane)
     bytes += entry.bytes
   }
 
   /// To be called after ``putBack(_:)`` of all that was not acknowledged.
   mutating func dropOldest() {
     while count > limits.messages || bytes > limits.bytes {
-      let isLiveOlder = (live.first?.sequence ?? .max) < (bulk.first?.sequence ?? .max)
+      let isLiveOlder = (first(.live)?.sequence ?? .max) < (first(.bulk)?.sequence ?? .max)
       removeFirst(isLiveOlder ? .live : .bulk)
       lost += 1
     }
@@ -90,7 +83,7 @@ struct MessageQueue {
 
   @discardableResult
   private mutating func removeFirst(_ lane: Outbox.Lane) -> Entry? {
-    let entry = lane == .live ? live.popFirst() : bulk.popFirst()
+    let entry = lanes.popFirst(lane)
     bytes -= entry?.bytes ?? 0
     return entry
   }

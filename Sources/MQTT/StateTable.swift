@@ -30,11 +30,10 @@ struct StateTable {
   private var states: [State] = []
   private var slots: [TopicName: Int] = [:]
   private var freeSlots: [Int] = []
-  private var live = Deque<(slot: Int, sequence: UInt64)>()
-  private var bulk = Deque<(slot: Int, sequence: UInt64)>()
+  private var queue = Lanes<(slot: Int, sequence: UInt64)>()
 
-  var queuedCount: Int { live.count + bulk.count }
-  var bulkCount: Int { bulk.count }
+  var queuedCount: Int { queue.count }
+  var bulkCount: Int { queue.bulkCount }
 
   /// - Parameters:
   ///   - sequence: its place among all that is queued.
@@ -57,10 +56,7 @@ struct StateTable {
 
   private mutating func enqueue(_ slot: Int, _ sequence: UInt64, in lane: Outbox.Lane) {
     states[slot].queued = (sequence, lane)
-    switch lane {
-    case .live: live.append((slot, sequence))
-    case .bulk: bulk.append((slot, sequence))
-    }
+    queue.append((slot, sequence), to: lane)
   }
 
   mutating func remove(_ topic: TopicName) {
@@ -78,28 +74,24 @@ struct StateTable {
   }
 
   mutating func unqueueAll() {
-    while let entry = live.popFirst() ?? bulk.popFirst() { states[entry.slot].queued = nil }
+    while let entry = queue.popFirst(.live) ?? queue.popFirst(.bulk) { states[entry.slot].queued = nil }
   }
 
   /// What is first in the lane.
   mutating func first(_ lane: Outbox.Lane) -> (sequence: UInt64, qos: QoS)? {
-    while let (slot, sequence) = lane == .live ? live.first : bulk.first {
+    while let (slot, sequence) = queue.first(lane) {
       if let queued = states[slot].queued, queued.lane == lane, queued.sequence == sequence {
         return (sequence, states[slot].qos)
       }
       // The state was removed, or is in the other lane; the slot may be in use by another.
-      _ = popFirst(lane)
+      queue.popFirst(lane)
     }
     return nil
   }
 
-  private mutating func popFirst(_ lane: Outbox.Lane) -> (slot: Int, sequence: UInt64)? {
-    lane == .live ? live.popFirst() : bulk.popFirst()
-  }
-
   /// The packet of the ``first(_:)`` state.
   mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
-    guard let slot = popFirst(lane)?.slot else { return nil }
+    guard let slot = queue.popFirst(lane)?.slot else { return nil }
     states[slot].queued = nil
     let state = states[slot]
     return Outbox.Packet(
@@ -112,7 +104,7 @@ struct StateTable {
     let slot = version.slot
     guard slots[version.topic] == slot, states[slot].queued == nil else { return }
     states[slot].queued = (0, .bulk)
-    bulk.prepend((slot, 0))
+    queue.prepend((slot, 0), to: .bulk)
   }
 
   /// It need not be sent again on this connection.

@@ -19,13 +19,19 @@ import Testing
   private static let refusals: [(topic: String, payload: String, reason: String)] = [
     (
       "kitchen/x/set", #"{"value":1,"transaction":"t"}"#,
-      #""reason":"there is no property x; settable: period","transaction":"t""#
+      #""reason":"kitchen has no property x; in use: temperature, period, button_a, accelerometer","transaction":"t""#
     ),
     ("kitchen/temperature/set", "1", #""reason":"temperature cannot be set""#),
     ("kitchen/period/set", "10", #""reason":"10 is below the smallest period, 20 ms""#),
     ("kitchen/period/set", "", #""reason":"the payload is empty""#),
-    ("kitchen/PERIOD/set", "60", #""reason":"there is no property \"PERIOD\""#),
-    ("kitchen/x/get", #"{"transaction":"t"}"#, #""reason":"there is no such property","transaction":"t""#),
+    (
+      "kitchen/perod/get", #"{"transaction":"t"}"#,
+      #""reason":"kitchen has no property perod: did you mean period?","transaction":"t""#
+    ),
+    (
+      "kitchen/led_text/get", "",
+      #""reason":"kitchen does not use led_text: add it to properties of its entry in config.json; in use: "#
+    ),
     (
       "kitchen/button_a/get", "",
       #""reason":"button_a cannot be read, as it is an event: watch shows it when it happens""#
@@ -44,9 +50,12 @@ import Testing
     }
   }
 
-  @Test func reservedResponseTopicsAreIgnored() async throws {
+  @Test func reservedAndLongResponseTopicsAreIgnored() async throws {
     let tested = try await BridgeUnderTest(broker)
-    let topics = ["microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies"]
+    let topics = [
+      "microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies",
+      String(repeating: "r", count: 1025),
+    ]
     for topic in topics {
       try await tested.publish("kitchen/period/set", "10", responseTopic: topic)
     }
@@ -138,6 +147,24 @@ import Testing
     let results = try await tested.payloads("kitchen/period/result")
     #expect(results.count == 2)
     #expect(results.first?.hasPrefix(#"{"status":"pending","requested":2000,"transaction":"a1""#) == true)
+  }
+
+  /// Other gateways do not know who has sent it.
+  @Test func aCommandOfAnEarlierRunIsAnsweredWhenAnotherGatewayHasTheDevice() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await BridgeUnderTest(broker, state: path)
+    try await tested.publish(
+      "kitchen/period/set", #"{"value":2000,"transaction":"a1"}"#, responseTopic: "replies")
+    try await tested.message("kitchen/period/result", "pending")
+    await tested.end()
+    let next = try await BridgeUnderTest(
+      broker, state: path, retained: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic"))])
+    let result = try await next.message("kitchen/period/result", #""status":"failed","requested":2000"#)
+    #expect(String(decoding: result.payload, as: UTF8.self).contains(#""transaction":"a1""#))
+    _ = try await next.messages.first(within: patience, "the reply") {
+      $0.topic.string == "replies" && $0.payload == result.payload
+    }
   }
 
   @Test func aGroupCommandReachesDevicesThatCanCarryItOut() async throws {

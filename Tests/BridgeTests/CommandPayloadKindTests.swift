@@ -5,26 +5,20 @@ import Testing
 
 /// Commands for properties of every kind of value.
 @Suite struct CommandPayloadKindTests {
-  private func property(
-    _ name: String, _ description: Codec.Description, range: ClosedRange<Double>? = nil, maxLength: Int? = nil
-  ) throws -> Property {
+  private func property(_ name: String, _ description: Codec.Description) throws -> Property {
     Property(
       name: name, service: .microbitTemperatureService, characteristic: .microbitTemperatureService,
-      access: .write, codec: try Codec(description), range: range, maxLength: maxLength)
+      access: .write, codec: try Codec(description))
   }
 
-  private func parse(_ text: String, _ property: Property) -> Result<CommandPayload, Rejection> {
+  private func parse(_ text: String, _ property: Property) -> Result<ParsedCommand, Rejection> {
     parse(Array(text.utf8), property)
   }
-  private func parse(_ payload: [UInt8], _ property: Property) -> Result<CommandPayload, Rejection> {
-    do throws(Rejection) {
-      return .success(try CommandPayload(payload, for: property))
-    } catch {
-      return .failure(error)
-    }
+  private func parse(_ payload: [UInt8], _ property: Property) -> Result<ParsedCommand, Rejection> {
+    ParsedCommand.parse(payload, for: property)
   }
   private func value(_ text: String, _ property: Property) -> Value? {
-    try? parse(text, property).get().value.value
+    try? parse(text, property).get().value
   }
   private func reason(_ text: String, _ property: Property) -> String? {
     if case .failure(let rejection) = parse(text, property) { rejection.reason } else { nil }
@@ -40,28 +34,14 @@ import Testing
   }
 
   @Test func textMayBeSentAsJSON() throws {
-    let text = try property("text", .scalar(.init(.utf8)), maxLength: 5)
+    let text = try property("text", .scalar(.init(.utf8)))
     #expect(value(#""Hello""#, text) == .text("Hello"))
     #expect(value(#"{"value":"Hello"}"#, text) == .text("Hello"))
     let long = try parse(#"{"value":"{}","ttl":60,"transaction":"a1"}"#, text).get()
-    #expect(long.value.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
-    #expect(reason(#"{"value":21}"#, text) == #"value: "21" is not a text"#)
+    #expect(long.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
+    #expect(reason(#"{"value":21}"#, text) == #""21" is not a text"#)
     #expect(reason(#"{"x":21}"#, text) == #"unknown key "x"; allowed: value, ttl, transaction"#)
     #expect(reason("{}", text) == "the key value is missing")
-  }
-
-  @Test func textLengthIsLimitedInBytes() throws {
-    let text = try property("led_text", .scalar(.init(.utf8)), maxLength: 20)
-    #expect(value(String(repeating: "x", count: 20), text) != nil)
-    #expect(value(String(repeating: "é", count: 10), text) != nil)
-    let tooLong = "led_text has 21 bytes, the maximum is 20"
-    #expect(reason(String(repeating: "x", count: 21), text) == tooLong)
-    #expect(reason("x" + String(repeating: "é", count: 10), text) == tooLong)
-    #expect(
-      reason("{\"value\":\"\(String(repeating: "x", count: 21))\",\"transaction\":\"t\"}", text)
-        == "led_text has 21 bytes, the maximum is 20")
-    let free = try property("text", .scalar(.init(.utf8)))
-    #expect(reason(String(repeating: "x", count: 513), free)?.contains("513 bytes") == true)
   }
 
   @Test(arguments: [[0xFF], [0x41, 0xC3], [0xED, 0xA0, 0x80]])
@@ -93,11 +73,11 @@ import Testing
     ("Closed", #""Closed" is not one of closed, open, 12"#),
     ("", #""" is not one of closed, open, 12"#),
     (#"{"value":"ajar"}"#, #""ajar" is not one of closed, open, 12"#),
-    (#"{"value":true}"#, #"value: "true" is not one of closed, open, 12"#),
-    (#"{"value":null}"#, #"value: "null" is not one of closed, open, 12"#),
-    (#"{"value":2}"#, #"value: "2" is not one of closed, open, 12"#),
+    (#"{"value":true}"#, #""true" is not one of closed, open, 12"#),
+    (#"{"value":null}"#, #""null" is not one of closed, open, 12"#),
+    (#"{"value":2}"#, #""2" is not one of closed, open, 12"#),
     ("1", #""1" is not one of closed, open, 12"#),
-    (#"{"value":1}"#, #"value: "1" is not one of closed, open, 12"#),
+    (#"{"value":1}"#, #""1" is not one of closed, open, 12"#),
   ])
   func otherWordsAreRejected(text: String, expected: String) throws {
     #expect(reason(text, try door()) == expected)
@@ -110,7 +90,8 @@ import Testing
     #expect(value("true", lock) == .bool(true))
     #expect(value(" false\n", lock) == .bool(false))
     #expect(value(#"{"value":true}"#, lock) == .bool(true))
-    for text in ["1", "0", "TRUE", "on", "yes", #""true""#, "null", "[true]"] {
+    #expect(value(#""true""#, lock) == .bool(true))
+    for text in ["1", "0", "TRUE", "on", "yes", "null", "[true]"] {
       #expect(reason(text, lock)?.hasSuffix("is not true or false") == true, "\(text)")
     }
   }
@@ -132,27 +113,14 @@ import Testing
     #expect(reason(text, raw)?.hasSuffix("is not bytes in hexadecimal digits") == true)
   }
 
-  @Test func numberOfBytesIsLimited() throws {
-    let raw = try property("raw", .scalar(.init(.bytes)), maxLength: 2)
-    #expect(value("0102", raw) == .bytes([1, 2]))
-    #expect(reason("010203", raw) == "raw has 3 bytes, the maximum is 2")
-    #expect(reason(#"{"value":7}"#, raw) == #"value: "7" is not bytes in hexadecimal digits"#)
-  }
-
   // MARK: Numbers
 
-  @Test func fractionsAreParsedAndLimitedToTheRange() throws {
-    let target = try property("target", .scalar(.init(.int16, scale: 0.01)), range: 5...30)
+  @Test func fractionsAreParsed() throws {
+    let target = try property("target", .scalar(.init(.int16, scale: 0.01)))
     #expect(value("21.5", target) == .number(21.5))
-    #expect(value("21", target) == 21)
     #expect(value("2.15e1", target) == .number(21.5))
     #expect(value(#"{"value":21.5}"#, target) == .number(21.5))
-    #expect(reason("4.99", target) == "4.99 is below the smallest target, 5")
-    #expect(reason("30.01", target) == "30.01 is above the largest target, 30")
     #expect(reason("warm", target) == #""warm" is not a number"#)
-    let float = try property("float", .scalar(.init(.float32)))
-    #expect(value("-1.5", float) == .number(-1.5))
-    #expect(reason("1e39", float)?.contains("is above the largest float") == true)
   }
 
   /// JSON has no NaN and no infinities.
@@ -164,16 +132,6 @@ import Testing
     for type in [Codec.ScalarType.float32, .float64, .uint16] {
       #expect(reason(text, try property("number", .scalar(.init(type)))) != nil, "\(type)")
     }
-  }
-
-  @Test func codecsRangeIsUsedByDefault() throws {
-    let level = try property("level", .scalar(.init(.uint8)))
-    #expect(value("255", level) == 255)
-    #expect(reason("256", level) == "256 is above the largest level, 255")
-    #expect(reason("-1", level) == "-1 is below the smallest level, 0")
-    let narrow = try property("level", .scalar(.init(.uint8)), range: 10...20)
-    #expect(reason("9", narrow) == "9 is below the smallest level, 10")
-    #expect(reason("21", narrow) == "21 is above the largest level, 20")
   }
 
   // MARK: Records
@@ -190,7 +148,7 @@ import Testing
     let long = try parse(
       #"{"value":{"red":1,"green":2,"tag":"0aff"},"ttl":9,"transaction":"t"}"#, colour
     ).get()
-    #expect(long.value.value == expected && long.ttl == 9 && long.transaction == "t")
+    #expect(long.value == expected && long.ttl == 9 && long.transaction == "t")
   }
 
   @Test(arguments: [
@@ -199,27 +157,21 @@ import Testing
     ("[1,2]", #""[1,2]" is not an object of red, green, tag"#), ("{}", "red: missing"),
     (#"{"red":1,"tag":""}"#, "green: missing"),
     (#"{"red":256,"green":2,"tag":""}"#, "red: 256 is outside 0…255"),
-    (#"{"value":7,"transaction":"t"}"#, #"value: "7" is not an object of red, green, tag"#),
+    (#"{"value":7,"transaction":"t"}"#, #""7" is not an object of red, green, tag"#),
     (#"{"value":{"red":1},"x":1}"#, #"unknown key "x"; allowed: value, ttl, transaction"#),
-    (#"{"value":{"red":1,"blue":2}}"#, #"value: "{"red":1,"blue":2}" is not an object of red, green, tag"#),
+    (#"{"value":{"red":1,"blue":2}}"#, #""{"red":1,"blue":2}" is not an object of red, green, tag"#),
   ])
   func otherPayloadsAreNotRecords(text: String, expected: String) throws {
     #expect(reason(text, try colour()) == expected)
-  }
-
-  @Test(arguments: ["1.5", "null", "\"1\"", "true", "[1]", "{}"])
-  func fieldOfAnotherTypeIsRejected(red: String) throws {
-    let text = "{\"red\":\(red),\"green\":2,\"tag\":\"\"}"
-    #expect(reason(text, try colour())?.hasSuffix("is not an object of red, green, tag") == true)
   }
 
   /// Only an object below `value` makes the long form.
   @Test func aRecordMayHaveAFieldNamedValue() throws {
     let limit = try property("limit", .record([.init("value", .uint8), .init("ttl", .uint8)]))
     let short = try parse(#"{"value":5,"ttl":60}"#, limit).get()
-    #expect(short.value.value == .record([5, 60]) && short.ttl == nil)
+    #expect(short.value == .record([5, 60]) && short.ttl == nil)
     let long = try parse(#"{"value":{"value":5,"ttl":6},"ttl":60}"#, limit).get()
-    #expect(long.value.value == .record([5, 6]) && long.ttl == 60)
+    #expect(long.value == .record([5, 6]) && long.ttl == 60)
   }
 
   // MARK: Lists
@@ -227,20 +179,14 @@ import Testing
   @Test func aListIsAnArray() throws {
     let levels = try property("levels", .list(of: .scalar(.init(.uint8))))
     #expect(value("[1,2,3]", levels) == .list([1, 2, 3]))
-    #expect(value("[]", levels) == .list([]))
     #expect(value(#"{"value":[1,2],"transaction":"t"}"#, levels) == .list([1, 2]))
     #expect(reason("7", levels) == #""7" is not an array"#)
     #expect(reason("[1,null]", levels) == #""[1,null]" is not an array"#)
-    #expect(reason("[1,256]", levels)?.contains("256") == true)
   }
 
-  @Test func aListOfRecordsIsAnArrayOfObjects() throws {
-    let points = try property(
-      "points", .list(of: .record([.init("x", .int8), .init("y", .int8)])))
-    #expect(
-      value(#"[{"x":1,"y":-1},{"x":2,"y":0}]"#, points) == .list([.record([1, -1]), .record([2, 0])]))
+  @Test func anObjectIsNoList() throws {
+    let points = try property("points", .list(of: .record([.init("x", .int8), .init("y", .int8)])))
     #expect(value(#"{"value":[{"x":1,"y":2}]}"#, points) == .list([.record([1, 2])]))
-    #expect(reason(#"[{"x":1,"z":2}]"#, points) != nil)
     #expect(reason(#"{"x":1,"y":2}"#, points) == #"unknown key "x"; allowed: value, ttl, transaction"#)
   }
 }

@@ -27,7 +27,7 @@ import Testing
       name: "note", service: .microbitUARTService, characteristic: .microbitUARTService,
       access: [.read, .write],
       codec: .utf8)
-    #expect(try CommandPayload(Array(payload.utf8), for: property).value.value == .text(value))
+    #expect(try ParsedCommand(Array(payload.utf8), for: property).value == .text(value))
   }
 
   @Test func emptyBytesCanBeSentBack() throws {
@@ -36,7 +36,7 @@ import Testing
       name: "note", service: .microbitUARTService, characteristic: .microbitUARTService,
       access: [.read, .write],
       codec: .bytes)
-    #expect(try CommandPayload(Array(#""""#.utf8), for: property).value.value == .bytes([]))
+    #expect(try ParsedCommand(Array(#""""#.utf8), for: property).value == .bytes([]))
   }
 
   @Test func decimalsMatchStringInterpolation() {
@@ -74,6 +74,10 @@ import Testing
       #"{"status":"pending","requested":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
     ),
     (
+      .deferred,
+      #"{"status":"deferred","requested":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
+    ),
+    (
       .superseded,
       #"{"status":"superseded","requested":2000,"transaction":"a1","time":"2025-11-20T18:01:02.345Z"}"#
     ),
@@ -87,15 +91,22 @@ import Testing
     ),
   ])
   func resultsAreEncoded(outcome: Outcome, expected: String) {
-    let payload = outcome.result(requested: .integer(2000), .uint16, transaction: "a1", time: time)
-    #expect(text(payload) == expected)
+    let result = CommandResult("period", .uint16, requested: 2000, outcome)
+    #expect(text(result.payload(transaction: "a1", time: time)) == expected)
   }
 
   @Test func resultOmitsAbsentMembers() {
-    let payload = Outcome.rejected(reason: #"say "hi""#).result(nil, transaction: nil, time: time)
+    let result = CommandResult("period", nil, .rejected(reason: #"say "hi""#))
+    let payload = result.payload(transaction: nil, time: time)
     #expect(
       text(payload) == #"{"status":"rejected","reason":"say \"hi\"","time":"2025-11-20T18:01:02.345Z"}"#)
   }
+
+  @Test(
+    arguments: [
+      [:], ["transaction": "t", "response_topic": "replies", "correlation_data": "00ff"],
+    ] as [JSONValue])
+  func aStoredSenderIsReadBack(json: JSONValue) { #expect(Sender(json).json == json) }
 
   @Test func responsesAreEncoded() {
     func response(_ result: Result<JSONValue, RequestError>, _ transaction: String?) -> String {
@@ -186,10 +197,10 @@ import Testing
     let run = RunID(using: &random)
     var info = BridgeInfo(version: "0.1.0", started: time, run: run, broker: broker)
     info.adapters = [
-      BridgeInfo.Adapter(name: "hci0", state: "on", address: BluetoothAddress(truncating: 1)),
-      BridgeInfo.Adapter(name: "hci1", state: "absent"),
+      AdapterStatus(name: "hci0", state: .on(adapter: "hci0", address: "00:00:00:00:00:01")),
+      AdapterStatus(name: "hci1", state: .adapterAbsent),
     ]
-    info.devices = BridgeInfo.Devices(known: 3, online: 2)
+    (info.known, info.online) = (3, 2)
     info.counters = [("readings", 17), ("readings_lost", 0)]
     info.broker.connectedSince = time
     info.broker.connects = 2

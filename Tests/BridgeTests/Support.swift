@@ -2,6 +2,7 @@ import Configuration
 import GATT
 import JSON
 
+@testable import Bridge
 @testable import Devices
 
 // Values and descriptions for tests.
@@ -21,4 +22,29 @@ extension DeviceDescription {
 extension Profile {
   /// The built-in one with its default properties.
   static let microbitDefault = Profile.microbit.limited(to: Set(Profile.microbit.defaultProperties))
+}
+
+/// A command as the gateway understands it.
+struct ParsedCommand {
+  let value: Value
+  let ttl: Int?
+  let transaction: String?
+
+  init(_ payload: [UInt8], for property: Property) throws(Rejection) {
+    let command = try CommandPayload(payload, property.codec)
+    (ttl, transaction) = (command.ttl, command.transaction)
+    do throws(RequestError) {
+      value = try property.value(ofCommand: command.value).value
+    } catch {
+      throw Rejection(error.reason, command.transaction)
+    }
+  }
+
+  static func parse(_ payload: [UInt8], for property: Property) -> Result<ParsedCommand, Rejection> {
+    do throws(Rejection) {
+      return .success(try ParsedCommand(payload, for: property))
+    } catch {
+      return .failure(error)
+    }
+  }
 }

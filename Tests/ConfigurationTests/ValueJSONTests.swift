@@ -210,35 +210,11 @@ import Testing
     #expect(problem(.string("é!"), text) == "limit has 3 bytes, the maximum is 2")
   }
 
-  private func value(ofPayload payload: String, _ property: Property) -> Value? {
-    (try? property.value(ofPayload: Array(payload.utf8)))?.value
-  }
-
-  @Test func requestStringIsUsedAsThePayload() throws {
-    let number = property(try codec(.uint16))
-    let text = property(try codec(.utf8))
-    for json in [JSONValue.string("2000"), .integer(2000)] {
-      let payload = String(decoding: json.payload, as: UTF8.self)
-      #expect(value(ofPayload: payload, number) == .integer(2000))
-      #expect(value(ofPayload: payload, text) == .text("2000"))
-    }
-    #expect(value(ofPayload: #""2000""#, number) == nil)
-    #expect(value(ofPayload: #""2000""#, text) == .text("2000"))
-    #expect(value(ofPayload: "", number) == nil)
-  }
-
-  @Test func readOnlyPropertyIsNamedWhateverTheValue() throws {
+  @Test func aPropertyThatCannotBeSetIsNamed() throws {
     let reading = Property(
       name: "reading", service: BluetoothUUID(short: 1), characteristic: BluetoothUUID(short: 2),
       access: .read, codec: try codec(.uint16))
     #expect(problem(.integer(1), reading) == "reading cannot be set")
-    for payload in ["1", "", "high"] {
-      #expect {
-        try reading.value(ofPayload: Array(payload.utf8))
-      } throws: { error in
-        (error as? ValueProblem)?.reason == "reading cannot be set"
-      }
-    }
   }
 
   /// The codec alone would round it to the largest number that it can encode.

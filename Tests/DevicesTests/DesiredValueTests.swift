@@ -8,14 +8,13 @@ import Testing
 
   @Test func nothingIsDesiredAtFirst() {
     let desired = DesiredValue()
-    #expect(desired.effective == nil && desired.shown == nil && desired.persistent == nil)
+    #expect(desired.effective == nil && desired.shown == nil)
     #expect(!desired.isConfigured)
   }
 
-  @Test func configuredValueIsAppliedAndNotStored() {
+  @Test func configuredValueIsApplied() {
     let desired = DesiredValue(configured: 5)
     #expect(desired.effective == 5 && desired.shown == 5)
-    #expect(desired.persistent == nil, "it is in config.json")
     #expect(desired.isConfigured)
   }
 
@@ -23,7 +22,6 @@ import Testing
   func anOverrideRanksAboveTheConfiguration(source: ValueSource) {
     var desired = DesiredValue(configured: 5, override: Override(value: 6, source: source))
     #expect(desired.effective == 6 && desired.shown == 6)
-    #expect(desired.persistent == Override(value: 6, source: source))
     #expect(!desired.isConfigured)
     desired.configured = nil
     #expect(desired.effective == 6)
@@ -31,14 +29,14 @@ import Testing
     #expect(desired.effective == 5, "the override was withdrawn")
   }
 
-  /// A waiting command has not been carried out yet: it is shown and stored, but the override is still what is applied.
-  @Test func waitingCommandIsShownAndStored() {
+  /// A waiting command has not been carried out yet: it is shown, but the override is still what is applied.
+  @Test func waitingCommandIsShown() {
+    let waiting = DesiredValue.Waiting(value: 7, sender: nil)
     let desired = DesiredValue(
-      configured: 5, override: Override(value: 6, source: .request), waiting: 7)
+      configured: 5, override: Override(value: 6, source: .request), waiting: waiting)
     #expect(desired.effective == 6)
     #expect(desired.shown == 7)
-    #expect(!DesiredValue(configured: 5, waiting: 7).isConfigured)
-    #expect(desired.persistent == Override(value: 7, source: .command))
+    #expect(!DesiredValue(configured: 5, waiting: waiting).isConfigured)
   }
 
   @Test func newerHandoverReplacesTheValuesHere() {

@@ -25,19 +25,19 @@ private struct EventBench {
       case .write(let value, let operation):
         operations.append(operation)
         return "write \(value.value) as \(operation.number)"
-      case .answer(let command, let outcome):
+      case .completed(let command, let outcome, _):
         command.reply(outcome)
         return "\(answered.elements.last!): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
-      case .read, .valueRead, .storeDesired, .applyFailed: return "\(action)"
+      case .read, .valueRead, .applyFailed: return "\(action)"
       }
     }
   }
 
   mutating func command(_ value: Int, ttl: Int? = nil, at now: Moment = .now) -> [String] {
     let timeToLive = ttl.map { TimeToLive(seconds: $0, from: now) }
-    let reply: CommandReply = { [answered] _ in answered.append(value) }
-    return texts(machine.command(Command(EncodedValue(value), timeToLive: timeToLive, reply: reply)))
+    let reply: @Sendable (Outcome) -> Void = { [answered] _ in answered.append(value) }
+    return texts(machine.command(EncodedCommand(EncodedValue(value), timeToLive: timeToLive, reply: reply)))
   }
   /// The write with this number has ended.
   mutating func wrote(_ number: Int, _ failure: WriteFailure? = nil) -> [String] {
@@ -46,7 +46,7 @@ private struct EventBench {
   mutating func linkUp() -> [String] { texts(machine.linkUp()) }
   mutating func linkDown() -> [String] { texts(machine.linkDown()) }
   mutating func expire(at now: Moment) -> [String] { texts(machine.expire(at: now)) }
-  mutating func abandon() -> [String] { texts(machine.abandon(reason: "removed")) }
+  mutating func abandon() -> [String] { texts(machine.abandon { _ in .failed(reason: "removed") }) }
 }
 
 @Suite struct EventWritesTests {

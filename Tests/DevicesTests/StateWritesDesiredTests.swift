@@ -211,6 +211,7 @@ import Testing
       #expect(
         bench.handOver(desired: desired, mayHaveCommands: false) == [
           "a: failed another gateway has taken the device over"
+            + (desired == 6 ? ", and applies the value" : "")
         ])
       #expect(bench.machine.deadline == nil)
     }

@@ -55,8 +55,6 @@ private struct Simulation {
   var desired: EncodedValue?
   /// A request has superseded the commands with lower tags than this.
   var supersededBelow = 0
-  /// The value that must be stored as desired next, as its command was just answered.
-  var expectedStore: EncodedValue?
   var lastRead: EncodedValue?
   var published: EncodedValue?
   /// On this link; it is not retried on the same link.
@@ -125,7 +123,7 @@ private struct Simulation {
     let ttl = Bool.random(using: &random) ? Int.random(in: 1...5, using: &random) : nil
     commands[nextTag] = IssuedCommand(value: value, deadline: ttl.map { now + $0 })
     let arrival = start + .seconds(now)
-    let command = Command(
+    let command = EncodedCommand(
       value, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) },
       reply: { [answered, nextTag] _ in answered.append(nextTag) })
     nextTag += 1
@@ -225,24 +223,12 @@ private struct Simulation {
       case .valueRead(let value):
         published = value
         if value != lastRead { violations.append("published \(value.value), which was not read") }
-      case .storeDesired(let value):
-        desired = value
-        if value != expectedStore {
-          violations.append("\(value.value) is stored as desired without a command")
-        }
-        expectedStore = nil
-        if machine.desired != value {
-          violations.append("\(value.value) is stored as desired, the machine has another value")
-        }
       case .applyFailed(let value, _):
         hasRestoreFailed = true
         if value != machine.desired { violations.append("restored a value that is not desired") }
       case .unresponsive: linkDown()
-      case .answer(let command, let outcome): answer(command, outcome)
+      case .completed(let command, let outcome, let isDesired): answer(command, outcome, isDesired)
       }
-    }
-    if let expectedStore {
-      violations.append("a command is done, \(expectedStore.value) is not stored as desired")
     }
   }
 
@@ -252,14 +238,20 @@ private struct Simulation {
     inFlight = operation
   }
 
-  private mutating func answer(_ command: Command, _ outcome: Outcome) {
+  private mutating func answer(_ command: EncodedCommand, _ outcome: Outcome, _ isDesired: Bool) {
     command.reply(outcome)
     guard let tag = answered.elements.last, let state = commands[tag], state.value == command.value else {
       return violations.append("an answer without a command")
     }
     if state.isDropped { violations.append("command \(tag) is answered after its handover") }
     if state.final != nil { violations.append("command \(tag) is answered after its end") }
-    if outcome.actual != nil, tag >= supersededBelow { expectedStore = command.value }
+    if isDesired != (outcome.actual != nil && tag >= supersededBelow) {
+      violations.append("command \(tag) is \(outcome.word), and \(isDesired ? "" : "not ")desired")
+    }
+    if isDesired {
+      desired = command.value
+      if machine.desired != desired { violations.append("the machine has another desired value") }
+    }
     switch outcome {
     case .pending:
       if tag < supersededBelow { violations.append("command \(tag) is pending, and superseded") }
@@ -286,7 +278,7 @@ private struct Simulation {
       commands[tag]?.final = outcome
     case .failed, .timeout:
       commands[tag]?.final = outcome
-    case .accepted, .sent, .read, .rejected:
+    case .accepted, .sent, .read, .rejected, .deferred:
       violations.append("an outcome that no confirmed write has")
     }
   }

@@ -16,28 +16,35 @@ struct Bench {
   /// The words of the commands that were answered.
   private let answered = Record<String>()
 
-  init(desired: Int? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true) {
-    machine = StateWrites(desired: desired.map { EncodedValue($0) }, mode: mode, isReadable: isReadable)
+  /// - Parameter waiting: the value of the command `w` of an earlier run.
+  init(
+    desired: Int? = nil, waiting: Int? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true
+  ) {
+    let waiting = waiting.map { value in
+      EncodedCommand(EncodedValue(value)) { [answered] _ in answered.append("w") }
+    }
+    machine = StateWrites(
+      desired: desired.map { EncodedValue($0) }, waiting: waiting, mode: mode, isReadable: isReadable)
   }
 
   /// The actions in short: `read`, `write 5`, `a: applied 5`, `publish 5`.
   mutating func run(_ actions: [WriteAction]) -> [String] {
-    actions.map { action in
+    actions.flatMap { action -> [String] in
       switch action {
       case .write(let value, let operation):
         started.append(.write(operation))
-        return "write \(value.value)"
+        return ["write \(value.value)"]
       case .read(let operation):
         started.append(.read(operation))
-        return "read"
-      case .answer(let command, let outcome):
+        return ["read"]
+      case .completed(let command, let outcome, let isDesired):
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
         command.reply(outcome)
-        return "\(answered.elements.last!): \(outcome.word)\(detail)"
-      case .valueRead(let value): return "publish \(value.value)"
-      case .storeDesired(let value): return "desired \(value.value)"
-      case .applyFailed(let value, let failure): return "not restored \(value.value) \(failure)"
-      case .unresponsive: return "unresponsive"
+        return ["\(answered.elements.last!): \(outcome.word)\(detail)"]
+          + (isDesired ? ["desired \(command.value.value)"] : [])
+      case .valueRead(let value): return ["publish \(value.value)"]
+      case .applyFailed(let value, let failure): return ["not restored \(value.value) \(failure)"]
+      case .unresponsive: return ["unresponsive"]
       }
     }
   }
@@ -56,14 +63,18 @@ struct Bench {
   private mutating func command(
     _ tag: String, _ value: Int, _ timeToLive: TimeToLive?, waitsForLink: Bool = true
   ) -> [String] {
-    let reply: CommandReply = { [answered] _ in answered.append(tag) }
+    let reply: @Sendable (Outcome) -> Void = { [answered] _ in answered.append(tag) }
     return run(
       machine.command(
-        Command(EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
+        EncodedCommand(
+          EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
   }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
   mutating func setDesired(_ value: Int?, supersedesCommands: Bool = true) -> [String] {
     run(machine.setDesired(value.map { EncodedValue($0) }, supersedesCommands: supersedesCommands))
+  }
+  mutating func abandon(reason: String) -> [String] {
+    run(machine.abandon { _ in .failed(reason: reason) })
   }
   /// Another gateway takes the device over, and publishes a desired value or none.
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
@@ -393,17 +404,44 @@ struct Bench {
     _ = bench.command("a", 1)
     _ = bench.command("b", 2)
     #expect(
-      bench.run(bench.machine.abandon(reason: "stopped")) == ["a: superseded", "b: failed stopped"])
+      bench.abandon(reason: "stopped") == ["a: superseded", "b: failed stopped"])
     #expect(bench.holds(1) == [])
-    #expect(bench.run(bench.machine.abandon(reason: "stopped")) == [])
+    #expect(bench.abandon(reason: "stopped") == [])
 
     var overridden = Bench.idle()
     _ = overridden.command("a", 1)
     _ = overridden.setDesired(2)
-    #expect(overridden.run(overridden.machine.abandon(reason: "stopped")) == ["a: superseded"])
+    #expect(overridden.abandon(reason: "stopped") == ["a: superseded"])
 
     var absent = Bench()
     _ = absent.command("c", 3)
-    #expect(absent.run(absent.machine.abandon(reason: "removed")) == ["c: failed removed"])
+    #expect(absent.abandon(reason: "removed") == ["c: failed removed"])
+  }
+
+  // MARK: Restarts
+
+  @Test func commandOfAnEarlierRunIsCarriedOutOnTheNextLink() {
+    var bench = Bench(desired: 5, waiting: 6)
+    #expect(bench.linkDown() == [], "it is pending already")
+    #expect(bench.linkUp() == ["read"])
+    #expect(bench.holds(1000) == ["publish 1000", "write 6"])
+    #expect(bench.holds(6) == ["w: applied 6", "desired 6", "publish 6"])
+  }
+
+  @Test func failedCommandOfAnEarlierRunLeavesTheDesiredValue() {
+    var bench = Bench(desired: 5, waiting: 6)
+    _ = bench.linkUp()
+    _ = bench.holds(5)
+    #expect(bench.notWritten(.failed(reason: "x")) == ["w: failed the write failed: x"])
+    #expect(bench.machine.desired == 5)
+  }
+
+  /// Other gateways know its value at most.
+  @Test func commandOfAnEarlierRunFailsWithATakeover() {
+    let reason = "another gateway has taken the device over"
+    var bench = Bench(waiting: 6)
+    #expect(bench.handOver(desired: 7) == ["w: failed \(reason)"])
+    bench = Bench(waiting: 6)
+    #expect(bench.handOver(desired: 6) == ["w: failed \(reason), and applies the value"])
   }
 }

@@ -112,15 +112,14 @@ import Testing
       try await fixture.online("kitchen")
       try await fixture.message("kitchen/period", "80")
       try await fixture.vanish(0, "kitchen")
-      #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
-      try await fixture.stored(#""desired":{"period":{"value":70}}"#)
+      let command = Array(#"{"value":70,"transaction":"t"}"#.utf8)
+      try await fixture.publish("microbit/kitchen/period/set", command, correlation: "c")
+      #expect(try await fixture.reply(to: "c").json()["status"]?.string == "pending")
+      try await fixture.stored(#""waiting":{"period":{"value":70,"sender":{"transaction":"t","#)
       switch end {
       case .stopped:
         #expect(try await fixture.stopGateway() == 0)
-        // The sender is informed that there will be no further result.
-        try await fixture.message("kitchen/period/result") {
-          $0.text.contains("applied after the next start")
-        }
+        try await fixture.message("kitchen/period/result") { $0.text.contains("deferred") }
       case .killed:
         try fixture.gateway.signal(SIGKILL)
         try await fixture.gateway.exitStatus(within: Fixture.patience)
@@ -131,10 +130,13 @@ import Testing
       try await fixture.simulator.control("return", 0)
       try await fixture.message("kitchen/period", "70", after: mark)
       #expect(try await fixture.simulator.device(0).period == 70)
+      let result = try await fixture.reply(to: "c", after: mark).json()
+      #expect(result["status"]?.string == "applied" && result["transaction"]?.string == "t")
+      try await fixture.message("kitchen/period/result", after: mark) { $0.text.contains("applied") }
     }
   }
 
-  @Test("A write in progress at shutdown is reported as failed, and applied after the next start")
+  @Test("A write in progress at shutdown is deferred, and applied after the next start")
   func writeInProgressAtShutdown() async throws {
     try await withFixture(Self.plan(#","period":80"#)) { fixture in
       try await fixture.online("kitchen")
@@ -148,7 +150,7 @@ import Testing
       try await monitor.called("WriteValue")
       #expect(try await fixture.stopGateway() == 0)
       let result = try await fixture.message("kitchen/period/result", after: mark)
-      #expect(try result.json()["status"]?.string == "failed", "\(result.text)")
+      #expect(try result.json()["status"]?.string == "deferred", "\(result.text)")
       try fixture.simulator.process.signal(SIGCONT)
       try fixture.startGateway()
       try await fixture.message("kitchen/period", "60", after: result.number)

@@ -81,7 +81,7 @@ import Testing
           == "no device is called metre: did you mean meter?")
       #expect(
         try await fixture.refusal("device/sequence", #"{"id":"meter","steps":[{"read":"button_a"}]}"#)
-          .hasPrefix(#"steps[0].read: meter has no property "button_a""#))
+          .hasPrefix("steps[0]: meter does not use button_a"))
 
       // A step that fails ends the sequence.
       let answer = try await fixture.request(

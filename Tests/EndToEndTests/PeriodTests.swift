@@ -37,7 +37,8 @@ import Testing
     ("period", "", "empty"), ("period", "abc", "abc"),
     ("period", "19", "19 is below the smallest period, 20 ms"),
     ("period", #"{"value":100"#, "JSON"), ("period", "[100]", "[100]"),
-    ("temperature", "1", "temperature"), ("colour", "1", "colour"), ("PERIOD", "60", "there is no property "),
+    ("temperature", "1", "temperature"), ("colour", "1", "colour"),
+    ("PERIOD", "60", " has no property PERIOD"),
   ]
 
   @Test("An invalid command is rejected with a reason; nothing is written, and other devices are unaffected")

@@ -105,17 +105,6 @@ import Testing
     #expect(try await subscriber.texts(1000) == (0..<1000).map(String.init))
   }
 
-  @Test func stopDoesNotWaitLongerThanItsDeadline() async throws {
-    let broker = try await MosquittoBroker()
-    let publisher = await TestClient(.local(broker.port))
-    try await publisher.connected()
-    broker.freeze(true)
-    await publisher.publish(MQTTMessage(topic: topic("t"), payload: []))
-    let client = publisher.client
-    try await deadline(.seconds(20), "the end of stop") { await client.stop(deadline: .milliseconds(200)) }
-    broker.freeze(false)
-  }
-
   /// The messages that replace the will may not have been sent.
   @Test func stopBeyondItsDeadlineLetsTheBrokerPublishTheWill() async throws {
     let broker = try await MosquittoBroker()

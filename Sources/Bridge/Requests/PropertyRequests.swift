@@ -40,13 +40,16 @@ struct PropertySetKeys: RequestKeys {
 
 extension RequestHandler {
   /// Reads a property now.
-  func get(_ name: String, of id: DeviceID, _ reply: @escaping Reply) throws(RequestError) {
-    let (property, index) = try property(name, of: id)
-    engine.assumeIsolated { engine in
-      engine.get(index, of: id) { [engine] outcome in
+  func get(_ property: String, of id: DeviceID, _ reply: @escaping Reply) throws(RequestError) {
+    try usable(id)
+    let unit = try engine.call { engine throws(RequestError) in try engine.property(property, of: id).unit }
+    try engine.call { engine throws(RequestError) in
+      try engine.get(property, of: id) { [engine] result in
         let isOnline = engine.assumeIsolated { $0.device(id)?.isOnline == true }
-        if case .failed(let reason) = outcome, !isOnline { return reply(.failure(RequestError(reason))) }
-        reply(.success(Self.data(outcome, property)))
+        if case .failed(let reason) = result.outcome, !isOnline {
+          return reply(.failure(RequestError(reason)))
+        }
+        reply(.success(Self.data(result, unit)))
       }
     }
   }
@@ -60,49 +63,35 @@ extension RequestHandler {
   func set(
     _ name: String, of id: DeviceID, _ value: JSONValue, _ ttl: Int?, _ reply: @escaping Reply
   ) throws(RequestError) {
-    let (property, index) = try property(name, of: id)
-    let parsed: EncodedValue
-    do throws(Rejection) {
-      parsed = try CommandPayload.value(value.payload, for: property)
-    } catch {
-      throw RequestError(.invalid, error.reason)
-    }
+    try usable(id)
+    let property = try engine.call { engine throws(RequestError) in try engine.property(name, of: id) }
     let isAnswered = Waiter<Void>()
-    @Sendable func answer(_ outcome: Outcome) {
-      guard isAnswered.resume(.success(())) else { return }
-      reply(.success(Self.data(outcome, property, requested: parsed.value)))
+    @Sendable func answer(_ result: CommandResult) {
+      if isAnswered.resume(.success(())) { reply(.success(Self.data(result, property.unit))) }
     }
     // A command that waits is left to a gateway that takes the device over, which does not know of this request.
     let deadline = ttl.map {
-      loop.timer(after: Self.replyTimeout($0, property)) {
-        answer(.failed(reason: Outcome.takenOverReason))
+      loop.timer(after: Self.replyTimeout($0, property)) { answer(CommandResult(property, .takenOver())) }
+    }
+    do throws(RequestError) {
+      try engine.call { engine throws(RequestError) in
+        try engine.execute(Command(id, name, value, timeToLive: ttl)) { result in
+          if case .pending = result.outcome, ttl != nil { return }
+          deadline?.cancel()
+          answer(result)
+        }
       }
+    } catch {
+      deadline?.cancel()
+      throw error
     }
-    let command = Command(
-      parsed, timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) },
-      reply: { outcome in
-        if case .pending = outcome, ttl != nil { return }
-        deadline?.cancel()
-        answer(outcome)
-      })
-    engine.assumeIsolated { $0.execute(command, on: index, of: id) }
-  }
-
-  private func property(
-    _ name: String, of id: DeviceID
-  ) throws(RequestError) -> (property: Property, index: Int) {
-    let device = try usable(id)
-    guard let index = device.profile.index(ofPropertyNamed: name) else {
-      throw engine.assumeIsolated { $0.noProperty(name, of: device) }
-    }
-    return (device.profile.properties[index], index)
   }
 
   /// The device whose properties a request reads or sets.
   /// - Throws: if another gateway carries out its commands, or it is disabled.
   @discardableResult
   func usable(_ id: DeviceID) throws(RequestError) -> DeviceDescription {
-    let device = try onEngine { engine throws(RequestError) in try engine.description(of: id) }
+    let device = try engine.call { engine throws(RequestError) in try engine.description(of: id) }
     if let owner = host.otherOwner(of: device) {
       throw RequestError("\(id) is owned by the gateway \(owner): send the request there")
     }
@@ -110,9 +99,9 @@ extension RequestHandler {
     return device
   }
 
-  private static func data(_ outcome: Outcome, _ property: Property, requested: Value? = nil) -> JSONValue {
-    outcome.json(requested: requested, property.codec).merging([
-      "time": .string(Timestamp.now.description), "unit": property.unit.map(JSONValue.string),
+  private static func data(_ result: CommandResult, _ unit: String?) -> JSONValue {
+    result.json.merging([
+      "time": .string(Timestamp.now.description), "unit": unit.map(JSONValue.string),
     ])
   }
 }

@@ -137,7 +137,7 @@ import Testing
   @Test func aCommandForAnUnknownDeviceFails() async throws {
     let tested = try await Engine(isInRange: false)
     let nobody = try DeviceID("nobody")
-    let failure = Outcome.failed(reason: "no device is called nobody")
+    let failure = Outcome.rejected(reason: "no device is called nobody")
     #expect(await tested.command(500, of: nobody).elements == [failure])
     #expect(await tested.get(Engine.period, of: nobody).elements == [failure])
     await tested.end()
@@ -178,14 +178,36 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let tested = try await Engine(configuration(), state: path, isInRange: false)
-    let waits = await tested.command(500)
+    let waits = await tested.command(500, sender: ["transaction": "t"])
     try await waits.pending()
     await tested.end()
-    let reason = "the gateway is stopping; a command without ttl is applied after the next start"
-    #expect(waits.elements == [.pending, .failed(reason: reason)])
+    #expect(waits.elements == [.pending, .deferred])
     let next = try await Engine(configuration(), state: path)
     try await next.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
+    let result = RecordingFrontEnd.Event.completed(
+      "period", .applied(actual: 500), sender: ["transaction": "t"])
+    #expect(next.frontEnd.events.elements.count { $0 == result } == 1)
     await next.end()
+    #expect(try Engine.stored(in: path).first?.waiting == [:])
+  }
+
+  @Test func waitingCommandOfAPropertyThatIsGoneFailsAfterARestart() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    var record = DeviceRecord(address: Engine.address)
+    record.waiting = [
+      "wings": DeviceRecord.Waiting(value: 1, sender: "a"),
+      "period": DeviceRecord.Waiting(value: 1, sender: "b"),
+    ]
+    Engine.store(record, in: path)
+    let tested = try await Engine(configuration(), state: path, isInRange: false)
+    for (property, sender) in [("wings", "a"), ("period", "b")] as [(String, JSONValue)] {
+      try await tested.frontEnd.event("\(property) failed") {
+        if case .completed(property, .failed, sender) = $0 { true } else { false }
+      }
+    }
+    await tested.end()
+    #expect(try Engine.stored(in: path).first?.waiting ?? [:] == [:])
   }
 
   @Test func aPropertyIsReadOnRequest() async throws {
@@ -844,7 +866,7 @@ import Testing
       hasNewLink: true)
     #expect(
       outcomes.elements.dropFirst()
-        == (there == 500 ? [] : [.failed(reason: Outcome.takenOverReason)]))
+        == (there == 500 ? [] : [.takenOver()]))
     await tested.end()
     #expect(
       try Engine.stored(in: folder.path + "/state.db").first?.desired == [
@@ -859,7 +881,7 @@ import Testing
       configuration(), state: folder.path + "/state.db", isInRange: false)
     let outcomes = await tested.command(500)
     await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true, hasNewLink: true)
-    #expect(outcomes.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    #expect(outcomes.elements == [.pending, .takenOver()])
     #expect(await tested.engine.device(Engine.id)?.desired == [:])
     await tested.end()
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.desired ?? [:] == [:])
@@ -880,7 +902,7 @@ import Testing
     await tested.engine.setOwner(
       .other(attic), of: Engine.id, Handover(desired: desired, revision: 1), isTakenOver: true,
       hasNewLink: true)
-    #expect(outcomes.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    #expect(outcomes.elements == [.pending, .takenOver()])
     await tested.end()
   }
 
@@ -900,7 +922,7 @@ import Testing
     let others = await tested.command(500)
     await tested.engine.setOwner(
       .other(cellar), of: Engine.id, Handover(desired: desired), isTakenOver: true, hasNewLink: true)
-    #expect(others.elements == [.pending, .failed(reason: Outcome.takenOverReason)])
+    #expect(others.elements == [.pending, .takenOver(isDesiredThere: true)])
     await tested.end()
   }
 
@@ -956,13 +978,9 @@ import Testing
     try await tested.frontEnd.availability(true)
     let outcomes = Record<Outcome>()
     let value = try Property.microbitPeriod.encode(500)
-    let command = Command(value, reply: { outcomes.append($0) })
-    await tested.engine.executeAndEnd(command)
+    await tested.engine.executeAndEnd(EncodedCommand(value) { outcomes.append($0) })
     try await tested.frontEnd.availability(false)
-    #expect(
-      outcomes.elements == [
-        .failed(reason: "the gateway is stopping; a command without ttl is applied after the next start")
-      ])
+    #expect(outcomes.elements == [.deferred])
     #expect(await tested.command(600).elements == [.failed(reason: "the gateway is stopping")])
     await tested.end()
   }
@@ -975,18 +993,18 @@ extension EngineTests {
       let path = folder.path + "/state.db"
       let tested = try await EngineUnderTest(state: path)
       try await tested.frontEnd.availability(true)
-      let command = Command(try Property.microbitPeriod.encode(500), waitsForLink: waitsForLink) { _ in }
-      await tested.engine.executeAndEnd(command)
+      let value = try Property.microbitPeriod.encode(500)
+      await tested.engine.executeAndEnd(EncodedCommand(value, waitsForLink: waitsForLink) { _ in })
       await tested.end()
-      #expect(try EngineUnderTest.stored(in: path).first.map { Set($0.desired.keys) } == kept)
+      #expect(try EngineUnderTest.stored(in: path).first.map { Set($0.waiting.keys) } == kept)
     }
   }
 }
 
 extension DeviceManager {
   /// In one loop iteration.
-  fileprivate func executeAndEnd(_ command: Command) {
-    execute(command, on: EngineUnderTest.period, of: EngineUnderTest.id)
+  fileprivate func executeAndEnd(_ command: EncodedCommand) {
+    registry.byID[EngineUnderTest.id]?.channels[EngineUnderTest.period].writer?.execute(command)
     endSessions()
   }
 

@@ -88,25 +88,36 @@ final class EngineUnderTest: Sendable {
 
   // MARK: Commands and requests
 
-  /// Executes a command, and records its outcomes in order.
+  /// Executes a command, and records its outcomes in order; an error is recorded as a rejection.
   func command(
     _ value: Value, _ property: Int = EngineUnderTest.period, of id: DeviceID = EngineUnderTest.id,
-    ttl: Int? = nil
+    ttl: Int? = nil, sender: JSONValue? = nil
   ) async -> Record<Outcome> {
     let outcomes = Record<Outcome>()
-    let description = await engine.device(id)?.profile.properties[property]
-    // For an unknown device nothing is encoded.
-    let command = Command(
-      (try? description?.encode(value)) ?? EncodedValue(value, []),
-      timeToLive: ttl.map { TimeToLive(seconds: $0, from: .now) }, reply: { outcomes.append($0) })
-    await engine.execute(command, on: property, of: id)
+    let (name, codec) = await nameAndCodec(property, of: id)
+    let command = Command(id, name, codec.json(value), timeToLive: ttl, sender: sender)
+    do throws(RequestError) {
+      try await engine.execute(command) { outcomes.append($0.outcome) }
+    } catch {
+      outcomes.append(.rejected(reason: error.reason))
+    }
     return outcomes
   }
 
   func get(_ property: Int, of id: DeviceID = EngineUnderTest.id) async -> Record<Outcome> {
     let outcomes = Record<Outcome>()
-    await engine.get(property, of: id) { outcomes.append($0) }
+    let (name, _) = await nameAndCodec(property, of: id)
+    do throws(RequestError) {
+      try await engine.get(name, of: id) { outcomes.append($0.outcome) }
+    } catch {
+      outcomes.append(.rejected(reason: error.reason))
+    }
     return outcomes
+  }
+
+  private func nameAndCodec(_ property: Int, of id: DeviceID) async -> (String, Codec) {
+    let property = await engine.device(id)?.profile.properties[property] ?? .microbitPeriod
+    return (property.name, property.codec)
   }
 
   // MARK: The peripheral
@@ -193,6 +204,8 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     case attached(DeviceDescription)
     case reading(Int, Value, sequence: UInt64?)
     case changed(DeviceChange, DeviceDescription)
+    /// A command of an earlier run.
+    case completed(String, Outcome, sender: JSONValue)
     case detached(DetachReason)
     case orphan(DeviceID, BluetoothAddress, offered: Set<String>)
   }
@@ -225,6 +238,9 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
+    }
+    func completed(_ result: CommandResult, for sender: JSONValue) {
+      events.append(.completed(result.property, result.outcome, sender: sender))
     }
     /// This front end has published nothing under the device's id.
     func detach(_ reason: DetachReason) {

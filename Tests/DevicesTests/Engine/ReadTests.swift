@@ -27,9 +27,7 @@ import Testing
     let start = tested.frontEnd.events.count
     let outcomes = Record<Outcome>()
     let final = Record<Outcome>()
-    let period = try #require(await tested.engine.device(Engine.id)).profile.properties[Engine.period]
-    let command = Command(try period.encode(.integer(1000)), timeToLive: nil) { final.append($0) }
-    await tested.engine.get(20, thenSet: command) { outcomes.append($0) }
+    try await tested.engine.get(20, thenSet: { final.append($0.outcome) }) { outcomes.append($0.outcome) }
     _ = try await outcomes.first(from: 19, within: patience, "all reads") { _ in true }
     #expect(outcomes.elements.allSatisfy { if case .read = $0 { true } else { false } })
     #expect(try await final.final() == .applied(actual: 1000))
@@ -44,7 +42,7 @@ import Testing
   @Test func readsBeyondTheBoundFail() async throws {
     let tested = try await slowEngine()
     let outcomes = Record<Outcome>()
-    await tested.engine.get(70) { outcomes.append($0) }
+    try await tested.engine.get(70) { outcomes.append($0.outcome) }
     _ = try await outcomes.first(from: 69, within: patience, "all reads") { _ in true }
     let failed = outcomes.elements.filter {
       $0 == .failed(reason: "64 reads of temperature are waiting already")
@@ -57,7 +55,7 @@ import Testing
   @Test func readsThatWaitFailWithTheLink() async throws {
     let tested = try await slowEngine(.seconds(1))
     let outcomes = Record<Outcome>()
-    await tested.engine.get(3) { outcomes.append($0) }
+    try await tested.engine.get(3) { outcomes.append($0.outcome) }
     await tested.hangUp()
     _ = try await outcomes.first(from: 2, within: patience, "all reads") { _ in true }
     #expect(outcomes.elements.allSatisfy { if case .failed = $0 { true } else { false } })
@@ -68,9 +66,10 @@ import Testing
 extension DeviceManager {
   /// Reads the temperature so many times at once, and sets the period.
   fileprivate func get(
-    _ count: Int, thenSet command: Command? = nil, _ reply: @escaping @Sendable (Outcome) -> Void
-  ) {
-    for _ in 0..<count { get(EngineUnderTest.temperature, of: EngineUnderTest.id, reply: reply) }
-    if let command { execute(command, on: EngineUnderTest.period, of: EngineUnderTest.id) }
+    _ count: Int, thenSet set: CommandReply? = nil, _ reply: @escaping CommandReply
+  ) throws {
+    let id = EngineUnderTest.id
+    for _ in 0..<count { try get("temperature", of: id, reply: reply) }
+    if let set { try execute(Command(id, "period", 1000), reply: set) }
   }
 }

@@ -96,8 +96,8 @@ struct NodeREDScriptTests {
     let message = try message(sent, to: "microbit-set")
     guard let payload = message["payload"] else { throw Failure("not a command: \(sent)") }
     #expect(message["topic"] == .string("microbit/kitchen/period/set"))
-    let command = try CommandPayload(payload.bytes, for: .microbitPeriod)
-    #expect(command.value.value == .integer(60000))
+    let command = try CommandPayload(payload.bytes, Property.microbitPeriod.codec)
+    #expect(command.value == .integer(60000))
     #expect(command.transaction?.hasPrefix("node-red-") == true)
     #expect(
       Array(ends.dropFirst(6)) == [
@@ -156,6 +156,7 @@ struct NodeREDScriptTests {
     (#""status":"applied","requested":2000,"actual":2000"#, "2 s, confirmed"),
     (#""status":"adjusted","requested":2000,"actual":2048"#, "2.048 s instead of 2 s"),
     (#""status":"pending","requested":2000"#, "offline; it will be set when the micro:bit is back"),
+    (#""status":"deferred","requested":2000"#, "the gateway stopped; it will be set after its next start"),
     (#""status":"superseded","requested":2000"#, "replaced by a later command"),
     (#""status":"rejected","reason":"0 is below 20""#, "refused: 0 is below 20"),
     (#""status":"failed","requested":2000,"reason":"x""#, "failed: x"),

@@ -1,0 +1,155 @@
+import Configuration
+import GATT
+import JSON
+import Log
+
+/// Setting and reading a property: the one way, for every front end. What cannot be carried out at all is thrown; what
+/// becomes of the rest is an ``Outcome``.
+extension DeviceManager {
+  /// Sets a property.
+  package func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
+    let channel = try channel(command.property, of: try requireDevice(command.device))
+    let property = channel.property
+    let value = try property.value(ofCommand: command.value)
+    let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
+    channel.writer?.execute(
+      EncodedCommand(value, timeToLive: timeToLive, sender: command.sender) { outcome in
+        reply(CommandResult(property, requested: value.value, outcome))
+      })
+  }
+
+  /// Reads a property now. A value that is a reading goes to the observers as well.
+  package func get(
+    _ property: String, of id: DeviceID, reply: @escaping CommandReply
+  ) throws(RequestError) {
+    let channel = try channel(property, of: try requireDevice(id))
+    try channel.property.checkReadable()
+    channel.get { [property = channel.property] in reply(CommandResult(property, $0)) }
+  }
+
+  /// - Throws: if there is no such device, or it does not use such a property.
+  package func property(_ name: String, of id: DeviceID) throws(RequestError) -> Property {
+    try channel(name, of: try requireDevice(id)).property
+  }
+
+  /// Calls the engine, on the loop.
+  package nonisolated func call<Value: Sendable>(
+    _ body: @Sendable (isolated DeviceManager) throws(RequestError) -> Value
+  ) throws(RequestError) -> Value {
+    try assumeIsolated { engine in
+      Result { () throws(RequestError) in try body(engine) }
+    }.get()
+  }
+
+  // MARK: Look-up
+
+  func requireDevice(_ id: DeviceID) throws(RequestError) -> Device {
+    if let device = registry.byID[id] { return device }
+    let near = nearest(to: id.description, among: registry.byID.keys.map(\.description))
+    throw RequestError(.notFound, "no device is called \(id)" + (near.map { ": did you mean \($0)?" } ?? ""))
+  }
+
+  /// The device that a request names by its id or by its address.
+  func requireDevice(_ reference: DeviceReference) throws(RequestError) -> Device {
+    switch reference {
+    case .id(let id): return try requireDevice(id)
+    case .address(let address):
+      if let device = registry.byAddress[address] { return device }
+      throw RequestError(.notFound, "no device has the address \(address): add it with device/add")
+    }
+  }
+
+  func channel(_ name: String, of device: Device) throws(RequestError) -> Channel {
+    let profile = device.description.profile
+    if let index = profile.index(ofPropertyNamed: name) { return device.channels[index] }
+    let used = profile.properties.map(\.name)
+    let shown = TopicWord.isValid(name) ? name : Excerpt(name).description
+    if configuration.profile(named: profile.name)?.property(named: name) != nil {
+      throw RequestError(
+        .invalid,
+        "\(device.id) does not use \(shown): add it to properties of its entry in config.json; in use: "
+          + used.joined(separator: ", "))
+    }
+    let hint = nearest(to: name, among: used).map { ": did you mean \($0)?" }
+    throw RequestError(
+      .invalid,
+      "\(device.id) has no property \(shown)" + (hint ?? "; in use: \(used.joined(separator: ", "))"))
+  }
+
+  // MARK: Earlier runs
+
+  /// Answers commands of an earlier run for properties that the device no longer has.
+  func failLostCommands(of device: Device) {
+    guard let record = store.records[device.address] else { return }
+    for (name, waiting) in record.waiting where device.settings.waiting(name, record) == nil {
+      store.change(device.address) { $0.waiting[name] = nil }
+      guard let sender = waiting.sender else { continue }
+      let outcome = Outcome.failed(reason: "the value is no longer valid for the device's properties")
+      for (observer, _) in device.observers {
+        observer.completed(CommandResult(name, nil, outcome), for: sender)
+      }
+    }
+  }
+}
+
+/// Why a command or a request cannot be carried out, for its sender.
+package struct RequestError: Error, Sendable, Equatable {
+  /// The kind of error, for programs.
+  package enum Code: String, Sendable {
+    /// The request is wrong: a key, a value, or a property that the device does not have.
+    case invalid
+    /// There is no such device or bond.
+    case notFound = "not_found"
+    /// It cannot be met now: the device is not in range or disabled, the adapter is off, a limit is reached.
+    case unavailable
+    /// The device has refused, or an operation on it has failed.
+    case failed
+  }
+
+  package let code: Code
+  package let reason: String
+  /// What was done before it failed.
+  package let data: JSONValue?
+
+  package init(_ code: Code, _ reason: String, data: JSONValue? = nil) {
+    self.code = code
+    self.reason = reason
+    self.data = data
+  }
+
+  /// ``Code/unavailable``.
+  package init(_ reason: String) { self.init(.unavailable, reason) }
+
+  /// The same, about this place in the request.
+  func at(_ path: ConfigurationPath) -> RequestError { RequestError(code, path.error(reason).description) }
+}
+
+extension DeviceDescription {
+  /// - Throws: if the device is disabled.
+  package func checkEnabled() throws(RequestError) {
+    guard isEnabled else { throw RequestError("\(id) is disabled: enable it with device/options") }
+  }
+}
+
+extension Property {
+  func checkReadable() throws(RequestError) {
+    if let problem = readProblem { throw RequestError(.invalid, problem) }
+  }
+
+  /// The value that the property is set to by a command with `json`. A string stands for other values too, as `"2000"`
+  /// for a number.
+  func value(ofCommand json: JSONValue) throws(RequestError) -> EncodedValue {
+    var sent = json
+    if case .string(let text) = json, !codec.isPlain, let parsed = try? JSONParser.parse(Array(text.utf8)) {
+      sent = parsed
+    }
+    do throws(ValueProblem) {
+      return try value(of: sent)
+    } catch {
+      if case .type(let expected, _) = error {
+        throw RequestError(.invalid, "\(Excerpt(json.payload)) is not \(expected)")
+      }
+      throw RequestError(.invalid, error.reason)
+    }
+  }
+}
