@@ -36,7 +36,7 @@ import Testing
       "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request),
       "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
     ]
-    (record.isDeleted, record.revision) = (true, 7)
+    (record.isDeleted, record.revision, record.isPending) = (true, 7, true)
     return record
   }
 
@@ -60,7 +60,7 @@ import Testing
         + #""properties":["keys"],"enabled":false,"gateway":"attic","connect":"on_demand","every":900},"#
         + #""added":true,"removed":true,"#
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"#
-        + #""period":{"value":5000}},"deleted":true,"revision":7}"#)
+        + #""period":{"value":5000}},"deleted":true,"revision":7,"pending":true}"#)
   }
 
   @Test func keysOfOtherVersionsAreIgnored() {

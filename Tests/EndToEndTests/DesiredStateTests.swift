@@ -113,7 +113,7 @@ import Testing
       try await fixture.message("kitchen/period", "80")
       try await fixture.vanish(0, "kitchen")
       #expect(try await fixture.setPeriod("kitchen", "70")["status"]?.string == "pending")
-      try await fixture.stored(#""desired":{"period":{"value":70,"pending":true}}"#)
+      try await fixture.stored(#""desired":{"period":{"value":70}}"#)
       switch end {
       case .stopped:
         #expect(try await fixture.stopGateway() == 0)
