@@ -32,12 +32,14 @@ final class AdapterView: @unchecked Sendable {
   }
 
   /// Scans for a while.
+  /// - Parameter started: called when the adapters are on.
   /// - Returns: the peripherals that were in range, the strongest first, and which adapters cannot scan.
   static func scan(
-    _ adapters: [String], for limit: Duration, on loop: EventLoop
+    _ adapters: [String], for limit: Duration, on loop: EventLoop, started: () -> Void = {}
   ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
     let view = AdapterView(adapters: adapters, loop: loop)
     try await view.start()
+    started()
     await view.scan()
     try? await loop.sleep(for: limit)
     let faults = await view.scanFindings

@@ -43,8 +43,9 @@ public struct Scan: Sendable, Equatable {
       await view.stop()
     } else {
       let limit = timeout ?? .seconds(10)
-      if !json { printError("scanning for \(limit.components.seconds) s …") }
-      let scan = try await AdapterView.scan(adapters, for: limit, on: loop)
+      let scan = try await AdapterView.scan(adapters, for: limit, on: loop) {
+        if !json { printError("scanning for \(limit.components.seconds) s …") }
+      }
       show(scan.found, configuration, gateway)
       (isEmpty, faults) = (scan.found.isEmpty, scan.faults)
     }

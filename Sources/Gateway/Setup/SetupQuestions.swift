@@ -89,10 +89,10 @@ extension SetupQuestion {
         SetupQuestion(
           prompt: "Broker (name or address)",
           lines: [
-            "", "Where is the MQTT broker? It is the program, for example Mosquitto, through which",
-            "gateway, Home Assistant and scripts exchange messages. localhost is this computer;",
-            "with Home Assistant's Mosquitto add-on it is its computer, for example",
-            "homeassistant.local.",
+            "", "Where is the MQTT broker? It is the program (for example Mosquitto) through",
+            "which gateway, Home Assistant and scripts exchange messages. localhost is this",
+            "computer; with Home Assistant's Mosquitto add-on it is that computer, for",
+            "example homeassistant.local.",
           ], preset: answers.mqtt["host"]?.text, option: "--broker"
         ) {
           if Int($1) != nil {
