@@ -16,6 +16,20 @@ extension Configuration {
     return whole.limited(to: names)
   }
 
+  /// The options of an entry with those that requests changed, as far as their profile and properties still exist. Those
+  /// of an entry for another profile do not count.
+  package func options(_ entry: DeviceOptions, changedBy changes: DeviceOptions) -> DeviceOptions {
+    var (entry, changes) = (entry, changes)
+    let configured = entry.profile ?? Profile.microbit.name
+    let requested = changes.profile.flatMap { profile(named: $0) }?.name
+    changes.profile = requested
+    if let requested, requested != configured { entry = DeviceOptions() }
+    guard let profile = profile(named: requested ?? configured) else { return entry }
+    let properties = changes.properties?.filter { profile.property(named: $0) != nil } ?? []
+    changes.properties = properties.isEmpty ? nil : properties
+    return entry.merging(changes)
+  }
+
   /// The values that the properties are to hold, by property.
   package func desired(of options: DeviceOptions) -> [String: Value] {
     let profile = profile(of: options)
