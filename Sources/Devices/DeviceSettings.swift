@@ -102,22 +102,6 @@ extension Configuration {
   }
 }
 
-extension Configuration {
-  /// The options of an entry with those that requests changed, as far as their profile and properties still exist. Those
-  /// of an entry for another profile do not count.
-  fileprivate func options(_ entry: DeviceOptions, changedBy changes: DeviceOptions) -> DeviceOptions {
-    var (entry, changes) = (entry, changes)
-    let configured = entry.profile ?? Profile.microbit.name
-    let requested = changes.profile.flatMap { profile(named: $0) }?.name
-    changes.profile = requested
-    if let requested, requested != configured { entry = DeviceOptions() }
-    guard let profile = profile(named: requested ?? configured) else { return entry }
-    let properties = changes.properties?.filter { profile.property(named: $0) != nil } ?? []
-    changes.properties = properties.isEmpty ? nil : properties
-    return entry.merging(changes)
-  }
-}
-
 extension DeviceSettings {
   /// - Parameter entry: that of the configuration which matches; nil: none, a request added the device.
   package init(

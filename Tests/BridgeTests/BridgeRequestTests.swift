@@ -138,10 +138,14 @@ import Testing
     ("health", #"{"x":1}"#, "x: unknown key (known keys: transaction)"),
     ("health", #"{"transacton":"a"}"#, "transacton: unknown key (did you mean transaction?)"),
     ("scan", #"{"time":5}"#, "time: unknown key (did you mean timeout?)"),
-    ("device/add", #"{"identifer":"x"}"#, "identifer: unknown key (did you mean identifier?)"),
+    (
+      "device/add", #"{"identifer":"x"}"#,
+      "identifer: unknown key (did you mean identifier?); identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"
+    ),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, enabled, gateway, connect, every, transaction)"
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, desired, period, enabled, gateway, connect, every, transaction); "
+        + "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"
     ),
     (
       "device/options", #"{"id":"a","options":{"nmae":"x"}}"#,
@@ -157,7 +161,8 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a","name":"x"}"#,
-      "name: unknown key (known keys: id, options, transaction)"
+      "name: unknown key (known keys: id, options, transaction); options: this is missing (an object of name, area, "
+        + "properties, exclude, desired, period, enabled, gateway, connect, every)"
     ),
     // Missing keys.
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
@@ -170,7 +175,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, properties, desired, period, enabled, gateway, connect, every)"
+      "options: this is missing (an object of name, area, properties, exclude, desired, period, enabled, gateway, connect, every)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.

@@ -183,6 +183,9 @@ import Testing
         ["accelerometer_period": .integer(100)]
       ),
       (#"{"profile":"microbit"}"#, ["temperature", "period"], [:]),
+      (#"{"exclude":["period"]}"#, ["temperature"], [:]),
+      (#"{"properties":["button_a","button_b"],"exclude":["button_a"]}"#, ["button_b"], [:]),
+      (#"{"exclude":["period"],"period":50}"#, ["temperature", "period"], ["period": .integer(50)]),
       (#"{"profile":"fan"}"#, ["speed"], [:]),
       (
         #"{"profile":"fan","properties":["rpm"],"desired":{"mode":"on","speed":7}}"#,
@@ -214,6 +217,10 @@ import Testing
     (
       #"{"properties":["temperature","buton_a"]}"#,
       #"1:42: devices[0].properties[1]: the profile microbit has no property "buton_a" (did you mean button_a?)"#
+    ),
+    (
+      #"{"exclude":["buton_a"]}"#,
+      #"1:25: devices[0].exclude[0]: the profile microbit has no property "buton_a" (did you mean button_a?)"#
     ),
     (#"{"properties":[]}"#, "1:27: devices[0].properties: must not be empty (leave the key out instead)"),
     (

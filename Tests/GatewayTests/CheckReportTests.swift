@@ -65,6 +65,7 @@ import Testing
         area                    –                    default
         profile                 microbit             default
         properties              temperature, period  default
+        exclude                 []                   default
         period                  5000 ms              command
         enabled                 true                 default
         gateway                 –                    default

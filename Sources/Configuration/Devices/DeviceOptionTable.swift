@@ -12,7 +12,8 @@ package struct DeviceOptionTable {
   package static var all: [any DeviceOptionDeclaration] {
     let table = DeviceOptionTable()
     return [
-      table.id, table.name, table.area, table.profile, table.properties, table.desired, table.period,
+      table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.desired,
+      table.period,
       table.isEnabled, table.gateway, table.adapter, table.pairing, table.passkey, table.connect, table.every,
     ]
   }
@@ -39,6 +40,11 @@ package struct DeviceOptionTable {
   /// The properties that are used; nil: the profile's default properties. Those of ``desired`` are used as well.
   package var properties: DeviceOption<[String], [String]?> {
     DeviceOption("properties", .list(of: .propertyName))
+  }
+
+  /// The properties of those that are not used.
+  package var exclude: DeviceOption<[String], [String]> {
+    DeviceOption("exclude", .list(of: .propertyName), default: [])
   }
 
   /// The values that properties are to hold, as JSON; ``Configuration/desired(of:)`` decodes them.

@@ -12,8 +12,24 @@ extension Configuration {
   package func profile(of options: DeviceOptions) -> Profile {
     let whole = options.profile.flatMap { profile(named: $0) } ?? .microbit
     var names = Set(options.properties ?? whole.defaultProperties)
+    names.subtract(options.exclude ?? [])
     names.formUnion(options.desiredValues.map(\.name))
     return whole.limited(to: names)
+  }
+
+  /// The options of an entry with those that requests changed, as far as their profile and properties still exist. Those
+  /// of an entry for another profile do not count, and its `exclude` is about its own properties.
+  package func options(_ entry: DeviceOptions, changedBy changes: DeviceOptions) -> DeviceOptions {
+    var (entry, changes) = (entry, changes)
+    let configured = entry.profile ?? Profile.microbit.name
+    let requested = changes.profile.flatMap { profile(named: $0) }?.name
+    changes.profile = requested
+    if let requested, requested != configured { entry = DeviceOptions() }
+    guard let profile = profile(named: requested ?? configured) else { return entry }
+    let properties = changes.properties?.filter { profile.property(named: $0) != nil } ?? []
+    changes.properties = properties.isEmpty ? nil : properties
+    if changes.properties != nil { entry.exclude = nil }
+    return entry.merging(changes)
   }
 
   /// The values that the properties are to hold, by property.
@@ -54,6 +70,9 @@ extension Configuration {
     for (index, name) in (options.properties ?? []).enumerated() where profile.property(named: name) == nil {
       unknown(name, list.index(index))
     }
+    for (index, name) in (options.exclude ?? []).enumerated() where profile.property(named: name) == nil {
+      unknown(name, path.key("exclude").index(index))
+    }
     for (name, value) in options.desiredValues.map({ ($0.name, $0.value) }) {
       let isShort = options.desired?.contains { $0.name == name } != true
       let place = isShort ? path.key(name) : path.key("desired").key(name)
@@ -74,6 +93,7 @@ extension DeviceOptions {
     let more = names.filter { !used.contains($0) }
     guard !more.isEmpty else { return }
     self.properties = used + more
+    self.exclude = nil
   }
 }
 

@@ -316,6 +316,14 @@ import Testing
       Engine.id, ["properties": .null, "desired": ["accelerometer_period": .null]])
     #expect(reset?.profile.properties.map(\.name) == ["temperature", "period"])
     #expect(reset?.desired == ["period": 700])
+    let less = try await tested.engine.change(Engine.id, ["exclude": ["temperature"]])
+    #expect(less?.profile.properties.map(\.name) == ["period"])
+    let again = try await tested.engine.change(
+      Engine.id, ["exclude": ["accelerometer_period"], "desired": ["accelerometer_period": 80]])
+    #expect(
+      again?.desired == ["period": 700, "accelerometer_period": 80], "a desired value uses its property")
+    _ = try await tested.engine.change(
+      Engine.id, ["exclude": .null, "properties": .null, "desired": ["accelerometer_period": .null]])
     await tested.end()
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.changes.isEmpty == true)
   }
