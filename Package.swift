@@ -93,7 +93,7 @@ let package = Package(
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "EventLoop", "TestSupport"]),
-    tests("GATTTests", ["GATT"]),
+    tests("GATTTests", ["GATT", "TestSupport"]),
     tests(
       "BlueZTests",
       ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "Peripherals", "TestSupport"]),

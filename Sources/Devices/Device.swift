@@ -134,21 +134,21 @@ final class Device: @unchecked Sendable {
   func apply(_ new: DeviceSettings) {
     let before = settings
     settings = new
-    description.configuredName = new.name.value
-    description.area = new.area.value
-    description.isEnabled = new.isEnabled.value
+    description.configuredName = new.name
+    description.area = new.area
+    description.isEnabled = new.isEnabled
     description.isOnDemand = new.visitInterval != nil
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.pairing != before.pairing { session.setPairing(new.pairing) }
-    if new.adapter != before.adapter, let adapter = new.adapter, !context.uses(adapter: adapter) {
+    var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
+    if let adapter = new.adapter, adapter != before.adapter, !context.uses(adapter: adapter) {
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
+      changed.removeAll { $0.name == "adapter" }
     }
-    let isPinChanged = new.adapter != before.adapter && new.adapter.map(context.uses(adapter:)) != false
-    let isOtherMode = new.visitInterval != before.visitInterval || isPinChanged
-    if !new.isEnabled.value, before.isEnabled.value { abandonWrites(reason: "the device is disabled") }
-    if isOtherMode || new.isEnabled.value != before.isEnabled.value {
-      if before.isEnabled.value { session.stop() }
-      if new.isEnabled.value {
+    if !new.isEnabled, before.isEnabled { abandonWrites(reason: "the device is disabled") }
+    if changed.contains(where: \.restartsLink) || new.isEnabled != before.isEnabled {
+      if before.isEnabled { session.stop() }
+      if new.isEnabled {
         session.adapters.pin(new.adapter)
         session = DeviceSession(of: self, session.adapters)
       }

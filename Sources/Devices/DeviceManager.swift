@@ -240,7 +240,7 @@ package actor DeviceManager {
     isScanUpdateDue = false
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
-      || registry.all.contains { $0.settings.isEnabled.value && $0.needsScan }
+      || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
     for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded) } }
   }
 

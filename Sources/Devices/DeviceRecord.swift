@@ -48,11 +48,11 @@ package struct DeviceRecord: Sendable, Equatable {
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
   /// Commands alone do not count: one for a group is for every device in range as well.
-  var isKnownByAddress: Bool { id != nil || isAdded || changes != DeviceOptions() }
+  var isKnownByAddress: Bool { id != nil || isAdded || !changes.isEmpty }
 
   /// Whether a request was about it.
   var isRequested: Bool {
-    isAdded || isRemoved || changes != DeviceOptions()
+    isAdded || isRemoved || !changes.isEmpty
       || desired.values.contains { $0.source == .request }
   }
 
@@ -84,7 +84,7 @@ extension DeviceRecord {
       "model": model.map(JSONValue.string),
       "firmware": firmware.map(JSONValue.string),
       "serial": serial.map(JSONValue.string),
-      "changes": changes == DeviceOptions() ? nil : changes.json,
+      "changes": changes.isEmpty ? nil : changes.json,
       "added": isAdded ? .bool(true) : nil,
       "removed": isRemoved ? .bool(true) : nil,
       "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
@@ -116,9 +116,7 @@ extension DeviceRecord {
     model = try object.member("model", as: Self.text)
     firmware = try object.member("firmware", as: Self.text)
     serial = try object.member("serial", as: Self.text)
-    if let options = try object.member("changes", as: Self.object) {
-      changes = try DeviceOptions(stored: options)
-    }
+    changes = try object.member("changes", as: DeviceOptions.init) ?? DeviceOptions()
     isAdded = try object.value("added", .bool) ?? false
     isRemoved = try object.value("removed", .bool) ?? false
     for member in try object.member("desired", as: Self.object)?.members ?? [] {
@@ -152,35 +150,6 @@ extension DeviceRecord {
 
   private static func object(_ json: JSONValue) -> JSONObject? {
     if case .object(let object) = json { object } else { nil }
-  }
-}
-
-extension DeviceOptions {
-  fileprivate init(stored object: JSONObject) throws(Broken) {
-    id = try object.value("id", .deviceID)
-    name = try object.value("name", .label)
-    area = try object.value("area", .label)
-    profile = try object.value("profile", .text(longest: TopicWord.longest))
-    properties = try object.value("properties", .list(of: .propertyName))
-    isEnabled = try object.value("enabled", .bool)
-    gateway = try object.value("gateway", .gatewayID)
-    connect = try object.value("connect", .choice)
-    every = try object.value("every", .visitInterval)
-  }
-
-  /// What is changed, by the keys of a device entry.
-  var json: JSONValue {
-    [
-      "id": id.map { .string($0.description) },
-      "name": name.map(JSONValue.string),
-      "area": area.map(JSONValue.string),
-      "profile": profile.map(JSONValue.string),
-      "properties": properties.map { .array($0.map(JSONValue.string)) },
-      "enabled": isEnabled.map(JSONValue.bool),
-      "gateway": gateway.map { .string($0.description) },
-      "connect": connect.map { .string($0.rawValue) },
-      "every": every.map(JSONValue.integer),
-    ]
   }
 }
 

@@ -182,9 +182,9 @@ final class DeviceSession: @unchecked Sendable {
         return { $0.disconnectCompleted($1) }
       }
     case .forget:
-      let forget = forget()
+      let removal = forget()
       operate { central in
-        await forget(central)
+        await removal(central)
         return { $0.disconnectCompleted($1) }
       }
     case .unpair: device.task(forget())

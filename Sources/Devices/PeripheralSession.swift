@@ -190,7 +190,7 @@ package struct PeripheralSession: Sendable {
   }
 
   mutating func forget(thenWait delay: Duration?) -> [Action] {
-    pairing.forget()
+    pairing.refusedLinks = 0
     return change(to: .leaving(thenWait: delay)) + [.forget]
   }
 

@@ -47,6 +47,15 @@ package struct Generator: Sendable, Hashable {
     }
   }
 
+  /// Reads `PROPERTY=GENERATOR`.
+  package init(_ assignment: String, of profile: Profile, seed: UInt64) throws(PeripheralError) {
+    guard let equals = assignment.firstIndex(of: "=") else {
+      throw PeripheralError("--generate: not PROPERTY=GENERATOR: \(assignment)")
+    }
+    let property = try profile.served(String(assignment[..<equals]))
+    try self.init(String(assignment[assignment.index(after: equals)...]), for: property, seed: seed)
+  }
+
   /// The next value, as the bytes of its notifications, and the time until the one after it.
   package mutating func next() -> (packets: [[UInt8]], wait: Duration) {
     let wait = interval ?? .seconds(1)

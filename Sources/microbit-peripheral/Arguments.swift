@@ -18,7 +18,7 @@ struct Arguments: Sendable {
   private var profile = Profile.microbit.name
   private var directory: String?
   /// `PROPERTY=GENERATOR`.
-  private var generators: [(property: String, text: String)] = []
+  private var generators: [String] = []
 
   static let help = """
     Usage: microbit-peripheral [OPTION]...
@@ -87,11 +87,7 @@ struct Arguments: Sendable {
     case .name:
       guard !text.isEmpty, text.utf8.count <= 248 else { throw CommandLineError("--name: 1 to 248 bytes") }
       name = text
-    case .generate:
-      guard let equals = text.firstIndex(of: "=") else {
-        throw CommandLineError("--generate: not PROPERTY=GENERATOR: \(text)")
-      }
-      generators.append((String(text[..<equals]), String(text[text.index(after: equals)...])))
+    case .generate: generators.append(text)
     case .help, .version: break
     }
   }
@@ -105,9 +101,7 @@ struct Arguments: Sendable {
       throw PeripheralError("\(error)")
     }
     var made: [Generator] = []
-    for (property, text) in generators {
-      made.append(try Generator(text, for: try chosen.served(property), seed: UInt64(made.count + 1)))
-    }
+    for text in generators { made.append(try Generator(text, of: chosen, seed: UInt64(made.count + 1))) }
     return ServedPeripheral(chosen, generators: made, at: .now)
   }
 }

@@ -231,20 +231,12 @@ struct Arguments: Sendable {
   private mutating func add(_ text: String?, _ generators: [String]) throws(CommandLineError) {
     do {
       let profile = try text.map { try Profile.named($0, in: directory) } ?? .microbit
-      let made = try generators.map { text in
-        guard let equals = text.firstIndex(of: "=") else {
-          throw CommandLineError("--generate: not PROPERTY=GENERATOR: \(text)")
-        }
-        let property = try profile.served(String(text[..<equals]))
-        return try Generator(String(text[text.index(after: equals)...]), for: property, seed: options.seed)
-      }
+      let made = try generators.map { try Generator($0, of: profile, seed: options.seed) }
       guard text != nil else { return options.generators = made }
       var description = PeripheralDescription(
         name: profile.advertisedName, profile: profile, advertises: profile.requires)
       description.generators = made
       options.described.append(description)
-    } catch let error as CommandLineError {
-      throw error
     } catch {
       throw CommandLineError("\(error)")
     }

@@ -5,8 +5,6 @@ import Testing
 /// bluetoothd with two adapters, as tried with 5.66: each has objects, discovery and links of its own.
 @Suite struct AdapterTests {
   private static let device = "dev_D0_5A_00_00_C0_DE"
-  private static let start = "org.bluez.Adapter1.StartDiscovery"
-  private static let stop = "org.bluez.Adapter1.StopDiscovery"
 
   private static func fixture(_ strengths: [Int?] = [-50, -70]) -> Fixture {
     Fixture { options in
@@ -25,17 +23,17 @@ import Testing
 
   @Test func eachAdapterFindsThePeripheralByItself() {
     let fixture = Self.fixture()
-    fixture.call("A", "/org/bluez/hci1", Self.start)
+    fixture.call("A", "/org/bluez/hci1", .startDiscovery)
     fixture.advance(by: .seconds(1))
     #expect(added(fixture) == ["/org/bluez/hci1/\(Self.device)"])
-    fixture.call("A", "/org/bluez/hci0", Self.start)
+    fixture.call("A", "/org/bluez/hci0", .startDiscovery)
     fixture.advance(by: .seconds(1))
     #expect(added(fixture) == ["/org/bluez/hci0/\(Self.device)"])
   }
 
   @Test func aPeripheralMayBeInRangeOfOneOnly() {
     let fixture = Self.fixture([nil, -70])
-    for adapter in ["/org/bluez/hci0", "/org/bluez/hci1"] { fixture.call("A", adapter, Self.start) }
+    for adapter in ["/org/bluez/hci0", "/org/bluez/hci1"] { fixture.call("A", adapter, .startDiscovery) }
     fixture.advance(by: .seconds(1))
     #expect(added(fixture) == ["/org/bluez/hci1/\(Self.device)"])
   }
@@ -43,15 +41,15 @@ import Testing
   @Test func aLinkOfOneAdapterEndsWithThatAdapter() {
     let fixture = Self.fixture()
     for adapter in ["/org/bluez/hci0", "/org/bluez/hci1"] {
-      fixture.call("A", adapter, Self.start)
+      fixture.call("A", adapter, .startDiscovery)
       fixture.advance(by: .seconds(1))
-      fixture.call("A", adapter, Self.stop)
+      fixture.call("A", adapter, .stopDiscovery)
     }
-    fixture.call("A", "/org/bluez/hci1/\(Self.device)", "org.bluez.Device1.Connect")
+    fixture.call("A", "/org/bluez/hci1/\(Self.device)", .connect)
     fixture.advance(by: .seconds(1))
     #expect(fixture.model.peripherals[0].radio.linked == 1)
     // While it is connected, it does not advertise.
-    fixture.call("A", "/org/bluez/hci0/\(Self.device)", "org.bluez.Device1.Connect")
+    fixture.call("A", "/org/bluez/hci0/\(Self.device)", .connect)
     fixture.advance(by: .seconds(1))
     #expect(fixture.unanswered == 1)
     fixture.take(fixture.model.plug(1, false, at: fixture.now))

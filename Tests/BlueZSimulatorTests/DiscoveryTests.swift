@@ -5,8 +5,6 @@ import Testing
 
 /// Discovery: repeating advertisements, filters, temporary devices.
 @Suite struct DiscoveryTests {
-  private static let start = "org.bluez.Adapter1.StartDiscovery"
-  private static let stop = "org.bluez.Adapter1.StopDiscovery"
   private static let setFilter = "org.bluez.Adapter1.SetDiscoveryFilter"
 
   private func added(_ lines: [String]) -> [Substring] {
@@ -18,7 +16,7 @@ import Testing
       options.devices = 2
       options.decoys = 1
     }
-    fixture.call("A", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(10))
     #expect(Set(added(fixture.takeLines())).count == 3)
     // The signal strength is signalled when it has changed in a scan: at most three times in three scans.
@@ -30,7 +28,7 @@ import Testing
 
   @Test func deviceThatKeepsAdvertisingIsNotRemoved() {
     let fixture = Fixture()
-    fixture.call("A", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(300))
     #expect(!fixture.takeLines().contains { $0.contains("InterfacesRemoved") })
     fixture.take(fixture.model.vanish(0, at: fixture.now))
@@ -45,7 +43,7 @@ import Testing
   @Test func deviceThatDoesNotAdvertiseIsNotFound() {
     let fixture = Fixture()
     fixture.take(fixture.model.setAdvertising(0, false, at: fixture.now))
-    fixture.call("A", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(5))
     #expect(added(fixture.takeLines()) == [])
     fixture.take(fixture.model.setAdvertising(0, true, at: fixture.now))
@@ -66,7 +64,7 @@ import Testing
       options.decoys = 1
     }
     fixture.call("A", LinkTests.adapter, Self.setFilter, [.properties(filter)])
-    fixture.call("A", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     #expect(added(fixture.takeLines()).count == count)
   }
@@ -74,16 +72,16 @@ import Testing
   @Test func filtersOfSeveralClientsMerge() {
     let fixture = Fixture { $0.devices = 2 }
     fixture.call("A", LinkTests.adapter, Self.setFilter, [.properties(["Pattern": .string("D0")])])
-    fixture.call("A", LinkTests.adapter, Self.start)
-    fixture.call("B", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
+    fixture.call("B", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     #expect(added(fixture.takeLines()).count == 2)
   }
 
   @Test func clientsDiscoveryEndsWithItsConnection() {
     let fixture = Fixture()
-    fixture.call("A", LinkTests.adapter, Self.start)
-    fixture.call("B", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
+    fixture.call("B", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     _ = fixture.takeLines()
     fixture.take(fixture.model.clientLeft("A", at: fixture.now))
@@ -104,7 +102,7 @@ import Testing
       options.devices = 0
       options.decoys = 1
     }
-    fixture.call("A", "/org/bluez/hci0/dev_E5_7A_00_00_00_01", "org.bluez.Device1.Connect")
+    fixture.call("A", "/org/bluez/hci0/dev_E5_7A_00_00_00_01", .connect)
     fixture.advance(by: .seconds(1))
     let lines = fixture.takeLines()
     #expect(lines.last?.contains("ServicesResolved=b:true") == true)
@@ -117,7 +115,7 @@ import Testing
       options.devices = 1
       options.names = [0: ""]
     }
-    fixture.call("A", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     let line = fixture.takeLines().last ?? ""
     #expect(line.contains("AddressType=s:random;Alias=s:D0-5A-00-00-C0-DE;Paired"))
@@ -125,7 +123,7 @@ import Testing
 
   @Test func aDeviceThatIsRemovedIsFoundAgainWithTheNextScan() {
     let fixture = LinkTests.discovered()
-    fixture.call("A", LinkTests.adapter, Self.start)
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     let remove = "org.bluez.Adapter1.RemoveDevice"
     fixture.call("A", LinkTests.adapter, remove, [.objectPath(LinkTests.device)])

@@ -152,3 +152,42 @@ final class Fixture {
 extension String {
   fileprivate var trimmingNewline: String { last == "\n" ? String(dropLast()) : self }
 }
+
+extension Fixture {
+  /// The first described peripheral.
+  static let described = "/org/bluez/hci0/dev_E6_7A_00_00_00_02"
+
+  /// A link to a described peripheral, the only one.
+  static func linked(to description: PeripheralDescription) -> Fixture {
+    let fixture = LinkTests.discovered { $0.describe(description) }
+    fixture.call("A", described, .connect)
+    fixture.advance(by: .seconds(1))
+    _ = fixture.takeLines()
+    return fixture
+  }
+}
+
+extension SimulatorOptions {
+  /// This peripheral alone.
+  mutating func describe(_ description: PeripheralDescription) {
+    devices = 0
+    described = [description]
+  }
+}
+
+/// Methods that many tests call.
+extension String {
+  static let startDiscovery = "org.bluez.Adapter1.StartDiscovery"
+  static let stopDiscovery = "org.bluez.Adapter1.StopDiscovery"
+  static let connect = "org.bluez.Device1.Connect"
+  static let disconnect = "org.bluez.Device1.Disconnect"
+  static let readValue = "org.bluez.GattCharacteristic1.ReadValue"
+  static let writeValue = "org.bluez.GattCharacteristic1.WriteValue"
+  static let startNotify = "org.bluez.GattCharacteristic1.StartNotify"
+  static let stopNotify = "org.bluez.GattCharacteristic1.StopNotify"
+  static let acquireNotify = "org.bluez.GattCharacteristic1.AcquireNotify"
+}
+
+extension DBusValue {
+  static let noOptions = DBusValue.properties([:])
+}

@@ -14,29 +14,14 @@ import Testing
   private static let add = Property(
     name: "add", service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: 0x2222),
     kind: .event, access: .write, codec: .uint8)
-  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
-  private static let write = "org.bluez.GattCharacteristic1.WriteValue"
-  private static let startNotify = "org.bluez.GattCharacteristic1.StartNotify"
-  private static let device = "/org/bluez/hci0/dev_E6_7A_00_00_00_02"
-
-  private static func linked(_ description: PeripheralDescription) -> Fixture {
-    let fixture = LinkTests.discovered { options in
-      options.devices = 0
-      options.described = [description]
-    }
-    fixture.call("A", device, "org.bluez.Device1.Connect")
-    fixture.advance(by: .seconds(1))
-    _ = fixture.takeLines()
-    return fixture
-  }
 
   @Test func aPeripheralOfAProfileSendsGeneratedValues() throws {
     var description = PeripheralDescription(
       name: "Battery", profile: try Profile(name: "battery", properties: [Self.level]))
     description.generators = [try Generator("ramp:1:200:1@10", for: Self.level)]
-    let fixture = Self.linked(description)
-    let path = Self.device + "/service000e/char000f"
-    fixture.call("A", path, Self.startNotify)
+    let fixture = Fixture.linked(to: description)
+    let path = Fixture.described + "/service000e/char000f"
+    fixture.call("A", path, .startNotify)
     _ = fixture.takeLines()
     fixture.advance(by: .milliseconds(50))
     let values = fixture.takeLines().compactMap { line in
@@ -59,13 +44,13 @@ import Testing
 
   @Test func aWriteOfAnotherLengthIsRefused() throws {
     let profile = try Profile(name: "counter", properties: [Self.add])
-    let fixture = Self.linked(PeripheralDescription(name: "Counter", profile: profile))
-    let path = Self.device + "/service000e/char000f"
+    let fixture = Fixture.linked(to: PeripheralDescription(name: "Counter", profile: profile))
+    let path = Fixture.described + "/service000e/char000f"
     let refused = "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"
     for (bytes, answer) in [([1, 2], refused), ([], refused), ([7], "<\tA\tWriteValue\tok")]
       as [([UInt8], String)]
     {
-      fixture.call("A", path, Self.write, [.bytes(bytes), .properties([:])])
+      fixture.call("A", path, .writeValue, [.bytes(bytes), .properties([:])])
       #expect(fixture.takeLines() == [answer])
     }
   }

@@ -16,9 +16,9 @@ import Testing
   /// A fixture in which everybody has been discovered.
   static func discovered(_ change: (inout SimulatorOptions) -> Void = { $0.devices = 1 }) -> Fixture {
     let fixture = Fixture(change)
-    fixture.call("A", adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.call("A", adapter, .startDiscovery)
     fixture.advance(by: .milliseconds(300))
-    fixture.call("A", adapter, "org.bluez.Adapter1.StopDiscovery")
+    fixture.call("A", adapter, .stopDiscovery)
     _ = fixture.takeLines()
     return fixture
   }
@@ -26,7 +26,7 @@ import Testing
   /// A fixture in which the first micro:bit has a link.
   static func linked(_ change: (inout SimulatorOptions) -> Void = { $0.devices = 1 }) -> Fixture {
     let fixture = discovered(change)
-    fixture.call("A", device, "org.bluez.Device1.Connect")
+    fixture.call("A", device, .connect)
     fixture.advance(by: .seconds(1))
     _ = fixture.takeLines()
     return fixture
@@ -36,10 +36,10 @@ import Testing
 
   @Test func aCallerThatLooksAtOnceFindsNoServicesYet() {
     let fixture = Self.discovered()
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
     while !fixture.lines.contains("<\tA\tConnect\tok"), fixture.advanceToNextEvent(within: .seconds(1)) {}
     #expect(fixture.takeLines() == [Self.connected, "<\tA\tConnect\tok"])
-    fixture.call("A", Self.temperature, "org.bluez.GattCharacteristic1.StartNotify")
+    fixture.call("A", Self.temperature, .startNotify)
     #expect(fixture.takeLines().first?.contains("UnknownObject") == true)
     fixture.advance(by: .milliseconds(100))
     #expect(fixture.takeLines().last?.contains("ServicesResolved=b:true") == true)
@@ -48,7 +48,7 @@ import Testing
   @Test func connectsAreServedOneAfterTheOther() {
     let fixture = Self.discovered { $0.devices = 3 }
     let paths = (0..<3).map { BlueZName.devicePath(Identity.address(ofMicroBit: $0), of: Self.adapter) }
-    for path in paths { fixture.call("A", path, "org.bluez.Device1.Connect") }
+    for path in paths { fixture.call("A", path, .connect) }
     var order: [String] = []
     var connects: [ContinuousClock.Instant] = []
     while connects.count < 3, fixture.advanceToNextEvent(within: .seconds(2)) {
@@ -64,8 +64,8 @@ import Testing
   @Test func anAbsentDeviceDoesNotHoldUpTheOthers() {
     let fixture = Self.discovered { $0.devices = 2 }
     fixture.take(fixture.model.vanish(0, at: fixture.now))
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
-    fixture.call("A", Self.second, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
+    fixture.call("A", Self.second, .connect)
     fixture.advance(by: .seconds(1))
     #expect(fixture.takeLines().contains("<\tA\tConnect\tok"))
     fixture.advance(by: .seconds(40))
@@ -75,14 +75,14 @@ import Testing
 
   @Test func timeOutOfARemovedDeviceDoesNotAffectItsSuccessor() {
     let fixture = Self.linked()
-    fixture.call("A", Self.device, "org.bluez.Device1.Disconnect")
+    fixture.call("A", Self.device, .disconnect)
     fixture.advance(by: .seconds(5))
     fixture.call("A", Self.adapter, "org.bluez.Adapter1.RemoveDevice", [.objectPath(Self.device)])
-    fixture.call("A", Self.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.call("A", Self.adapter, .startDiscovery)
     fixture.advance(by: .seconds(20))
-    fixture.call("A", Self.adapter, "org.bluez.Adapter1.StopDiscovery")
+    fixture.call("A", Self.adapter, .stopDiscovery)
     fixture.take(fixture.model.vanish(0, at: fixture.now))
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(40))
     #expect(fixture.takeLines() == [])
@@ -92,9 +92,9 @@ import Testing
 
   @Test func duringDiscoveryAConnectWaitsForTheEndOfTheScan() {
     let fixture = Fixture()
-    fixture.call("A", Self.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.call("A", Self.adapter, .startDiscovery)
     fixture.advance(by: .milliseconds(300))
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
     fixture.advance(by: .seconds(10))
     #expect(!fixture.takeLines().contains(Self.connected))
     fixture.advance(by: .seconds(1))
@@ -103,18 +103,18 @@ import Testing
 
   @Test func stoppingTheDiscoveryFreesTheRadioForAConnect() {
     let fixture = Fixture()
-    fixture.call("A", Self.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.call("A", Self.adapter, .startDiscovery)
     fixture.advance(by: .milliseconds(300))
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
     fixture.advance(by: .seconds(1))
-    fixture.call("A", Self.adapter, "org.bluez.Adapter1.StopDiscovery")
+    fixture.call("A", Self.adapter, .stopDiscovery)
     fixture.advance(by: .seconds(1))
     #expect(fixture.takeLines().contains("<\tA\tConnect\tok"))
   }
 
   @Test func aMicroBitThatHangsUpWhileItIsResolvedIsNeverResolved() {
     let fixture = Self.discovered()
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
     while !fixture.lines.contains("<\tA\tConnect\tok"), fixture.advanceToNextEvent(within: .seconds(1)) {}
     _ = fixture.takeLines()
     fixture.take(fixture.model.hangUp(0, at: fixture.now))
@@ -152,7 +152,7 @@ import Testing
     fixture.take(fixture.model.reset(0, at: fixture.now))
     #expect(fixture.takeLines() == [Self.lost])
     #expect(fixture.model.peripherals[0].values.microBit?.period == 1000)
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
     fixture.advance(by: .milliseconds(299))
     #expect(fixture.model.adapters[0].linking == nil)
     fixture.advance(by: .milliseconds(600))
@@ -164,8 +164,8 @@ import Testing
       options.devices = 1
       options.timing.attribute = .milliseconds(100)
     }
-    fixture.call("A", Self.period, "org.bluez.GattCharacteristic1.ReadValue", [.properties([:])])
-    fixture.call("A", Self.temperature, "org.bluez.GattCharacteristic1.ReadValue", [.properties([:])])
+    fixture.call("A", Self.period, .readValue, [.properties([:])])
+    fixture.call("A", Self.temperature, .readValue, [.properties([:])])
     fixture.take(fixture.model.hangUp(0, at: fixture.now))
     let failure = "<\tA\tReadValue\torg.bluez.Error.Failed\tOperation failed with ATT error: 0x0e"
     #expect(fixture.takeLines() == [Self.lost, failure, failure])
@@ -176,7 +176,7 @@ import Testing
       options.devices = 1
       options.timing.attribute = .milliseconds(100)
     }
-    fixture.call("A", Self.period, "org.bluez.GattCharacteristic1.ReadValue", [.properties([:])])
+    fixture.call("A", Self.period, .readValue, [.properties([:])])
     fixture.take(fixture.model.plug(0, false, at: fixture.now))
     fixture.advance(by: .seconds(5))
     #expect(!fixture.takeLines().contains { $0.hasPrefix("<") })
@@ -201,7 +201,7 @@ import Testing
         "!\t\(Self.device)\tPropertiesChanged\torg.bluez.Device1\t{Connected=b:false}\t"
       ])
     #expect(fixture.model.peripherals[0].radio.linked == nil)
-    fixture.call("A", Self.temperature, "org.bluez.GattCharacteristic1.ReadValue", [.properties([:])])
+    fixture.call("A", Self.temperature, .readValue, [.properties([:])])
     #expect(fixture.takeLines().first?.contains("UnknownObject") == true)
   }
 }

@@ -7,11 +7,6 @@ import Testing
 
 /// The micro:bit's services beside its temperature: what is served, and what the firmware makes of reads and writes.
 @Suite struct MicroBitServiceTests {
-  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
-  private static let write = "org.bluez.GattCharacteristic1.WriteValue"
-  private static let start = "org.bluez.GattCharacteristic1.StartNotify"
-  private static let acquire = "org.bluez.GattCharacteristic1.AcquireNotify"
-  private static let none: DBusValue = .properties([:])
 
   private static let buttonA = LinkTests.device + "/service001b/char001c"
   private static let buttonB = LinkTests.device + "/service001b/char001f"
@@ -45,7 +40,7 @@ import Testing
       options.devices = 1
       options.services = MicroBitService.allCases
     }
-    fixture.call("A", LinkTests.device, "org.bluez.Device1.Connect")
+    fixture.call("A", LinkTests.device, .connect)
     fixture.advance(by: .seconds(1))
     let lines = fixture.takeLines()
     let flags = lines.compactMap { line -> String? in
@@ -92,9 +87,9 @@ import Testing
       options.devices = 1
       options.services = [.buttons]
     }
-    fixture.call("A", LinkTests.device + "/service0015/char0016", Self.read, [Self.none])
+    fixture.call("A", LinkTests.device + "/service0015/char0016", .readValue, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:00")
-    fixture.call("A", LinkTests.device + "/service0015/char0016", Self.start)
+    fixture.call("A", LinkTests.device + "/service0015/char0016", .startNotify)
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(10))
     #expect(fixture.takeLines() == [])
@@ -104,8 +99,8 @@ import Testing
 
   @Test func buttonNotifiesTheValueThatWasSet() throws {
     let fixture = Self.linked()
-    fixture.call("A", Self.buttonA, Self.start)
-    fixture.call("A", Self.buttonB, Self.acquire, [Self.none])
+    fixture.call("A", Self.buttonA, .startNotify)
+    fixture.call("A", Self.buttonB, .acquireNotify, [.noOptions])
     _ = fixture.takeLines()
     for value in [1, 2, 0] as [UInt8] {
       for button in ["da90", "da91"] {
@@ -116,7 +111,7 @@ import Testing
     #expect(fixture.takeLines() == ["01", "02", "00"].map { Self.value(Self.buttonA, $0) })
     #expect(fixture.takePackets() == [[1], [2], [0]])
     #expect(fixture.model.peripherals[0].radio.sent == 6)
-    fixture.call("A", Self.buttonA, Self.write, [.bytes([1]), .properties(["type": .string("request")])])
+    fixture.call("A", Self.buttonA, .writeValue, [.bytes([1]), .properties(["type": .string("request")])])
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.NotPermitted\tWrite not permitted"])
   }
 
@@ -127,7 +122,7 @@ import Testing
       #expect(fixture.set(button, to: [value]))
     }
     press(1)
-    fixture.call("A", Self.buttonA, Self.start)
+    fixture.call("A", Self.buttonA, .startNotify)
     fixture.model.peripherals[0].radio.isSilent = true
     _ = fixture.takeLines()
     press(2)
@@ -159,7 +154,7 @@ import Testing
   @Test(arguments: [[], [1], [1, 2, 3]] as [[UInt8]])
   func aPeriodOfAnotherLengthThanTwoBytesIsRefused(_ bytes: [UInt8]) {
     let fixture = Self.linked()
-    fixture.call("A", Self.accelerationPeriod, Self.write, [.bytes(bytes), Self.none])
+    fixture.call("A", Self.accelerationPeriod, .writeValue, [.bytes(bytes), .noOptions])
     #expect(
       fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
     #expect(fixture.model.peripherals[0].values.accelerometer?.period == 20)
@@ -168,10 +163,10 @@ import Testing
 
   @Test func aSampleComesOnceInAPeriodAndANewPeriodCountsAtOnce() throws {
     let fixture = Self.linked()
-    fixture.call("A", Self.acceleration, Self.acquire, [Self.none])
+    fixture.call("A", Self.acceleration, .acquireNotify, [.noOptions])
     fixture.advance(by: .seconds(1))
     #expect(fixture.takePackets() == Array(repeating: [0, 0, 0, 0, 0x00, 0xFC], count: 50))
-    fixture.call("A", Self.accelerationPeriod, Self.write, [.bytes([50, 0]), Self.none])
+    fixture.call("A", Self.accelerationPeriod, .writeValue, [.bytes([50, 0]), .noOptions])
     let data = try find("ca4b", fixture)
     #expect(fixture.set(data, to: [1, 0, 2, 0, 3, 0]))
     fixture.advance(by: .milliseconds(99))
@@ -189,15 +184,15 @@ import Testing
   @Test func temperatureAndAccelerationKeepTheirOwnCadence() {
     let fixture = Self.linked()
     fixture.model.peripherals[0].values.microBit?.fixedTemperature = 20
-    fixture.call("A", LinkTests.temperature, Self.start)
-    fixture.call("A", Self.acceleration, Self.start)
+    fixture.call("A", LinkTests.temperature, .startNotify)
+    fixture.call("A", Self.acceleration, .startNotify)
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(10))
     let lines = fixture.takeLines()
     #expect(lines.count { $0 == Self.value(LinkTests.temperature, "14") } == 10)
     #expect(lines.count { $0 == Self.value(Self.acceleration, "0000000000fc") } == 500)
     #expect(lines.count == 510)
-    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StopNotify")
+    fixture.call("A", LinkTests.temperature, .stopNotify)
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(1))
     #expect(fixture.takeLines() == Array(repeating: Self.value(Self.acceleration, "0000000000fc"), count: 50))
@@ -208,10 +203,10 @@ import Testing
   @Test func shortWritesSetTheUpperRowsAlone() {
     let fixture = Self.linked()
     for bytes in [[0xFF, 1, 2, 3, 4], [], [7, 8]] as [[UInt8]] {
-      fixture.call("A", Self.rows, Self.write, [.bytes(bytes), Self.none])
+      fixture.call("A", Self.rows, .writeValue, [.bytes(bytes), .noOptions])
     }
-    fixture.call("A", Self.rows, Self.write, [.bytes([0, 0, 0, 0, 0, 0]), Self.none])
-    fixture.call("A", Self.rows, Self.read, [Self.none])
+    fixture.call("A", Self.rows, .writeValue, [.bytes([0, 0, 0, 0, 0, 0]), .noOptions])
+    fixture.call("A", Self.rows, .readValue, [.noOptions])
     #expect(
       fixture.takeLines() == [
         "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok",
@@ -223,10 +218,10 @@ import Testing
   @Test func textsAreNotedAndNotRead() throws {
     let fixture = Self.linked()
     let texts = ["", "Hello", String(repeating: "x", count: 20)].map { Array($0.utf8) }
-    for text in texts { fixture.call("A", Self.text, Self.write, [.bytes(text), Self.none]) }
+    for text in texts { fixture.call("A", Self.text, .writeValue, [.bytes(text), .noOptions]) }
     let long = [UInt8](repeating: 1, count: 21)
-    fixture.call("A", Self.text, Self.write, [.bytes(long), Self.none])
-    fixture.call("A", Self.text, Self.read, [Self.none])
+    fixture.call("A", Self.text, .writeValue, [.bytes(long), .noOptions])
+    fixture.call("A", Self.text, .readValue, [.noOptions])
     #expect(
       fixture.takeLines().suffix(2) == [
         "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length",
@@ -239,9 +234,9 @@ import Testing
 
   @Test func aResetForgetsWhatWasWritten() throws {
     let fixture = Self.linked()
-    fixture.call("A", Self.rows, Self.write, [.bytes([1, 2, 3, 4, 5]), Self.none])
-    fixture.call("A", Self.delay, Self.write, [.bytes([60, 0]), Self.none])
-    fixture.call("A", Self.accelerationPeriod, Self.write, [.bytes([100, 0]), Self.none])
+    fixture.call("A", Self.rows, .writeValue, [.bytes([1, 2, 3, 4, 5]), .noOptions])
+    fixture.call("A", Self.delay, .writeValue, [.bytes([60, 0]), .noOptions])
+    fixture.call("A", Self.accelerationPeriod, .writeValue, [.bytes([100, 0]), .noOptions])
     fixture.take(fixture.model.reset(0, at: fixture.now))
     let peripheral = fixture.model.peripherals[0]
     let held = try ["7b77", "0d2d", "fb24"].map {
@@ -265,9 +260,9 @@ import Testing
   @Test func allButTheInformationDemandsPairing() {
     let fixture = Self.linked()
     fixture.model.peripherals[0].security.isRequired = true
-    fixture.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
+    fixture.call("A", LinkTests.device + "/service000e/char000f", .readValue, [.noOptions])
     #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-    fixture.call("A", Self.buttonA, Self.read, [Self.none])
+    fixture.call("A", Self.buttonA, .readValue, [.noOptions])
     #expect(fixture.takeLines() == [])
     #expect(fixture.unanswered == 1)
   }

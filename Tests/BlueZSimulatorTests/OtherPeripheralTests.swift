@@ -10,10 +10,7 @@ import Testing
 
 /// Peripherals that are no micro:bits, made from a description or a profile.
 @Suite struct OtherPeripheralTests {
-  private static let write = "org.bluez.GattCharacteristic1.WriteValue"
-  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
-  private static let none: DBusValue = .properties([:])
-  private static let device = "/org/bluez/hci0/dev_E6_7A_00_00_00_02"
+  private static let device = Fixture.described
 
   private static func uuid(_ short: UInt32) -> BluetoothUUID { BluetoothUUID(short: short) }
 
@@ -57,21 +54,6 @@ import Testing
   private static let add = device + "/service0016/char0017"
   private static let send = device + "/service0016/char001b"
 
-  private static func options(_ description: PeripheralDescription) -> (inout SimulatorOptions) -> Void {
-    { options in
-      options.devices = 0
-      options.described = [description]
-    }
-  }
-
-  private func linked(_ description: PeripheralDescription = described) -> Fixture {
-    let fixture = LinkTests.discovered(Self.options(description))
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
-    fixture.advance(by: .seconds(1))
-    _ = fixture.takeLines()
-    return fixture
-  }
-
   @Test func aProfileSaysWhatIsServed() throws {
     let profile = try Self.profile()
     let made = PeripheralDescription(
@@ -101,13 +83,13 @@ import Testing
               Self.uuid(0x2223), Set(GATTDatabase.Flag.allCases), value: [7])
           ])
       ])
-    let fixture = Fixture(Self.options(all))
-    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    let fixture = Fixture { $0.describe(all) }
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .milliseconds(300))
-    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StopDiscovery")
+    fixture.call("A", LinkTests.adapter, .stopDiscovery)
     let base = "-0000-1000-8000-00805f9b34fb"
     #expect(fixture.takeLines().contains { $0.contains("UUIDs=as:0000180d\(base),0000180f\(base);") })
-    fixture.call("A", Self.device, "org.bluez.Device1.Connect")
+    fixture.call("A", Self.device, .connect)
     fixture.advance(by: .seconds(1))
     let lines = fixture.takeLines()
     #expect(
@@ -121,17 +103,17 @@ import Testing
     #expect(
       lines.last?.contains(
         "UUIDs=as:00001800\(base),00001801\(base),0000180d\(base);ServicesResolved=b:true") == true)
-    fixture.call("A", Self.heart, Self.read, [Self.none])
+    fixture.call("A", Self.heart, .readValue, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:07")
   }
 
   @Test(arguments: [("180d", true), ("0000180F-0000-1000-8000-00805F9B34FB", true), ("1111", false)])
   func aFilterHearsWhatAdvertisesOneOfItsServices(_ uuid: String, _ isHeard: Bool) {
-    let fixture = Fixture(Self.options(Self.described))
+    let fixture = Fixture { $0.describe(Self.described) }
     fixture.call(
       "A", LinkTests.adapter, "org.bluez.Adapter1.SetDiscoveryFilter",
       [.properties(["UUIDs": .strings(["1234", uuid])])])
-    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .milliseconds(300))
     #expect(fixture.takeLines().contains { $0.contains("\tInterfacesAdded\t") } == isHeard)
   }
@@ -139,11 +121,11 @@ import Testing
   // MARK: Values
 
   @Test func valueThatWasSetIsNotifiedAndRead() throws {
-    let fixture = linked()
+    let fixture = Fixture.linked(to: Self.described)
     let database = fixture.model.peripherals[0].database
     let battery = try #require(database.characteristic(Self.uuid(0x2A19)))
     let heart = try #require(database.characteristic(Self.uuid(0x2A37)))
-    fixture.call("A", Self.heart, "org.bluez.GattCharacteristic1.StartNotify")
+    fixture.call("A", Self.heart, .startNotify)
     _ = fixture.takeLines()
     for bytes in [[0, 72], [0, 73], [0, 73]] as [[UInt8]] {
       #expect(fixture.set(heart, to: bytes))
@@ -151,9 +133,9 @@ import Testing
     #expect(fixture.set(battery, to: [99]))
     let change = "!\t\(Self.heart)\tPropertiesChanged\torg.bluez.GattCharacteristic1"
     #expect(fixture.takeLines() == ["0048", "0049", "0049"].map { "\(change)\t{Value=ay:\($0)}\t" })
-    fixture.call("A", Self.device + "/service0012/char0013", Self.read, [Self.none])
+    fixture.call("A", Self.device + "/service0012/char0013", .readValue, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:63")
-    fixture.call("A", Self.heart, Self.read, [Self.none])
+    fixture.call("A", Self.heart, .readValue, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tReadValue\torg.bluez.Error.NotPermitted\tRead not permitted")
   }
 
@@ -164,24 +146,24 @@ import Testing
         PeripheralDescription.Service(
           Self.uuid(0x1111), [PeripheralDescription.Characteristic(Self.uuid(0x2222), [.read, .write])])
       ])
-    let fixture = linked(store)
+    let fixture = Fixture.linked(to: store)
     let path = Self.device + "/service000e/char000f"
     for bytes in [[1], [], Array(repeating: 2, count: 512)] as [[UInt8]] {
-      fixture.call("A", path, Self.write, [.bytes(bytes), Self.none])
+      fixture.call("A", path, .writeValue, [.bytes(bytes), .noOptions])
       #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
       #expect(fixture.model.peripherals[0].values.stored[0x0F] == bytes)
     }
-    fixture.call("A", path, Self.write, [.bytes(Array(repeating: 2, count: 513)), Self.none])
+    fixture.call("A", path, .writeValue, [.bytes(Array(repeating: 2, count: 513)), .noOptions])
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length"])
     #expect(fixture.model.peripherals[0].writes[0x0F]?.count == 3)
   }
 
   /// As measured on a real bluetoothd 5.66: without a type the flags decide.
   @Test func theFlagsDecideHowIsWritten() {
-    let fixture = linked()
+    let fixture = Fixture.linked(to: Self.described)
     func outcome(_ path: String, _ count: Int, _ type: String?) -> String? {
-      let options: DBusValue = type.map { .properties(["type": .string($0)]) } ?? Self.none
-      fixture.call("A", path, Self.write, [.bytes(Array(repeating: 1, count: count)), options])
+      let options: DBusValue = type.map { .properties(["type": .string($0)]) } ?? .noOptions
+      fixture.call("A", path, .writeValue, [.bytes(Array(repeating: 1, count: count)), options])
       return fixture.takeLines().first.map { $0.split(separator: "\t").dropFirst(3).joined(separator: " ") }
     }
     let failed = "org.bluez.Error.Failed Failed to initiate write"
@@ -200,9 +182,9 @@ import Testing
   }
 
   @Test func commandThePeripheralMissesOrRejectsIsLost() {
-    let fixture = linked()
+    let fixture = Fixture.linked(to: Self.described)
     func command() {
-      fixture.call("A", Self.send, Self.write, [.bytes([1]), Self.none])
+      fixture.call("A", Self.send, .writeValue, [.bytes([1]), .noOptions])
       #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
     }
     fixture.model.peripherals[0].security.isRequired = true

@@ -13,9 +13,9 @@ import Testing
       options.devices = 1
       options.pairing = method
     }
-    fixture.call("A", "/org/bluez/hci0", "org.bluez.Adapter1.StartDiscovery")
+    fixture.call("A", "/org/bluez/hci0", .startDiscovery)
     fixture.advance(by: .seconds(1))
-    fixture.call("A", "/org/bluez/hci0", "org.bluez.Adapter1.StopDiscovery")
+    fixture.call("A", "/org/bluez/hci0", .stopDiscovery)
     if hasAgent { register(fixture) }
     _ = fixture.takeLines()
     return fixture

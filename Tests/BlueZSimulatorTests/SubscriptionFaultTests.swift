@@ -8,11 +8,6 @@ import Testing
 /// Writes of the client configuration that fail, as proved on real bluetoothds 5.66 and 5.82: StartNotify says so
 /// and leaves nothing, AcquireNotify never answers and leaves the notifications acquired.
 @Suite struct SubscriptionFaultTests {
-  private static let acquire = "org.bluez.GattCharacteristic1.AcquireNotify"
-  private static let start = "org.bluez.GattCharacteristic1.StartNotify"
-  private static let stop = "org.bluez.GattCharacteristic1.StopNotify"
-  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
-  private static let none: DBusValue = .properties([:])
 
   private static let faults: [SubscriptionFault.Kind] = [.drop, .error(0x0E), .silence(.seconds(3))]
 
@@ -32,14 +27,14 @@ import Testing
 
   /// A link once more.
   private static func link(_ fixture: Fixture) {
-    fixture.call("A", LinkTests.device, "org.bluez.Device1.Connect")
+    fixture.call("A", LinkTests.device, .connect)
     fixture.advance(by: .seconds(1))
     _ = fixture.takeLines()
   }
 
   /// Calls AcquireNotify and lets it fail.
   private static func fail(_ fixture: Fixture) {
-    fixture.call("A", LinkTests.temperature, acquire, [none])
+    fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     fixture.advance(by: .seconds(60))
   }
 
@@ -62,10 +57,10 @@ import Testing
     // Not on the next link either, nor after the adapter was off.
     for _ in 0..<2 {
       Self.link(fixture)
-      fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
-      fixture.call("A", LinkTests.temperature, Self.start)
+      fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
+      fixture.call("A", LinkTests.temperature, .startNotify)
       #expect(fixture.takeLines() == [Self.refusal(of: "AcquireNotify"), Self.refusal(of: "StartNotify")])
-      fixture.call("A", LinkTests.temperature, Self.read, [Self.none])
+      fixture.call("A", LinkTests.temperature, .readValue, [.noOptions])
       fixture.advance(by: .seconds(1))
       #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
       fixture.take(fixture.model.power(0, false, at: fixture.now))
@@ -79,7 +74,7 @@ import Testing
     Self.fail(fixture)
     Self.link(fixture)
     if stops {
-      fixture.call("A", LinkTests.temperature, Self.stop)
+      fixture.call("A", LinkTests.temperature, .stopNotify)
     } else {
       let remove = "org.bluez.Adapter1.RemoveDevice"
       fixture.call("A", LinkTests.adapter, remove, [.objectPath(LinkTests.device)])
@@ -88,21 +83,21 @@ import Testing
     fixture.take(fixture.model.restart(at: fixture.now))
     fixture.advance(by: .seconds(1))
     Self.link(fixture)
-    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+    fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tAcquireNotify\tok")
   }
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])
   func startNotifySaysSoAndLeavesNothing(_ fault: SubscriptionFault.Kind, _ attribute: Duration) {
     let fixture = Self.fixture(fault, attribute: attribute)
-    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.advance(by: .seconds(60))
     let failure = "<\tA\tStartNotify\torg.bluez.Error.Failed\tOperation failed with ATT error: 0x0e"
     #expect(fixture.takeLines().last == failure)
     #expect(property("Notifying", in: fixture) == .boolean(false))
     #expect(property("NotifyAcquired", in: fixture) == .boolean(false))
     Self.link(fixture)
-    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.advance(by: .seconds(3))
     let lines = fixture.takeLines()
     #expect(lines.contains("<\tA\tStartNotify\tok"))
@@ -111,15 +106,15 @@ import Testing
 
   @Test func requestedErrorIsReturned() {
     let fixture = Self.fixture(.error(0x05))
-    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, .startNotify)
     #expect(fixture.takeLines() == ["<\tA\tStartNotify\torg.bluez.Error.NotPermitted\tNot paired"])
   }
 
   @Test func unansweredRequestBlocksAllOthersOnTheLink() {
     let fixture = Self.fixture(.silence(.seconds(3)))
-    fixture.call("A", LinkTests.temperature, Self.start)
-    fixture.call("B", LinkTests.temperature, Self.start)
-    fixture.call("A", LinkTests.period, Self.read, [Self.none])
+    fixture.call("A", LinkTests.temperature, .startNotify)
+    fixture.call("B", LinkTests.temperature, .startNotify)
+    fixture.call("A", LinkTests.period, .readValue, [.noOptions])
     fixture.advance(by: .milliseconds(2999))
     #expect(fixture.takeLines() == [])
     fixture.advance(by: .milliseconds(1))
@@ -133,14 +128,14 @@ import Testing
 
   @Test func aClientThatSubscribedBeforeLosesItsSubscriptionWhenBluetoothdFailsToRenewIt() {
     let fixture = LinkTests.linked()
-    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.take(fixture.model.hangUp(0, at: fixture.now))
     fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .error(0x0E), count: 1)
     Self.link(fixture)
     fixture.advance(by: .seconds(5))
     #expect(fixture.takeLines() == [])
     #expect(property("Notifying", in: fixture) == .boolean(true))
-    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.advance(by: .seconds(2))
     let lines = fixture.takeLines()
     #expect(lines.first == "<\tA\tStartNotify\tok")
@@ -152,23 +147,23 @@ import Testing
       options.devices = 1
       options.timing.attribute = .milliseconds(20)
     }
-    fixture.call("C", LinkTests.temperature, Self.acquire, [Self.none])
+    fixture.call("C", LinkTests.temperature, .acquireNotify, [.noOptions])
     fixture.take(fixture.model.clientLeft("C", at: fixture.now))
     fixture.advance(by: .seconds(1))
-    fixture.call("B", LinkTests.temperature, Self.start)
+    fixture.call("B", LinkTests.temperature, .startNotify)
     #expect(fixture.takeLines() == ["<\tB\tStartNotify\torg.bluez.Error.NotPermitted\tNotify acquired"])
   }
 
   @Test func theSocketFollowsOnceTheSameClientHasStopped() {
     let fixture = LinkTests.linked()
-    fixture.call("A", LinkTests.temperature, Self.start)
-    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+    fixture.call("A", LinkTests.temperature, .startNotify)
+    fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tAcquireNotify\torg.bluez.Error.InProgress\tIn Progress")
-    fixture.call("A", LinkTests.temperature, Self.stop)
-    fixture.call("A", LinkTests.temperature, Self.acquire, [Self.none])
+    fixture.call("A", LinkTests.temperature, .stopNotify)
+    fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tAcquireNotify\tok")
     // StopNotify by any caller then closes it.
-    fixture.call("B", LinkTests.temperature, Self.stop)
+    fixture.call("B", LinkTests.temperature, .stopNotify)
     #expect(fixture.channels == [])
     #expect(
       fixture.takeLines() == [
@@ -181,9 +176,9 @@ import Testing
     let fixture = LinkTests.linked()
     fixture.model.peripherals[0].values.microBit?.fixedTemperature = 20
     fixture.model.peripherals[0].radio.isSilent = true
-    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, .startNotify)
     _ = fixture.takeLines()
-    fixture.call("B", LinkTests.temperature, Self.read, [Self.none])
+    fixture.call("B", LinkTests.temperature, .readValue, [.noOptions])
     #expect(
       fixture.takeLines() == [
         "!\t\(LinkTests.temperature)\tPropertiesChanged\torg.bluez.GattCharacteristic1\t{Value=ay:14}\t",
@@ -195,10 +190,10 @@ import Testing
     let fixture = LinkTests.linked()
     fixture.model.peripherals[0].security.isRequired = true
     // What it is can be read by anybody.
-    fixture.call("A", LinkTests.device + "/service000e/char000f", Self.read, [Self.none])
+    fixture.call("A", LinkTests.device + "/service000e/char000f", .readValue, [.noOptions])
     #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-    fixture.call("A", LinkTests.temperature, Self.read, [Self.none])
-    fixture.call("A", LinkTests.temperature, Self.start)
+    fixture.call("A", LinkTests.temperature, .readValue, [.noOptions])
+    fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.advance(by: .milliseconds(29_999))
     #expect(fixture.takeLines() == [])
     fixture.advance(by: .milliseconds(1))
@@ -207,7 +202,7 @@ import Testing
     #expect(lines.last?.hasPrefix("!\t\(LinkTests.device)\t") == true)
     #expect(fixture.unanswered == 0)
     // It is found again.
-    fixture.call("A", LinkTests.adapter, "org.bluez.Adapter1.StartDiscovery")
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     #expect(fixture.takeLines().last?.contains("InterfacesAdded") == true)
   }

@@ -7,19 +7,16 @@ import Testing
 
 /// Values: reads that share, writes that collide, notifications and their cadence.
 @Suite struct ValueTests {
-  private static let read = "org.bluez.GattCharacteristic1.ReadValue"
-  private static let write = "org.bluez.GattCharacteristic1.WriteValue"
-  private static let none: DBusValue = .properties([:])
 
   @Test func readsAtTheSameTimeShareOneRequestAndWritesCollide() {
     let fixture = LinkTests.linked { options in
       options.devices = 1
       options.timing.attribute = .milliseconds(100)
     }
-    fixture.call("A", LinkTests.period, Self.read, [Self.none])
-    fixture.call("B", LinkTests.period, Self.read, [Self.none])
-    fixture.call("A", LinkTests.period, Self.write, [.bytes([0xF4, 1]), Self.none])
-    fixture.call("B", LinkTests.period, Self.write, [.bytes([1, 0]), Self.none])
+    fixture.call("A", LinkTests.period, .readValue, [.noOptions])
+    fixture.call("B", LinkTests.period, .readValue, [.noOptions])
+    fixture.call("A", LinkTests.period, .writeValue, [.bytes([0xF4, 1]), .noOptions])
+    fixture.call("B", LinkTests.period, .writeValue, [.bytes([1, 0]), .noOptions])
     #expect(fixture.takeLines() == ["<\tB\tWriteValue\torg.bluez.Error.InProgress\tIn Progress"])
     fixture.advance(by: .milliseconds(100))
     #expect(
@@ -35,21 +32,21 @@ import Testing
   @Test func aCommandToThePeriodIsAcceptedAndWithoutEffect() {
     let fixture = LinkTests.linked()
     fixture.call(
-      "A", LinkTests.period, Self.write, [.bytes([1, 0]), .properties(["type": .string("command")])])
+      "A", LinkTests.period, .writeValue, [.bytes([1, 0]), .properties(["type": .string("command")])])
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\tok"])
     #expect(fixture.model.peripherals[0].values.microBit?.period == 1000)
     let long = [UInt8](repeating: 1, count: 21)
     fixture.call(
-      "A", LinkTests.period, Self.write, [.bytes(long), .properties(["type": .string("command")])])
+      "A", LinkTests.period, .writeValue, [.bytes(long), .properties(["type": .string("command")])])
     #expect(fixture.takeLines() == ["<\tA\tWriteValue\torg.bluez.Error.Failed\tFailed to initiate write"])
   }
 
   @Test func thePeriodRulesTheCadence() {
     let fixture = LinkTests.linked()
-    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.AcquireNotify", [Self.none])
+    fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     fixture.advance(by: .seconds(10))
     #expect(fixture.takePackets().count == 10)
-    fixture.call("A", LinkTests.period, Self.write, [.bytes([100, 0]), Self.none])
+    fixture.call("A", LinkTests.period, .writeValue, [.bytes([100, 0]), .noOptions])
     // The sample already planned comes first, at most a second later.
     fixture.advance(by: .seconds(1))
     _ = fixture.takePackets()
@@ -65,7 +62,7 @@ import Testing
     let start = "org.bluez.GattCharacteristic1.StartNotify"
     fixture.call("A", LinkTests.temperature, start)
     fixture.advance(by: .seconds(3))
-    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StopNotify")
+    fixture.call("A", LinkTests.temperature, .stopNotify)
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(10))
     #expect(fixture.takeLines() == [])
@@ -78,12 +75,12 @@ import Testing
 
   @Test func aSilentMicroBitKeepsItsLinkAndAnswers() {
     let fixture = LinkTests.linked()
-    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StartNotify")
+    fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.model.peripherals[0].radio.isSilent = true
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(10))
     #expect(fixture.takeLines() == [])
-    fixture.call("A", LinkTests.period, Self.read, [Self.none])
+    fixture.call("A", LinkTests.period, .readValue, [.noOptions])
     #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:e803")
     fixture.model.peripherals[0].radio.isSilent = false
     fixture.advance(by: .seconds(2))
@@ -92,11 +89,11 @@ import Testing
 
   @Test func theSocketEndsWithTheLinkAndStartNotifyDoesNot() {
     let fixture = LinkTests.linked()
-    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.AcquireNotify", [Self.none])
+    fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     #expect(fixture.channels.count == 1)
     fixture.take(fixture.model.hangUp(0, at: fixture.now))
     #expect(fixture.channels == [])
-    fixture.call("A", LinkTests.device, "org.bluez.Device1.Connect")
+    fixture.call("A", LinkTests.device, .connect)
     fixture.advance(by: .seconds(5))
     #expect(fixture.takePackets() == [])
     #expect(fixture.unanswered == 0)
@@ -105,9 +102,9 @@ import Testing
   @Test func aSubscriptionWithoutALinkTakesEffectWithTheNextOne() {
     let fixture = LinkTests.linked()
     fixture.take(fixture.model.hangUp(0, at: fixture.now))
-    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.StartNotify")
+    fixture.call("A", LinkTests.temperature, .startNotify)
     #expect(fixture.takeLines().last == "<\tA\tStartNotify\tok")
-    fixture.call("A", LinkTests.device, "org.bluez.Device1.Connect")
+    fixture.call("A", LinkTests.device, .connect)
     fixture.advance(by: .seconds(5))
     let lines = fixture.takeLines()
     #expect(lines.contains { $0.contains("{Notifying=b:true}") })
@@ -118,7 +115,7 @@ import Testing
   func anyBytesCanBeMadeToCome(_ bytes: [UInt8]) {
     let fixture = LinkTests.linked()
     fixture.model.peripherals[0].values.microBit?.raw = bytes
-    fixture.call("A", LinkTests.temperature, "org.bluez.GattCharacteristic1.AcquireNotify", [Self.none])
+    fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     fixture.advance(by: .seconds(1))
     #expect(fixture.takePackets() == [bytes])
   }
@@ -127,7 +124,7 @@ import Testing
     let fixture = LinkTests.linked()
     let service = LinkTests.device + "/service000e"
     for characteristic in ["char000f", "char0011", "char0013"] {
-      fixture.call("A", "\(service)/\(characteristic)", Self.read, [Self.none])
+      fixture.call("A", "\(service)/\(characteristic)", .readValue, [.noOptions])
     }
     let values = ["BBC micro:bit", "1234567890", "2.1.1"].map { text in
       "<\tA\tReadValue\tok\tay:" + Hexadecimal.text(text.utf8)

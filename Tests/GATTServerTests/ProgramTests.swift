@@ -17,7 +17,7 @@ import Testing
     (["--adaptr", "hci1"], 64, "unknown option --adaptr"), (["--profile"], 64, "--profile needs a value"),
     (["--adapter", "usb1"], 64, "not the name of an adapter, such as hci1: usb1"),
     (["extra"], 64, "unexpected argument: extra"), (["--name", ""], 64, "--name: 1 to 248 bytes"),
-    (["--generate", "temperature"], 64, "not PROPERTY=GENERATOR: temperature"),
+    (["--generate", "temperature"], 78, "not PROPERTY=GENERATOR: temperature"),
     (["--generate", "temprature=constant:1"], 78, "did you mean temperature?"),
     (["--generate", "temperature=constant:x"], 78, "is not a whole number"),
     (["--profile", "/nonexistent.json"], 78, "/nonexistent.json: No such file or directory"),

@@ -1,4 +1,5 @@
 import GATT
+import TestSupport
 import Testing
 
 /// Random codecs and values. A failure reports the seed that reproduces it.
@@ -7,7 +8,7 @@ import Testing
 
   @Test func encodedValueIsDecodedUnchanged() throws {
     let seed = UInt64.random(in: .min ... .max)
-    var random = SeededGenerator(seed: seed)
+    var random = SplitMix64(state: seed)
     for round in 0..<Self.rounds {
       let (description, value) = Self.example(&random)
       let codec = try Codec(description)
@@ -21,7 +22,7 @@ import Testing
   /// Any bytes from a peripheral are an error, or a value that decodes to the same after being encoded.
   @Test func anyBytesAreAnErrorOrAValue() throws {
     let seed = UInt64.random(in: .min ... .max)
-    var random = SeededGenerator(seed: seed)
+    var random = SplitMix64(state: seed)
     var decodedCount = 0
     for round in 0..<Self.rounds {
       let (description, value) = Self.example(&random)
@@ -57,7 +58,7 @@ import Testing
 
   private typealias Example = (Codec.Description, Value)
 
-  private static func example(_ random: inout SeededGenerator) -> Example {
+  private static func example(_ random: inout SplitMix64) -> Example {
     switch Int.random(in: 0..<5, using: &random) {
     case 0:
       let scalar = scalar(&random, isFixed: false)
@@ -79,7 +80,7 @@ import Testing
     }
   }
 
-  private static func scalar(_ random: inout SeededGenerator, isFixed: Bool) -> Codec.Scalar {
+  private static func scalar(_ random: inout SplitMix64, isFixed: Bool) -> Codec.Scalar {
     let types = Codec.ScalarType.allCases.filter { !isFixed || ![.utf8, .bytes, .bits].contains($0) }
     let type = types.randomElement(using: &random) ?? .uint8
     let endian: Codec.Endian = Bool.random(using: &random) ? .little : .big
@@ -100,7 +101,7 @@ import Testing
   }
 
   /// Flags, fixed fields, fields with conditions and alternatives, and one that takes all remaining bytes.
-  private static func fields(_ random: inout SeededGenerator, mayTakeRemainingBytes: Bool) -> [Codec.Field] {
+  private static func fields(_ random: inout SplitMix64, mayTakeRemainingBytes: Bool) -> [Codec.Field] {
     let isHidden = Bool.random(using: &random)
     var fields = [Codec.Field("flags", .uint16, isHidden: isHidden)]
     for index in 0..<Int.random(in: 1...5, using: &random) {
@@ -130,7 +131,7 @@ import Testing
   }
 
   /// A random record that agrees with random flags.
-  private static func record(_ fields: [Codec.Field], _ random: inout SeededGenerator) -> Value {
+  private static func record(_ fields: [Codec.Field], _ random: inout SplitMix64) -> Value {
     let flags = Int.random(in: 0...0xFFFF, using: &random)
     var names: [String] = []
     var values: [Value?] = []
@@ -155,11 +156,11 @@ import Testing
     return .record(values)
   }
 
-  private static func list(of scalar: Codec.Scalar, _ random: inout SeededGenerator) -> Value {
+  private static func list(of scalar: Codec.Scalar, _ random: inout SplitMix64) -> Value {
     .list((0..<Int.random(in: 0...4, using: &random)).map { _ in value(of: scalar, &random) })
   }
 
-  private static func value(of scalar: Codec.Scalar, _ random: inout SeededGenerator) -> Value {
+  private static func value(of scalar: Codec.Scalar, _ random: inout SplitMix64) -> Value {
     switch scalar.type {
     case .bool: return .bool(.random(using: &random))
     case .utf8: return .text(["", "a", "°C", "a longer text than fits"].randomElement(using: &random) ?? "")
@@ -186,7 +187,7 @@ import Testing
     }
   }
 
-  private static func integer(_ type: Codec.ScalarType, _ random: inout SeededGenerator) -> Int {
+  private static func integer(_ type: Codec.ScalarType, _ random: inout SplitMix64) -> Int {
     let range: ClosedRange<Int> =
       switch type {
       case .uint8: 0...0xFF

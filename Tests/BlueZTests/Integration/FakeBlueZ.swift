@@ -1,6 +1,5 @@
 import DBus
 import EventLoop
-import Glibc
 import TestSupport
 
 @testable import BlueZ

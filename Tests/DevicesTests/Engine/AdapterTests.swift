@@ -172,7 +172,7 @@ import Testing
 
   private static func pairing(adapter: String? = nil) -> Configuration {
     var configuration = configuration(adapter: adapter)
-    configuration.devices[0].pair = .always
+    configuration.devices[0].pairing = .always
     return configuration
   }
 

@@ -262,9 +262,7 @@ import Testing
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
     #expect(await tested.heldPeriod() == 500)
     // Until a request withdraws the override.
-    var update = DeviceOptionsUpdate()
-    update.period = .reset
-    #expect(try await tested.engine.change(Engine.id, update)?.desired == ["period": 900])
+    #expect(try await tested.engine.change(Engine.id, ["period": .null])?.desired == ["period": 900])
     try await tested.frontEnd.reading(Engine.period, 900, sequence: .some(nil))
     await tested.end()
   }
@@ -273,10 +271,7 @@ import Testing
     let folder = try TemporaryFolder()
     let tested = try await Engine(configuration { $0.period = 700 }, state: folder.path + "/state.db")
     try await tested.frontEnd.availability(true)
-    var update = DeviceOptionsUpdate()
-    update.period = .set(600)
-    update.name = .set("Kitchen")
-    let changed = try await tested.engine.change(Engine.id, update)
+    let changed = try await tested.engine.change(Engine.id, ["period": 600, "name": "Kitchen"])
     #expect(changed?.desired == ["period": 600] && changed?.configuredName == "Kitchen")
     try await tested.frontEnd.reading(Engine.period, 600, sequence: .some(nil))
     await tested.end()
@@ -289,50 +284,43 @@ import Testing
     let folder = try TemporaryFolder()
     let tested = try await Engine(configuration { $0.period = 700 }, state: folder.path + "/state.db")
     try await tested.frontEnd.availability(true)
-    var update = DeviceOptionsUpdate()
-    update.properties = .set(["temperature"])
-    update.desired = [Named("accelerometer_period", 80)]
-    let changed = try await tested.engine.change(Engine.id, update)
+    let changed = try await tested.engine.change(
+      Engine.id, ["properties": ["temperature"], "desired": ["accelerometer_period": 80]])
     // A desired value adds its property, also one from the configuration.
     #expect(
       changed?.profile.properties.map(\.name) == ["temperature", "period", "accelerometer_period"])
     #expect(changed?.desired == ["period": 700, "accelerometer_period": 80])
-    update = DeviceOptionsUpdate()
-    update.desired = [Named("accelerometer_period", .null)]
-    update.properties = .reset
-    let reset = try await tested.engine.change(Engine.id, update)
+    let reset = try await tested.engine.change(
+      Engine.id, ["properties": .null, "desired": ["accelerometer_period": .null]])
     #expect(reset?.profile.properties.map(\.name) == ["temperature", "period"])
     #expect(reset?.desired == ["period": 700])
     await tested.end()
-    #expect(try Engine.stored(in: folder.path + "/state.db").first?.changes == DeviceOptions())
+    #expect(try Engine.stored(in: folder.path + "/state.db").first?.changes.isEmpty == true)
   }
 
   @Test func requestThatDoesNotFitTheProfileChangesNothing() async throws {
     let tested = try await Engine(configuration())
-    func refusal(_ change: (inout DeviceOptionsUpdate) -> Void) async -> String? {
-      var update = DeviceOptionsUpdate()
-      update.name = .set("Changed")
-      change(&update)
+    func refusal(_ name: String, _ value: JSONValue) async -> String? {
       do {
-        _ = try await tested.engine.change(Engine.id, update)
+        _ = try await tested.engine.change(Engine.id, ["name": "Changed", name: value])
         return nil
       } catch { return error.reason }
     }
     #expect(
-      await refusal { $0.desired = [Named("perod", 80)] }
+      await refusal("desired", ["perod": 80])
         == #"options.desired.perod: the profile microbit has no property "perod" (did you mean period?)"#)
     #expect(
-      await refusal { $0.desired = [Named("perod", .null)] }?.hasPrefix("options.desired.perod") == true)
+      await refusal("desired", ["perod": .null])?.hasPrefix("options.desired.perod") == true)
     #expect(
-      await refusal { $0.desired = [Named("button_a", "x")] }
+      await refusal("desired", ["button_a": "x"])
         == "options.desired.button_a: button_a is an event: only a state can hold a value")
     #expect(
-      await refusal { $0.desired = [Named("period", 10)] }
+      await refusal("desired", ["period": 10])
         == "options.desired.period: 10 is below the smallest period, 20 ms")
     #expect(
-      await refusal { $0.properties = .set(["temperature", "x"]) }?.hasPrefix("options.properties[1]: ")
+      await refusal("properties", ["temperature", "x"])?.hasPrefix("options.properties[1]: ")
         == true)
-    #expect(await refusal { $0.properties = .set([]) }?.hasPrefix("options.properties: must not") == true)
+    #expect(await refusal("properties", [])?.hasPrefix("options.properties: must not") == true)
     #expect(await tested.engine.device(Engine.id)?.configuredName == nil)
     await tested.end()
   }
@@ -344,18 +332,18 @@ import Testing
       try Profile(name: "buttons", properties: [.microbitButtonA, .microbitAccelerometerPeriod])
     ]
     let tested = try await Engine(configuration)
-    var options = DeviceOptions()
-    options.profile = "buttons"
-    options.properties = ["button_a"]
-    let desired: [Named<JSONValue>] = [Named("accelerometer_period", 80)]
-    let added = try await tested.engine.add(Engine.address, options, desired: desired)
+    var patch = DeviceOptionsPatch()
+    patch.options.profile = "buttons"
+    patch.options.properties = ["button_a"]
+    patch.options.desired = [Named("accelerometer_period", 80)]
+    let added = try await tested.engine.add(Engine.address, patch)
     #expect(added.profile.name == "buttons" && added.desired == ["accelerometer_period": 80])
     #expect(added.profile.properties.map(\.name) == ["button_a", "accelerometer_period"])
-    options.profile = "button"
+    patch.options.profile = "button"
     await #expect(
       throws: RequestError(.invalid, #"profile: there is no profile "button" (did you mean buttons?)"#)
     ) {
-      try await tested.engine.add(Engine.address, options)
+      try await tested.engine.add(Engine.address, patch)
     }
     // When the requested profile no longer exists, the device has the micro:bit's again.
     configuration.profiles = []
@@ -379,7 +367,7 @@ import Testing
     // It comes again when it is requested.
     let before = tested.frontEnd.events.count
     await tested.comeBack()
-    let added = try await tested.engine.add(Engine.address, DeviceOptions(), desired: [Named("period", 250)])
+    let added = try await tested.engine.add(Engine.address, ["period": 250])
     #expect(added.id == Engine.id && added.desired == ["period": 250])
     let events = tested.frontEnd.events.elements.dropFirst(before)
     guard case .attached = events.first else { throw Failure("not attached again: \(events)") }
@@ -426,7 +414,8 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     var configuration = Configuration()
-    configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), isEnabled: false)]
+    configuration.devices = [Configuration.Device(match: .namePrefix("BBC"))]
+    configuration.devices[0].isEnabled = false
     let tested = try await Engine(configuration, state: path) { $0.timing.temporary = .milliseconds(50) }
     try await tested.frontEnd.event("attached") { if case .attached = $0 { true } else { false } }
     _ = await tested.command(500)

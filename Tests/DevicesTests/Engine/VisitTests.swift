@@ -188,21 +188,16 @@ import Testing
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
     var before = tested.frontEnd.events.count
-    var update = DeviceOptionsUpdate()
-    update.every = .set(60)
     await #expect(
       throws: RequestError(
         .invalid,
         "options.every: only a device that is connected on demand has an interval "
           + #"(add "connect": "on_demand")"#)
-    ) { try await tested.engine.change(Engine.id, update) }
-    update.connect = .set(.onDemand)
-    _ = try await tested.engine.change(Engine.id, update)
+    ) { try await tested.engine.change(Engine.id, ["every": 60]) }
+    _ = try await tested.engine.change(Engine.id, ["connect": "on_demand", "every": 60])
     try await tested.frontEnd.idle(from: before)
     before = tested.frontEnd.events.count
-    update.connect = .reset
-    update.every = .reset
-    _ = try await tested.engine.change(Engine.id, update)
+    _ = try await tested.engine.change(Engine.id, ["connect": .null, "every": .null])
     try await tested.frontEnd.availability(true, from: before)
     #expect(await tested.engine.device(Engine.id)?.session == .live)
     await tested.end()
