@@ -130,9 +130,7 @@ extension DeviceManager {
     guard problems.isEmpty else {
       throw RequestError(.invalid, problems.map(\.description).joined(separator: "; "))
     }
-    let used = settings.profile.properties.map(\.name)
-    let more = options.desiredValues.map(\.name).filter { !used.contains($0) }
-    if !more.isEmpty { record.changes.properties = used + more }
+    record.changes.use(options.desiredValues.map(\.name), besides: settings.profile)
   }
 
   /// Sets desired values; null: back to the configured one.
