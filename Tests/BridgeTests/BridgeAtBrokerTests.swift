@@ -24,7 +24,7 @@ import Testing
     ("kitchen/temperature/set", "1", #""reason":"temperature cannot be set""#),
     ("kitchen/period/set", "10", #""reason":"10 is below the smallest period, 20 ms""#),
     ("kitchen/period/set", "", #""reason":"the payload is empty""#),
-    ("kitchen/PERIOD/set", "60", #""reason":"there is no property PERIOD"#),
+    ("kitchen/PERIOD/set", "60", #""reason":"there is no property \"PERIOD\""#),
     ("kitchen/x/get", #"{"transaction":"t"}"#, #""reason":"there is no such property","transaction":"t""#),
     (
       "kitchen/button_a/get", "",
